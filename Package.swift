@@ -1,0 +1,109 @@
+// swift-tools-version: 6.2
+
+import PackageDescription
+
+let strict: [SwiftSetting] = [
+    .treatAllWarnings(as: .error),
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+    .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+]
+
+// The order of the targets is the order of the layers: a target imports only targets above it.
+// docs/ARCHITECTURE.md tells what each one holds; `make check` enforces the order.
+let package = Package(
+    name: "netwatch",
+    products: [
+        .library(name: "NetworkReachability", targets: ["NetworkReachability"]),
+        .library(name: "ClientCore", targets: ["ClientCore"]),
+        .library(name: "OfflineQueue", targets: ["OfflineQueue"]),
+        .executable(name: "netwatch", targets: ["netwatch"]),
+    ],
+    dependencies: [
+        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+        .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+        .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
+        .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
+        .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
+    ],
+    targets: [
+        .systemLibrary(name: "CNetwatchLinux"),
+        .systemLibrary(
+            name: "CNetwatchNetlink",
+            pkgConfig: "libnl-route-3.0",
+            providers: [.apt(["libnl-3-dev", "libnl-route-3-dev"])]
+        ),
+        .systemLibrary(
+            name: "CNetwatchCurl",
+            pkgConfig: "libcurl",
+            providers: [.apt(["libcurl4-openssl-dev"])]
+        ),
+        .target(name: "NetwatchEventLoop", dependencies: ["CNetwatchLinux"], swiftSettings: strict),
+        .target(
+            name: "NetwatchNetlink",
+            dependencies: ["NetwatchEventLoop", "CNetwatchNetlink"],
+            swiftSettings: strict
+        ),
+        .target(
+            name: "NetworkReachability",
+            dependencies: ["NetwatchEventLoop", "NetwatchNetlink"],
+            swiftSettings: strict
+        ),
+        .target(
+            name: "NetwatchTransport",
+            dependencies: ["NetwatchEventLoop", "CNetwatchCurl"],
+            swiftSettings: strict
+        ),
+        .target(
+            name: "ClientCore",
+            dependencies: ["NetwatchTransport", "NetworkReachability"],
+            swiftSettings: strict
+        ),
+        .target(
+            name: "OfflineQueue",
+            dependencies: ["ClientCore", .product(name: "GRDB", package: "GRDB.swift")],
+            swiftSettings: strict
+        ),
+        .target(
+            name: "NetwatchService",
+            dependencies: [
+                "OfflineQueue",
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOHTTP1", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+                .product(name: "UnixSignals", package: "swift-service-lifecycle"),
+            ],
+            swiftSettings: strict
+        ),
+        .executableTarget(
+            name: "netwatch",
+            dependencies: [
+                "NetwatchService",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ],
+            swiftSettings: strict
+        ),
+
+        // Only test bundles link these.
+        .target(
+            name: "CNetwatchInterposer",
+            path: "Tests/CNetwatchInterposer",
+            linkerSettings: [.linkedLibrary("dl")]
+        ),
+        .target(
+            name: "NetwatchTestSupport",
+            dependencies: ["CNetwatchLinux", "CNetwatchInterposer", "NetwatchEventLoop"],
+            path: "Tests/NetwatchTestSupport",
+            swiftSettings: strict
+        ),
+        .testTarget(
+            name: "NetwatchEventLoopTests",
+            dependencies: ["NetwatchEventLoop", "NetwatchTestSupport"],
+            swiftSettings: strict
+        ),
+    ],
+    swiftLanguageModes: [.v6]
+)

@@ -1,0 +1,145 @@
+internal import CNetwatchLinux
+internal import Glibc
+
+/// One thread blocked in `epoll_wait(2)` that runs everything handed to it, one thing at a time.
+///
+/// It is the serial executor of the actor that owns a thread-bound C library (libnl, a curl multi
+/// handle): the actor's jobs, its descriptors' events and its timers all run on this thread, so the
+/// handles need no lock. An instance owns its thread; when the instance goes away the thread finishes
+/// what was enqueued and ends.
+package final class EventLoop: SerialExecutor {
+    private let core: EventLoopCore
+
+    /// Starts the thread.
+    ///
+    /// - Parameters:
+    ///   - label: The thread's name, as `ps -L` and debuggers show it. Cut to 15 bytes by the kernel.
+    ///   - networkNamespace: A path to a network namespace (`/run/netns/NAME`, `/proc/PID/ns/net`) that
+    ///     the thread enters before it runs anything, so that every socket made on it belongs there.
+    ///     `nil`, the default, stays in the process's namespace.
+    /// - Throws: ``SystemError`` of `open`, `setns` (`EPERM` without `CAP_SYS_ADMIN` over the namespace),
+    ///   `epoll_create1`, `eventfd`, `timerfd_create` or `pthread_create`.
+    package init(label: String, networkNamespace: String? = nil) throws(SystemError) {
+        core = try EventLoopCore()
+        try EventLoopThread.start(core: core, label: label, networkNamespace: networkNamespace)
+        core.setExecutor(asUnownedSerialExecutor())
+    }
+
+    deinit {
+        core.stop()
+    }
+
+    /// Runs an actor's job on the thread. Callable from any thread.
+    package func enqueue(_ job: consuming ExecutorJob) {
+        core.enqueue(.job(UnownedJob(job)))
+    }
+
+    /// Runs a closure on the thread after everything enqueued before it. Callable from any thread.
+    package func execute(_ body: @escaping @Sendable () -> Void) {
+        core.enqueue(.closure(body))
+    }
+
+    /// Whether the caller runs on this loop's thread.
+    package var isCurrent: Bool {
+        EventLoopThread.current === core
+    }
+
+    package func checkIsolated() {
+        precondition(isCurrent, "not on the event loop's thread")
+    }
+
+    package func isSameExclusiveExecutionContext(other: EventLoop) -> Bool {
+        self === other
+    }
+}
+
+// MARK: - Descriptors
+
+extension EventLoop {
+    /// What a descriptor is watched for.
+    package struct Interest: OptionSet, Sendable {
+        package let rawValue: UInt32
+
+        package init(rawValue: UInt32) {
+            self.rawValue = rawValue
+        }
+
+        package static let read = Interest(rawValue: EPOLLIN.rawValue)
+        package static let write = Interest(rawValue: EPOLLOUT.rawValue)
+    }
+
+    /// What `epoll_wait(2)` reported of a descriptor.
+    package struct Readiness: OptionSet, Sendable {
+        package let rawValue: UInt32
+
+        package init(rawValue: UInt32) {
+            self.rawValue = rawValue
+        }
+
+        package static let readable = Readiness(rawValue: EPOLLIN.rawValue)
+        package static let writable = Readiness(rawValue: EPOLLOUT.rawValue)
+        /// An error is pending on the descriptor. Reported whether asked for or not.
+        package static let error = Readiness(rawValue: EPOLLERR.rawValue)
+        /// The peer closed. Reported whether asked for or not.
+        package static let hangUp = Readiness(rawValue: EPOLLHUP.rawValue)
+    }
+
+    /// Names one watch of one descriptor, so that an event of a watch that ended is never delivered to a
+    /// later watch of a descriptor with the same number.
+    package struct Registration: Hashable, Sendable {
+        let token: UInt64
+        let descriptor: CInt
+    }
+
+    /// Watches a descriptor, level-triggered. The handler runs on the loop's thread.
+    ///
+    /// The caller keeps the descriptor open until ``unregister(_:)``.
+    ///
+    /// - Throws: ``SystemError`` of `epoll_ctl`.
+    package func register(
+        _ descriptor: CInt,
+        for interest: Interest,
+        handler: @escaping @Sendable (Readiness) -> Void
+    ) throws(SystemError) -> Registration {
+        try core.register(descriptor, for: interest, handler: handler)
+    }
+
+    /// Changes what a descriptor is watched for.
+    ///
+    /// - Throws: ``SystemError`` of `epoll_ctl`.
+    package func update(_ registration: Registration, to interest: Interest) throws(SystemError) {
+        try core.update(registration, to: interest)
+    }
+
+    /// Ends a watch. On the loop's thread its handler does not run again afterwards.
+    package func unregister(_ registration: Registration) {
+        core.unregister(registration)
+    }
+}
+
+// MARK: - Timers
+
+extension EventLoop {
+    /// Names one scheduled timer.
+    package struct Timer: Hashable, Sendable {
+        let id: UInt64
+        let deadline: ContinuousClock.Instant
+    }
+
+    /// Runs a closure on the loop's thread once a moment has come. Callable from any thread.
+    ///
+    /// `ContinuousClock` is `CLOCK_BOOTTIME` on Linux: time spent suspended counts, and a timer that came
+    /// due during it fires on resume.
+    @discardableResult
+    package func schedule(
+        at deadline: ContinuousClock.Instant,
+        _ body: @escaping @Sendable () -> Void
+    ) -> Timer {
+        core.schedule(at: deadline, body)
+    }
+
+    /// Takes a timer back. On the loop's thread its closure does not run afterwards.
+    package func cancel(_ timer: Timer) {
+        core.cancel(timer)
+    }
+}

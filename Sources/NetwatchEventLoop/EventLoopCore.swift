@@ -1,0 +1,207 @@
+internal import CNetwatchLinux
+internal import Glibc
+internal import Synchronization
+
+/// What an ``EventLoop`` and its thread share. It outlives whichever of the two ends first.
+final class EventLoopCore: Sendable {
+    enum Work: Sendable {
+        case job(UnownedJob)
+        case closure(@Sendable () -> Void)
+    }
+
+    private struct State {
+        var executor: UnownedSerialExecutor?
+        var work: [Work] = []
+        var handlers: [UInt64: @Sendable (EventLoop.Readiness) -> Void] = [:]
+        var timers = TimerList()
+        var armedDeadline: ContinuousClock.Instant?
+        var nextToken = firstFreeToken
+        var isStopped = false
+    }
+
+    private static let wakeToken: UInt64 = 0
+    private static let timerToken: UInt64 = 1
+    private static let firstFreeToken: UInt64 = 2
+
+    private let epoll: FileDescriptor
+    private let wake: FileDescriptor
+    private let timer: FileDescriptor
+    private let state = Mutex(State())
+
+    init() throws(SystemError) {
+        epoll = FileDescriptor(owning: try systemCall("epoll_create1") { epoll_create1(CInt(EPOLL_CLOEXEC)) })
+        let eventFlags = CInt(EFD_CLOEXEC | EFD_NONBLOCK)
+        wake = FileDescriptor(owning: try systemCall("eventfd") { eventfd(0, eventFlags) })
+        let timerFlags = CInt(TFD_CLOEXEC | TFD_NONBLOCK)
+        timer = FileDescriptor(
+            owning: try systemCall("timerfd_create") { timerfd_create(CLOCK_BOOTTIME, timerFlags) }
+        )
+        try control(EPOLL_CTL_ADD, wake.rawValue, EPOLLIN.rawValue, Self.wakeToken)
+        try control(EPOLL_CTL_ADD, timer.rawValue, EPOLLIN.rawValue, Self.timerToken)
+    }
+
+    func setExecutor(_ executor: UnownedSerialExecutor) {
+        state.withLock { $0.executor = executor }
+    }
+
+    func enqueue(_ work: Work) {
+        let wasEmpty = state.withLock { state in
+            state.work.append(work)
+            return state.work.count == 1
+        }
+        if wasEmpty { wakeUp() }
+    }
+
+    func stop() {
+        state.withLock { $0.isStopped = true }
+        wakeUp()
+    }
+
+    // MARK: Descriptors
+
+    func register(
+        _ descriptor: CInt,
+        for interest: EventLoop.Interest,
+        handler: @escaping @Sendable (EventLoop.Readiness) -> Void
+    ) throws(SystemError) -> EventLoop.Registration {
+        let token = state.withLock { state in
+            let token = state.nextToken
+            state.nextToken += 1
+            state.handlers[token] = handler
+            return token
+        }
+        do {
+            try control(EPOLL_CTL_ADD, descriptor, interest.rawValue, token)
+        } catch {
+            removeHandler(token)
+            throw error
+        }
+        return EventLoop.Registration(token: token, descriptor: descriptor)
+    }
+
+    func update(
+        _ registration: EventLoop.Registration,
+        to interest: EventLoop.Interest
+    ) throws(SystemError) {
+        try control(EPOLL_CTL_MOD, registration.descriptor, interest.rawValue, registration.token)
+    }
+
+    func unregister(_ registration: EventLoop.Registration) {
+        removeHandler(registration.token)
+        // Fails only when the descriptor was closed before, which took it out of the set already.
+        try? control(EPOLL_CTL_DEL, registration.descriptor, 0, registration.token)
+    }
+
+    private func removeHandler(_ token: UInt64) {
+        // The handler may own the last reference to something whose deinit comes back here.
+        let removed = state.withLock { $0.handlers.removeValue(forKey: token) }
+        withExtendedLifetime(removed) {}
+    }
+
+    private func control(
+        _ operation: CInt,
+        _ descriptor: CInt,
+        _ events: UInt32,
+        _ token: UInt64
+    ) throws(SystemError) {
+        var event = epoll_event(events: events, data: epoll_data_t(u64: token))
+        try systemCall("epoll_ctl") { epoll_ctl(epoll.rawValue, operation, descriptor, &event) }
+    }
+
+    // MARK: Timers
+
+    func schedule(
+        at deadline: ContinuousClock.Instant,
+        _ body: @escaping @Sendable () -> Void
+    ) -> EventLoop.Timer {
+        state.withLock { state in
+            let timer = state.timers.insert(deadline: deadline, body)
+            arm(&state)
+            return timer
+        }
+    }
+
+    func cancel(_ timer: EventLoop.Timer) {
+        let removed = state.withLock { $0.timers.remove(timer) }
+        withExtendedLifetime(removed) {}
+    }
+
+    /// Sets the timer descriptor to the earliest deadline, unless it is set to that or earlier already.
+    private func arm(_ state: inout State) {
+        guard let earliest = state.timers.earliest else { return }
+        if let armed = state.armedDeadline, armed <= earliest { return }
+        state.armedDeadline = earliest
+        // A deadline that has passed becomes the shortest time there is: zero would disarm the timer.
+        let remaining = max(.nanoseconds(1), ContinuousClock.now.duration(to: earliest))
+        var setting = itimerspec()
+        setting.it_value.tv_sec = time_t(remaining.components.seconds)
+        setting.it_value.tv_nsec = CLong(remaining.components.attoseconds / 1_000_000_000)
+        if setting.it_value.tv_sec == 0, setting.it_value.tv_nsec == 0 { setting.it_value.tv_nsec = 1 }
+        // Fails only for a bad descriptor or a malformed time; both would be our own mistake.
+        let result = timerfd_settime(timer.rawValue, 0, &setting, nil)
+        precondition(result == 0, "timerfd_settime: \(errnoDescription(errno))")
+    }
+
+    // MARK: The thread
+
+    /// Runs until ``stop()``, then finishes the work that is left.
+    func run() {
+        while turn() {}
+        runWork()
+    }
+
+    /// Waits for something to happen and handles it. Returns false once the loop was stopped.
+    private func turn() -> Bool {
+        withUnsafeTemporaryAllocation(of: epoll_event.self, capacity: 64) { events in
+            let count = epoll_wait(epoll.rawValue, events.baseAddress, CInt(events.count), -1)
+            precondition(count >= 0 || errno == EINTR, "epoll_wait: \(errnoDescription(errno))")
+            for event in events.prefix(max(0, Int(count))) { dispatch(event) }
+        }
+        runWork()
+        return state.withLock { !$0.isStopped }
+    }
+
+    private func dispatch(_ event: epoll_event) {
+        switch event.data.u64 {
+        case Self.wakeToken:
+            drain(wake.rawValue)
+        case Self.timerToken:
+            drain(timer.rawValue)
+            fireTimers()
+        case let token:
+            let handler = state.withLock { $0.handlers[token] }
+            handler?(EventLoop.Readiness(rawValue: event.events))
+        }
+    }
+
+    private func fireTimers() {
+        state.withLock { $0.armedDeadline = nil }
+        let now = ContinuousClock.now
+        while let body = state.withLock({ $0.timers.popDue(at: now) }) { body() }
+        state.withLock { arm(&$0) }
+    }
+
+    private func runWork() {
+        let (work, executor) = state.withLock { state in
+            defer { state.work = [] }
+            return (state.work, state.executor)
+        }
+        for item in work {
+            switch item {
+            case .closure(let body): body()
+            case .job(let job): job.runSynchronously(on: executor!)
+            }
+        }
+    }
+
+    private func wakeUp() {
+        // Fails only when the counter is full, and then the thread is about to wake anyway.
+        eventfd_write(wake.rawValue, 1)
+    }
+
+    /// Empties the counter of an eventfd or a timerfd.
+    private func drain(_ descriptor: CInt) {
+        var counter: UInt64 = 0
+        _ = read(descriptor, &counter, MemoryLayout.size(ofValue: counter))
+    }
+}

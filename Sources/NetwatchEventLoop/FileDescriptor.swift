@@ -1,0 +1,25 @@
+internal import Glibc
+
+/// The one owner of an open file descriptor, closed when the owner goes out of scope.
+///
+/// `close(2)` may report a delayed write error; nothing netwatch writes through these descriptors
+/// (sockets, eventfds, timers, lock files) has one, so the result is not looked at.
+package struct FileDescriptor: ~Copyable, Sendable {
+    package let rawValue: CInt
+
+    /// Takes ownership of `rawValue`.
+    package init(owning rawValue: CInt) {
+        self.rawValue = rawValue
+    }
+
+    deinit {
+        _ = close(rawValue)
+    }
+}
+
+extension FileDescriptor {
+    /// Opens a file read-only and close-on-exec (`open(2)`).
+    package static func opening(_ path: String) throws(SystemError) -> FileDescriptor {
+        FileDescriptor(owning: try systemCall("open \(path)") { open(path, O_RDONLY | O_CLOEXEC) })
+    }
+}

@@ -1,0 +1,77 @@
+internal import Glibc
+
+/// An IPv4 or IPv6 address, the latter with the interface it is scoped to.
+public struct IPAddress: Hashable, Sendable {
+    /// The address family.
+    public enum Family: Hashable, Sendable, CaseIterable {
+        case ipv4
+        case ipv6
+    }
+
+    /// The address in network byte order: 4 bytes for IPv4, 16 for IPv6.
+    public let bytes: [UInt8]
+
+    /// The interface index of a zone (`fe80::1%eth0`, RFC 4007 §11); 0 when the address has none.
+    public let zone: UInt32
+
+    /// Makes an address of its bytes in network order, or returns `nil` unless there are 4 or 16.
+    public init?(bytes: some Collection<UInt8>, zone: UInt32 = 0) {
+        guard bytes.count == 4 || bytes.count == 16 else { return nil }
+        self.bytes = Array(bytes)
+        self.zone = zone
+    }
+
+    /// The address family.
+    public var family: Family {
+        bytes.count == 4 ? .ipv4 : .ipv6
+    }
+
+    /// Whether the address is only valid on one link: `fe80::/10` (RFC 4291 §2.5.6).
+    public var isLinkLocal: Bool {
+        family == .ipv6 && bytes[0] == 0xfe && bytes[1] & 0xc0 == 0x80
+    }
+}
+
+// MARK: - Text
+
+extension IPAddress: CustomStringConvertible {
+    /// Parses the numeric form of one address: dotted quad or RFC 4291 text, with a zone for IPv6.
+    ///
+    /// Returns `nil` for everything else, the short forms of `inet_aton(3)` such as `127.1` included. A
+    /// zone is an interface name, which has to exist, or an index.
+    public init?(_ text: String) {
+        let parts = text.split(separator: "%", maxSplits: 1, omittingEmptySubsequences: false)
+        if parts.count == 1, let bytes = Self.parse(text, family: AF_INET, count: 4) {
+            self.init(bytes: bytes)
+            return
+        }
+        guard let bytes = Self.parse(String(parts[0]), family: AF_INET6, count: 16) else { return nil }
+        guard parts.count == 2 else {
+            self.init(bytes: bytes)
+            return
+        }
+        guard let zone = Self.zoneIndex(String(parts[1])) else { return nil }
+        self.init(bytes: bytes, zone: zone)
+    }
+
+    private static func parse(_ text: String, family: CInt, count: Int) -> [UInt8]? {
+        var bytes = [UInt8](repeating: 0, count: count)
+        return inet_pton(family, text, &bytes) == 1 ? bytes : nil
+    }
+
+    private static func zoneIndex(_ text: String) -> UInt32? {
+        if let index = UInt32(text), index > 0 { return index }
+        let index = if_nametoindex(text)
+        return index > 0 ? index : nil
+    }
+
+    /// The numeric form (`inet_ntop(3)`), with the zone as an index: `fe80::1%2`.
+    public var description: String {
+        let text = withUnsafeTemporaryAllocation(of: CChar.self, capacity: Int(INET6_ADDRSTRLEN)) { buffer in
+            let family = family == .ipv4 ? AF_INET : AF_INET6
+            inet_ntop(family, bytes, buffer.baseAddress, socklen_t(buffer.count))
+            return String(cString: buffer.baseAddress!)
+        }
+        return zone == 0 ? text : "\(text)%\(zone)"
+    }
+}

@@ -1,0 +1,136 @@
+internal import Glibc
+internal import Synchronization
+
+/// Resolves names with `getaddrinfo(3)` on a few threads of its own.
+///
+/// A lookup may block for tens of seconds when name servers are silent, so it must never run on an event
+/// loop or on the cooperative pool. Lookups of a name that is being looked up join it; when every thread
+/// is busy the others wait their turn. A thread without work ends.
+package final class NameResolver: Sendable {
+    /// Why a name has no addresses.
+    package struct Failure: Error, Hashable, CustomStringConvertible {
+        /// The code of `getaddrinfo(3)`: `EAI_NONAME`, `EAI_AGAIN`, …
+        package let code: CInt
+        /// `errno` when the code is `EAI_SYSTEM`, else 0.
+        package let errno: CInt
+
+        package var description: String {
+            code == EAI_SYSTEM ? errnoDescription(errno) : String(cString: gai_strerror(code))
+        }
+    }
+
+    package typealias Outcome = Result<[IPAddress], Failure>
+
+    private struct State {
+        var waiters: [String: [@Sendable (Outcome) -> Void]] = [:]
+        var pending: [String] = []
+        var threads = 0
+    }
+
+    private let maximumThreads: Int
+    private let lookUp: @Sendable (String) -> Outcome
+    private let state = Mutex(State())
+
+    /// The resolver that the whole process shares.
+    package static let shared = NameResolver()
+
+    /// - Parameters:
+    ///   - maximumThreads: How many lookups run at once. Default 4.
+    ///   - lookUp: The blocking lookup; tests put their own here.
+    package init(
+        maximumThreads: Int = 4,
+        lookUp: @escaping @Sendable (String) -> Outcome = NameResolver.getAddresses
+    ) {
+        self.maximumThreads = maximumThreads
+        self.lookUp = lookUp
+    }
+
+    /// Looks a name up and calls `completion` once, on a resolver thread.
+    ///
+    /// The addresses come in the order of `getaddrinfo(3)`, which is RFC 6724's; there is at least one.
+    package func resolve(_ name: String, completion: @escaping @Sendable (Outcome) -> Void) {
+        let startsThread = state.withLock { state in
+            state.waiters[name, default: []].append(completion)
+            guard state.waiters[name]!.count == 1 else { return false }
+            state.pending.append(name)
+            guard state.threads < maximumThreads else { return false }
+            state.threads += 1
+            return true
+        }
+        if startsThread { startThread() }
+    }
+
+    private func startThread() {
+        do {
+            try startDetachedThread(named: "nw-resolver") { self.work() }
+        } catch {
+            failWaiters(errno: error.errno)
+        }
+    }
+
+    /// Looks names up until none is waiting.
+    private func work() {
+        while let name = nextName() {
+            let outcome = lookUp(name)
+            let waiters = state.withLock { $0.waiters.removeValue(forKey: name) ?? [] }
+            for waiter in waiters { waiter(outcome) }
+        }
+    }
+
+    private func nextName() -> String? {
+        state.withLock { state in
+            guard !state.pending.isEmpty else {
+                state.threads -= 1
+                return nil
+            }
+            return state.pending.removeFirst()
+        }
+    }
+
+    /// Without a single thread nothing would ever answer those who wait; another thread takes the work.
+    private func failWaiters(errno: CInt) {
+        let abandoned: [@Sendable (Outcome) -> Void] = state.withLock { state in
+            state.threads -= 1
+            guard state.threads == 0 else { return [] }
+            let names = state.pending
+            state.pending = []
+            return names.flatMap { state.waiters.removeValue(forKey: $0) ?? [] }
+        }
+        for waiter in abandoned { waiter(.failure(Failure(code: EAI_SYSTEM, errno: errno))) }
+    }
+
+    /// `getaddrinfo(3)` for stream sockets of both families.
+    package static func getAddresses(of name: String) -> Outcome {
+        var hints = addrinfo()
+        hints.ai_family = AF_UNSPEC
+        hints.ai_socktype = CInt(SOCK_STREAM.rawValue)
+        var list: UnsafeMutablePointer<addrinfo>?
+        let code = getaddrinfo(name, nil, &hints, &list)
+        let error = errno
+        defer { if let list { freeaddrinfo(list) } }
+        guard code == 0 else {
+            return .failure(Failure(code: code, errno: code == EAI_SYSTEM ? error : 0))
+        }
+        let addresses = sequence(first: list, next: { $0?.pointee.ai_next })
+            .prefix { $0 != nil }
+            .compactMap { IPAddress(socketAddress: $0!.pointee.ai_addr) }
+        return addresses.isEmpty ? .failure(Failure(code: EAI_NONAME, errno: 0)) : .success(addresses)
+    }
+}
+
+extension IPAddress {
+    /// Reads the address of a `sockaddr_in` or `sockaddr_in6`; `nil` for other families.
+    init?(socketAddress pointer: UnsafePointer<sockaddr>?) {
+        guard let pointer else { return nil }
+        switch CInt(pointer.pointee.sa_family) {
+        case AF_INET:
+            let address = UnsafeRawPointer(pointer).loadUnaligned(as: sockaddr_in.self)
+            self.init(bytes: withUnsafeBytes(of: address.sin_addr, Array.init))
+        case AF_INET6:
+            let address = UnsafeRawPointer(pointer).loadUnaligned(as: sockaddr_in6.self)
+            self.init(bytes: withUnsafeBytes(of: address.sin6_addr, Array.init), zone: address.sin6_scope_id)
+        default:
+            return nil
+        }
+    }
+}

@@ -1,0 +1,64 @@
+// Lets the thread sanitizer see the contended path of `Synchronization.Mutex`.
+//
+// The uncontended path is inlined into our instrumented code. The contended one lives in
+// libswiftSynchronization, which is not instrumented, so the sanitizer takes two threads that hand a
+// contended mutex over for a race. These definitions come before the library's in symbol order, call
+// the library's, and tell the sanitizer about the hand-over. Without the sanitizer the file is empty.
+// MutexInterposerTests holds the positive control: a real race beside the lock is still reported.
+//
+// Not covered: the third slow path, `_tryLockSlow` of `withLockIfAvailable`, which netwatch never calls.
+
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define NETWATCH_THREAD_SANITIZER 1
+#endif
+#endif
+
+#ifdef NETWATCH_THREAD_SANITIZER
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdint.h>
+
+extern void __tsan_acquire(void *address);
+extern void __tsan_release(void *address);
+
+// `Synchronization._MutexHandle._lockSlow(_: UInt32)`
+#define LOCK_SLOW "$s15Synchronization12_MutexHandleV9_lockSlowyys6UInt32VF"
+// `Synchronization._MutexHandle._unlockSlow()`
+#define UNLOCK_SLOW "$s15Synchronization12_MutexHandleV11_unlockSlowyyF"
+
+typedef __attribute__((swiftcall)) void (*lock_function)(uint32_t, __attribute__((swift_context)) void *);
+typedef __attribute__((swiftcall)) void (*unlock_function)(__attribute__((swift_context)) void *);
+
+static void *next_symbol(void **cache, const char *name) {
+    void *found = __atomic_load_n(cache, __ATOMIC_RELAXED);
+    if (!found) {
+        found = dlsym(RTLD_NEXT, name);
+        __atomic_store_n(cache, found, __ATOMIC_RELAXED);
+    }
+    return found;
+}
+
+__attribute__((swiftcall, visibility("default")))
+void netwatch_lock_slow(uint32_t thread, __attribute__((swift_context)) void *handle) __asm__(LOCK_SLOW);
+
+__attribute__((swiftcall, visibility("default")))
+void netwatch_unlock_slow(__attribute__((swift_context)) void *handle) __asm__(UNLOCK_SLOW);
+
+__attribute__((swiftcall))
+void netwatch_lock_slow(uint32_t thread, __attribute__((swift_context)) void *handle) {
+    static void *library;
+    ((lock_function)next_symbol(&library, LOCK_SLOW))(thread, handle);
+    __tsan_acquire(handle);
+}
+
+__attribute__((swiftcall))
+void netwatch_unlock_slow(__attribute__((swift_context)) void *handle) {
+    static void *library;
+    __tsan_release(handle);
+    ((unlock_function)next_symbol(&library, UNLOCK_SLOW))(handle);
+}
+#else
+// An empty translation unit is not ISO C.
+typedef int netwatch_interposer_is_for_the_thread_sanitizer;
+#endif

@@ -1,0 +1,95 @@
+internal import Glibc
+internal import NetwatchEventLoop
+internal import Synchronization
+internal import Testing
+
+@Suite struct EventLoopTests {
+    /// An actor whose executor is the loop, as the owners of libnl and curl handles are.
+    private actor Owner {
+        let loop: EventLoop
+        private(set) var readable: [UInt8] = []
+
+        nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+        init(loop: EventLoop) {
+            self.loop = loop
+        }
+
+        var runsOnLoop: Bool { loop.isCurrent }
+
+        func received(_ byte: UInt8) { readable.append(byte) }
+    }
+
+    @Test func `an actor on the loop runs on its thread`() async throws {
+        let owner = Owner(loop: try EventLoop(label: "test"))
+        #expect(await owner.runsOnLoop)
+        #expect(!owner.loop.isCurrent)
+    }
+
+    @Test func `closures run in the order they were handed over`() async throws {
+        let loop = try EventLoop(label: "test")
+        let order = await withCheckedContinuation { continuation in
+            let seen = Mutex<[Int]>([])
+            let collected = Collected(seen)
+            for index in 0..<100 { loop.execute { collected.append(index) } }
+            loop.execute { continuation.resume(returning: collected.values) }
+        }
+        #expect(order == Array(0..<100))
+    }
+
+    @Test func `timers fire in the order of their deadlines and a cancelled one does not`() async throws {
+        let loop = try EventLoop(label: "test")
+        let fired = Collected(Mutex<[Int]>([]))
+        let now = ContinuousClock.now
+        await withCheckedContinuation { continuation in
+            loop.schedule(at: now + .milliseconds(30)) { continuation.resume() }
+            loop.schedule(at: now + .milliseconds(20)) { fired.append(2) }
+            loop.schedule(at: now - .seconds(1)) { fired.append(1) }
+            let cancelled = loop.schedule(at: now + .milliseconds(10)) { fired.append(99) }
+            loop.cancel(cancelled)
+        }
+        #expect(fired.values == [1, 2])
+    }
+
+    @Test func `a readable descriptor reaches its handler until it is unregistered`() async throws {
+        let owner = Owner(loop: try EventLoop(label: "test"))
+        var ends: [CInt] = [0, 0]
+        try #require(pipe(&ends) == 0)
+        let (input, output) = (ends[0], ends[1])
+        defer {
+            close(input)
+            close(output)
+        }
+        let registration = await withCheckedContinuation { continuation in
+            let handle = Collected<EventLoop.Registration>(Mutex([]))
+            let registration = try! owner.loop.register(input, for: .read) { _ in
+                var byte: UInt8 = 0
+                read(input, &byte, 1)
+                owner.assumeIsolated { $0.received(byte) }
+                if byte == 2, let first = handle.values.first { continuation.resume(returning: first) }
+            }
+            handle.append(registration)
+            for byte: UInt8 in [1, 2] { withUnsafePointer(to: byte) { _ = write(output, $0, 1) } }
+        }
+        owner.loop.unregister(registration)
+        withUnsafePointer(to: 3) { _ = write(output, $0, 1) }
+        #expect(await owner.readable == [1, 2])
+    }
+
+    @Test func `a namespace that is not there is named in the error`() {
+        #expect(throws: SystemError(call: "open /no/such/namespace", errno: ENOENT)) {
+            _ = try EventLoop(label: "test", networkNamespace: "/no/such/namespace")
+        }
+    }
+}
+
+/// Values collected from another thread.
+private final class Collected<Value: Sendable>: Sendable {
+    private let storage: Mutex<[Value]>
+
+    init(_ storage: consuming sending Mutex<[Value]>) { self.storage = storage }
+
+    var values: [Value] { storage.withLock { $0 } }
+
+    func append(_ value: Value) { storage.withLock { $0.append(value) } }
+}
