@@ -1,7 +1,43 @@
+// libnl-3, libnl-route-3 and the kernel's rtnetlink structures.
 #ifndef CNETWATCH_NETLINK_SHIM_H
 #define CNETWATCH_NETLINK_SHIM_H
 
+#include <linux/if.h>
+#include <linux/if_addr.h>
+#include <linux/if_link.h>
+#include <linux/netlink.h>
+#include <linux/nexthop.h>
 #include <linux/rtnetlink.h>
+#include <netlink/attr.h>
+#include <netlink/msg.h>
 #include <netlink/netlink.h>
+#include <netlink/object.h>
+#include <netlink/route/addr.h>
+#include <netlink/route/link.h>
+#include <netlink/socket.h>
+
+// libnl's headers only forward-declare these two; they are exported by libnl-route-3 as parsers of one
+// message, reached through `nl_msg_parse`, which needs a reply wrapped in a `struct nl_msg`.
+static inline int netwatch_parse_route_object(
+    struct nlmsghdr *header,
+    void (*visit)(struct nl_object *, void *),
+    void *context
+) {
+    struct nl_msg *message = nlmsg_convert(header);
+    if (!message) return -NLE_NOMEM;
+    // Selects the parsers: message types mean nothing without their protocol.
+    nlmsg_set_proto(message, NETLINK_ROUTE);
+    int result = nl_msg_parse(message, visit, context);
+    nlmsg_free(message);
+    return result;
+}
+
+// The casts that `struct rtnl_link` and `struct rtnl_addr` are objects are macros or missing.
+static inline struct rtnl_link *netwatch_link(struct nl_object *object) {
+    return (struct rtnl_link *)object;
+}
+static inline struct rtnl_addr *netwatch_address(struct nl_object *object) {
+    return (struct rtnl_addr *)object;
+}
 
 #endif

@@ -1,0 +1,47 @@
+internal import CNetwatchNetlink
+internal import NetwatchEventLoop
+
+/// One attribute: its type without the nesting flags, and its bytes.
+struct NetlinkAttribute {
+    let type: CInt
+    let bytes: UnsafeRawBufferPointer
+
+    /// The value as a 32-bit number in host order, or `nil` when the attribute is shorter.
+    var number: UInt32? {
+        bytes.count >= 4 ? bytes.loadUnaligned(as: UInt32.self) : nil
+    }
+
+    /// The value as text up to its terminating zero, if it has one.
+    var text: String {
+        String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+    }
+
+    /// The value as an address, or `nil` unless it has the length of one.
+    func address(zone: UInt32 = 0) -> IPAddress? {
+        let address = IPAddress(bytes: bytes)
+        return address?.isLinkLocal == true ? IPAddress(bytes: bytes, zone: zone) : address
+    }
+}
+
+/// A run of attributes, iterated by libnl within its bounds.
+struct NetlinkAttributes: Sequence, IteratorProtocol {
+    private var position: UnsafeMutablePointer<nlattr>?
+    private var remaining: CInt
+
+    init(_ bytes: UnsafeRawBufferPointer) {
+        position = UnsafeMutableRawPointer(mutating: bytes.baseAddress)?.assumingMemoryBound(to: nlattr.self)
+        remaining = CInt(bytes.count)
+    }
+
+    /// Whether bytes are left that are no attribute.
+    var isMalformed: Bool {
+        remaining > 0
+    }
+
+    mutating func next() -> NetlinkAttribute? {
+        guard let attribute = position, nla_ok(attribute, remaining) != 0 else { return nil }
+        position = nla_next(attribute, &remaining)
+        let bytes = UnsafeRawBufferPointer(start: nla_data(attribute), count: Int(nla_len(attribute)))
+        return NetlinkAttribute(type: nla_type(attribute), bytes: bytes)
+    }
+}

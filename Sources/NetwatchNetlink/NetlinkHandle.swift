@@ -1,0 +1,127 @@
+internal import CNetwatchNetlink
+internal import Glibc
+internal import NetwatchEventLoop
+
+/// Owns one connected, non-blocking libnl socket of the route protocol.
+///
+/// libnl builds and sends the messages; receiving is done on its descriptor, because libnl folds
+/// `ENOBUFS` and `ENOMEM` into one code and does not show the sender's address.
+struct NetlinkHandle: ~Copyable {
+    /// What one receive call found.
+    enum Received: Equatable {
+        /// A datagram of the kernel, at the start of the buffer.
+        case datagram(Int)
+        /// Nothing is waiting (`EAGAIN`).
+        case nothing
+        /// The kernel dropped messages for want of receive buffer (`ENOBUFS`), or a datagram did not fit
+        /// ours: either way something was missed.
+        case overrun
+        /// A datagram that another process sent, which anyone with `CAP_NET_ADMIN` may. Not to be believed.
+        case foreign
+        case failed(errno: CInt)
+    }
+
+    /// The kernel caps dump replies at 32 KiB; no notification comes near it.
+    static let bufferSize = 64 * 1024
+
+    private let socket: OpaquePointer
+
+    /// Opens and connects a socket in the calling thread's network namespace.
+    ///
+    /// - Throws: ``SystemError`` of `socket` or `bind`: `EPERM` or `EACCES` under seccomp and SELinux,
+    ///   `EPROTONOSUPPORT` or `EAFNOSUPPORT` where the kernel has no netlink.
+    init() throws(SystemError) {
+        guard let socket = nl_socket_alloc() else { throw SystemError(call: "nl_socket_alloc", errno: ENOMEM) }
+        self.socket = socket
+        try netlinkCall("netlink socket") { nl_connect(socket, NETLINK_ROUTE) }
+        try netlinkCall("nl_socket_set_nonblocking") { nl_socket_set_nonblocking(socket) }
+        // Replies are told apart by us; an acknowledgement per lookup would double the messages.
+        nl_socket_disable_auto_ack(socket)
+    }
+
+    deinit {
+        nl_socket_free(socket)
+    }
+
+    var descriptor: CInt {
+        nl_socket_get_fd(socket)
+    }
+
+    /// Joins a multicast group by its number (`RTNLGRP_…`).
+    func join(_ group: rtnetlink_groups) throws(SystemError) {
+        try netlinkCall("join netlink group \(group.rawValue)") {
+            nl_socket_add_membership(socket, CInt(group.rawValue))
+        }
+    }
+
+    /// Sends a message and returns the sequence number of its replies.
+    func send(_ message: borrowing NetlinkRequest) throws(SystemError) -> UInt32 {
+        try netlinkCall("send netlink request") { nl_send_auto(socket, message.pointer) }
+        return message.sequenceNumber
+    }
+
+    /// Receives one datagram into `buffer`, never waiting.
+    func receive(into buffer: UnsafeMutableRawBufferPointer) -> Received {
+        var sender = sockaddr_nl()
+        var senderLength = socklen_t(MemoryLayout<sockaddr_nl>.size)
+        var count: Int
+        repeat {
+            count = withUnsafeMutablePointer(to: &sender) { pointer in
+                pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                    // MSG_TRUNC makes the result the datagram's own length, however much fitted.
+                    recvfrom(
+                        descriptor,
+                        buffer.baseAddress,
+                        buffer.count,
+                        CInt(MSG_DONTWAIT | MSG_TRUNC),
+                        $0,
+                        &senderLength
+                    )
+                }
+            }
+        } while count < 0 && errno == EINTR
+        guard count >= 0 else { return Self.failure(errno) }
+        if sender.nl_pid != 0 { return .foreign }
+        return count <= buffer.count ? .datagram(count) : .overrun
+    }
+
+    private static func failure(_ error: CInt) -> Received {
+        switch error {
+        case EAGAIN: .nothing
+        case ENOBUFS: .overrun
+        default: .failed(errno: error)
+        }
+    }
+
+    /// Sets an option of level `SOL_NETLINK`. Kernels and sandboxes without it refuse; see the callers.
+    @discardableResult
+    func enable(_ option: CInt) -> Bool {
+        var on: CInt = 1
+        return setsockopt(descriptor, SOL_NETLINK, option, &on, socklen_t(MemoryLayout<CInt>.size)) == 0
+    }
+
+    /// Asks for a receive buffer and returns the size granted, in bytes, as the kernel counts it.
+    ///
+    /// `SO_RCVBUFFORCE` needs `CAP_NET_ADMIN` in the initial user namespace; without it the request is cut
+    /// to `net.core.rmem_max`.
+    @discardableResult
+    func setReceiveBuffer(_ bytes: CInt) -> CInt {
+        var size = bytes
+        var length = socklen_t(MemoryLayout<CInt>.size)
+        if setsockopt(descriptor, SOL_SOCKET, SO_RCVBUFFORCE, &size, length) != 0 {
+            setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &size, length)
+        }
+        getsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &size, &length)
+        return size
+    }
+}
+
+/// Turns a libnl call's negative result into the `errno` it came from.
+///
+/// The result's own code is useless for that: libnl maps several errors to one.
+private func netlinkCall(_ name: String, _ body: () -> CInt) throws(SystemError) {
+    errno = 0
+    let result = body()
+    guard result < 0 else { return }
+    throw SystemError(call: name, errno: errno != 0 ? errno : EINVAL)
+}

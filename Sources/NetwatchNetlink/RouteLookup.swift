@@ -1,0 +1,113 @@
+internal import CNetwatchNetlink
+package import NetwatchEventLoop
+
+/// What the kernel answered to the lookup of one address.
+package enum RouteLookup: Hashable, Sendable {
+    case route(Route)
+    /// The kernel's error number, and the words it added (`NETLINK_EXT_ACK`) if any.
+    ///
+    /// `EINVAL` without words is a blackhole route; with words the request itself was wrong.
+    case refused(errno: CInt, message: String?)
+}
+
+/// The route of an answered lookup.
+///
+/// A plain lookup names the one next hop the kernel would use, with the source address it would choose.
+/// A lookup with `RTM_F_FIB_MATCH` describes the table entry instead: its prefix, and every next hop.
+package struct Route: Hashable, Sendable {
+    /// `RTN_UNICAST`, `RTN_LOCAL`, `RTN_BROADCAST`, …
+    package var type: UInt8 = 0
+    /// Length of the matched prefix in bits; only meaningful with `RTM_F_FIB_MATCH`.
+    package var prefixLength: UInt8 = 0
+    /// `RTNH_F_…` and `RTM_F_…` flags of the route.
+    package var flags: UInt32 = 0
+    package var table: UInt32 = 0
+    package var outputInterface: UInt32?
+    package var gateway: IPAddress?
+    /// The source address the kernel would choose (`RTA_PREFSRC`).
+    package var source: IPAddress?
+    /// Next hops of a multipath route; empty when there is one, which is then in the fields above.
+    package var nextHops: [NextHop] = []
+
+    package struct NextHop: Hashable, Sendable {
+        package let interface: UInt32
+        /// `RTNH_F_…`
+        package let flags: UInt8
+    }
+
+    /// Whether the kernel marked every next hop as without carrier or dead.
+    package var isDown: Bool {
+        let down = UInt32(RTNH_F_LINKDOWN | RTNH_F_DEAD)
+        if nextHops.isEmpty { return flags & down != 0 }
+        return nextHops.allSatisfy { UInt32($0.flags) & down != 0 }
+    }
+}
+
+extension Route {
+    /// Reads an `RTM_NEWROUTE` message; `nil` when it is malformed.
+    init?(_ message: NetlinkMessage) {
+        guard let header = message.familyHeader(rtmsg.self) else { return nil }
+        type = header.rtm_type
+        prefixLength = header.rtm_dst_len
+        flags = header.rtm_flags
+        table = UInt32(header.rtm_table)
+        var attributes = message.attributes(after: rtmsg.self)
+        // A zone can only be told once the interface is known, whichever order they come in.
+        var gateway: NetlinkAttribute?
+        while let attribute = attributes.next() {
+            switch attribute.type {
+            case CInt(RTA_OIF.rawValue): outputInterface = attribute.number
+            case CInt(RTA_GATEWAY.rawValue): gateway = attribute
+            case CInt(RTA_VIA.rawValue): gateway = attribute.withoutFamily
+            case CInt(RTA_PREFSRC.rawValue): source = attribute.address()
+            case CInt(RTA_TABLE.rawValue): table = attribute.number ?? table
+            case CInt(RTA_MULTIPATH.rawValue): nextHops = Route.nextHops(attribute.bytes)
+            default: break
+            }
+        }
+        if attributes.isMalformed { return nil }
+        self.gateway = gateway?.address(zone: outputInterface ?? 0)
+    }
+
+    /// Reads `struct rtnexthop` entries, each as long as it says and aligned to 4.
+    private static func nextHops(_ bytes: UnsafeRawBufferPointer) -> [NextHop] {
+        var rest = bytes[...]
+        var hops: [NextHop] = []
+        while rest.count >= MemoryLayout<rtnexthop>.size {
+            let entry = UnsafeRawBufferPointer(rebasing: rest).loadUnaligned(as: rtnexthop.self)
+            let length = Int(entry.rtnh_len)
+            guard length >= MemoryLayout<rtnexthop>.size, length <= rest.count else { break }
+            hops.append(NextHop(interface: UInt32(bitPattern: entry.rtnh_ifindex), flags: entry.rtnh_flags))
+            rest = rest.dropFirst((length + 3) & ~3)
+        }
+        return hops
+    }
+}
+
+extension NetlinkAttribute {
+    /// The value of an `RTA_VIA` attribute behind its 16-bit family.
+    fileprivate var withoutFamily: NetlinkAttribute {
+        NetlinkAttribute(type: type, bytes: UnsafeRawBufferPointer(rebasing: bytes.dropFirst(2)))
+    }
+}
+
+extension RouteLookup {
+    /// Reads an `NLMSG_ERROR` message; `nil` when it is malformed or an acknowledgement.
+    init?(refusal message: NetlinkMessage) {
+        guard let header = message.familyHeader(nlmsgerr.self), header.error != 0 else { return nil }
+        self = .refused(errno: -header.error, message: Self.words(of: message, header))
+    }
+
+    /// The kernel's words follow a copy of the request, unless it was capped to its header.
+    private static func words(of message: NetlinkMessage, _ header: nlmsgerr) -> String? {
+        guard message.flags & UInt16(NLM_F_ACK_TLVS) != 0 else { return nil }
+        let isCapped = message.flags & UInt16(NLM_F_CAPPED) != 0
+        let echoed = isCapped ? 0 : Int(header.msg.nlmsg_len) - MemoryLayout<nlmsghdr>.size
+        let offset = MemoryLayout<nlmsgerr>.size + (max(0, echoed) + 3) & ~3
+        var attributes = NetlinkAttributes(UnsafeRawBufferPointer(rebasing: message.payload.dropFirst(offset)))
+        while let attribute = attributes.next() {
+            if attribute.type == CInt(NLMSGERR_ATTR_MSG.rawValue) { return attribute.text }
+        }
+        return nil
+    }
+}
