@@ -1,5 +1,7 @@
 internal import CNetwatchLinux
+internal import Dispatch
 internal import Glibc
+internal import Synchronization
 
 /// One thread blocked in `epoll_wait(2)` that runs everything handed to it, one thing at a time.
 ///
@@ -37,6 +39,16 @@ package final class EventLoop: SerialExecutor {
     /// Runs a closure on the thread after everything enqueued before it. Callable from any thread.
     package func execute(_ body: @escaping @Sendable () -> Void) {
         core.enqueue(.closure(body))
+    }
+
+    /// Runs a closure on the thread and returns its result, at once when called there.
+    ///
+    /// The caller waits as it would for a lock that is held briefly: nothing that runs on a loop may block.
+    package func runAndWait<Result: Sendable>(_ body: @escaping @Sendable () -> Result) -> Result {
+        if isCurrent { return body() }
+        let answer = Answer<Result>()
+        execute { answer.give(body()) }
+        return answer.wait()
     }
 
     /// Whether the caller runs on this loop's thread.
@@ -141,5 +153,21 @@ extension EventLoop {
     /// Takes a timer back. On the loop's thread its closure does not run afterwards.
     package func cancel(_ timer: Timer) {
         core.cancel(timer)
+    }
+}
+
+/// A value that one thread waits for.
+private final class Answer<Value: Sendable>: Sendable {
+    private let value = Mutex<Value?>(nil)
+    private let isGiven = DispatchSemaphore(value: 0)
+
+    func give(_ value: Value) {
+        self.value.withLock { $0 = value }
+        isGiven.signal()
+    }
+
+    func wait() -> Value {
+        isGiven.wait()
+        return value.withLock { $0! }
     }
 }

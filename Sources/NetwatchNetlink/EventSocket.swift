@@ -40,7 +40,7 @@ package final class EventSocket {
     /// - Parameter receiveBufferSize: The receive buffer to ask for, in bytes.
     /// - Throws: ``SystemError`` of `socket`, `bind`, or of joining a group.
     package init(receiveBufferSize: CInt) throws(SystemError) {
-        handle = try NetlinkHandle()
+        handle = try NetlinkHandle.connected()
         self.receiveBufferSize = handle.setReceiveBuffer(receiveBufferSize)
         for group in Self.groups { try handle.join(group) }
         buffer = .allocate(byteCount: NetlinkHandle.bufferSize, alignment: 8)

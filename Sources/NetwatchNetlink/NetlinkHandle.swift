@@ -30,9 +30,18 @@ struct NetlinkHandle: ~Copyable {
     ///
     /// - Throws: ``SystemError`` of `socket` or `bind`: `EPERM` or `EACCES` under seccomp and SELinux,
     ///   `EPROTONOSUPPORT` or `EAFNOSUPPORT` where the kernel has no netlink.
-    init() throws(SystemError) {
+    static func connected() throws(SystemError) -> NetlinkHandle {
         guard let socket = nl_socket_alloc() else { throw SystemError(call: "nl_socket_alloc", errno: ENOMEM) }
+        let handle = NetlinkHandle(owning: socket)
+        try handle.connect()
+        return handle
+    }
+
+    private init(owning socket: OpaquePointer) {
         self.socket = socket
+    }
+
+    private func connect() throws(SystemError) {
         try netlinkCall("netlink socket") { nl_connect(socket, NETLINK_ROUTE) }
         try netlinkCall("nl_socket_set_nonblocking") { nl_socket_set_nonblocking(socket) }
         // Replies are told apart by us; an acknowledgement per lookup would double the messages.

@@ -12,15 +12,24 @@ struct NetlinkRequest: ~Copyable {
     ///   - type: `RTM_GETROUTE`, `RTM_GETLINK`, …
     ///   - flags: `NLM_F_DUMP` or 0; `NLM_F_REQUEST` is added when it is sent.
     ///   - header: The family's own header, `rtmsg`, `ifinfomsg`, …
-    init(type: CInt, flags: CInt = 0, header: some BitwiseCopyable) throws(SystemError) {
+    static func message(
+        type: CInt,
+        flags: CInt = 0,
+        header: some BitwiseCopyable
+    ) throws(SystemError) -> NetlinkRequest {
         guard let pointer = nlmsg_alloc_simple(type, flags) else {
             throw SystemError(call: "nlmsg_alloc_simple", errno: ENOMEM)
         }
-        self.pointer = pointer
+        let request = NetlinkRequest(owning: pointer)
         var header = header
         // 4 is NLMSG_ALIGNTO.
         let result = nlmsg_append(pointer, &header, MemoryLayout.size(ofValue: header), 4)
-        guard result == 0 else { throw SystemError(call: "nlmsg_append", errno: ENOMEM) }
+        guard result == 0 else { throw full }
+        return request
+    }
+
+    private init(owning pointer: OpaquePointer) {
+        self.pointer = pointer
     }
 
     deinit {
@@ -44,5 +53,5 @@ struct NetlinkRequest: ~Copyable {
     }
 
     /// A message has a page; none of ours fills it.
-    private static var full: SystemError { SystemError(call: "nla_put", errno: EMSGSIZE) }
+    private static var full: SystemError { SystemError(call: "netlink message", errno: EMSGSIZE) }
 }

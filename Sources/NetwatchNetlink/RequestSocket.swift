@@ -24,7 +24,7 @@ package final class RequestSocket {
     ///
     /// - Throws: ``SystemError`` of `socket` or `bind`.
     package init() throws(SystemError) {
-        handle = try NetlinkHandle()
+        handle = try NetlinkHandle.connected()
         // Both are refinements: without strict checking filters are ignored, without words an EINVAL that
         // is a blackhole cannot be told from one that is our mistake.
         handle.enable(NETLINK_GET_STRICT_CHK)
@@ -52,7 +52,7 @@ package final class RequestSocket {
         header.rtm_family = UInt8(address.family == .ipv4 ? AF_INET : AF_INET6)
         header.rtm_dst_len = UInt8(address.bytes.count * 8)
         header.rtm_flags = matchesTable ? UInt32(RTM_F_FIB_MATCH) : 0
-        let request = try NetlinkRequest(type: CInt(RTM_GETROUTE), header: header)
+        let request = try NetlinkRequest.message(type: CInt(RTM_GETROUTE), header: header)
         try request.put(RTA_DST, address.bytes)
         if address.zone != 0 { try request.put(RTA_OIF, address.zone) }
         return try answer(to: try handle.send(request))
@@ -100,8 +100,8 @@ package final class RequestSocket {
     ) throws(SystemError) -> Dump<Element> {
         var result = Dump<Element>()
         for _ in 0..<5 {
-            let request = try NetlinkRequest(type: type, flags: CInt(NLM_F_DUMP), header: header)
-            if let extendedMask { try request.put(CInt(IFLA_EXT_MASK.rawValue), extendedMask) }
+            let request = try NetlinkRequest.message(type: type, flags: CInt(NLM_F_DUMP), header: header)
+            if let extendedMask { try request.put(CInt(IFLA_EXT_MASK), extendedMask) }
             result = try collect(replyTo: try handle.send(request), element: element)
             if !result.isInterrupted { break }
         }

@@ -15,8 +15,26 @@ package enum RouteLookup: Hashable, Sendable {
 /// A plain lookup names the one next hop the kernel would use, with the source address it would choose.
 /// A lookup with `RTM_F_FIB_MATCH` describes the table entry instead: its prefix, and every next hop.
 package struct Route: Hashable, Sendable {
-    /// `RTN_UNICAST`, `RTN_LOCAL`, `RTN_BROADCAST`, …
-    package var type: UInt8 = 0
+    package enum Kind: Hashable, Sendable {
+        /// To another host (`RTN_UNICAST`).
+        case unicast
+        /// To this machine itself (`RTN_LOCAL`).
+        case local
+        /// To several hosts, or any of several (`RTN_BROADCAST`, `RTN_MULTICAST`, `RTN_ANYCAST`).
+        case group
+        case other(UInt8)
+
+        init(_ type: UInt8) {
+            switch Int(type) {
+            case RTN_UNICAST: self = .unicast
+            case RTN_LOCAL: self = .local
+            case RTN_BROADCAST, RTN_MULTICAST, RTN_ANYCAST: self = .group
+            default: self = .other(type)
+            }
+        }
+    }
+
+    package var kind = Kind.other(0)
     /// Length of the matched prefix in bits; only meaningful with `RTM_F_FIB_MATCH`.
     package var prefixLength: UInt8 = 0
     /// `RTNH_F_…` and `RTM_F_…` flags of the route.
@@ -47,7 +65,7 @@ extension Route {
     /// Reads an `RTM_NEWROUTE` message; `nil` when it is malformed.
     init?(_ message: NetlinkMessage) {
         guard let header = message.familyHeader(rtmsg.self) else { return nil }
-        type = header.rtm_type
+        kind = Kind(header.rtm_type)
         prefixLength = header.rtm_dst_len
         flags = header.rtm_flags
         table = UInt32(header.rtm_table)

@@ -1,0 +1,208 @@
+internal import NetwatchEventLoop
+internal import NetwatchNetlink
+internal import Synchronization
+
+/// The monitor's state, confined to its thread: notifications mark it stale, lookups decide, and what
+/// changed is told to the subscribers.
+actor MonitorCore {
+    nonisolated let loop: EventLoop
+    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+    /// Why the kernel cannot be asked; `nil` while it can.
+    nonisolated let failure = Mutex<SystemError?>(nil)
+
+    private let configuration: PathMonitor.Configuration
+    private let resolver: NameResolver
+    private var connection: NetlinkConnection?
+    private var reconnectDue: ContinuousClock.Instant?
+    private var schedule: RecomputeSchedule
+    private var interfacesAreStale = true
+    private var generalVerdict = PathStatus.Verdict.unknown(.noNetlink)
+    private var records: [PathTarget: TargetRecord] = [:]
+    private var timer: EventLoop.Timer?
+    private(set) var statistics = PathMonitor.Statistics()
+
+    init(loop: EventLoop, configuration: PathMonitor.Configuration, resolver: NameResolver) {
+        self.loop = loop
+        self.configuration = configuration
+        self.resolver = resolver
+        schedule = RecomputeSchedule(
+            confirmDelay: configuration.confirmDelay,
+            auditInterval: configuration.auditInterval,
+            now: .now
+        )
+    }
+
+    /// Runs `body` on the monitor's thread, after everything handed over before.
+    nonisolated func perform(_ body: @escaping @Sendable (isolated MonitorCore) -> Void) {
+        loop.execute { self.assumeIsolated(body) }
+    }
+
+    // MARK: The connection to the kernel
+
+    func start() {
+        connect()
+        recompute(.everything, now: .now)
+    }
+
+    private func connect() {
+        do {
+            connection = try NetlinkConnection(loop: loop, configuration: configuration) { [weak self] in
+                self?.assumeIsolated { $0.receiveEvents() }
+            }
+            failure.withLock { $0 = nil }
+            reconnectDue = nil
+        } catch {
+            disconnect(error)
+        }
+    }
+
+    /// Without the kernel nothing is known. It is asked for again at every audit.
+    private func disconnect(_ error: SystemError) {
+        connection = nil
+        failure.withLock { $0 = error }
+        reconnectDue = .now + configuration.reconnectInterval
+        generalVerdict = .unknown(.noNetlink)
+    }
+
+    private func receiveEvents() {
+        do {
+            if let batch = try connection?.events.drain() { take(batch) }
+        } catch {
+            disconnect(error)
+            recompute(.everything, now: .now)
+        }
+    }
+
+    /// Takes what the kernel announced. Nothing in it is believed but that something may have changed.
+    func take(_ batch: EventSocket.Batch) {
+        statistics.add(batch)
+        let mustReadInterfaces: Set<NetlinkEvent> = [.link, .address, .malformed]
+        if batch.isOverrun || !batch.events.isDisjoint(with: mustReadInterfaces) { interfacesAreStale = true }
+        guard batch.isOverrun || !batch.events.subtracting([.irrelevant]).isEmpty else { return }
+        schedule.noteEvents(isOverrun: batch.isOverrun, now: .now)
+        tick()
+    }
+
+    // MARK: Recomputation
+
+    /// Does whatever is due, and sets the timer to the next thing that will be.
+    private func tick() {
+        let now = ContinuousClock.now
+        if let due = reconnectDue, due <= now {
+            connect()
+            interfacesAreStale = true
+        }
+        recompute(schedule.takeDue(now: now) ?? .changed, now: now)
+    }
+
+    private func recompute(_ run: RecomputeSchedule.Run, now: ContinuousClock.Instant) {
+        statistics.recomputations += 1
+        let mayAffectNames = readKernel(run)
+        for target in records.keys { judge(target, now: now) }
+        for target in records.keys { resolveIfDue(target, always: mayAffectNames, now: now) }
+        setTimer()
+    }
+
+    /// Brings interfaces and the general verdict up to date. Returns whether either changed, which is when
+    /// names may resolve differently.
+    private func readKernel(_ run: RecomputeSchedule.Run) -> Bool {
+        guard let reader = connection?.reader else { return false }
+        let before = (reader.interfaces, generalVerdict)
+        do {
+            if interfacesAreStale || run == .everything {
+                interfacesAreStale = try !reader.readInterfaces()
+                if interfacesAreStale { schedule.noteEvents(isOverrun: false, now: .now) }
+            }
+            generalVerdict = reader.verdict(on: PathTarget.representativeAddresses)!
+        } catch {
+            disconnect(error)
+        }
+        return before != (reader.interfaces, generalVerdict)
+    }
+
+    private func judge(_ target: PathTarget, now: ContinuousClock.Instant) {
+        records[target]?.update(verdict(on: target), now: now)
+    }
+
+    private func verdict(on target: PathTarget) -> PathStatus.Verdict {
+        guard let reader = connection?.reader else { return .unknown(.noNetlink) }
+        switch target {
+        case .general:
+            return generalVerdict
+        case .host(let host):
+            if case .address(let address) = host.kind { return reader.verdict(on: [address])! }
+            return reader.verdict(on: records[target]?.resolution?.addresses ?? []) ?? unresolvedVerdict
+        }
+    }
+
+    /// A name that never resolved is out of reach when everything is; otherwise it cannot be told.
+    private var unresolvedVerdict: PathStatus.Verdict {
+        if case .notReachable = generalVerdict { generalVerdict } else { .unknown(.unresolved) }
+    }
+
+    private func setTimer() {
+        if let timer { loop.cancel(timer) }
+        let due = [reconnectDue, records.values.compactMap(\.nextDue).min()].compactMap(\.self)
+        timer = loop.schedule(at: due.reduce(schedule.nextDue, min)) { [weak self] in
+            self?.assumeIsolated { $0.tick() }
+        }
+    }
+
+    // MARK: Names
+
+    private func resolveIfDue(_ target: PathTarget, always: Bool, now: ContinuousClock.Instant) {
+        guard let resolution = records[target]?.resolution else { return }
+        let isDue = resolution.retryDue.map { $0 <= now } ?? false
+        if always || isDue { resolve(target) }
+    }
+
+    private func resolve(_ target: PathTarget) {
+        guard records[target]?.resolution?.begin() == true else { return }
+        startLookup(target)
+    }
+
+    private func startLookup(_ target: PathTarget) {
+        guard let name = records[target]?.resolution?.name else { return }
+        resolver.resolve(name) { [weak self] outcome in
+            self?.perform { $0.resolved(target, outcome) }
+        }
+    }
+
+    private func resolved(_ target: PathTarget, _ outcome: NameResolver.Outcome) {
+        let now = ContinuousClock.now
+        let mustStartAnother = records[target]?.resolution?.end(outcome, now: now) ?? false
+        if mustStartAnother { startLookup(target) }
+        judge(target, now: now)
+        setTimer()
+    }
+
+    // MARK: Subscribers
+
+    func subscribe(_ id: UInt64, to target: PathTarget, _ deliver: @escaping @Sendable (PathStatus) -> Void) {
+        if let published = records[target]?.hold.published {
+            records[target]?.subscribers[id] = deliver
+            return deliver(published)
+        }
+        let isNew = records[target] == nil
+        let now = ContinuousClock.now
+        var record = records[target] ?? TargetRecord(target: target, settle: configuration.settle, now: now)
+        record.subscribers[id] = deliver
+        records[target] = record
+        guard isNew else { return }
+        resolve(target)
+        judge(target, now: now)
+        setTimer()
+    }
+
+    func unsubscribe(_ id: UInt64, from target: PathTarget) {
+        records[target]?.subscribers[id] = nil
+        if records[target]?.subscribers.isEmpty == true { records[target] = nil }
+    }
+
+    /// The status last published, or what can be said of a target that has none yet.
+    func status(of target: PathTarget) -> PathStatus {
+        records[target]?.hold.published
+            ?? PathStatus(target: target, verdict: .unknown(.resolving), pathGeneration: 0)
+    }
+}

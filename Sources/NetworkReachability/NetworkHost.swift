@@ -1,0 +1,82 @@
+internal import NetwatchEventLoop
+
+/// Something whose reachability can be watched: a host name or an address literal.
+public struct NetworkHost: Hashable, Sendable {
+    enum Kind: Hashable, Sendable {
+        case address(IPAddress)
+        case name(String)
+    }
+
+    let kind: Kind
+
+    /// The host as it was given.
+    public let text: String
+
+    /// What ``init(_:)`` accepts, in words for a message to a person.
+    public static let acceptedForms =
+        "a host name (`example.com`) or an address (`192.0.2.1`, `2001:db8::1`, `fe80::1%eth0`), "
+        + "without scheme, port, path or brackets"
+
+    /// Makes a host of a name or an address literal.
+    ///
+    /// Names follow RFC 1123 §2.1 and RFC 1035 §2.3.4: labels of 1 to 63 letters, digits, hyphens or
+    /// underscores, 253 bytes in all, a dot at the end allowed; internationalised names in their `xn--`
+    /// form. A last label of digits only is refused, because it can only be a mistyped address.
+    ///
+    /// Returns `nil` for anything else: a URL, a port, an empty string; for an address that is not one
+    /// host's (multicast, `255.255.255.255`, `0.0.0.0`, `::`); and for a link-local IPv6 address without
+    /// the zone that tells its link apart from the others (RFC 4007 §11).
+    public init?(_ text: String) {
+        self.text = text
+        if let address = IPAddress(text) {
+            guard address.isOneHost, !address.isLinkLocal || address.zone != 0 else { return nil }
+            kind = .address(address)
+        } else {
+            guard let name = Self.normalizedName(text) else { return nil }
+            kind = .name(name)
+        }
+    }
+
+    private static func normalizedName(_ text: String) -> String? {
+        var name = text.lowercased()
+        if name.hasSuffix(".") { name.removeLast() }
+        guard name.utf8.count <= 253 else { return nil }
+        let labels = name.split(separator: ".", omittingEmptySubsequences: false)
+        guard labels.allSatisfy(isLabel), !labels.last!.allSatisfy(\.isNumber) else { return nil }
+        return name
+    }
+
+    private static func isLabel(_ label: Substring) -> Bool {
+        guard (1...63).contains(label.utf8.count), label.first != "-", label.last != "-" else { return false }
+        return label.utf8.allSatisfy { byte in
+            switch byte {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"): true
+            case UInt8(ascii: "-"), UInt8(ascii: "_"): true
+            default: false
+            }
+        }
+    }
+}
+
+extension NetworkHost: CustomStringConvertible {
+    public var description: String { text }
+}
+
+extension NetworkHost {
+    /// Two spellings of one name (`Example.com`, `example.com.`) are one host.
+    public static func == (left: NetworkHost, right: NetworkHost) -> Bool {
+        left.kind == right.kind
+    }
+
+    public func hash(into hasher: inout Hasher) {
+        hasher.combine(kind)
+    }
+}
+
+extension IPAddress {
+    /// Whether it can be the address of one host: not unspecified, multicast or the limited broadcast.
+    fileprivate var isOneHost: Bool {
+        if bytes.allSatisfy({ $0 == 0 }) || bytes == [255, 255, 255, 255] { return false }
+        return family == .ipv4 ? bytes[0] & 0xf0 != 0xe0 : bytes[0] != 0xff
+    }
+}

@@ -1,0 +1,160 @@
+public import NetwatchEventLoop
+internal import NetwatchNetlink
+internal import Synchronization
+
+/// Watches the ways to hosts, as the kernel would choose them.
+///
+/// The kernel's notifications (rtnetlink(7)) say that something may have changed; what is true is then
+/// looked up in the kernel's own routing tables, together with the carrier of the interface and the source
+/// address. An instance owns one thread and two netlink sockets, needs no privilege, and sends nothing but
+/// DNS queries for watched names.
+///
+/// Statuses of one watch differ from one to the next and are delivered one at a time. The edge to reachable
+/// is reported at once; the edge away from it after ``Configuration/settle``.
+public final class PathMonitor: Sendable {
+    /// How a monitor works. The defaults suit everything but tests.
+    public struct Configuration: Sendable {
+        /// A path to the network namespace to watch (`/run/netns/NAME`, `/proc/PID/ns/net`). Needs
+        /// `CAP_SYS_ADMIN`. Default `nil`: the process's own.
+        public var networkNamespace: String?
+        /// How long the edge away from reachable is held back. Default 30 ms, 0 to 250 ms.
+        public var settle: Duration {
+            get { clampedSettle }
+            set { clampedSettle = min(max(newValue, .zero), .milliseconds(250)) }
+        }
+        /// How long after the last notification everything is looked up once more, because the kernel
+        /// announces some changes before it makes them. Default 150 ms.
+        public var confirmDelay: Duration = .milliseconds(150)
+        /// How often everything is looked up without any notification. Default 60 s.
+        public var auditInterval: Duration = .seconds(60)
+        /// How long after a failure the netlink sockets are opened again. Default 5 s.
+        public var reconnectInterval: Duration = .seconds(5)
+        /// The receive buffer to ask for, in bytes; without `CAP_NET_ADMIN` the kernel grants at most
+        /// `net.core.rmem_max`. Default 4 MiB, enough for 5,000 waiting route notifications.
+        public var receiveBufferSize = 4 * 1024 * 1024
+
+        private var clampedSettle: Duration = .milliseconds(30)
+
+        /// Makes a configuration of the defaults.
+        public init() {}
+    }
+
+    /// What a monitor has counted since it was made.
+    package struct Statistics: Hashable, Sendable {
+        package var recomputations = 0
+        package var overruns = 0
+        package var malformed = 0
+        package var foreign = 0
+
+        mutating func add(_ batch: EventSocket.Batch) {
+            if batch.isOverrun { overruns += 1 }
+            malformed += batch.malformed
+            foreign += batch.foreign
+        }
+    }
+
+    /// The monitor of this process's network namespace, which managers use by default.
+    public static let shared = PathMonitor()
+
+    private let core: MonitorCore?
+    private let startFailure: SystemError?
+    private let nextID = Atomic<UInt64>(0)
+
+    /// Starts a monitor.
+    ///
+    /// It always starts: where there is no netlink, or the namespace cannot be entered, every status is
+    /// `unknown` and ``failure`` tells why.
+    ///
+    /// - Parameter configuration: How the monitor works.
+    public convenience init(configuration: Configuration = Configuration()) {
+        self.init(configuration: configuration, resolver: .shared)
+    }
+
+    package init(configuration: Configuration, resolver: NameResolver) {
+        do {
+            let loop = try EventLoop(label: "nw-path", networkNamespace: configuration.networkNamespace)
+            let core = MonitorCore(loop: loop, configuration: configuration, resolver: resolver)
+            core.perform { $0.start() }
+            self.core = core
+            startFailure = nil
+        } catch {
+            core = nil
+            startFailure = error
+        }
+    }
+
+    /// Why the kernel cannot be asked: the failed system call and its error. `nil` while all is well.
+    public var failure: SystemError? {
+        guard let core else { return startFailure }
+        return core.failure.withLock { $0 }
+    }
+
+    /// Watches a target.
+    ///
+    /// - Parameters:
+    ///   - target: What to watch.
+    ///   - onUpdate: Called with the first status, and then with every one that differs from the one
+    ///     before. It runs on the monitor's thread and must not block. The first call comes at once for an
+    ///     address; for a name when its first lookup ends, at the latest after 2 s.
+    /// - Returns: The watch, which lasts as long as it is retained and not cancelled.
+    public func watch(
+        _ target: PathTarget,
+        onUpdate: @escaping @Sendable (PathStatus) -> Void
+    ) -> PathWatch {
+        let id = nextID.add(1, ordering: .relaxed).newValue
+        let watch = PathWatch(monitor: self, target: target, id: id, onUpdate: onUpdate)
+        let delivery = watch.delivery
+        if let core {
+            core.perform { $0.subscribe(id, to: target) { delivery.deliver($0) } }
+        } else {
+            delivery.deliver(Self.unknowable(target))
+        }
+        return watch
+    }
+
+    /// The statuses of a target, the present one first. Only the newest is kept for a slow reader.
+    public func statuses(of target: PathTarget) -> AsyncStream<PathStatus> {
+        AsyncStream(bufferingPolicy: .bufferingNewest(1)) { continuation in
+            let watch = self.watch(target) { continuation.yield($0) }
+            continuation.onTermination = { _ in watch.cancel() }
+        }
+    }
+
+    func end(_ id: UInt64, _ target: PathTarget) {
+        core?.perform { $0.unsubscribe(id, from: target) }
+    }
+
+    /// The status of a watched target, read on the monitor's thread. The caller waits as it would for a
+    /// lock: nothing on that thread ever blocks.
+    func statusNow(of target: PathTarget) -> PathStatus {
+        guard let core else { return Self.unknowable(target) }
+        return core.loop.runAndWait { core.assumeIsolated { $0.status(of: target) } }
+    }
+
+    private static func unknowable(_ target: PathTarget) -> PathStatus {
+        PathStatus(target: target, verdict: .unknown(.noNetlink), pathGeneration: 0)
+    }
+
+    // MARK: For tests
+
+    /// What this monitor has counted.
+    package var statistics: Statistics {
+        guard let core else { return Statistics() }
+        return core.loop.runAndWait { core.assumeIsolated { $0.statistics } }
+    }
+
+    /// Takes bytes as if the kernel had sent them.
+    package func ingest(_ datagram: [UInt8]) {
+        core?.perform { core in
+            var bytes = datagram
+            var batch = EventSocket.Batch()
+            bytes.withUnsafeMutableBytes { batch.add($0) }
+            core.take(batch)
+        }
+    }
+
+    /// Runs something on the monitor's thread, which receives nothing meanwhile.
+    package func occupy(_ body: @escaping @Sendable () -> Void) {
+        core?.loop.execute(body)
+    }
+}

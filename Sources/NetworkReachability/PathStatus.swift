@@ -1,0 +1,98 @@
+/// What is known about the way to a ``PathTarget``.
+///
+/// It says whether a packet could leave this machine towards the target, never whether the target would
+/// answer. It is a hint for when to try, not a permission to send.
+public struct PathStatus: Hashable, Sendable {
+    /// The answer and what it rests on.
+    public enum Verdict: Hashable, Sendable {
+        /// It could not be told.
+        case unknown(Reason)
+        /// The kernel would refuse to send, or would send into nowhere.
+        case notReachable(Reason)
+        /// The kernel would send, this way.
+        case reachable(NetworkPath)
+    }
+
+    /// Why a target is not reachable or could not be judged. New reasons may be added.
+    public struct Reason: RawRepresentable, Hashable, Sendable {
+        /// The reason as it stands in machine-readable output.
+        public let rawValue: String
+
+        /// Makes a reason of its machine-readable form.
+        public init(rawValue: String) {
+            self.rawValue = rawValue
+        }
+    }
+
+    /// What was asked about.
+    public let target: PathTarget
+    /// The answer.
+    public let verdict: Verdict
+    /// Rises when the interface, the source address or the gateway of the path changed, even if the verdict
+    /// did not, and when a path was lost and found again too quickly to be reported: connections made
+    /// before may be dead.
+    public let pathGeneration: UInt64
+
+    /// Whether the answer is yes.
+    public var isReachable: Bool {
+        path != nil
+    }
+
+    /// The path, if the target is reachable.
+    public var path: NetworkPath? {
+        if case .reachable(let path) = verdict { path } else { nil }
+    }
+
+    /// Why not, if the target is not known to be reachable.
+    public var reason: Reason? {
+        switch verdict {
+        case .unknown(let reason), .notReachable(let reason): reason
+        case .reachable: nil
+        }
+    }
+}
+
+extension PathStatus.Reason {
+    /// No route covers the address (`ENETUNREACH`).
+    public static let noRoute = Self(rawValue: "noRoute")
+    /// An `unreachable` route covers it (`EHOSTUNREACH`).
+    public static let unreachable = Self(rawValue: "unreachable")
+    /// A `prohibit` route or rule covers it (`EACCES`).
+    public static let prohibited = Self(rawValue: "prohibited")
+    /// A `blackhole` route covers it (`EINVAL` without further words).
+    public static let blackhole = Self(rawValue: "blackhole")
+    /// There is a route, but its interface has no carrier: the cable is out.
+    public static let noCarrier = Self(rawValue: "noCarrier")
+    /// There is a route, but no source address the far side could answer to.
+    public static let noSource = Self(rawValue: "noSource")
+    /// The address is a broadcast or multicast address here.
+    public static let notUnicast = Self(rawValue: "notUnicast")
+    /// The name has never been resolved, although there is a way out.
+    public static let unresolved = Self(rawValue: "unresolved")
+    /// The first lookup of the name has not ended yet.
+    public static let resolving = Self(rawValue: "resolving")
+    /// The kernel could not be asked; ``PathMonitor/failure`` tells why.
+    public static let noNetlink = Self(rawValue: "noNetlink")
+    /// The kernel answered with an error that says nothing about the route.
+    public static let lookupFailed = Self(rawValue: "lookupFailed")
+}
+
+extension PathStatus.Reason: CustomStringConvertible {
+    /// The reason in words for a person.
+    public var description: String {
+        switch self {
+        case .noRoute: "no route"
+        case .unreachable: "route says unreachable"
+        case .prohibited: "prohibited by a route or rule"
+        case .blackhole: "blackhole route"
+        case .noCarrier: "no carrier"
+        case .noSource: "no usable source address"
+        case .notUnicast: "not a unicast address"
+        case .unresolved: "name not resolved"
+        case .resolving: "resolving"
+        case .noNetlink: "netlink unavailable"
+        case .lookupFailed: "route lookup failed"
+        default: rawValue
+        }
+    }
+}

@@ -1,0 +1,50 @@
+/// Turns verdicts about one target into the statuses that are published. A pure value.
+///
+/// The edge to reachable is published at once. The edge away from it waits, because links blink: a path
+/// that is back within the settle time is not reported as lost, only its generation rises.
+struct StatusHold: Sendable {
+    private let target: PathTarget
+    private let settle: Duration
+
+    /// The status last published.
+    private(set) var published: PathStatus?
+    /// Until when the edge away from reachable is held back; `nil` when nothing is.
+    private(set) var heldUntil: ContinuousClock.Instant?
+
+    init(target: PathTarget, settle: Duration) {
+        self.target = target
+        self.settle = settle
+    }
+
+    /// Takes a fresh verdict. Returns the new status when it differs from the one before.
+    mutating func update(
+        _ verdict: PathStatus.Verdict,
+        now: ContinuousClock.Instant
+    ) -> PathStatus? {
+        if case .reachable(let path) = verdict { return publish(verdict, generation: generation(of: path)) }
+        if mustHold(now: now) { return nil }
+        return publish(verdict, generation: published?.pathGeneration ?? 0)
+    }
+
+    private mutating func mustHold(now: ContinuousClock.Instant) -> Bool {
+        guard published?.isReachable == true, settle > .zero else { return false }
+        let until = heldUntil ?? now + settle
+        heldUntil = until
+        return now < until
+    }
+
+    /// The generation rises when the way changed, and when it had been lost since it was last seen.
+    private func generation(of path: NetworkPath) -> UInt64 {
+        guard let published else { return 1 }
+        let isUnchanged = heldUntil == nil && published.path?.isSameWay(as: path) == true
+        return isUnchanged ? published.pathGeneration : published.pathGeneration + 1
+    }
+
+    private mutating func publish(_ verdict: PathStatus.Verdict, generation: UInt64) -> PathStatus? {
+        heldUntil = nil
+        let status = PathStatus(target: target, verdict: verdict, pathGeneration: generation)
+        guard status != published else { return nil }
+        published = status
+        return status
+    }
+}
