@@ -89,19 +89,27 @@ let package = Package(
 
         // Only test bundles link these.
         .target(
-            name: "CNetwatchInterposer",
-            path: "Tests/CNetwatchInterposer",
+            name: "CNetwatchTestSupport",
+            path: "Tests/CNetwatchTestSupport",
             linkerSettings: [.linkedLibrary("dl")]
         ),
         .target(
             name: "NetwatchTestSupport",
-            dependencies: ["CNetwatchLinux", "CNetwatchInterposer", "NetwatchEventLoop"],
+            dependencies: ["CNetwatchLinux", "CNetwatchTestSupport", "NetwatchEventLoop"],
             path: "Tests/NetwatchTestSupport",
             swiftSettings: strict
         ),
         .testTarget(
             name: "NetwatchEventLoopTests",
             dependencies: ["NetwatchEventLoop", "NetwatchTestSupport"],
+            swiftSettings: strict
+        ),
+        .testTarget(
+            name: "NetworkReachabilityTests",
+            dependencies: [
+                "CNetwatchTestSupport", "NetwatchEventLoop", "NetwatchNetlink", "NetworkReachability",
+                "NetwatchTestSupport",
+            ],
             swiftSettings: strict
         ),
     ],

@@ -1,4 +1,4 @@
-internal import Glibc
+package import Glibc
 internal import Synchronization
 
 /// Resolves names with `getaddrinfo(3)` on a few threads of its own.
@@ -13,6 +13,11 @@ package final class NameResolver: Sendable {
         package let code: CInt
         /// `errno` when the code is `EAI_SYSTEM`, else 0.
         package let errno: CInt
+
+        package init(code: CInt, errno: CInt = 0) {
+            self.code = code
+            self.errno = errno
+        }
 
         package var description: String {
             code == EAI_SYSTEM ? errnoDescription(errno) : String(cString: gai_strerror(code))
@@ -114,13 +119,13 @@ package final class NameResolver: Sendable {
         let addresses = sequence(first: list, next: { $0?.pointee.ai_next })
             .prefix { $0 != nil }
             .compactMap { IPAddress(socketAddress: $0!.pointee.ai_addr) }
-        return addresses.isEmpty ? .failure(Failure(code: EAI_NONAME, errno: 0)) : .success(addresses)
+        return addresses.isEmpty ? .failure(Failure(code: EAI_NONAME)) : .success(addresses)
     }
 }
 
 extension IPAddress {
     /// Reads the address of a `sockaddr_in` or `sockaddr_in6`; `nil` for other families.
-    init?(socketAddress pointer: UnsafePointer<sockaddr>?) {
+    package init?(socketAddress pointer: UnsafePointer<sockaddr>?) {
         guard let pointer else { return nil }
         switch CInt(pointer.pointee.sa_family) {
         case AF_INET:

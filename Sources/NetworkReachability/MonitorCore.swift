@@ -122,7 +122,8 @@ actor MonitorCore {
     }
 
     private func judge(_ target: PathTarget, now: ContinuousClock.Instant) {
-        records[target]?.update(verdict(on: target), now: now)
+        let verdict = verdict(on: target)
+        records[target]?.update(verdict, now: now)
     }
 
     private func verdict(on target: PathTarget) -> PathStatus.Verdict {

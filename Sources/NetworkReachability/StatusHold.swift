@@ -1,14 +1,16 @@
 /// Turns verdicts about one target into the statuses that are published. A pure value.
 ///
-/// The edge to reachable is published at once. The edge away from it waits, because links blink: a path
-/// that is back within the settle time is not reported as lost, only its generation rises.
+/// The first status and the edge to reachable are published at once. Every other change waits, because
+/// links blink and pass through states on their way: what is back within the settle time is not reported
+/// as lost, and a reason that lasts shorter is not reported at all. Only the generation of a path that was
+/// lost and found rises.
 struct StatusHold: Sendable {
     private let target: PathTarget
     private let settle: Duration
 
     /// The status last published.
     private(set) var published: PathStatus?
-    /// Until when the edge away from reachable is held back; `nil` when nothing is.
+    /// Until when a change is held back; `nil` when nothing is.
     private(set) var heldUntil: ContinuousClock.Instant?
 
     init(target: PathTarget, settle: Duration) {
@@ -22,12 +24,16 @@ struct StatusHold: Sendable {
         now: ContinuousClock.Instant
     ) -> PathStatus? {
         if case .reachable(let path) = verdict { return publish(verdict, generation: generation(of: path)) }
+        if verdict == published?.verdict {
+            heldUntil = nil
+            return nil
+        }
         if mustHold(now: now) { return nil }
         return publish(verdict, generation: published?.pathGeneration ?? 0)
     }
 
     private mutating func mustHold(now: ContinuousClock.Instant) -> Bool {
-        guard published?.isReachable == true, settle > .zero else { return false }
+        guard published != nil, settle > .zero else { return false }
         let until = heldUntil ?? now + settle
         heldUntil = until
         return now < until

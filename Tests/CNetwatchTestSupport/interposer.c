@@ -4,7 +4,7 @@
 // libswiftSynchronization, which is not instrumented, so the sanitizer takes two threads that hand a
 // contended mutex over for a race. These definitions come before the library's in symbol order, call
 // the library's, and tell the sanitizer about the hand-over. Without the sanitizer the file is empty.
-// MutexInterposerTests holds the positive control: a real race beside the lock is still reported.
+// InterposerTests holds the positive control: a real race beside the lock is still reported.
 //
 // Not covered: the third slow path, `_tryLockSlow` of `withLockIfAvailable`, which netwatch never calls.
 

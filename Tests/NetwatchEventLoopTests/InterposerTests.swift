@@ -1,0 +1,25 @@
+internal import NetwatchEventLoop
+internal import NetwatchTestSupport
+internal import Synchronization
+internal import Testing
+
+/// The lock under contention: clean under the thread sanitizer only with the interposer of
+/// CNetwatchTestSupport, whose reason is told there.
+@Suite struct InterposerTests {
+    private final class Counter: Sendable {
+        let value = Mutex(0)
+    }
+
+    @Test func `a contended mutex hands its value over`() async throws {
+        let counter = Counter()
+        let done = Recorder<Bool>()
+        for _ in 0..<4 {
+            try startDetachedThread(named: "contender") {
+                for _ in 0..<20_000 { counter.value.withLock { $0 += 1 } }
+                done.record(true)
+            }
+        }
+        try await done.wait { $0.count == 4 }
+        #expect(counter.value.withLock { $0 } == 80_000)
+    }
+}

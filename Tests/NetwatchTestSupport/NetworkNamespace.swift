@@ -1,0 +1,108 @@
+internal import CNetwatchLinux
+internal import Glibc
+internal import NetwatchEventLoop
+internal import Synchronization
+
+/// A network namespace without a name: it goes away with the last thing that uses it, however the tests end.
+package final class NetworkNamespace: Sendable {
+    private let descriptor: FileDescriptor
+    private let loop: EventLoop
+
+    /// Why namespaces cannot be made here; `nil` where they can.
+    package static let obstacle: String? = {
+        do {
+            _ = try NetworkNamespace()
+            return nil
+        } catch {
+            return "\(error); run as root or inside `unshare -Urnm`"
+        }
+    }()
+
+    package static var isAvailable: Bool { obstacle == nil }
+
+    /// Makes a namespace whose loopback interface is up.
+    package init() throws {
+        descriptor = try Self.unshared()
+        loop = try EventLoop(
+            label: "in-namespace",
+            networkNamespace: "/proc/self/fd/\(descriptor.rawValue)"
+        )
+        try ip("link set lo up")
+    }
+
+    private static func unshared() throws(SystemError) -> FileDescriptor {
+        let outcome = ThreadResult<CInt>()
+        try startDetachedThread(named: "unshare") {
+            do throws(SystemError) {
+                try systemCall("unshare") { unshare(CLONE_NEWNET) }
+                let path = "/proc/thread-self/ns/net"
+                outcome.give(.success(try systemCall("open") { open(path, O_RDONLY | O_CLOEXEC) }))
+            } catch {
+                outcome.give(.failure(error))
+            }
+        }
+        return FileDescriptor(owning: try outcome.wait().get())
+    }
+
+    /// A path that other threads and processes can open to enter the namespace.
+    package var path: String {
+        "/proc/\(getpid())/fd/\(descriptor.rawValue)"
+    }
+
+    /// Runs something on a thread inside the namespace, and waits for it.
+    package func run<Result: Sendable>(_ body: @escaping @Sendable () -> Result) -> Result {
+        loop.runAndWait(body)
+    }
+
+    /// Runs a shell command inside the namespace and returns what it printed.
+    ///
+    /// - Throws: ``CommandFailure`` with the output unless it exits with 0.
+    @discardableResult
+    package func shell(_ command: String) throws -> String {
+        try run { Swift.Result { try NetwatchTestSupport.shell(command) } }.get()
+    }
+
+    /// Runs `ip` with these arguments; several commands are separated by line breaks.
+    package func ip(_ commands: String...) throws {
+        for command in commands { try shell("ip \(command)") }
+    }
+}
+
+/// A command that did not exit with 0.
+package struct CommandFailure: Error, CustomStringConvertible {
+    package let command: String
+    package let output: String
+    package let status: CInt
+
+    package var description: String { "`\(command)` ended with \(status): \(output)" }
+}
+
+/// Runs a shell command on the calling thread, which waits for it.
+package func shell(_ command: String) throws -> String {
+    guard let stream = popen("{ \(command)\n} 2>&1", "re") else {
+        throw CommandFailure(command: command, output: errnoDescription(errno), status: -1)
+    }
+    var output: [UInt8] = []
+    var chunk = [UInt8](repeating: 0, count: 4096)
+    while case let count = fread(&chunk, 1, chunk.count, stream), count > 0 { output += chunk[..<count] }
+    let status = pclose(stream)
+    let text = String(decoding: output, as: UTF8.self)
+    guard status == 0 else { throw CommandFailure(command: command, output: text, status: status >> 8) }
+    return text
+}
+
+/// A result that a thread of ours hands to one that waits.
+private final class ThreadResult<Value: Sendable>: Sendable {
+    private let value = Mutex<Result<Value, SystemError>?>(nil)
+
+    func give(_ result: Result<Value, SystemError>) {
+        value.withLock { $0 = result }
+    }
+
+    func wait() -> Result<Value, SystemError> {
+        while true {
+            if let result = value.withLock({ $0 }) { return result }
+            sched_yield()
+        }
+    }
+}

@@ -1,0 +1,84 @@
+internal import Synchronization
+
+/// Collects values from any thread and lets a test wait for what it expects, not for a time.
+package final class Recorder<Value: Sendable>: Sendable {
+    private struct Waiter {
+        let id: Int
+        let isSatisfied: @Sendable ([Value]) -> Bool
+        let continuation: CheckedContinuation<Bool, Never>
+    }
+
+    private struct State {
+        var values: [Value] = []
+        var waiters: [Waiter] = []
+        var nextID = 0
+    }
+
+    private let state = Mutex(State())
+
+    package init() {}
+
+    package var values: [Value] {
+        state.withLock { $0.values }
+    }
+
+    package func record(_ value: Value) {
+        let satisfied = state.withLock { state in
+            state.values.append(value)
+            let values = state.values
+            let satisfied = state.waiters.filter { $0.isSatisfied(values) }
+            state.waiters.removeAll { waiter in satisfied.contains { $0.id == waiter.id } }
+            return satisfied
+        }
+        for waiter in satisfied { waiter.continuation.resume(returning: true) }
+    }
+
+    /// Waits until the values recorded so far satisfy a condition.
+    ///
+    /// - Throws: ``TimeOut`` with the values after `patience`, which only bounds how long a failing test
+    ///   takes.
+    package func wait(
+        patience: Duration = .seconds(20),
+        until isSatisfied: @escaping @Sendable ([Value]) -> Bool
+    ) async throws {
+        let id = state.withLock { state in
+            state.nextID += 1
+            return state.nextID
+        }
+        let timeout = Task {
+            try await Task.sleep(for: patience)
+            giveUp(id)
+        }
+        defer { timeout.cancel() }
+        let isSeen = await withCheckedContinuation { continuation in
+            let waiter = Waiter(id: id, isSatisfied: isSatisfied, continuation: continuation)
+            let isSeen = state.withLock { state in
+                if isSatisfied(state.values) { return true }
+                state.waiters.append(waiter)
+                return false
+            }
+            if isSeen { continuation.resume(returning: true) }
+        }
+        if !isSeen { throw TimeOut(seen: "\(values)") }
+    }
+
+    /// Waits until the newest value satisfies a condition.
+    package func waitForLast(_ isSatisfied: @escaping @Sendable (Value) -> Bool) async throws {
+        try await wait { $0.last.map(isSatisfied) ?? false }
+    }
+
+    private func giveUp(_ id: Int) {
+        let waiter = state.withLock { state -> Waiter? in
+            guard let index = state.waiters.firstIndex(where: { $0.id == id }) else { return nil }
+            return state.waiters.remove(at: index)
+        }
+        waiter?.continuation.resume(returning: false)
+    }
+}
+
+/// What a test waited for did not come.
+package struct TimeOut: Error, CustomStringConvertible {
+    package let seen: String
+
+    package var description: String { "timed out; seen: \(seen)" }
+}

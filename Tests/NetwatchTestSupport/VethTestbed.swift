@@ -1,0 +1,46 @@
+/// Two namespaces joined by a cable: `near`, where netwatch runs, and `far`, where the servers are.
+///
+/// Addresses are those of RFC 5737 and RFC 3849. `near` has default routes over `far` in both families.
+package struct VethTestbed: Sendable {
+    package let near: NetworkNamespace
+    package let far: NetworkNamespace
+
+    package static let nearAddress = "192.0.2.1"
+    package static let farAddress = "192.0.2.2"
+    package static let farIPv6Address = "2001:db8::2"
+    /// Behind `far`, reached over the default route only.
+    package static let remoteAddress = "198.51.100.7"
+    package static let remoteIPv6Address = "2001:db8:ffff::7"
+
+    package init() throws {
+        near = try NetworkNamespace()
+        far = try NetworkNamespace()
+        try near.ip("link add near0 type veth peer name far0 netns \(far.path)")
+        try far.ip(
+            "addr add \(Self.farAddress)/24 dev far0",
+            "addr add \(Self.farIPv6Address)/64 dev far0 nodad",
+            "link set far0 up"
+        )
+        try near.ip(
+            "addr add \(Self.nearAddress)/24 dev near0",
+            "addr add 2001:db8::1/64 dev near0 nodad",
+            "link set near0 up"
+        )
+        try addDefaultRoutes()
+        // The kernel reports the carrier of a new link a moment after the link is up.
+        try near.shell("until ip -br link show near0 | grep -q ' UP '; do :; done")
+    }
+
+    /// Adds the default routes, which a link that went down has lost.
+    package func addDefaultRoutes() throws {
+        try near.ip(
+            "route replace default via \(Self.farAddress)",
+            "-6 route replace default via \(Self.farIPv6Address)"
+        )
+    }
+
+    /// Pulls the cable at the far end, so that `near0` loses its carrier, or puts it back.
+    package func setCable(connected: Bool) throws {
+        try far.ip("link set far0 \(connected ? "up" : "down")")
+    }
+}

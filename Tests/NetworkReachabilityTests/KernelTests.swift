@@ -1,0 +1,175 @@
+internal import NetwatchEventLoop
+internal import NetwatchTestSupport
+internal import NetworkReachability
+internal import Testing
+
+/// Real links, addresses, routes, rules and next hops, changed by `ip` in namespaces of their own.
+@Suite(.enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"))
+struct KernelTests {
+    @Test func `a link that goes down and comes up`() async throws {
+        let host = try WatchedHost(VethTestbed.farAddress, in: try VethTestbed())
+        try await host.becomes(reachable: true)
+        try host.testbed.near.ip("link set near0 down")
+        try await host.becomes(.noRoute)
+        try host.testbed.near.ip("link set near0 up")
+        try await host.becomes(reachable: true)
+        #expect(host.edges == [true, false, true])
+    }
+
+    @Test func `a cable pulled at the far end, which changes no route`() async throws {
+        let host = try WatchedHost(VethTestbed.remoteAddress, in: try VethTestbed())
+        try await host.becomes(reachable: true)
+        try host.testbed.setCable(connected: false)
+        try await host.becomes(.noCarrier)
+        try host.testbed.setCable(connected: true)
+        try await host.becomes(reachable: true)
+        #expect(host.edges == [true, false, true])
+    }
+
+    @Test func `the last address removed, which takes routes along without a word`() async throws {
+        let host = try WatchedHost(VethTestbed.remoteAddress, in: try VethTestbed())
+        try await host.becomes(reachable: true)
+        try host.testbed.near.ip("addr del \(VethTestbed.nearAddress)/24 dev near0")
+        try await host.becomes(.noRoute)
+        try host.testbed.near.ip("addr add \(VethTestbed.nearAddress)/24 dev near0")
+        try host.testbed.addDefaultRoutes()
+        try await host.becomes(reachable: true)
+    }
+
+    @Test func `a route added and removed`() async throws {
+        let testbed = try VethTestbed()
+        try testbed.near.ip("route del default")
+        let host = try WatchedHost(VethTestbed.remoteAddress, in: testbed)
+        try await host.becomes(.noRoute)
+        try testbed.near.ip("route add 198.51.100.0/24 via \(VethTestbed.farAddress)")
+        try await host.becomes(reachable: true)
+        try testbed.near.ip("route del 198.51.100.0/24")
+        try await host.becomes(.noRoute)
+        #expect(host.neverRepeats)
+    }
+
+    @Test(arguments: [
+        ("blackhole", PathStatus.Reason.blackhole),
+        ("unreachable", .unreachable),
+        ("prohibit", .prohibited),
+    ])
+    func `a route that refuses`(type: String, reason: PathStatus.Reason) async throws {
+        for address in [VethTestbed.remoteAddress, VethTestbed.remoteIPv6Address] {
+            let host = try WatchedHost(address, in: try VethTestbed())
+            try await host.becomes(reachable: true)
+            try host.testbed.near.ip("route add \(type) \(address)")
+            try await host.becomes(reason)
+            try host.testbed.near.ip("route del \(type) \(address)")
+            try await host.becomes(reachable: true)
+        }
+    }
+
+    @Test func `an IPv6 host over a default route, with and without a global address`() async throws {
+        let host = try WatchedHost(VethTestbed.remoteIPv6Address, in: try VethTestbed())
+        try await host.becomes(reachable: true)
+        try host.testbed.near.ip("-6 route replace default dev near0")
+        try host.testbed.near.ip("-6 addr del 2001:db8::1/64 dev near0")
+        try await host.becomes(.noSource)
+        try host.testbed.near.ip("-6 addr add 2001:db8::1/64 dev near0 nodad")
+        try await host.becomes(reachable: true)
+    }
+
+    @Test func `an IPv6 address counts once duplicate detection has passed`() async throws {
+        let testbed = try VethTestbed()
+        try testbed.near.ip("-6 addr del 2001:db8::1/64 dev near0")
+        try testbed.near.ip("-6 route replace default dev near0")
+        let host = try WatchedHost(VethTestbed.remoteIPv6Address, in: testbed)
+        try await host.becomes(.noSource)
+        try testbed.near.ip("-6 addr add 2001:db8::1/64 dev near0")
+        try await host.becomes(reachable: true)
+    }
+
+    @Test func `a policy rule that prohibits`() async throws {
+        let host = try WatchedHost(VethTestbed.remoteAddress, in: try VethTestbed())
+        try await host.becomes(reachable: true)
+        try host.testbed.near.ip("rule add to \(VethTestbed.remoteAddress) prohibit")
+        try await host.becomes(.prohibited)
+        try host.testbed.near.ip("rule del to \(VethTestbed.remoteAddress) prohibit")
+        try await host.becomes(reachable: true)
+    }
+
+    @Test func `a next hop object deleted, which takes its routes along without a word`() async throws {
+        let testbed = try VethTestbed()
+        try testbed.near.ip("route del default")
+        try testbed.near.ip("nexthop add id 7 via \(VethTestbed.farAddress) dev near0")
+        try testbed.near.ip("route add 198.51.100.0/24 nhid 7")
+        let host = try WatchedHost(VethTestbed.remoteAddress, in: testbed)
+        try await host.becomes(reachable: true)
+        try testbed.near.ip("nexthop del id 7")
+        try await host.becomes(.noRoute)
+    }
+
+    @Test func `a host offline from the start is reported once, and at once`() async throws {
+        let testbed = try VethTestbed()
+        try testbed.near.ip("link set near0 down")
+        let host = try WatchedHost(VethTestbed.farAddress, in: testbed)
+        #expect(host.watch.status.reason == .noRoute)
+        try await host.becomes(.noRoute)
+        #expect(host.recorder.values.count == 1)
+    }
+
+    @Test func `this machine's own addresses are local whatever the links do`() async throws {
+        let testbed = try VethTestbed()
+        let host = try WatchedHost("127.0.0.1", in: testbed)
+        try await host.becomes(reachable: true)
+        #expect(host.watch.status.path?.isLocal == true)
+        try testbed.near.ip("link set near0 down")
+        let other = try WatchedHost(VethTestbed.farAddress, in: testbed)
+        try await other.becomes(.noRoute)
+        #expect(host.watch.status.isReachable)
+    }
+
+    @Test func `a new gateway keeps the status and raises the path generation`() async throws {
+        let host = try WatchedHost(VethTestbed.remoteAddress, in: try VethTestbed())
+        try await host.becomes(reachable: true)
+        let before = host.watch.status.pathGeneration
+        try host.testbed.near.ip("route replace default via 192.0.2.3")
+        try await host.recorder.waitForLast { $0.pathGeneration > before }
+        #expect(host.watch.status.path?.gateway == IPAddress("192.0.2.3"))
+        #expect(host.recorder.values.allSatisfy { $0.isReachable })
+    }
+
+    @Test func `the general target follows the default route`() async throws {
+        let testbed = try VethTestbed()
+        let host = try WatchedHost(VethTestbed.farAddress, in: testbed)
+        let general = Recorder<PathStatus>()
+        let watch = host.monitor.watch(.general) { general.record($0) }
+        defer { watch.cancel() }
+        try await general.waitForLast(\.isReachable)
+        try testbed.near.ip("route del default")
+        try testbed.near.ip("-6 route del default")
+        try await general.waitForLast { $0.reason == .noRoute }
+        #expect(host.watch.status.isReachable)
+    }
+
+    @Test func `what happened during an overrun of the receive buffer is found out after it`() async throws {
+        let testbed = try VethTestbed()
+        let host = try WatchedHost(VethTestbed.remoteAddress, in: testbed)
+        try await host.becomes(reachable: true)
+        // The monitor sleeps while the kernel announces more than its buffer holds, and the one change that
+        // matters comes when everything is being dropped.
+        let asleep = Recorder<Bool>()
+        let gate = Gate()
+        host.monitor.occupy {
+            asleep.record(true)
+            gate.wait()
+        }
+        try await asleep.waitForLast { $0 }
+        try testbed.near.shell(
+            """
+            awk 'BEGIN { for (i = 0; i < 40000; i++)
+                printf "route add 10.%d.%d.%d/32 dev near0\\n", i / 65536 + 1, i / 256 % 256, i % 256 }' \\
+            | ip -batch -
+            """
+        )
+        try testbed.near.ip("route replace blackhole default")
+        gate.open()
+        try await host.becomes(.blackhole)
+        #expect(host.monitor.statistics.overruns > 0)
+    }
+}

@@ -1,0 +1,105 @@
+internal import Dispatch
+internal import NetwatchTestSupport
+internal import NetworkReachability
+internal import Testing
+
+private typealias Status = NetworkReachabilityManager.NetworkReachabilityStatus
+
+@Suite struct ManagerTests {
+    private let queue = DispatchQueue(label: "listener")
+
+    private func manager(_ host: String = "127.0.0.1") throws -> (NetworkReachabilityManager, Recorder<Status>) {
+        let manager = try #require(NetworkReachabilityManager(host: host))
+        let statuses = Recorder<Status>()
+        manager.listenerQueue = queue
+        manager.listener = { statuses.record($0) }
+        return (manager, statuses)
+    }
+
+    @Test func `the status of an address is known without listening`() throws {
+        let manager = try #require(NetworkReachabilityManager(host: "127.0.0.1"))
+        #expect(manager.networkReachabilityStatus == .reachable(.ethernetOrWiFi))
+        #expect(manager.isReachable && manager.isReachableOnEthernetOrWiFi && !manager.isReachableOnWWAN)
+    }
+
+    @Test func `localhost is reachable`() async throws {
+        let (manager, statuses) = try manager("localhost")
+        manager.startListening()
+        try await statuses.waitForLast { $0 == .reachable(.ethernetOrWiFi) }
+    }
+
+    @Test func `the listener is called on its queue, and again after a restart`() async throws {
+        let (manager, statuses) = try manager()
+        let key = DispatchSpecificKey<Bool>()
+        queue.setSpecific(key: key, value: true)
+        let onQueue = Recorder<Bool>()
+        manager.listener = {
+            onQueue.record(DispatchQueue.getSpecific(key: key) ?? false)
+            statuses.record($0)
+        }
+        #expect(manager.startListening())
+        try await statuses.wait { $0.count == 1 }
+        manager.stopListening()
+        manager.startListening()
+        try await statuses.wait { $0.count == 2 }
+        #expect(onQueue.values == [true, true])
+    }
+
+    @Test func `nothing arrives once stopListening returned on the listener's queue`() async throws {
+        for _ in 0..<200 {
+            let (manager, statuses) = try manager()
+            manager.startListening()
+            let seen = queue.sync {
+                manager.stopListening()
+                return statuses.values.count
+            }
+            queue.sync {}
+            #expect(statuses.values.count == seen)
+        }
+    }
+
+    @Test func `a manager that is released stops listening`() async throws {
+        let released = Recorder<Bool>()
+        do {
+            let (manager, statuses) = try manager()
+            manager.startListening()
+            try await statuses.wait { $0.count == 1 }
+            released.record(true)
+        }
+        weak var reference: NetworkReachabilityManager?
+        do {
+            let manager = NetworkReachabilityManager()
+            manager?.startListening()
+            reference = manager
+        }
+        #expect(reference == nil)
+    }
+}
+
+/// A manager over a real cable.
+@Suite(.enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"))
+struct ManagerOnACableTests {
+    @Test func `one status per transition, offline at the start included`() async throws {
+        let testbed = try VethTestbed()
+        try testbed.near.ip("link set near0 down")
+        var configuration = PathMonitor.Configuration()
+        configuration.networkNamespace = testbed.near.path
+        let monitor = PathMonitor(configuration: configuration)
+        let manager = try #require(
+            NetworkReachabilityManager(host: VethTestbed.farAddress, monitor: monitor)
+        )
+        let statuses = Recorder<Status>()
+        manager.listenerQueue = DispatchQueue(label: "listener")
+        manager.listener = { statuses.record($0) }
+        manager.startListening()
+        try await statuses.wait { $0.count == 1 }
+        for round in 1...3 {
+            try testbed.near.ip("link set near0 up")
+            try await statuses.wait { $0.count == 2 * round }
+            try testbed.near.ip("link set near0 down")
+            try await statuses.wait { $0.count == 2 * round + 1 }
+        }
+        let transition: [Status] = [.notReachable, .reachable(.ethernetOrWiFi)]
+        #expect(statuses.values == transition + transition + transition + [.notReachable])
+    }
+}

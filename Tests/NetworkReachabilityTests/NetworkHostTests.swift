@@ -1,0 +1,32 @@
+internal import NetworkReachability
+internal import Testing
+
+@Suite struct NetworkHostTests {
+    @Test(arguments: [
+        "example.com", "Example.COM.", "localhost", "a", "xn--bcher-kva.example", "_http._tcp.example.com",
+        "192.0.2.1", "127.0.0.1", "2001:db8::1", "::1", "fe80::1%1", "1.example",
+        String(repeating: "a", count: 63) + ".example",
+    ])
+    func `a name or an address is a host`(text: String) throws {
+        #expect(NetworkHost(text)?.text == text)
+    }
+
+    @Test(arguments: [
+        "", " ", ".", "https://example.com", "example.com:443", "example.com/path", "user@example.com",
+        "[::1]", "[::1]:80", "192.0.2.1:80", "192.0.2", "1.2.3.256", "300.1.1.1", "1", "0.0.0.0", "::",
+        "255.255.255.255", "224.0.0.1", "ff02::1", "fe80::1", "fe80::1%", "fe80::1%no-such-link", "::1%",
+        "a..b", "-a.example", "a-.example", "exa mple.com", "example.com\n", "bücher.example", "a\0b",
+        String(repeating: "a", count: 64) + ".example",
+        String(repeating: "abcdefg.", count: 32) + "example",
+    ])
+    func `anything else is not`(text: String) {
+        #expect(NetworkHost(text) == nil)
+        #expect(NetworkReachabilityManager(host: text) == nil)
+    }
+
+    @Test func `two spellings of a name are one host`() {
+        #expect(NetworkHost("Example.com.") == NetworkHost("example.com"))
+        #expect(NetworkHost("example.com") != NetworkHost("example.net"))
+        #expect(NetworkHost("2001:DB8:0::1") == NetworkHost("2001:db8::1"))
+    }
+}

@@ -1,0 +1,55 @@
+internal import Glibc
+internal import NetwatchEventLoop
+internal import NetwatchTestSupport
+
+/// Asks the kernel in a way that shares nothing with the code under test: `connect(2)` on a UDP socket
+/// looks the route up without sending, and `getsockname(2)` shows the source address it chose.
+struct Oracle {
+    let namespace: NetworkNamespace
+
+    enum Answer: Equatable, Sendable {
+        case sends(from: IPAddress)
+        case refuses(errno: CInt)
+    }
+
+    func ask(about address: IPAddress) -> Answer {
+        namespace.run {
+            let isIPv4 = address.family == .ipv4
+            let descriptor = FileDescriptor(
+                owning: socket(isIPv4 ? AF_INET : AF_INET6, CInt(SOCK_DGRAM.rawValue), 0)
+            )
+            return isIPv4
+                ? Self.connect(descriptor.rawValue, Self.ipv4(address))
+                : Self.connect(descriptor.rawValue, Self.ipv6(address))
+        }
+    }
+
+    private static func connect<Address>(_ descriptor: CInt, _ target: Address) -> Answer {
+        var address = target
+        var length = socklen_t(MemoryLayout<Address>.size)
+        return withUnsafeMutablePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer in
+                guard Glibc.connect(descriptor, pointer, length) == 0 else { return .refuses(errno: errno) }
+                getsockname(descriptor, pointer, &length)
+                return .sends(from: IPAddress(socketAddress: pointer)!)
+            }
+        }
+    }
+
+    private static func ipv4(_ address: IPAddress) -> sockaddr_in {
+        var result = sockaddr_in()
+        result.sin_family = sa_family_t(AF_INET)
+        result.sin_port = in_port_t(9).bigEndian
+        withUnsafeMutableBytes(of: &result.sin_addr) { $0.copyBytes(from: address.bytes) }
+        return result
+    }
+
+    private static func ipv6(_ address: IPAddress) -> sockaddr_in6 {
+        var result = sockaddr_in6()
+        result.sin6_family = sa_family_t(AF_INET6)
+        result.sin6_port = in_port_t(9).bigEndian
+        result.sin6_scope_id = address.zone
+        withUnsafeMutableBytes(of: &result.sin6_addr) { $0.copyBytes(from: address.bytes) }
+        return result
+    }
+}

@@ -1,0 +1,126 @@
+internal import Glibc
+internal import NetwatchEventLoop
+@testable internal import NetwatchNetlink
+@testable internal import NetworkReachability
+internal import Testing
+
+@Suite struct PathDecisionTests {
+    private static let up: UInt32 = 0x1 | 0x40 | 0x1_0000  // IFF_UP, IFF_RUNNING, IFF_LOWER_UP
+    private static let operationallyUp: UInt8 = 6
+    private static let operationallyDown: UInt8 = 2
+
+    private var route = Route()
+    private var match = Route()
+    private var interfaces = InterfaceTable()
+
+    init() {
+        route.kind = .unicast
+        route.outputInterface = 2
+        route.source = IPAddress("192.0.2.1")
+        match = route
+        interfaces.links[2] = link(flags: Self.up, state: Self.operationallyUp)
+    }
+
+    private func link(flags: UInt32, state: UInt8) -> Link {
+        Link(index: 2, name: "eth0", flags: flags, operationalState: state, kind: nil)
+    }
+
+    private func verdict(
+        on destination: String = "198.51.100.7",
+        _ lookup: RouteLookup? = nil
+    ) -> PathStatus.Verdict {
+        let decision = PathDecision(
+            destination: IPAddress(destination)!,
+            lookup: lookup ?? .route(route),
+            tableMatch: .route(match),
+            interfaces: interfaces
+        )
+        return decision.verdict
+    }
+
+    @Test func `a unicast route with carrier and source is a way`() throws {
+        guard case .reachable(let path) = verdict() else { throw Unexpected(verdict()) }
+        #expect(path.interfaceName == "eth0")
+        #expect(path.source == IPAddress("192.0.2.1"))
+        #expect(!path.isLocal)
+    }
+
+    @Test(arguments: [
+        (ENETUNREACH, nil, PathStatus.Verdict.notReachable(.noRoute)),
+        (EHOSTUNREACH, nil, .notReachable(.unreachable)),
+        (EACCES, nil, .notReachable(.prohibited)),
+        (EINVAL, nil, .notReachable(.blackhole)),
+        (EINVAL, "Invalid values in header", .unknown(.lookupFailed)),
+        (ENOBUFS, nil, .unknown(.lookupFailed)),
+    ])
+    func `each refusal has its meaning`(errno: CInt, words: String?, expected: PathStatus.Verdict) {
+        #expect(verdict(.refused(errno: errno, message: words)) == expected)
+    }
+
+    @Test func `a lost carrier shows in the link`() {
+        var decision = self
+        decision.interfaces.links[2] = link(flags: Self.up, state: Self.operationallyDown)
+        #expect(decision.verdict() == .notReachable(.noCarrier))
+        decision.interfaces.links[2] = nil
+        #expect(decision.verdict() == .notReachable(.noCarrier))
+    }
+
+    @Test func `a lost carrier shows in the table match, unless another next hop has one`() {
+        let linkDown: UInt8 = 16
+        var decision = self
+        decision.match.flags = UInt32(linkDown)
+        #expect(decision.verdict() == .notReachable(.noCarrier))
+        decision.match.nextHops = [.init(interface: 2, flags: 0), .init(interface: 3, flags: linkDown)]
+        guard case .reachable = decision.verdict() else {
+            Issue.record("one next hop of two has carrier, but: \(decision.verdict())")
+            return
+        }
+    }
+
+    @Test(arguments: [
+        (nil, 0, false), ("fe80::1", 0, false), ("2001:db8::1", 0, true),
+        ("2001:db8::1", 0x40, false), ("2001:db8::1", 0x48, false), ("2001:db8::1", 0x44, true),
+        ("2001:db8::1", 0x20, true),
+    ] as [(String?, UInt32, Bool)])
+    func `an IPv6 source has to be global and not tentative`(source: String?, flags: UInt32, usable: Bool) {
+        var decision = self
+        decision.route.source = source.flatMap(IPAddress.init)
+        if let address = decision.route.source {
+            decision.interfaces.addresses = [.init(interface: 2, address: address, flags: flags)]
+        }
+        let verdict = decision.verdict(on: "2001:db8:ffff::7")
+        #expect((verdict != .notReachable(.noSource)) == usable, "\(verdict)")
+    }
+
+    @Test func `a link-local destination may have a link-local source`() {
+        var decision = self
+        decision.route.source = IPAddress("fe80::1%2")
+        #expect(decision.verdict(on: "fe80::2%2") != .notReachable(.noSource))
+    }
+
+    @Test func `an IPv4 route without a source is no way`() {
+        var decision = self
+        decision.route.source = nil
+        #expect(decision.verdict() == .notReachable(.noSource))
+    }
+
+    @Test func `one reachable address is enough, in the resolver's order`() {
+        let path = verdict()
+        #expect(PathStatus.Verdict.combined([.notReachable(.noRoute), path]) == path)
+        #expect(
+            PathStatus.Verdict.combined([.notReachable(.noRoute), .unknown(.lookupFailed)])
+                == .unknown(.lookupFailed)
+        )
+        #expect(
+            PathStatus.Verdict.combined([.notReachable(.blackhole), .notReachable(.noRoute)])
+                == .notReachable(.blackhole)
+        )
+        #expect(PathStatus.Verdict.combined([]) == nil)
+    }
+}
+
+private struct Unexpected: Error {
+    let verdict: PathStatus.Verdict
+
+    init(_ verdict: PathStatus.Verdict) { self.verdict = verdict }
+}

@@ -1,0 +1,63 @@
+internal import NetwatchEventLoop
+internal import NetwatchTestSupport
+internal import NetworkReachability
+internal import Testing
+
+/// One address watched inside a testbed, with everything its watch was told.
+struct WatchedHost {
+    let testbed: VethTestbed
+    let monitor: PathMonitor
+    let address: IPAddress
+    let recorder = Recorder<PathStatus>()
+    let watch: PathWatch
+
+    init(_ address: String, in testbed: VethTestbed, settle: Duration = .milliseconds(30)) throws {
+        self.testbed = testbed
+        self.address = try #require(IPAddress(address))
+        var configuration = PathMonitor.Configuration()
+        configuration.networkNamespace = testbed.near.path
+        configuration.settle = settle
+        monitor = PathMonitor(configuration: configuration)
+        let recorder = recorder
+        watch = monitor.watch(.host(try #require(NetworkHost(address)))) { recorder.record($0) }
+    }
+
+    func becomes(reachable: Bool, _ location: SourceLocation = #_sourceLocation) async throws {
+        try await recorder.waitForLast { $0.isReachable == reachable }
+        checkOracle(location)
+    }
+
+    func becomes(_ reason: PathStatus.Reason, _ location: SourceLocation = #_sourceLocation) async throws {
+        try await recorder.waitForLast { $0.reason == reason }
+        checkOracle(location)
+    }
+
+    /// Holds the last status against the oracle, which cannot see a lost carrier or an unusable source.
+    private func checkOracle(_ location: SourceLocation) {
+        guard let status = recorder.values.last else { return }
+        let answer = Oracle(namespace: testbed.near).ask(about: address)
+        switch (status.verdict, answer) {
+        case (.reachable(let path), .sends(let source)):
+            #expect(path.source?.bytes == source.bytes, sourceLocation: location)
+        case (.notReachable(.noCarrier), _), (.notReachable(.noSource), _):
+            break
+        case (.notReachable, .refuses):
+            break
+        default:
+            Issue.record("status \(status) but the kernel says \(answer)", sourceLocation: location)
+        }
+    }
+
+    /// What the watch heard, without changes of the reason alone: a link that comes up has no carrier at
+    /// first.
+    var edges: [Bool] {
+        recorder.values.map(\.isReachable).reduce(into: []) { edges, isReachable in
+            if edges.last != isReachable { edges.append(isReachable) }
+        }
+    }
+
+    /// Whether the watch never heard the same thing twice in a row.
+    var neverRepeats: Bool {
+        zip(recorder.values, recorder.values.dropFirst()).allSatisfy { $0 != $1 }
+    }
+}
