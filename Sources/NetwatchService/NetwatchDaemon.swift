@@ -1,0 +1,105 @@
+package import ClientCore
+package import Logging
+package import NetworkReachability
+package import OfflineQueue
+package import ServiceLifecycle
+internal import UnixSignals
+
+/// The service: the queue, the path monitor that wakes it, and the control socket.
+package struct NetwatchDaemon: Service {
+    /// What the service needs to know.
+    package struct Configuration: Sendable {
+        /// Where the queue is kept.
+        package var stateDirectory: String
+        /// Where the control API listens.
+        package var socket: String
+
+        package init(stateDirectory: String, socket: String) {
+            self.stateDirectory = stateDirectory
+            self.socket = socket
+        }
+    }
+
+    private let configuration: Configuration
+    private let logger: Logger
+    private let notifier = SystemdNotifier.fromEnvironment()
+
+    package init(configuration: Configuration, logger: Logger) {
+        self.configuration = configuration
+        self.logger = logger
+    }
+
+    /// Runs the service until SIGTERM or SIGINT.
+    ///
+    /// - Throws: ``QueueError`` when the store cannot be opened or fails later, ``ControlSocketError`` when
+    ///   the socket cannot be had.
+    package func runUntilSignalled() async throws {
+        let group = ServiceGroup(
+            configuration: .init(
+                services: [.init(service: self)],
+                gracefulShutdownSignals: [.sigterm, .sigint],
+                logger: logger
+            )
+        )
+        try await group.run()
+    }
+
+    package func run() async throws {
+        let monitor = PathMonitor.shared
+        let queue = try await OfflineQueue(
+            configuration: .init(directory: configuration.stateDirectory),
+            session: SessionManager(),
+            monitor: monitor
+        )
+        do {
+            try await serve(queue, monitor)
+        } catch {
+            await queue.stop()
+            throw error
+        }
+    }
+
+    private func serve(_ queue: OfflineQueue, _ monitor: PathMonitor) async throws {
+        var limits = ControlServer.Limits()
+        // A body of the queue's limit, in Base64, with room for the rest of its JSON.
+        limits.bodyBytes = QueueRequest.maximumBodyBytes * 3 / 2
+        let server = try ControlServer(
+            path: configuration.socket,
+            router: QueueRoutes(queue: queue).router,
+            limits: limits,
+            logger: logger
+        )
+        let path = await monitor.statuses(of: .general).first { _ in true }
+        try await queue.start()
+        announceReady(path, monitor)
+        let failure = await firstFailure(of: queue)
+        tell(.stopping)
+        await server.stop()
+        await queue.stop()
+        if let failure { throw failure }
+    }
+
+    private func announceReady(_ path: PathStatus?, _ monitor: PathMonitor) {
+        if let failure = monitor.failure {
+            logger.warning("netlink is unavailable, reachability is unknown", metadata: ["error": "\(failure)"])
+        }
+        let summary = path.map { "network \($0.reason.map(\.description) ?? "reachable")" } ?? "network unknown"
+        tell(.ready, .status(summary))
+        logger.info("ready", metadata: [
+            "socket": "\(configuration.socket)", "state": "\(configuration.stateDirectory)",
+        ])
+    }
+
+    /// Waits until the service is told to end (`nil`), or the queue cannot go on.
+    private func firstFailure(of queue: OfflineQueue) async -> QueueError? {
+        await cancelWhenGracefulShutdown {
+            await queue.failures.first { _ in true }
+        }
+    }
+
+    private func tell(_ states: SystemdNotifier.State...) {
+        if let error = notifier.notify(states) {
+            logger.warning("could not notify the service manager", metadata: ["error": "\(error)"])
+        }
+    }
+}

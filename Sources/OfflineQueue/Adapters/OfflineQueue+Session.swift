@@ -1,0 +1,24 @@
+public import ClientCore
+public import NetworkReachability
+
+extension OfflineQueue {
+    /// Opens the queue's directory. Nothing is sent before ``start()``.
+    ///
+    /// - Parameters:
+    ///   - configuration: Where the queue is kept and how it works.
+    ///   - session: Makes the requests. Default: one of the queue's own.
+    ///   - monitor: Tells when a host becomes reachable. Default ``PathMonitor/shared``.
+    /// - Throws: ``QueueError``: `alreadyOwned` with the owner's process id, `directoryUnusable`,
+    ///   `storeUnusable`, `storeFailed`.
+    public init(
+        configuration: Configuration,
+        session: SessionManager = SessionManager(),
+        monitor: PathMonitor = .shared
+    ) async throws {
+        try await self.init(
+            configuration: configuration,
+            sender: SessionSender(session: session),
+            gate: MonitorGate(monitor: monitor)
+        )
+    }
+}

@@ -1,0 +1,90 @@
+internal import ClientCore
+internal import Foundation
+internal import FoundationNetworking
+
+/// Makes the queue's transfers through a session: one attempt is one request of it.
+struct SessionSender: AttemptSender {
+    let session: SessionManager
+
+    func send(_ attempt: Attempt) async -> AttemptOutcome {
+        guard let request = URLRequest(attempt) else {
+            // CURLE_URL_MALFORMAT; the queue checked the URL, so Foundation reads it otherwise than we do.
+            return .failure(AttemptFailure(code: 3, phase: .resolve, message: "malformed URL"))
+        }
+        let response = await session.request(
+            request,
+            maximumResponseBytes: Attempt.maximumResponseBytes
+        ).response()
+        return AttemptOutcome(response)
+    }
+
+    func networkPathChanged() async {
+        session.renewConnections()
+    }
+}
+
+extension URLRequest {
+    fileprivate init?(_ attempt: Attempt) {
+        guard let url = URL(string: attempt.url) else { return nil }
+        self.init(url: url)
+        httpMethod = attempt.method
+        httpBody = attempt.body.isEmpty ? nil : attempt.body
+        for header in attempt.headers { addValue(header.value, forHTTPHeaderField: header.name) }
+    }
+}
+
+extension AttemptOutcome {
+    fileprivate init(_ result: DefaultDataResponse) {
+        let failure = result.error?.transferFailure
+        // A body that was cut, by our limit or by the connection, does not change what the server said.
+        guard let response = result.response, failure?.isAboutBodyOnly ?? (result.error == nil) else {
+            self = .failure(AttemptFailure(result.error, failure, status: result.response?.statusCode))
+            return
+        }
+        self = .response(
+            status: response.statusCode,
+            headers: response.allHeaderFields.compactMap { name, value in
+                (name as? String).flatMap { name in (value as? String).map { (name, $0) } }
+            },
+            body: result.data ?? Data(),
+            isTruncated: failure != nil
+        )
+    }
+}
+
+extension TransferFailure {
+    /// CURLE_FILESIZE_EXCEEDED, which is our limit, and CURLE_PARTIAL_FILE.
+    fileprivate var isAboutBodyOnly: Bool {
+        code == 63 || code == 18
+    }
+}
+
+extension AttemptFailure {
+    fileprivate init(_ error: (any Error)?, _ failure: TransferFailure?, status: Int?) {
+        guard let failure else {
+            // Not an error of the network: the request was refused before anything was sent.
+            self.init(code: 3, phase: .resolve, message: error.map { "\($0)" } ?? "no response")
+            return
+        }
+        self.init(
+            code: failure.code,
+            errno: failure.osErrno,
+            phase: Phase(failure.phase),
+            bytesSent: failure.bytesSent,
+            status: status,
+            message: failure.message
+        )
+    }
+}
+
+extension AttemptFailure.Phase {
+    fileprivate init(_ phase: TransferFailure.Phase) {
+        switch phase {
+        case .prepare, .resolve: self = .resolve
+        case .connect: self = .connect
+        case .tls: self = .tls
+        case .request: self = .request
+        case .response: self = .response
+        }
+    }
+}

@@ -1,0 +1,64 @@
+internal import ArgumentParser
+internal import Glibc
+
+/// The root command.
+struct Netwatch: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "netwatch",
+        abstract: "Watch whether hosts can be reached, and deliver requests once they can.",
+        discussion: """
+            netwatch example.com             watch the way to a host
+            netwatch send URL -d @order.json deliver a request now, or as soon as the network is back
+            netwatch queue list              show what waits and what became of the rest
+            netwatch serve                   run the service in the foreground
+
+            A first argument with a dot or a colon, or `localhost`, is taken as `host ARGUMENT`.
+
+            Exit status: 0 yes, 1 no, 2 could not tell, 64 wrong arguments, 69 service not running,
+            77 not permitted.
+            """,
+        version: "0.1.0",
+        subcommands: [HostCommand.self, SendCommand.self, QueueCommand.self, ServeCommand.self]
+    )
+}
+
+@main
+enum Main {
+    static func main() async {
+        // A closed pipe is told by write(2); see Printer.
+        signal(SIGPIPE, SIG_IGN)
+        exit(await run(Array(CommandLine.arguments.dropFirst())))
+    }
+
+    private static func run(_ arguments: [String]) async -> CInt {
+        do {
+            var command = try Netwatch.parseAsRoot(try RootArguments.expand(arguments))
+            if var command = command as? any AsyncParsableCommand {
+                try await command.run()
+            } else {
+                try command.run()
+            }
+            return ExitStatus.yes.rawValue
+        } catch {
+            return report(error)
+        }
+    }
+
+    /// Says what went wrong in the one shape that all messages have, and returns the exit status.
+    private static func report(_ error: any Error) -> CInt {
+        if let error = error as? CommandError {
+            Printer.error(error.message, hint: error.hint)
+            return error.status.rawValue
+        }
+        let code = Netwatch.exitCode(for: error)
+        // Help and version requests, and exits without words, are thrown too.
+        if code.isSuccess {
+            Printer.data(Netwatch.fullMessage(for: error))
+        } else if error is ExitCode {
+            return code.rawValue
+        } else {
+            Printer.error(Netwatch.message(for: error), hint: "`netwatch --help` shows what can be given")
+        }
+        return code.rawValue
+    }
+}

@@ -1,0 +1,39 @@
+internal import Foundation
+internal import Glibc
+
+/// Where output goes: data to standard output, messages to standard error.
+enum Printer {
+    /// Writes a line of data. A reader that has gone away is no failure (`netwatch … | head -1`).
+    static func data(_ line: String) {
+        if !write(line + "\n", to: STDOUT_FILENO), errno == EPIPE { exit(ExitStatus.yes.rawValue) }
+    }
+
+    /// Writes one JSON object as a line of data.
+    static func json(_ value: some Encodable, with encoder: JSONEncoder) {
+        // Only a number that JSON cannot express fails to encode, and no output has one.
+        data(String(decoding: (try? encoder.encode(value)) ?? Data(), as: UTF8.self))
+    }
+
+    static func error(_ message: String, hint: String? = nil) {
+        _ = write("error: \(message)\n" + (hint.map { "\nhint: \($0)\n" } ?? ""), to: STDERR_FILENO)
+    }
+
+    static func warning(_ message: String) {
+        _ = write("warning: \(message)\n", to: STDERR_FILENO)
+    }
+
+    static func note(_ message: String) {
+        _ = write(message + "\n", to: STDERR_FILENO)
+    }
+
+    private static func write(_ text: String, to descriptor: CInt) -> Bool {
+        var bytes = Array(text.utf8)[...]
+        while !bytes.isEmpty {
+            let count = bytes.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
+            if count < 0, errno == EINTR { continue }
+            guard count >= 0 else { return false }
+            bytes = bytes.dropFirst(count)
+        }
+        return true
+    }
+}

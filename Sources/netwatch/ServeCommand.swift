@@ -1,0 +1,60 @@
+internal import ArgumentParser
+internal import Logging
+internal import NetwatchService
+internal import OfflineQueue
+
+/// `netwatch serve`
+struct ServeCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "serve",
+        abstract: "Run the service in the foreground.",
+        discussion: """
+            netwatch serve
+            netwatch serve --state-dir ./state --socket ./netwatch.sock
+
+            STATE_DIRECTORY, RUNTIME_DIRECTORY and NOTIFY_SOCKET of a service manager are honoured. SIGTERM
+            and SIGINT end it; what is being sent is waited for, what waits is kept.
+
+            Exit status: 0 ended by a signal, 2 the store or the socket cannot be used, 64 wrong arguments.
+            """
+    )
+
+    @Option(help: "Where the queue is kept. Default $STATE_DIRECTORY, else /var/lib/netwatch or XDG's.")
+    var stateDir: String?
+
+    @Option(help: "The control socket. Default $NETWATCH_SOCKET, else in $RUNTIME_DIRECTORY, /run/netwatch or XDG's.")
+    var socket: String?
+
+    @Option(help: "What is logged: \(Logger.Level.names).")
+    var logLevel = Logger.Level.info
+
+    mutating func run() async throws {
+        let paths = ServicePaths()
+        let daemon = NetwatchDaemon(
+            configuration: .init(
+                stateDirectory: stateDir ?? paths.stateDirectory,
+                socket: socket ?? paths.socket
+            ),
+            logger: makeLogger()
+        )
+        do {
+            try await daemon.runUntilSignalled()
+        } catch let error as QueueError {
+            throw CommandError(.unknown, error.message)
+        } catch let error as ControlSocketError {
+            throw CommandError(.unknown, "\(error)")
+        }
+    }
+
+    private func makeLogger() -> Logger {
+        var logger = Logger(label: "netwatch") { StreamLogHandler.standardError(label: $0) }
+        logger.logLevel = logLevel
+        return logger
+    }
+}
+
+extension Logger.Level {
+    fileprivate static let names = allCases.map(\.rawValue).joined(separator: ", ")
+}
+
+extension Logger.Level: @retroactive ExpressibleByArgument {}

@@ -1,0 +1,82 @@
+internal import ClientCore
+internal import Foundation
+internal import FoundationNetworking
+internal import Glibc
+internal import NetwatchService
+
+/// Talks to the service over its control socket.
+struct ServiceClient {
+    private let path: String
+    private let session: SessionManager
+
+    /// - Parameter path: The socket; `nil` for the usual place.
+    init(path: String?) {
+        self.path = path ?? ServicePaths().socketForCommands
+        session = SessionManager(unixSocketPath: self.path)
+    }
+
+    /// Calls a route and decodes its answer.
+    func call<Answer: Decodable>(
+        _ method: HTTPMethod,
+        _ route: String,
+        body: (some Encodable)? = Data?.none,
+        as _: Answer.Type = Answer.self
+    ) async throws(CommandError) -> Answer {
+        let response = await session.request(try request(method, route, body)).response()
+        guard let status = response.response?.statusCode, response.error == nil else {
+            throw unreachable(response.error)
+        }
+        let data = response.data ?? Data()
+        guard (200..<300).contains(status) else { throw refusal(status, data) }
+        do {
+            return try ControlMessage.decoder.decode(Answer.self, from: data)
+        } catch {
+            throw CommandError(.unknown, "the service at `\(path)` gave an answer that makes no sense: \(error)")
+        }
+    }
+
+    private func request(
+        _ method: HTTPMethod,
+        _ route: String,
+        _ body: (some Encodable)?
+    ) throws(CommandError) -> URLRequest {
+        // The host is only a name here: the socket decides who answers.
+        var request = URLRequest(url: URL(string: "http://netwatch" + route)!)
+        request.httpMethod = method.rawValue
+        // The service answers a send when the first attempt is over, which has limits of its own.
+        request.timeoutInterval = 600
+        guard let body else { return request }
+        do {
+            request.httpBody = try ControlMessage.encoder.encode(body)
+        } catch {
+            throw CommandError(.unknown, "could not encode the request: \(error)")
+        }
+        request.setValue("application/json", forHTTPHeaderField: "Content-Type")
+        return request
+    }
+
+    private func unreachable(_ error: (any Error)?) -> CommandError {
+        let hint = "is it running? `netwatch serve` starts it; `--socket` says where it listens"
+        switch error?.transferFailure?.osErrno {
+        case ENOENT, ECONNREFUSED:
+            return CommandError(.unavailable, "no service listens at `\(path)`", hint: hint)
+        case EACCES, EPERM:
+            return CommandError(
+                .noPermission,
+                "this user may not talk to the service at `\(path)`",
+                hint: "run as root, or as a member of the socket's group"
+            )
+        default:
+            let words = error?.transferFailure?.message ?? error.map { "\($0)" } ?? "no answer"
+            return CommandError(.unknown, "could not talk to the service at `\(path)`: \(words)", hint: hint)
+        }
+    }
+
+    private func refusal(_ status: Int, _ data: Data) -> CommandError {
+        guard let problem = try? ControlMessage.decoder.decode(ControlMessage.ProblemDetails.self, from: data) else {
+            return CommandError(.unknown, "the service at `\(path)` answered with HTTP \(status)")
+        }
+        // What the caller gave is wrong, or the service could not do it.
+        return CommandError(status == 400 || status == 413 ? .usage : .unknown, problem.detail)
+    }
+}
