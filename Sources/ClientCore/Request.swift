@@ -1,5 +1,5 @@
 internal import Dispatch
-public import Foundation
+internal import Foundation
 public import FoundationNetworking
 internal import NetwatchTransport
 internal import Synchronization
@@ -79,8 +79,8 @@ public class Request: @unchecked Sendable {
 
     private func handle(_ event: TransferEvent) {
         switch event {
-        case .head(let head): handle(.head(head))
-        case .body(let bytes): handle(.body(bytes))
+        case .head(let head): handle(State.Event.head(head))
+        case .body(let bytes): handle(State.Event.body(bytes))
         case .end(.success): handle(.ended(nil))
         case .end(.failure(let failure)): handle(.ended(failure))
         }

@@ -4,8 +4,8 @@ internal import NetwatchTransport
 ///
 /// A value without I/O. It promises that each handler is handed out exactly once, in the order they were
 /// added, whatever else happens and in whichever order.
-struct RequestState<Handler> {
-    enum Event {
+struct RequestState<Handler: Sendable>: Sendable {
+    enum Event: Sendable {
         /// The transfer was started; how to name it when it is to be cancelled.
         case started(TransferID)
         /// No transfer can be started.
@@ -18,14 +18,14 @@ struct RequestState<Handler> {
         case added(Handler)
     }
 
-    enum Action {
+    enum Action: Sendable {
         case cancelTransfer(TransferID)
         case run(Handler, Outcome)
     }
 
     /// What a request came to.
-    struct Outcome {
-        enum Failure {
+    struct Outcome: Sendable {
+        enum Failure: Sendable {
             case refused(any Error)
             case failed(TransferFailure)
             /// What the transfer had come to is `nil` when it had ended well all the same.
@@ -131,6 +131,3 @@ struct RequestState<Handler> {
         return waiting.map { .run($0, outcome) }
     }
 }
-
-extension RequestState.Outcome: Sendable {}
-extension RequestState.Outcome.Failure: Sendable {}

@@ -1,5 +1,5 @@
 internal import Foundation
-public import FoundationNetworking
+internal import FoundationNetworking
 package import NetwatchTransport
 internal import Synchronization
 

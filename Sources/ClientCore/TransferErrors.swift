@@ -11,7 +11,7 @@ extension Error {
     public var transferFailure: TransferFailure? {
         if let failure = self as? TransferFailure { return failure }
         if let error = self as? URLError { return error.errorUserInfo[transferFailureKey] as? TransferFailure }
-        return (self as? NSError)?.userInfo[transferFailureKey] as? TransferFailure
+        return (self as NSError).userInfo[transferFailureKey] as? TransferFailure
     }
 }
 

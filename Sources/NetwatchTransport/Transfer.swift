@@ -157,7 +157,7 @@ final class Transfer {
             let isSent = bytesSent > bodyCount && easy.offset(CURLINFO_SIZE_UPLOAD_T) >= bodyCount
             return isSent ? .response : .request
         }
-        guard easy.offset(CURLINFO_CONNECT_TIME_T) > 0 else { return .connect }
+        guard easy.long(CURLINFO_LOCAL_PORT) > 0 else { return .connect }
         return isSecure ? .tls : .request
     }
 
