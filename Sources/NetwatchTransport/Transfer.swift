@@ -157,6 +157,7 @@ final class Transfer {
             let isSent = bytesSent > bodyCount && easy.offset(CURLINFO_SIZE_UPLOAD_T) >= bodyCount
             return isSent ? .response : .request
         }
+        // CURLINFO_CONNECT_TIME stays 0 until the handshake is over; the socket's own port does not.
         guard easy.long(CURLINFO_LOCAL_PORT) > 0 else { return .connect }
         return isSecure ? .tls : .request
     }
