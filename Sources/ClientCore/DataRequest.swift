@@ -4,6 +4,8 @@ public import FoundationNetworking
 
 /// A request whose response body is kept in memory.
 public class DataRequest: Request, @unchecked Sendable {
+    // Stores nothing; see Request.
+
     /// Adds a handler for whatever comes of the request.
     ///
     /// Handlers are called in the order they were added. One added after the end is called all the same.

@@ -8,9 +8,10 @@ internal import Synchronization
 ///
 /// Every handler is called exactly once, whatever happens to the request or its session. All of a
 /// request's functions may be called from any thread.
-// Unchecked only because subclasses exist: all that is stored is immutable and Sendable, and subclasses,
-// which only this module can make, store nothing.
 public class Request: @unchecked Sendable {
+    // Unchecked only because subclasses exist: all that is stored is immutable and Sendable, and
+    // subclasses, which only this module can make, store nothing.
+
     typealias Handler = @Sendable (RequestOutcome) -> Void
 
     /// What ``RequestState`` came to, in Foundation's words.
@@ -87,12 +88,15 @@ public class Request: @unchecked Sendable {
     }
 
     private func handle(_ event: State.Event) {
-        let hasFinished = state.withLock { state in
+        let (actions, hasFinished) = state.withLock { state in
             let wasFinished = state.isFinished
+            let actions = state.handle(event)
             // Under the lock, which is what keeps handlers in order; neither action runs code of others.
-            for action in state.handle(event) { perform(action) }
-            return state.isFinished && !wasFinished
+            for action in actions { perform(action) }
+            return (actions, state.isFinished && !wasFinished)
         }
+        // Handlers are released outside the lock: what they hold may come back here as it goes.
+        withExtendedLifetime(actions) {}
         if hasFinished { didFinish() }
     }
 

@@ -10,7 +10,9 @@ extension Error {
     /// the system, how far the transfer had come and how much had been sent. `nil` for other errors.
     public var transferFailure: TransferFailure? {
         if let failure = self as? TransferFailure { return failure }
-        if let error = self as? URLError { return error.errorUserInfo[transferFailureKey] as? TransferFailure }
+        if let error = self as? URLError {
+            return error.errorUserInfo[transferFailureKey] as? TransferFailure
+        }
         return (self as NSError).userInfo[transferFailureKey] as? TransferFailure
     }
 }

@@ -110,7 +110,9 @@ final class CurlMulti {
         var ended: [TransferID] = []
         var remaining: CInt = 0
         while let message = withHandle({ curl_multi_info_read($0, &remaining) })?.pointee {
-            guard message.msg == CURLMSG_DONE, let transfer = Transfer.of(message.easy_handle) else { continue }
+            guard message.msg == CURLMSG_DONE, let transfer = Transfer.of(message.easy_handle) else {
+                continue
+            }
             let code = message.data.result
             _ = remove(transfer.id)
             transfer.finish(code)

@@ -28,7 +28,10 @@ extension TransferRequest {
             throw .refused(CURLE_BAD_FUNCTION_ARGUMENT, "a header's name is not an HTTP token")
         }
         guard header.value.utf8.allSatisfy({ $0 != 0 && $0 != 0x0a && $0 != 0x0d }) else {
-            throw .refused(CURLE_BAD_FUNCTION_ARGUMENT, "the header \(header.name) contains a line break or NUL")
+            throw .refused(
+                CURLE_BAD_FUNCTION_ARGUMENT,
+                "the header \(header.name) contains a line break or NUL"
+            )
         }
         // Two notions of where the body ends are how requests are smuggled.
         guard !header.isNamed("Transfer-Encoding") else {
@@ -43,7 +46,10 @@ extension TransferRequest {
     private static func validate(socketPath: String) throws(TransferFailure) {
         let bytes = socketPath.utf8
         guard !bytes.isEmpty, bytes.count < 108, !bytes.contains(0) else {
-            throw .refused(CURLE_BAD_FUNCTION_ARGUMENT, "the unix socket's path is empty or longer than 107 bytes")
+            throw .refused(
+                CURLE_BAD_FUNCTION_ARGUMENT,
+                "the unix socket's path is empty or longer than 107 bytes"
+            )
         }
     }
 }

@@ -120,7 +120,9 @@ final class Transfer {
             return failure(code: Int32(CURLE_FILESIZE_EXCEEDED.rawValue), message: message)
         case nil:
             // libcurl gives up on a single line of 100 KiB as if memory had run out.
-            if code == CURLE_OUT_OF_MEMORY, reachedPhase == .response, !head.isComplete { return headTooLarge }
+            if code == CURLE_OUT_OF_MEMORY, reachedPhase == .response, !head.isComplete {
+                return headTooLarge
+            }
             let text = message.text ?? String(cString: curl_easy_strerror(code))
             let errno = CInt(easy.long(CURLINFO_OS_ERRNO))
             return failure(code: Int32(code.rawValue), errno: errno, message: text)

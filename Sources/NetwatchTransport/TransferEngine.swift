@@ -63,7 +63,9 @@ package actor TransferEngine {
         for pool in pools.values { pool.close() }
         for lookup in lookups.values {
             loop.cancel(lookup.timer)
-            lookup.deliver(.end(.failure(.duringLookup(CURLE_ABORTED_BY_CALLBACK, "the transfer engine is gone"))))
+            lookup.deliver(
+                .end(.failure(.duringLookup(CURLE_ABORTED_BY_CALLBACK, "the transfer engine is gone")))
+            )
         }
     }
 

@@ -76,17 +76,22 @@ internal import Testing
         #expect(failed.error is CancellationError)
     }
 
-    @Test(arguments: [
-        (1, 0, .prepare, .unsupportedURL), (1, 0, .response, .badServerResponse), (3, 0, .prepare, .badURL),
-        (6, 0, .resolve, .cannotFindHost), (7, ECONNREFUSED, .connect, .cannotConnectToHost),
-        (7, ENETUNREACH, .connect, .notConnectedToInternet), (7, ENETDOWN, .connect, .notConnectedToInternet),
-        (7, EHOSTUNREACH, .connect, .notConnectedToInternet), (18, 0, .response, .networkConnectionLost),
-        (28, 0, .connect, .timedOut), (35, 0, .tls, .secureConnectionFailed), (42, 0, .request, .cancelled),
-        (52, 0, .response, .networkConnectionLost), (56, 0, .response, .networkConnectionLost),
-        (60, 0, .tls, .serverCertificateUntrusted), (61, 0, .response, .cannotDecodeContentData),
-        (63, 0, .response, .dataLengthExceedsMaximum), (92, 0, .response, .networkConnectionLost),
-        (100, 0, .response, .cannotParseResponse), (99, 0, .request, .unknown),
-    ] as [(Int32, Int32, TransferFailure.Phase, URLError.Code)])
+    @Test(
+        arguments: [
+            (1, 0, .prepare, .unsupportedURL), (1, 0, .response, .badServerResponse),
+            (3, 0, .prepare, .badURL),
+            (6, 0, .resolve, .cannotFindHost), (7, ECONNREFUSED, .connect, .cannotConnectToHost),
+            (7, ENETUNREACH, .connect, .notConnectedToInternet),
+            (7, ENETDOWN, .connect, .notConnectedToInternet),
+            (7, EHOSTUNREACH, .connect, .notConnectedToInternet), (18, 0, .response, .networkConnectionLost),
+            (28, 0, .connect, .timedOut), (35, 0, .tls, .secureConnectionFailed),
+            (42, 0, .request, .cancelled),
+            (52, 0, .response, .networkConnectionLost), (56, 0, .response, .networkConnectionLost),
+            (60, 0, .tls, .serverCertificateUntrusted), (61, 0, .response, .cannotDecodeContentData),
+            (63, 0, .response, .dataLengthExceedsMaximum), (92, 0, .response, .networkConnectionLost),
+            (100, 0, .response, .cannotParseResponse), (99, 0, .request, .unknown),
+        ] as [(Int32, Int32, TransferFailure.Phase, URLError.Code)]
+    )
     func `a curl code becomes the nearest URLError`(
         code: Int32,
         errno: Int32,

@@ -114,7 +114,8 @@ internal import Testing
         var random = SeededGenerator(seed: seed)
         let head = TransferHead(status: 200, version: "HTTP/1.1", headers: [])
         var events: [State.Event] = [.cancelled, .sessionDropped, .head(head), .body([1]), .cancelled]
-        events += Bool.random(using: &random) ? [.started(id), .ended(Self.failure)] : [.refused(Self.failure)]
+        events +=
+            Bool.random(using: &random) ? [.started(id), .ended(Self.failure)] : [.refused(Self.failure)]
         events += (0..<4).map { .added($0) }
         events.shuffle(using: &random)
         let added = events.compactMap { if case .added(let handler) = $0 { handler } else { nil } }

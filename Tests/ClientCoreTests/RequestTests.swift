@@ -17,7 +17,11 @@ internal import Testing
     @Test(arguments: [HTTPMethod.get, .post, .put, .patch, .delete, .options])
     func `a method and its headers arrive`(method: HTTPMethod) async throws {
         let server = try ScriptedServer { .respond("\($0.method) done") }
-        let request = session.request(server.url, method: method, headers: ["X-One": "1", "Accept": "text/plain"])
+        let request = session.request(
+            server.url,
+            method: method,
+            headers: ["X-One": "1", "Accept": "text/plain"]
+        )
         let response = await request.responseData()
         #expect(response.value == Data("\(method.rawValue) done".utf8))
         #expect(response.response?.statusCode == 200)

@@ -10,7 +10,11 @@ package struct UnansweringPort: ~Copyable {
 
     package init() throws {
         let (descriptor, port) = try ListeningSocket.loopback(backlog: 0)
-        self.init(listener: FileDescriptor(owning: descriptor), port: port, first: try Self.connected(to: port))
+        self.init(
+            listener: FileDescriptor(owning: descriptor),
+            port: port,
+            first: try Self.connected(to: port)
+        )
     }
 
     private init(listener: consuming FileDescriptor, port: UInt16, first: consuming FileDescriptor) {

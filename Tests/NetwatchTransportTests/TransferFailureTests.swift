@@ -22,7 +22,9 @@ internal import Testing
     }
 
     @Test func `a name without an address keeps the resolver's code`() async throws {
-        let engine = try TransferEngine(resolver: NameResolver { _ in NameResolver.getAddresses(of: "netwatch.invalid..") })
+        let engine = try TransferEngine(
+            resolver: NameResolver { _ in NameResolver.getAddresses(of: "netwatch.invalid..") }
+        )
         let failure = await engine.run(TransferRequest(url: "http://netwatch.invalid/")).failure
         #expect(failure?.code == 6)
         #expect(failure?.resolverCode == EAI_NONAME)
@@ -76,7 +78,8 @@ internal import Testing
 
     @Test func `a header line without an end is not taken for a lack of memory`() async throws {
         let line = [UInt8](repeating: 0x78, count: 200_000)
-        let server = try ScriptedServer { _ in .send("HTTP/1.1 200 OK\r\nX: ", then: .send(line, then: .keep)) }
+        let server = try ScriptedServer { _ in .send("HTTP/1.1 200 OK\r\nX: ", then: .send(line, then: .keep))
+        }
         #expect(await engine.run(TransferRequest(url: server.url)).failure?.code == 100)
     }
 

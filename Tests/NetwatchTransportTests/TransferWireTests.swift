@@ -34,7 +34,8 @@ internal import Testing
     }
 
     @Test func `a HEAD response has headers and no body`() async throws {
-        let server = try ScriptedServer { _ in .respond(status: 200, headers: [.init("Content-Length", "5")]) }
+        let server = try ScriptedServer { _ in .respond(status: 200, headers: [.init("Content-Length", "5")])
+        }
         let record = await engine.run(TransferRequest(url: server.url, method: "HEAD"))
         #expect(record.head?.headers.contains(.init("Content-Length", "5")) == true)
         #expect(record.body.isEmpty)
@@ -74,8 +75,17 @@ internal import Testing
         #expect(server.requests.first?.values(of: "Host") == ["netwatch.invalid:\(server.port)"])
     }
 
+    @Test func `the addresses of a name are tried until one answers`() async throws {
+        let server = try ScriptedServer()
+        let addresses = ["::1", "127.0.0.2", "127.0.0.1"].map { IPAddress($0)! }
+        let engine = try TransferEngine(resolver: NameResolver { _ in .success(addresses) })
+        let record = await engine.run(TransferRequest(url: "http://netwatch.invalid:\(server.port)/"))
+        #expect(record.head?.status == 200)
+    }
+
     @Test func `a new address of a name is used at once`() async throws {
-        let server = try ScriptedServer { _ in .respond(status: 200, headers: [.init("Connection", "close")]) }
+        let server = try ScriptedServer { _ in .respond(status: 200, headers: [.init("Connection", "close")])
+        }
         let addresses = Answers(["127.0.0.2", "127.0.0.1"])
         let engine = try TransferEngine(
             resolver: NameResolver { _ in .success([IPAddress(addresses.next())!]) }
@@ -100,7 +110,8 @@ internal import Testing
     @Test func `interim responses and trailers are left out`() async throws {
         let server = try ScriptedServer { _ in
             .send(
-                "HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+                "HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n"
+                    + "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
                     + "3\r\nabc\r\n0\r\nTrailer: 1\r\n\r\n",
                 then: .keep
             )
