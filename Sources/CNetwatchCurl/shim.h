@@ -1,6 +1,90 @@
+// libcurl, and fixed-argument doors to its variadic functions, which Swift does not import.
+//
+// A variadic call takes whatever width it is given, so each door fixes the C type that libcurl reads:
+// `long`, `curl_off_t` (64 bits everywhere), a string, a pointer, or one kind of callback.
 #ifndef CNETWATCH_CURL_SHIM_H
 #define CNETWATCH_CURL_SHIM_H
 
+// The members of `fd_set` have other names under `_GNU_SOURCE`, which CNetwatchLinux needs and Swift's
+// Glibc does not set; a declaration that uses it would make the compiler merge the two and fail. Only
+// curl_multi_fdset does, which nothing here calls.
+#include <sys/select.h>
+struct netwatch_unused_fd_set;
+#define fd_set struct netwatch_unused_fd_set
 #include <curl/curl.h>
+#undef fd_set
+
+#if LIBCURL_VERSION_NUM < 0x075100
+#error "netwatch needs libcurl 7.81 or newer (libcurl4-openssl-dev)"
+#endif
+
+// curl_easy_setopt is variadic.
+static inline CURLcode netwatch_easy_set_long(CURL *easy, CURLoption option, long value) {
+    return curl_easy_setopt(easy, option, value);
+}
+
+static inline CURLcode netwatch_easy_set_offset(CURL *easy, CURLoption option, curl_off_t value) {
+    return curl_easy_setopt(easy, option, value);
+}
+
+// libcurl copies the string, except for CURLOPT_POSTFIELDS, which is not set through this door.
+static inline CURLcode netwatch_easy_set_string(CURL *easy, CURLoption option, const char *value) {
+    return curl_easy_setopt(easy, option, value);
+}
+
+// For bytes, buffers, lists and the user's pointers of callbacks.
+static inline CURLcode netwatch_easy_set_pointer(CURL *easy, CURLoption option, const void *value) {
+    return curl_easy_setopt(easy, option, value);
+}
+
+// CURLOPT_WRITEFUNCTION and CURLOPT_HEADERFUNCTION have the same type.
+static inline CURLcode netwatch_easy_set_data_callback(
+    CURL *easy, CURLoption option, curl_write_callback callback
+) {
+    return curl_easy_setopt(easy, option, callback);
+}
+
+// The bit mask is deprecated since 7.85 and the text does not exist before it.
+static inline CURLcode netwatch_easy_allow_http_and_https_only(CURL *easy) {
+#if LIBCURL_VERSION_NUM >= 0x075500
+    return curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+#else
+    return curl_easy_setopt(easy, CURLOPT_PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
+#endif
+}
+
+// curl_easy_getinfo is variadic. A value that libcurl does not know stays 0.
+static inline long netwatch_easy_get_long(CURL *easy, CURLINFO info) {
+    long value = 0;
+    curl_easy_getinfo(easy, info, &value);
+    return value;
+}
+
+static inline curl_off_t netwatch_easy_get_offset(CURL *easy, CURLINFO info) {
+    curl_off_t value = 0;
+    curl_easy_getinfo(easy, info, &value);
+    return value;
+}
+
+static inline void *netwatch_easy_get_private(CURL *easy) {
+    void *value = NULL;
+    curl_easy_getinfo(easy, CURLINFO_PRIVATE, &value);
+    return value;
+}
+
+// curl_multi_setopt is variadic.
+static inline CURLMcode netwatch_multi_set_socket_callback(
+    CURLM *multi, curl_socket_callback callback, void *context
+) {
+    CURLMcode result = curl_multi_setopt(multi, CURLMOPT_SOCKETFUNCTION, callback);
+    return result != CURLM_OK ? result : curl_multi_setopt(multi, CURLMOPT_SOCKETDATA, context);
+}
+
+static inline CURLMcode netwatch_multi_set_timer_callback(
+    CURLM *multi, curl_multi_timer_callback callback, void *context
+) {
+    CURLMcode result = curl_multi_setopt(multi, CURLMOPT_TIMERFUNCTION, callback);
+    return result != CURLM_OK ? result : curl_multi_setopt(multi, CURLMOPT_TIMERDATA, context);
+}
 
 #endif

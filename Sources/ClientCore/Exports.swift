@@ -1,0 +1,4 @@
+// One import gives a client program the failures of transfers and reachability too.
+
+@_exported public import NetwatchTransport
+@_exported public import NetworkReachability

@@ -1,0 +1,31 @@
+/// The methods of RFC 9110 §9 and RFC 5789.
+public enum HTTPMethod: String, Hashable, Sendable {
+    /// `OPTIONS`.
+    case options = "OPTIONS"
+    /// `GET`.
+    case get = "GET"
+    /// `HEAD`. A request with it has no body.
+    case head = "HEAD"
+    /// `POST`.
+    case post = "POST"
+    /// `PUT`.
+    case put = "PUT"
+    /// `PATCH`.
+    case patch = "PATCH"
+    /// `DELETE`.
+    case delete = "DELETE"
+    /// `TRACE`.
+    case trace = "TRACE"
+    /// `CONNECT`. It makes a tunnel through a proxy, so a request with it fails before it is sent.
+    case connect = "CONNECT"
+}
+
+/// Header fields by name. Names that differ only in case are one field on the wire.
+public typealias HTTPHeaders = [String: String]
+
+extension HTTPMethod {
+    /// Whether sending a request twice is like sending it once (RFC 9110 §9.2.2).
+    package static func isIdempotent(_ method: String) -> Bool {
+        ["GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE"].contains(method)
+    }
+}

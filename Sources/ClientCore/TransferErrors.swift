@@ -1,0 +1,59 @@
+internal import Foundation
+internal import Glibc
+public import NetwatchTransport
+
+/// The user-info key that keeps a failure in the `URLError` made of it.
+private let transferFailureKey = "netwatch.transferFailure"
+
+extension Error {
+    /// How the transfer failed, when this is an error of the network: libcurl's code, the error number of
+    /// the system, how far the transfer had come and how much had been sent. `nil` for other errors.
+    public var transferFailure: TransferFailure? {
+        if let failure = self as? TransferFailure { return failure }
+        if let error = self as? URLError {
+            return error.errorUserInfo[transferFailureKey] as? TransferFailure
+        }
+        return (self as NSError).userInfo[transferFailureKey] as? TransferFailure
+    }
+}
+
+extension URLError {
+    /// - Parameter url: The URL that failed.
+    init(_ failure: TransferFailure, url: URL?) {
+        var userInfo: [String: Any] = [
+            transferFailureKey: failure,
+            NSLocalizedDescriptionKey: failure.message,
+        ]
+        userInfo[NSURLErrorFailingURLErrorKey] = url
+        self.init(Self.code(of: failure), userInfo: userInfo)
+    }
+
+    /// `libcurl-errors(3)` to the nearest of URLError's codes.
+    private static func code(of failure: TransferFailure) -> URLError.Code {
+        switch failure.code {
+        // Before anything was sent the URL is to blame; after, what came back was not HTTP.
+        case 1: failure.phase == .prepare ? .unsupportedURL : .badServerResponse
+        case 3: .badURL
+        case 6: .cannotFindHost
+        case 7: isOffline(failure.osErrno) ? .notConnectedToInternet : .cannotConnectToHost
+        case 8: .badServerResponse
+        case 18, 52, 55, 56, 92, 95, 96: .networkConnectionLost
+        case 28: .timedOut
+        case 35: .secureConnectionFailed
+        case 42: .cancelled
+        case 47: .httpTooManyRedirects
+        case 58: .clientCertificateRequired
+        case 60, 83, 90, 91: .serverCertificateUntrusted
+        case 61: .cannotDecodeContentData
+        case 63: .dataLengthExceedsMaximum
+        case 65: .requestBodyStreamExhausted
+        case 100: .cannotParseResponse
+        default: .unknown
+        }
+    }
+
+    /// Whether the packets could not leave this machine.
+    private static func isOffline(_ errno: Int32) -> Bool {
+        [ENETUNREACH, ENETDOWN, EHOSTUNREACH].contains(errno)
+    }
+}

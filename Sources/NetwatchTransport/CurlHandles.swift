@@ -1,0 +1,75 @@
+internal import CNetwatchCurl
+
+/// The one owner of an easy handle.
+struct EasyHandle: ~Copyable {
+    let rawValue: UnsafeMutableRawPointer
+
+    /// Fails only when memory is exhausted.
+    init?() {
+        guard let handle = curl_easy_init() else { return nil }
+        rawValue = handle
+    }
+
+    deinit { curl_easy_cleanup(rawValue) }
+
+    func set(_ option: CURLoption, _ value: Int) throws(TransferFailure) {
+        try check(netwatch_easy_set_long(rawValue, option, value), option)
+    }
+
+    func set(_ option: CURLoption, offset value: Int64) throws(TransferFailure) {
+        try check(netwatch_easy_set_offset(rawValue, option, curl_off_t(value)), option)
+    }
+
+    func set(_ option: CURLoption, _ value: String) throws(TransferFailure) {
+        try check(netwatch_easy_set_string(rawValue, option, value), option)
+    }
+
+    func set(_ option: CURLoption, pointer value: UnsafeRawPointer?) throws(TransferFailure) {
+        try check(netwatch_easy_set_pointer(rawValue, option, value), option)
+    }
+
+    func set(_ option: CURLoption, callback: @escaping curl_write_callback) throws(TransferFailure) {
+        try check(netwatch_easy_set_data_callback(rawValue, option, callback), option)
+    }
+
+    func allowHTTPOnly() throws(TransferFailure) {
+        try check(netwatch_easy_allow_http_and_https_only(rawValue), CURLOPT_URL)
+    }
+
+    func long(_ info: CURLINFO) -> Int { netwatch_easy_get_long(rawValue, info) }
+
+    func offset(_ info: CURLINFO) -> Int64 { Int64(netwatch_easy_get_offset(rawValue, info)) }
+
+    /// libcurl counts times in microseconds.
+    func time(_ info: CURLINFO) -> Duration { .microseconds(offset(info)) }
+
+    private func check(_ code: CURLcode, _ option: CURLoption) throws(TransferFailure) {
+        guard code != CURLE_OK else { return }
+        throw .refused(code, "option \(option.rawValue): \(String(cString: curl_easy_strerror(code)))")
+    }
+}
+
+/// The one owner of a multi handle. Its easy handles are removed before it goes.
+struct MultiHandle: ~Copyable {
+    let rawValue: UnsafeMutableRawPointer
+
+    /// Fails only when memory or descriptors are exhausted.
+    init?() {
+        guard let handle = curl_multi_init() else { return nil }
+        rawValue = handle
+    }
+
+    deinit { curl_multi_cleanup(rawValue) }
+}
+
+/// The one owner of a `curl_slist`, which libcurl reads but does not copy.
+struct StringList: ~Copyable {
+    private(set) var rawValue: UnsafeMutablePointer<curl_slist>?
+
+    deinit { curl_slist_free_all(rawValue) }
+
+    mutating func append(_ text: String) {
+        guard let longer = curl_slist_append(rawValue, text) else { fatalError("out of memory") }
+        rawValue = longer
+    }
+}

@@ -1,0 +1,76 @@
+/// Collects the head of the final response from the header lines libcurl hands over one by one.
+struct HeadParser {
+    enum Step: Equatable {
+        /// Nothing to report yet.
+        case more
+        /// The final head is complete.
+        case head(TransferHead)
+        /// The server has sent more header bytes than anyone needs.
+        case tooLarge
+    }
+
+    /// How many bytes all heads of one transfer may have: interim ones, the final one and trailers.
+    /// Debian's libcurl gives up at 300 KiB, with the code of a reset; below that the end is told apart.
+    static let maximumBytes = 256 * 1024
+
+    private var bytes = 0
+    private var status = 0
+    private var version = ""
+    private var headers: [TransferRequest.Header] = []
+    private(set) var isComplete = false
+
+    /// Whether any line of a response has come.
+    var hasBegun: Bool { bytes > 0 }
+
+    /// Takes one line, its line break included.
+    mutating func consume(_ line: UnsafeRawBufferPointer) -> Step {
+        bytes += line.count
+        guard bytes <= Self.maximumBytes else { return .tooLarge }
+        // What comes after the final head are the trailers of a chunked body.
+        guard !isComplete else { return .more }
+        let text = Self.trimmed(line[...])
+        if text.isEmpty { return endHead() }
+        if text.starts(with: "HTTP/".utf8) {
+            beginHead(text)
+        } else {
+            addHeader(text)
+        }
+        return .more
+    }
+
+    private mutating func beginHead(_ line: Slice<UnsafeRawBufferPointer>) {
+        let parts = line.split(separator: UInt8(ascii: " "), maxSplits: 2)
+        version = Self.text(parts[0])
+        status = parts.count > 1 ? Int(Self.text(parts[1])) ?? 0 : 0
+        headers = []
+    }
+
+    private mutating func addHeader(_ line: Slice<UnsafeRawBufferPointer>) {
+        if line.startIndex != line.base.startIndex, let last = headers.popLast() {
+            // An obsolete folded line (RFC 9112 §5.2) continues the value of the one before.
+            headers.append(.init(last.name, "\(last.value) \(Self.text(line))"))
+            return
+        }
+        guard let colon = line.firstIndex(of: UInt8(ascii: ":")) else { return }
+        let name = Self.text(Self.trimmed(line[..<colon]))
+        headers.append(.init(name, Self.text(Self.trimmed(line[line.index(after: colon)...]))))
+    }
+
+    private mutating func endHead() -> Step {
+        guard status >= 200 else { return .more }
+        isComplete = true
+        return .head(TransferHead(status: status, version: version, headers: headers))
+    }
+
+    private static func trimmed(_ line: Slice<UnsafeRawBufferPointer>) -> Slice<UnsafeRawBufferPointer> {
+        let isBlank: (UInt8) -> Bool = { $0 == 0x20 || $0 == 0x09 || $0 == 0x0d || $0 == 0x0a }
+        guard let first = line.firstIndex(where: { !isBlank($0) }) else { return line[line.endIndex...] }
+        return line[first...line.lastIndex { !isBlank($0) }!]
+    }
+
+    /// Header fields are bytes. What is not UTF-8 is read as Latin-1, which loses nothing.
+    private static func text(_ bytes: Slice<UnsafeRawBufferPointer>) -> String {
+        String(validating: bytes, as: UTF8.self)
+            ?? String(String.UnicodeScalarView(bytes.map { Unicode.Scalar($0) }))
+    }
+}

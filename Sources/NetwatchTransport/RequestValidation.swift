@@ -1,0 +1,81 @@
+internal import CNetwatchCurl
+
+extension TransferRequest {
+    /// Refuses what would put something else on the wire than the caller meant.
+    ///
+    /// - Throws: ``TransferFailure`` with code 43 (`CURLE_BAD_FUNCTION_ARGUMENT`).
+    func validate() throws(TransferFailure) {
+        try validateMethod()
+        for header in headers { try validate(header) }
+        if let unixSocketPath { try Self.validate(socketPath: unixSocketPath) }
+    }
+
+    private func validateMethod() throws(TransferFailure) {
+        guard method.isToken else {
+            throw .refused(CURLE_BAD_FUNCTION_ARGUMENT, "the method is not an HTTP token")
+        }
+        // CONNECT turns the connection into a tunnel, which only a proxy can be asked for.
+        guard method != "CONNECT" else {
+            throw .refused(CURLE_BAD_FUNCTION_ARGUMENT, "CONNECT is not a request to a server")
+        }
+        guard method != "HEAD" || body == nil else {
+            throw .refused(CURLE_BAD_FUNCTION_ARGUMENT, "a HEAD request has no body")
+        }
+    }
+
+    private func validate(_ header: Header) throws(TransferFailure) {
+        guard header.name.isToken else {
+            throw .refused(CURLE_BAD_FUNCTION_ARGUMENT, "a header's name is not an HTTP token")
+        }
+        guard header.value.utf8.allSatisfy({ $0 != 0 && $0 != 0x0a && $0 != 0x0d }) else {
+            throw .refused(
+                CURLE_BAD_FUNCTION_ARGUMENT,
+                "the header \(header.name) contains a line break or NUL"
+            )
+        }
+        // Two notions of where the body ends are how requests are smuggled.
+        guard !header.isNamed("Transfer-Encoding") else {
+            throw .refused(CURLE_BAD_FUNCTION_ARGUMENT, "Transfer-Encoding is not the caller's to set")
+        }
+        guard !header.isNamed("Content-Length") || header.value == String(body?.count ?? 0) else {
+            throw .refused(CURLE_BAD_FUNCTION_ARGUMENT, "Content-Length differs from the body's length")
+        }
+    }
+
+    /// `sockaddr_un.sun_path` has 108 bytes, the last of them NUL (`unix(7)`).
+    private static func validate(socketPath: String) throws(TransferFailure) {
+        let bytes = socketPath.utf8
+        guard !bytes.isEmpty, bytes.count < 108, !bytes.contains(0) else {
+            throw .refused(
+                CURLE_BAD_FUNCTION_ARGUMENT,
+                "the unix socket's path is empty or longer than 107 bytes"
+            )
+        }
+    }
+}
+
+extension TransferRequest.Header {
+    /// Compares names without case, as RFC 9110 §5.1 wants.
+    package func isNamed(_ other: String) -> Bool {
+        name.utf8.count == other.utf8.count && name.lowercased() == other.lowercased()
+    }
+}
+
+extension String {
+    /// Whether the text is a token of RFC 9110 §5.6.2.
+    fileprivate var isToken: Bool {
+        !utf8.isEmpty && utf8.allSatisfy(\.isTokenCharacter)
+    }
+}
+
+extension UInt8 {
+    fileprivate var isTokenCharacter: Bool {
+        switch self {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+            UInt8(ascii: "a")...UInt8(ascii: "z"):
+            true
+        default:
+            "!#$%&'*+-.^_`|~".utf8.contains(self)
+        }
+    }
+}

@@ -1,0 +1,78 @@
+/// Why a transfer did not end with a whole response: libcurl's verdict and how far it came.
+public struct TransferFailure: Error, Hashable, Sendable {
+    /// How far a transfer had come.
+    public enum Phase: String, Hashable, Sendable, CaseIterable {
+        /// The request was refused before anything was done for it.
+        case prepare
+        /// The host's name was being looked up.
+        case resolve
+        /// The connection was being made.
+        case connect
+        /// The TLS handshake was under way.
+        case tls
+        /// The connection was ready; not all of the request was handed to the kernel.
+        case request
+        /// All of the request was handed to the kernel, or part of the response had come.
+        case response
+    }
+
+    /// The `CURLcode` of `libcurl-errors(3)`: 6 for a name that has no address, 7 for a connection that
+    /// was not made, 28 for a timeout, 42 for a cancelled transfer, 63 for a body over the limit, 100 for
+    /// a head over the limit, …
+    public let code: Int32
+
+    /// The `errno(3)` of the connection attempt that failed (`CURLINFO_OS_ERRNO`), or 0.
+    public let osErrno: Int32
+
+    /// The `EAI_…` code of `getaddrinfo(3)` when the name lookup failed, or 0.
+    public let resolverCode: Int32
+
+    /// How far the transfer had come.
+    public let phase: Phase
+
+    /// How many bytes of head and body were handed to the kernel. 0 means that the server cannot have
+    /// seen any of the request.
+    public let bytesSent: Int64
+
+    /// Whether the request went over a connection that an earlier request had made.
+    public let reusedConnection: Bool
+
+    /// What happened, in libcurl's or the resolver's words. For people, not for comparison.
+    public let message: String
+
+    /// Describes a failure.
+    ///
+    /// - Parameters:
+    ///   - code: The `CURLcode`.
+    ///   - osErrno: The `errno(3)` of a failed connection attempt. Default 0.
+    ///   - resolverCode: The `EAI_…` code of a failed name lookup. Default 0.
+    ///   - phase: How far the transfer had come.
+    ///   - bytesSent: How many bytes were sent. Default 0.
+    ///   - reusedConnection: Whether the connection was an old one. Default false.
+    ///   - message: What happened.
+    public init(
+        code: Int32,
+        osErrno: Int32 = 0,
+        resolverCode: Int32 = 0,
+        phase: Phase,
+        bytesSent: Int64 = 0,
+        reusedConnection: Bool = false,
+        message: String
+    ) {
+        self.code = code
+        self.osErrno = osErrno
+        self.resolverCode = resolverCode
+        self.phase = phase
+        self.bytesSent = bytesSent
+        self.reusedConnection = reusedConnection
+        self.message = message
+    }
+}
+
+extension TransferFailure: CustomStringConvertible {
+    /// The message with code and phase: `Connection refused (curl 7, errno 111, connect)`.
+    public var description: String {
+        let errno = osErrno == 0 ? "" : ", errno \(osErrno)"
+        return "\(message) (curl \(code)\(errno), \(phase.rawValue))"
+    }
+}

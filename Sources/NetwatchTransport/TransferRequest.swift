@@ -1,0 +1,43 @@
+/// One HTTP transfer to make: everything libcurl is told, as a value.
+package struct TransferRequest: Hashable, Sendable {
+    /// A header field as it is sent: names keep their case, fields their order.
+    package struct Header: Hashable, Sendable {
+        package var name: String
+        package var value: String
+
+        package init(_ name: String, _ value: String) {
+            self.name = name
+            self.value = value
+        }
+    }
+
+    /// An absolute `http` or `https` URL in ASCII. A fragment is not sent.
+    package var url: String
+    /// The method, sent as it is written.
+    package var method: String
+    package var headers: [Header] = []
+    /// The body; `nil` sends none, and `Content-Length: 0` with the methods that usually have one.
+    package var body: [UInt8]?
+    /// A unix socket to connect to instead of the URL's host, which is then never looked up.
+    package var unixSocketPath: String?
+    /// How long the name lookup, the connection and the TLS handshake may take together. Default 15 s.
+    package var connectTimeout: Duration = .seconds(15)
+    /// How long less than a byte per second may go either way once connected; `nil` is for ever. Default
+    /// 60 s. libcurl counts whole seconds, and part of one counts as one.
+    package var idleTimeout: Duration? = .seconds(60)
+    /// How long the whole transfer may take, name lookup included; `nil`, the default, is for ever.
+    package var totalTimeout: Duration?
+    /// Whether a pooled connection may be used.
+    ///
+    /// libcurl sends a request again, up to five times and unasked, when a reused connection ends before
+    /// the first byte of the response. A request that must not arrive twice therefore takes a new
+    /// connection (`CURLOPT_FRESH_CONNECT`), on which nothing is sent again.
+    package var allowsConnectionReuse = true
+    /// How many bytes of body the response may have; `nil`, the default, is any number.
+    package var maximumResponseBodyBytes: Int?
+
+    package init(url: String, method: String = "GET") {
+        self.url = url
+        self.method = method
+    }
+}

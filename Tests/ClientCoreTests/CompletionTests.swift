@@ -1,0 +1,145 @@
+internal import ClientCore
+internal import Dispatch
+internal import Foundation
+internal import NetwatchTestSupport
+internal import NetwatchTransport
+internal import Synchronization
+internal import Testing
+
+/// Every handler is called once, on its queue, whatever happens.
+@Suite(.timeLimit(.minutes(1))) struct CompletionTests {
+    private let engine: TransferEngine
+    private let session: SessionManager
+
+    init() throws {
+        engine = try TransferEngine()
+        session = SessionManager(engine: engine)
+    }
+
+    @Test func `handlers run in their order, also one added after the end`() async throws {
+        let server = try ScriptedServer()
+        let queue = DispatchQueue(label: "test")
+        let order = Log<Int>()
+        let request = session.request(server.url)
+            .response(queue: queue) { _ in order.append(1) }
+            .responseData(queue: queue) { _ in order.append(2) }
+            .response(queue: queue) { _ in order.append(3) }
+        _ = await request.response()
+        await withCheckedContinuation { done in
+            request.responseData(queue: queue) { _ in
+                order.append(4)
+                done.resume()
+            }
+        }
+        #expect(order.values == [1, 2, 3, 4])
+    }
+
+    @Test func `without a queue a handler runs on the main queue`() async throws {
+        let server = try ScriptedServer()
+        await withCheckedContinuation { done in
+            session.request(server.url).response { _ in
+                dispatchPrecondition(condition: .onQueue(.main))
+                done.resume()
+            }
+        }
+    }
+
+    @Test func `cancelling a request completes its handlers once with the named error`() async throws {
+        let server = try ScriptedServer { _ in .stall(then: .close) }
+        let errors = Log<any Error>()
+        let request = session.request(server.url).responseData(queue: .global()) { response in
+            if let error = response.error { errors.append(error) }
+        }
+        await server.requests(atLeast: 1)
+        request.cancel()
+        request.cancel()
+        let response = await request.response()
+        #expect((response.error as? URLError)?.code == .cancelled)
+        #expect(response.error?.transferFailure?.phase == .response)
+        #expect(response.error?.transferFailure.map { $0.bytesSent > 0 } == true)
+    }
+
+    @Test func `cancelling after the end changes nothing`() async throws {
+        let server = try ScriptedServer()
+        let request = session.request(server.url)
+        _ = await request.response()
+        request.cancel()
+        #expect(await request.response().error == nil)
+    }
+
+    @Test func `cancelling the waiting task cancels the request`() async throws {
+        let server = try ScriptedServer { _ in .stall(then: .close) }
+        let request = session.request(server.url)
+        let waiting = Task { await request.responseData() }
+        await server.requests(atLeast: 1)
+        waiting.cancel()
+        #expect((await waiting.value.error as? URLError)?.code == .cancelled)
+    }
+
+    @Test func `a task cancelled before it waits cancels the request too`() async throws {
+        let server = try ScriptedServer { _ in .stall(then: .close) }
+        let request = session.request(server.url)
+        let waiting = Task {
+            withUnsafeCurrentTask { $0?.cancel() }
+            return await request.response()
+        }
+        #expect((await waiting.value.error as? URLError)?.code == .cancelled)
+    }
+
+    @Test func `dropping a session ends its requests with a named error`() async throws {
+        let server = try ScriptedServer { _ in .stall(then: .close) }
+        var session: SessionManager? = SessionManager(engine: engine)
+        let requests = try (0..<10).map { _ in try #require(session).request(server.url) }
+        await server.requests(atLeast: 10)
+        session = nil
+        for request in requests {
+            let response = await request.response()
+            #expect((response.error as? AFError)?.isSessionDeinitializedError == true)
+        }
+    }
+
+    @Test func `a request that ended lets go of its handlers`() async throws {
+        let server = try ScriptedServer()
+        weak var held: Log<Int>?
+        var request: DataRequest?
+        do {
+            let log = Log<Int>()
+            held = log
+            request = session.request(server.url).response(queue: .global()) { _ in log.append(1) }
+        }
+        _ = await request?.response()
+        request = nil
+        // The serial queue of the request may hold the last block for an instant longer.
+        while held != nil { await Task.yield() }
+    }
+
+    @Test func `five hundred requests complete once each`() async throws {
+        let server = try ScriptedServer { .respond($0.target) }
+        let completions = Log<String>()
+        await withTaskGroup { group in
+            for index in 0..<500 {
+                let request = session.request("\(server.url)/\(index)").responseData(queue: .global()) {
+                    completions.append(String(decoding: $0.value ?? Data(), as: UTF8.self))
+                }
+                group.addTask { _ = await request.response() }
+            }
+        }
+        await completions.count(atLeast: 500)
+        #expect(Set(completions.values) == Set((0..<500).map { "/\($0)" }))
+        #expect(completions.values.count == 500)
+    }
+
+    @Test func `requests cancelled from many threads at any moment complete once each`() async throws {
+        let server = try ScriptedServer()
+        let completions = Log<Int>()
+        for index in 0..<300 {
+            let request = session.request(server.url).response(queue: .global()) { _ in
+                completions.append(index)
+            }
+            for _ in 0..<2 { DispatchQueue.global().async { request.cancel() } }
+            request.response(queue: .global()) { _ in completions.append(index + 1000) }
+        }
+        await completions.count(atLeast: 600)
+        #expect(completions.values.sorted() == Array(0..<300) + Array(1000..<1300))
+    }
+}

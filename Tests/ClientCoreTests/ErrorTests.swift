@@ -1,0 +1,106 @@
+internal import Foundation
+internal import FoundationNetworking
+internal import Glibc
+internal import NetwatchTestSupport
+internal import NetwatchTransport
+internal import Testing
+
+@testable internal import ClientCore
+
+/// What errors a program sees.
+@Suite(.timeLimit(.minutes(1))) struct ErrorTests {
+    private let session: SessionManager
+
+    init() throws {
+        session = SessionManager(engine: try TransferEngine())
+    }
+
+    @Test func `a refused connection keeps its errno through any error`() async throws {
+        let error = await session.request("http://127.0.0.1:\(try refusingPort())/").response().error
+        let urlError = try #require(error as? URLError)
+        #expect(urlError.code == .cannotConnectToHost)
+        #expect(urlError.failingURL?.host == "127.0.0.1")
+        #expect(error?.transferFailure?.osErrno == ECONNREFUSED)
+        #expect((urlError as NSError).transferFailure?.code == 7)
+        #expect((error as NSError?)?.transferFailure == error?.transferFailure)
+    }
+
+    @Test func `errors of others have no transfer failure`() {
+        #expect(URLError(.cancelled).transferFailure == nil)
+        #expect(AFError.sessionDeinitialized.transferFailure == nil)
+        #expect(CancellationError().transferFailure == nil)
+    }
+
+    @Test func `a name that does not resolve is a host that cannot be found`() async {
+        // The empty label is invalid, so no query is sent for it.
+        let error = await session.request("http://netwatch..invalid/").response().error
+        #expect((error as? URLError)?.code == .cannotFindHost)
+        #expect(error?.transferFailure?.code == 6)
+        #expect(error?.transferFailure?.resolverCode != 0)
+    }
+
+    @Test func `an invalid URL is the handler's error and sends nothing`() async {
+        let request = session.request("")
+        let response = await request.responseData()
+        #expect((response.error as? AFError)?.isInvalidURLError == true)
+        #expect(response.request == nil)
+        #expect(response.data == nil)
+        #expect(request.request == nil)
+    }
+
+    @Test func `a scheme that is not HTTP is unsupported`() async {
+        let error = await session.request("ftp://127.0.0.1/").response().error
+        #expect((error as? URLError)?.code == .unsupportedURL)
+    }
+
+    @Test func `a request that cannot be made is the handler's error`() async {
+        struct Broken: URLRequestConvertible {
+            func asURLRequest() throws -> URLRequest { throw CancellationError() }
+        }
+        #expect(await session.request(Broken()).response().error is CancellationError)
+    }
+
+    @Test func `a body stream is refused rather than left out`() async throws {
+        var urlRequest = try URLRequest(url: "http://127.0.0.1:1/", method: .post)
+        urlRequest.httpBodyStream = InputStream(data: Data([1]))
+        let error = await session.request(urlRequest).response().error
+        #expect((error as? URLError)?.code == .requestBodyStreamExhausted)
+        #expect(error?.transferFailure == nil)
+    }
+
+    @Test func `missing data is an error and empty data is not`() {
+        let missing = Request.serializeResponseData(response: nil, data: nil, error: nil)
+        #expect((missing.error as? AFError)?.isResponseSerializationError == true)
+        #expect(Request.serializeResponseData(response: nil, data: Data(), error: nil).value == Data())
+        let failed = Request.serializeResponseData(response: nil, data: Data(), error: CancellationError())
+        #expect(failed.error is CancellationError)
+    }
+
+    @Test(
+        arguments: [
+            (1, 0, .prepare, .unsupportedURL), (1, 0, .response, .badServerResponse),
+            (3, 0, .prepare, .badURL),
+            (6, 0, .resolve, .cannotFindHost), (7, ECONNREFUSED, .connect, .cannotConnectToHost),
+            (7, ENETUNREACH, .connect, .notConnectedToInternet),
+            (7, ENETDOWN, .connect, .notConnectedToInternet),
+            (7, EHOSTUNREACH, .connect, .notConnectedToInternet), (18, 0, .response, .networkConnectionLost),
+            (28, 0, .connect, .timedOut), (35, 0, .tls, .secureConnectionFailed),
+            (42, 0, .request, .cancelled),
+            (52, 0, .response, .networkConnectionLost), (56, 0, .response, .networkConnectionLost),
+            (60, 0, .tls, .serverCertificateUntrusted), (61, 0, .response, .cannotDecodeContentData),
+            (63, 0, .response, .dataLengthExceedsMaximum), (92, 0, .response, .networkConnectionLost),
+            (100, 0, .response, .cannotParseResponse), (99, 0, .request, .unknown),
+        ] as [(Int32, Int32, TransferFailure.Phase, URLError.Code)]
+    )
+    func `a curl code becomes the nearest URLError`(
+        code: Int32,
+        errno: Int32,
+        phase: TransferFailure.Phase,
+        expected: URLError.Code
+    ) {
+        let failure = TransferFailure(code: code, osErrno: errno, phase: phase, message: "test")
+        let error = URLError(failure, url: nil)
+        #expect(error.code == expected)
+        #expect(error.transferFailure == failure)
+    }
+}

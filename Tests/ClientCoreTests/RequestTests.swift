@@ -1,0 +1,134 @@
+internal import ClientCore
+internal import Foundation
+internal import FoundationNetworking
+internal import Glibc
+internal import NetwatchTestSupport
+internal import NetwatchTransport
+internal import Testing
+
+/// Requests over the wire, as a program makes them.
+@Suite(.timeLimit(.minutes(1))) struct RequestTests {
+    private let session: SessionManager
+
+    init() throws {
+        session = SessionManager(engine: try TransferEngine())
+    }
+
+    @Test(arguments: [HTTPMethod.get, .post, .put, .patch, .delete, .options])
+    func `a method and its headers arrive`(method: HTTPMethod) async throws {
+        let server = try ScriptedServer { .respond("\($0.method) done") }
+        let request = session.request(
+            server.url,
+            method: method,
+            headers: ["X-One": "1", "Accept": "text/plain"]
+        )
+        let response = await request.responseData()
+        #expect(response.value == Data("\(method.rawValue) done".utf8))
+        #expect(response.response?.statusCode == 200)
+        #expect(response.request?.httpMethod == method.rawValue)
+        let received = try #require(server.requests.first)
+        #expect(received.values(of: "X-One") == ["1"])
+        #expect(received.values(of: "Accept") == ["text/plain"])
+        #expect(received.values(of: "User-Agent") == ["netwatch/0.1.0"])
+    }
+
+    @Test func `a body goes with a URLRequest`() async throws {
+        let server = try ScriptedServer { _ in .respond(status: 201) }
+        var urlRequest = try URLRequest(url: server.url, method: .post, headers: ["User-Agent": "mine"])
+        urlRequest.httpBody = Data("body".utf8)
+        let response = await session.request(urlRequest).response()
+        #expect(response.response?.statusCode == 201)
+        #expect(response.data == Data())
+        #expect(response.error == nil)
+        #expect(server.requests.first?.body == Array("body".utf8))
+        #expect(server.requests.first?.values(of: "User-Agent") == ["mine"])
+    }
+
+    @Test(arguments: [404, 500])
+    func `a status is no error`(status: Int) async throws {
+        let server = try ScriptedServer { _ in .respond(status: status, body: [1]) }
+        let response = await session.request(server.url).responseData()
+        #expect(response.result.isSuccess)
+        #expect(response.response?.statusCode == status)
+    }
+
+    @Test func `response fields of one name become one`() async throws {
+        let server = try ScriptedServer { _ in
+            .respond(status: 204, headers: [.init("X-a", "1"), .init("x-A", "2"), .init("ETag", "\"x\"")])
+        }
+        let response = await session.request(server.url).response().response
+        #expect(response?.value(forHTTPHeaderField: "X-A") == "1, 2")
+        #expect(response?.value(forHTTPHeaderField: "etag") == "\"x\"")
+    }
+
+    @Test func `a session on a unix socket sends everything there`() async throws {
+        let path = temporarySocketPath()
+        defer { unlink(path) }
+        let server = try ScriptedServer(unixPath: path) { .respond($0.target) }
+        let session = SessionManager(unixSocketPath: path)
+        let response = await session.request("http://netwatch/v1/health").responseData()
+        #expect(response.value == Data("/v1/health".utf8))
+        #expect(server.requests.count == 1)
+    }
+
+    @Test func `the request's timeout is the idle timeout`() async throws {
+        let server = try ScriptedServer { _ in .stall(then: .close) }
+        var urlRequest = try URLRequest(url: server.url, method: .get)
+        urlRequest.timeoutInterval = 1
+        let error = await session.request(urlRequest).response().error
+        #expect((error as? URLError)?.code == .timedOut)
+    }
+
+    @Test func `a body over the limit keeps the response and that much of the body`() async throws {
+        let server = try ScriptedServer { _ in .respond("123456") }
+        let urlRequest = try URLRequest(url: server.url, method: .get)
+        let response = await session.request(urlRequest, maximumResponseBytes: 5).response()
+        #expect((response.error as? URLError)?.code == .dataLengthExceedsMaximum)
+        #expect(response.response?.statusCode == 200)
+        #expect(response.data == Data("12345".utf8))
+    }
+
+    // MARK: Sent once
+
+    /// What a request is sent over after a GET has left a connection behind.
+    private func connection(of urlRequest: URLRequest, _ server: ScriptedServer) async -> Int? {
+        _ = await session.request(server.url).response()
+        _ = await session.request(urlRequest).response()
+        return server.requests.last?.connection
+    }
+
+    @Test(arguments: [HTTPMethod.get, .head, .put, .delete, .options, .trace])
+    func `an idempotent request takes the pooled connection`(method: HTTPMethod) async throws {
+        let server = try ScriptedServer()
+        #expect(try await connection(of: URLRequest(url: server.url, method: method), server) == 1)
+    }
+
+    @Test(arguments: [HTTPMethod.post, .patch])
+    func `a request that must not come twice takes a new connection`(method: HTTPMethod) async throws {
+        let server = try ScriptedServer()
+        #expect(try await connection(of: URLRequest(url: server.url, method: method), server) == 2)
+    }
+
+    @Test func `a key makes a POST take the pooled connection`() async throws {
+        let server = try ScriptedServer()
+        let keyed = try URLRequest(url: server.url, method: .post, headers: ["idempotency-key": "1"])
+        #expect(await connection(of: keyed, server) == 1)
+    }
+
+    @Test func `a POST whose connection closes under it is received once`() async throws {
+        let server = try ScriptedServer { $0.number == 1 ? .respond("") : .close }
+        _ = await session.request(server.url).response()
+        let response = await session.request(server.url, method: .post).response()
+        #expect((response.error as? URLError)?.code == .networkConnectionLost)
+        #expect(response.error?.transferFailure?.phase == .response)
+        #expect(server.requests.map(\.method) == ["GET", "POST"])
+    }
+
+    @Test func `renewed connections are new`() async throws {
+        let server = try ScriptedServer()
+        _ = await session.request(server.url).response()
+        session.renewConnections()
+        _ = await session.request(server.url).response()
+        #expect(server.requests.map(\.connection) == [1, 2])
+    }
+}

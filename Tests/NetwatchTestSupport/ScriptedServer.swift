@@ -1,0 +1,211 @@
+internal import CNetwatchLinux
+internal import Dispatch
+internal import Glibc
+internal import NetwatchEventLoop
+internal import Synchronization
+
+/// An HTTP/1.1 server that misbehaves on demand, on a loopback port or a unix socket.
+///
+/// Blocking sockets on threads of its own: one accepts, one serves each connection. It records every
+/// request before it acts on it. ``stop()`` ends all threads, and so does dropping the last reference.
+package final class ScriptedServer: Sendable {
+    package typealias Script = @Sendable (Request) -> Action
+
+    /// The port on 127.0.0.1; 0 for a unix socket.
+    package let port: UInt16
+    private let core: ScriptedServerCore
+
+    /// Listens on a port of 127.0.0.1 that the kernel chooses.
+    package init(mode: Mode = .scripted, _ script: @escaping Script = { _ in .respond("") }) throws {
+        let listener = try ListeningSocket.loopback()
+        port = listener.port
+        core = try ScriptedServerCore(listener.descriptor, mode, script)
+    }
+
+    /// Listens on a unix socket, which is removed before.
+    package init(unixPath: String, _ script: @escaping Script = { _ in .respond("") }) throws {
+        port = 0
+        core = try ScriptedServerCore(ListeningSocket.unix(unixPath), .scripted, script)
+    }
+
+    deinit { stop() }
+
+    /// `http://127.0.0.1:PORT`, without a slash at the end.
+    package var url: String { "http://127.0.0.1:\(port)" }
+
+    /// The requests so far, in the order they came.
+    package var requests: [Request] { core.log.withLock { $0.requests } }
+
+    /// How many connections were accepted so far.
+    package var connectionCount: Int { core.log.withLock { $0.connections } }
+
+    /// Waits until that many requests have come.
+    @discardableResult
+    package func requests(atLeast count: Int) async -> [Request] {
+        await core.wait { $0.requests.count >= count }
+        return requests
+    }
+
+    /// Waits until that many connections of a deaf server have bytes that it does not read.
+    package func unreadConnections(atLeast count: Int) async {
+        await core.wait { $0.unread >= count }
+    }
+
+    /// Waits until the server has closed its side of all but that many connections.
+    package func openConnections(atMost count: Int) async {
+        await core.wait { $0.open.count <= count }
+    }
+
+    /// Lets all go on that is stalled, now and from now on.
+    package func release() { core.release() }
+
+    /// Closes everything and waits for the threads to end. Once is enough; more does nothing.
+    package func stop() { core.stop() }
+}
+
+/// What the server and its threads share.
+final class ScriptedServerCore: Sendable {
+    struct Log {
+        var requests: [ScriptedServer.Request] = []
+        var connections = 0
+        var unread = 0
+        var open: Set<CInt> = []
+        var isStopped = false
+        var waiters: [(condition: @Sendable (Log) -> Bool, wake: CheckedContinuation<Void, Never>)] = []
+    }
+
+    let mode: ScriptedServer.Mode
+    let script: ScriptedServer.Script
+    let log = Mutex(Log())
+    /// Readable once what is stalled may go on.
+    let released: FileDescriptor
+    private let listener: FileDescriptor
+    private let threads = DispatchGroup()
+
+    init(
+        _ listener: CInt,
+        _ mode: ScriptedServer.Mode,
+        _ script: @escaping ScriptedServer.Script
+    ) throws {
+        self.listener = FileDescriptor(owning: listener)
+        self.mode = mode
+        self.script = script
+        released = FileDescriptor(owning: try systemCall("eventfd") { eventfd(0, CInt(EFD_CLOEXEC)) })
+        try startThread { $0.acceptConnections() }
+    }
+
+    private func startThread(_ body: @escaping @Sendable (ScriptedServerCore) -> Void) throws {
+        threads.enter()
+        do {
+            try startDetachedThread(named: "scripted-server") {
+                body(self)
+                self.threads.leave()
+            }
+        } catch {
+            threads.leave()
+            throw error
+        }
+    }
+
+    // MARK: What tests see
+
+    /// Changes the log and wakes who waits for the change.
+    func record<Result: Sendable>(_ change: @Sendable (inout Log) -> Result) -> Result {
+        let (result, woken) = log.withLock { log in
+            let result = change(&log)
+            let woken = log.waiters.filter { $0.condition(log) }.map(\.wake)
+            if !woken.isEmpty { log.waiters = log.waiters.filter { !$0.condition(log) } }
+            return (result, woken)
+        }
+        for wake in woken { wake.resume() }
+        return result
+    }
+
+    func wait(for condition: @escaping @Sendable (Log) -> Bool) async {
+        await withCheckedContinuation { continuation in
+            record { $0.waiters.append((condition, continuation)) }
+        }
+    }
+
+    func release() {
+        eventfd_write(released.rawValue, 1)
+    }
+
+    func stop() {
+        let isFirst = log.withLock { log in
+            defer { log.isStopped = true }
+            // Wakes the threads; each closes its own connection.
+            for descriptor in log.open { shutdown(descriptor, CInt(SHUT_RDWR)) }
+            return !log.isStopped
+        }
+        guard isFirst else { return }
+        release()
+        shutdown(listener.rawValue, CInt(SHUT_RDWR))
+        threads.wait()
+    }
+
+    // MARK: The threads
+
+    private func acceptConnections() {
+        while true {
+            let descriptor = accept(listener.rawValue, nil, nil)
+            if descriptor < 0 {
+                if errno == EINTR || errno == ECONNABORTED { continue }
+                return
+            }
+            try? startThread { $0.serve(FileDescriptor(owning: descriptor)) }
+        }
+    }
+
+    private func serve(_ descriptor: consuming FileDescriptor) {
+        let rawValue = descriptor.rawValue
+        let number = record { log in
+            guard !log.isStopped else { return 0 }
+            log.connections += 1
+            log.open.insert(rawValue)
+            return log.connections
+        }
+        if number > 0 {
+            var connection = ScriptedConnection(rawValue, number: number, server: self)
+            connection.serve()
+        }
+        record { _ = $0.open.remove(rawValue) }
+    }
+}
+
+/// Sockets that listen.
+enum ListeningSocket {
+    static func loopback(backlog: CInt = 1024) throws -> (descriptor: CInt, port: UInt16) {
+        let descriptor = try make(AF_INET)
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = UInt32(INADDR_LOOPBACK).bigEndian
+        var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+        try withUnsafeMutableBytes(of: &address) { bytes in
+            let pointer = bytes.baseAddress!.assumingMemoryBound(to: sockaddr.self)
+            try systemCall("bind") { bind(descriptor, pointer, size) }
+            try systemCall("listen") { listen(descriptor, backlog) }
+            try systemCall("getsockname") { getsockname(descriptor, pointer, &size) }
+        }
+        return (descriptor, UInt16(bigEndian: address.sin_port))
+    }
+
+    static func unix(_ path: String) throws -> CInt {
+        unlink(path)
+        let descriptor = try make(AF_UNIX)
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
+        try withUnsafeBytes(of: &address) { bytes in
+            let pointer = bytes.baseAddress!.assumingMemoryBound(to: sockaddr.self)
+            try systemCall("bind \(path)") { bind(descriptor, pointer, socklen_t(bytes.count)) }
+        }
+        try systemCall("listen") { listen(descriptor, 1024) }
+        return descriptor
+    }
+
+    private static func make(_ family: CInt) throws -> CInt {
+        let type = CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
+        return try systemCall("socket") { socket(family, type, 0) }
+    }
+}

@@ -1,0 +1,53 @@
+internal import Glibc
+internal import NetwatchEventLoop
+
+/// A loopback port whose connections are never made: its backlog is full, and Linux drops the SYNs of
+/// more (`listen(2)`).
+package struct UnansweringPort: ~Copyable {
+    package let port: UInt16
+    private let listener: FileDescriptor
+    private let first: FileDescriptor
+
+    package init() throws {
+        let (descriptor, port) = try ListeningSocket.loopback(backlog: 0)
+        self.init(
+            listener: FileDescriptor(owning: descriptor),
+            port: port,
+            first: try Self.connected(to: port)
+        )
+    }
+
+    private init(listener: consuming FileDescriptor, port: UInt16, first: consuming FileDescriptor) {
+        self.listener = listener
+        self.port = port
+        self.first = first
+    }
+
+    /// The connection that fills the backlog. It is made, but never accepted.
+    private static func connected(to port: UInt16) throws -> FileDescriptor {
+        let type = CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
+        let descriptor = FileDescriptor(owning: try systemCall("socket") { socket(AF_INET, type, 0) })
+        let rawValue = descriptor.rawValue
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = UInt32(INADDR_LOOPBACK).bigEndian
+        address.sin_port = port.bigEndian
+        try withUnsafeBytes(of: &address) { bytes in
+            let pointer = bytes.baseAddress!.assumingMemoryBound(to: sockaddr.self)
+            try systemCall("connect") { connect(rawValue, pointer, socklen_t(bytes.count)) }
+        }
+        return descriptor
+    }
+}
+
+/// A loopback port on which nothing listens, as of when this returns.
+package func refusingPort() throws -> UInt16 {
+    let listening = try ListeningSocket.loopback()
+    _ = FileDescriptor(owning: listening.descriptor)
+    return listening.port
+}
+
+/// A path for a unix socket that no other test uses.
+package func temporarySocketPath() -> String {
+    "/tmp/netwatch-test-\(getpid())-\(UInt32.random(in: 0 ... .max)).sock"
+}

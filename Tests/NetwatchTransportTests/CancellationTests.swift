@@ -1,0 +1,117 @@
+internal import NetwatchEventLoop
+internal import NetwatchTestSupport
+internal import NetwatchTransport
+internal import Testing
+
+/// A cancelled transfer ends once, with code 42, wherever it was.
+@Suite(.timeLimit(.minutes(1))) struct CancellationTests {
+    private let engine: TransferEngine
+
+    init() throws {
+        engine = try TransferEngine()
+    }
+
+    /// Starts a transfer, cancels it three times once `moment` has come, and returns its only end.
+    private func cancelled(
+        _ request: TransferRequest,
+        on engine: TransferEngine,
+        at moment: () async -> Void = {}
+    ) async -> TransferFailure? {
+        let recorder = TransferRecorder()
+        let id = engine.start(request) { recorder.deliver($0) }
+        await moment()
+        for _ in 0..<3 { engine.cancel(id) }
+        _ = await recorder.end()
+        await engine.settle()
+        #expect(recorder.record.ends.count == 1)
+        #expect(recorder.record.failure?.code == 42)
+        return recorder.record.failure
+    }
+
+    @Test func `before it has begun`() async throws {
+        let server = try ScriptedServer { _ in .stall(then: .close) }
+        _ = await cancelled(TransferRequest(url: server.url), on: engine)
+    }
+
+    @Test func `while its name is looked up`() async throws {
+        let gate = Gate()
+        let engine = try TransferEngine(resolver: gate.resolver)
+        let request = TransferRequest(url: "http://netwatch.invalid/")
+        let failure = await cancelled(request, on: engine) { await gate.isEntered() }
+        #expect(failure?.phase == .resolve)
+        gate.open()
+        await engine.settle()
+    }
+
+    @Test func `while it connects`() async throws {
+        let port = try UnansweringPort()
+        let request = TransferRequest(url: "http://127.0.0.1:\(port.port)/")
+        let failure = await cancelled(request, on: engine) { await engine.settle() }
+        #expect(failure?.phase == .connect)
+        #expect(failure?.bytesSent == 0)
+    }
+
+    @Test func `in the TLS handshake`() async throws {
+        let server = try ScriptedServer(mode: .deaf)
+        let request = TransferRequest(url: "https://127.0.0.1:\(server.port)/")
+        let failure = await cancelled(request, on: engine) { await server.unreadConnections(atLeast: 1) }
+        #expect(failure?.phase == .tls)
+        #expect(failure?.bytesSent == 0)
+    }
+
+    @Test func `while it sends its request`() async throws {
+        let server = try ScriptedServer(mode: .deaf)
+        var request = TransferRequest(url: server.url, method: "PUT")
+        request.body = [UInt8](repeating: 0, count: 50_000_000)
+        let failure = try #require(
+            await cancelled(request, on: engine) { await server.unreadConnections(atLeast: 1) }
+        )
+        #expect(failure.phase == .request)
+        #expect(failure.bytesSent > 0)
+        #expect(failure.bytesSent < 50_000_000)
+    }
+
+    @Test func `while it waits for the response`() async throws {
+        let server = try ScriptedServer { _ in .stall(then: .close) }
+        let failure = await cancelled(TransferRequest(url: server.url), on: engine) {
+            await server.requests(atLeast: 1)
+        }
+        #expect(failure?.phase == .response)
+    }
+
+    @Test func `while the body comes`() async throws {
+        let server = try ScriptedServer { _ in .endlessBody }
+        let failure = await cancelled(TransferRequest(url: server.url), on: engine) {
+            await server.requests(atLeast: 1)
+        }
+        #expect(failure?.phase == .response)
+    }
+
+    @Test func `after its end it has no effect`() async throws {
+        let server = try ScriptedServer()
+        let recorder = TransferRecorder()
+        let id = engine.start(TransferRequest(url: server.url)) { recorder.deliver($0) }
+        _ = await recorder.end()
+        engine.cancel(id)
+        await engine.settle()
+        #expect(recorder.record.ends.count == 1)
+        #expect(recorder.record.summary != nil)
+    }
+
+    @Test func `an engine that goes away ends its transfers once`() async throws {
+        let server = try ScriptedServer { _ in .stall(then: .close) }
+        let (waiting, looking) = (TransferRecorder(), TransferRecorder())
+        let gate = Gate()
+        do {
+            let engine = try TransferEngine(resolver: gate.resolver)
+            engine.start(TransferRequest(url: server.url)) { waiting.deliver($0) }
+            engine.start(TransferRequest(url: "http://netwatch.invalid/")) { looking.deliver($0) }
+            await server.requests(atLeast: 1)
+            await gate.isEntered()
+        }
+        #expect(await waiting.end().failure?.code == 42)
+        #expect(await looking.end().failure?.code == 42)
+        gate.open()
+        await server.openConnections(atMost: 0)
+    }
+}

@@ -1,0 +1,75 @@
+internal import NetwatchTestSupport
+internal import NetwatchTransport
+internal import Testing
+
+/// Which connection a request takes, and that libcurl never sends one twice that may not be.
+@Suite(.timeLimit(.minutes(1))) struct ConnectionReuseTests {
+    private let engine: TransferEngine
+
+    init() throws {
+        engine = try TransferEngine()
+    }
+
+    /// A server that answers the first request and closes the connection after each later one that comes
+    /// over an old connection, as a server does whose idle timeout has just passed.
+    private func forgetfulServer() throws -> ScriptedServer {
+        try ScriptedServer { $0.number == 1 ? .respond("") : .close }
+    }
+
+    @Test func `a second transfer takes the connection of the first`() async throws {
+        let server = try ScriptedServer()
+        for _ in 0..<2 { _ = await engine.run(TransferRequest(url: server.url)) }
+        let third = await engine.run(TransferRequest(url: server.url))
+        #expect(server.requests.map(\.connection) == [1, 1, 1])
+        #expect(third.summary?.reusedConnection == true)
+    }
+
+    @Test func `a transfer that allows no reuse takes a new connection`() async throws {
+        let server = try ScriptedServer()
+        _ = await engine.run(TransferRequest(url: server.url))
+        var request = TransferRequest(url: server.url, method: "POST")
+        request.allowsConnectionReuse = false
+        #expect(await engine.run(request).summary?.reusedConnection == false)
+        #expect(server.requests.map(\.connection) == [1, 2])
+    }
+
+    @Test func `libcurl sends a request again on a connection that closed after it`() async throws {
+        // The trap itself: if this ever fails, allowsConnectionReuse has lost its reason.
+        let server = try forgetfulServer()
+        _ = await engine.run(TransferRequest(url: server.url))
+        _ = await engine.run(TransferRequest(url: server.url, method: "POST"))
+        #expect(server.requests.count > 2)
+    }
+
+    @Test func `a transfer that allows no reuse is sent once, whatever the server does`() async throws {
+        let server = try forgetfulServer()
+        _ = await engine.run(TransferRequest(url: server.url))
+        var request = TransferRequest(url: server.url, method: "POST")
+        request.allowsConnectionReuse = false
+        let failure = await engine.run(request).failure
+        #expect(failure?.code == 52)
+        #expect(failure?.phase == .response)
+        #expect(failure?.reusedConnection == false)
+        #expect(server.requests.count == 2)
+    }
+
+    @Test func `renewed connections are new, and the old ones close`() async throws {
+        let server = try ScriptedServer()
+        _ = await engine.run(TransferRequest(url: server.url))
+        engine.renewConnections()
+        _ = await engine.run(TransferRequest(url: server.url))
+        #expect(server.requests.map(\.connection) == [1, 2])
+        await server.openConnections(atMost: 1)
+    }
+
+    @Test func `a transfer under way outlives the renewal of its connections`() async throws {
+        let server = try ScriptedServer { _ in .stall(then: .respond("late")) }
+        let recorder = TransferRecorder()
+        engine.start(TransferRequest(url: server.url)) { recorder.deliver($0) }
+        await server.requests(atLeast: 1)
+        engine.renewConnections()
+        server.release()
+        #expect(await recorder.end().text == "late")
+        await server.openConnections(atMost: 0)
+    }
+}

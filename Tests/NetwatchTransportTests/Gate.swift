@@ -1,0 +1,37 @@
+internal import Glibc
+internal import NetwatchEventLoop
+
+/// Blocks a resolver's thread until it is opened.
+final class Gate: Sendable {
+    private let entered: AsyncStream<Void>
+    private let enter: AsyncStream<Void>.Continuation
+    private let input: CInt
+    private let output: CInt
+
+    init() {
+        var ends: [CInt] = [0, 0]
+        precondition(pipe(&ends) == 0)
+        (input, output) = (ends[0], ends[1])
+        (entered, enter) = AsyncStream.makeStream()
+    }
+
+    deinit { close(input) }
+
+    /// A resolver whose lookups wait for the gate and then find loopback.
+    var resolver: NameResolver {
+        NameResolver { _ in
+            self.enter.yield()
+            var byte: UInt8 = 0
+            _ = read(self.input, &byte, 1)
+            return .success([IPAddress("127.0.0.1")!])
+        }
+    }
+
+    /// Waits until a lookup has come to the gate.
+    func isEntered() async {
+        for await _ in entered { return }
+    }
+
+    /// Lets all pass. Once.
+    func open() { close(output) }
+}

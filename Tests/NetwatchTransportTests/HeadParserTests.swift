@@ -1,0 +1,57 @@
+internal import Testing
+
+@testable internal import NetwatchTransport
+
+@Suite struct HeadParserTests {
+    private func parse(_ lines: [String]) -> [HeadParser.Step] {
+        var parser = HeadParser()
+        return lines.map { line in
+            Array("\(line)\r\n".utf8).withUnsafeBytes { parser.consume($0) }
+        }
+    }
+
+    private func head(_ lines: [String]) -> TransferHead? {
+        for case .head(let head) in parse(lines) { return head }
+        return nil
+    }
+
+    @Test func `headers keep their order, their names and their duplicates`() {
+        let head = head(["HTTP/1.1 201 Created", "b: 1", "A:2 ", "B:  3", ""])
+        #expect(head?.status == 201)
+        #expect(head?.version == "HTTP/1.1")
+        #expect(head?.headers == [.init("b", "1"), .init("A", "2"), .init("B", "3")])
+    }
+
+    @Test func `interim heads are passed over with their headers`() {
+        let head = head(["HTTP/1.1 103 Early Hints", "Link: x", "", "HTTP/1.1 200 OK", "a: 1", ""])
+        #expect(head == TransferHead(status: 200, version: "HTTP/1.1", headers: [.init("a", "1")]))
+    }
+
+    @Test func `trailers are no second head`() {
+        let steps = parse(["HTTP/1.1 200 OK", "", "Checksum: 1", "HTTP/1.1 500 No", ""])
+        #expect(steps.dropFirst(2).allSatisfy { $0 == .more })
+    }
+
+    @Test func `a status without a reason, as HTTP 2 has it, is read`() {
+        #expect(head(["HTTP/2 204 ", ""])?.status == 204)
+    }
+
+    @Test func `a folded line continues its header`() {
+        #expect(head(["HTTP/1.1 200 OK", "a: 1", "  2", ""])?.headers == [.init("a", "1 2")])
+    }
+
+    @Test func `bytes that are not UTF-8 are read as Latin-1`() {
+        var parser = HeadParser()
+        _ = Array("HTTP/1.1 200 OK\r\n".utf8).withUnsafeBytes { parser.consume($0) }
+        _ = (Array("a: caf".utf8) + [0xe9]).withUnsafeBytes { parser.consume($0) }
+        let step = Array("\r\n".utf8).withUnsafeBytes { parser.consume($0) }
+        #expect(step == .head(TransferHead(status: 200, version: "HTTP/1.1", headers: [.init("a", "café")])))
+    }
+
+    @Test func `all heads of a transfer share one limit`() {
+        let interim = ["HTTP/1.1 100 Continue", "x: \(String(repeating: "x", count: 1000))", ""]
+        let steps = parse((0..<300).flatMap { _ in interim })
+        #expect(steps.first == .more)
+        #expect(steps.last == .tooLarge)
+    }
+}

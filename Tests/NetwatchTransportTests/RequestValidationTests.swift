@@ -1,0 +1,61 @@
+internal import Glibc
+internal import NetwatchTestSupport
+internal import NetwatchTransport
+internal import Testing
+
+/// What is refused before anything is done, seen from outside: the server gets no connection.
+@Suite(.timeLimit(.minutes(1))) struct RequestValidationTests {
+    private let server: ScriptedServer
+    private let engine: TransferEngine
+
+    init() throws {
+        server = try ScriptedServer()
+        engine = try TransferEngine()
+    }
+
+    private func code(of request: TransferRequest) async -> Int32? {
+        let failure = await engine.run(request).failure
+        #expect(failure?.phase == .prepare)
+        #expect(failure?.bytesSent == 0)
+        #expect(server.connectionCount == 0)
+        return failure?.code
+    }
+
+    @Test(arguments: ["", "PO ST", "GET\r\nX: 1", "GÊT", "CONNECT", "G(T"])
+    func `a method that is no token is refused`(method: String) async {
+        #expect(await code(of: TransferRequest(url: server.url, method: method)) == 43)
+    }
+
+    @Test(arguments: [
+        ("", "v"), ("X Y", "v"), ("X:", "v"), ("X\r\nY", "v"), ("X", "1\r\nY: 2"), ("X", "1\nY: 2"),
+        ("X", "\0"),
+        ("Transfer-Encoding", "chunked"), ("content-length", "7"),
+    ])
+    func `a header that would change the request is refused`(name: String, value: String) async {
+        var request = TransferRequest(url: server.url)
+        request.headers = [.init(name, value)]
+        #expect(await code(of: request) == 43)
+    }
+
+    @Test(arguments: [
+        ("", 3), ("http://", 3), ("http://a b/", 3), ("http://a\r\nb/", 3), ("http://bücher.example/", 3),
+        ("http://127.0.0.1:99999/", 3), ("ftp://127.0.0.1/", 1), ("file:///etc/passwd", 1),
+        ("gopher://x/", 1),
+    ])
+    func `a URL that is not http or https is refused`(url: String, expected: Int32) async {
+        #expect(await code(of: TransferRequest(url: url)) == expected)
+    }
+
+    @Test func `a HEAD request with a body is refused`() async {
+        var request = TransferRequest(url: server.url, method: "HEAD")
+        request.body = [1]
+        #expect(await code(of: request) == 43)
+    }
+
+    @Test(arguments: ["", String(repeating: "x", count: 108)])
+    func `a path that no unix socket can have is refused`(path: String) async {
+        var request = TransferRequest(url: server.url)
+        request.unixSocketPath = path
+        #expect(await code(of: request) == 43)
+    }
+}

@@ -1,0 +1,140 @@
+internal import Glibc
+internal import NetwatchEventLoop
+internal import NetwatchTestSupport
+internal import NetwatchTransport
+internal import Testing
+
+/// How failures are told apart.
+@Suite(.timeLimit(.minutes(1))) struct TransferFailureTests {
+    private let engine: TransferEngine
+
+    init() throws {
+        engine = try TransferEngine()
+    }
+
+    @Test func `a refused connection says so`() async throws {
+        let request = TransferRequest(url: "http://127.0.0.1:\(try refusingPort())/")
+        let failure = await engine.run(request).failure
+        #expect(failure?.code == 7)
+        #expect(failure?.osErrno == ECONNREFUSED)
+        #expect(failure?.phase == .connect)
+        #expect(failure?.bytesSent == 0)
+    }
+
+    @Test func `a name without an address keeps the resolver's code`() async throws {
+        let engine = try TransferEngine(
+            resolver: NameResolver { _ in NameResolver.getAddresses(of: "netwatch.invalid..") }
+        )
+        let failure = await engine.run(TransferRequest(url: "http://netwatch.invalid/")).failure
+        #expect(failure?.code == 6)
+        #expect(failure?.resolverCode == EAI_NONAME)
+        #expect(failure?.phase == .resolve)
+    }
+
+    @Test func `a missing unix socket is a failed connection`() async {
+        var request = TransferRequest(url: "http://netwatch/")
+        request.unixSocketPath = temporarySocketPath()
+        let failure = await engine.run(request).failure
+        #expect(failure?.code == 7)
+        #expect(failure?.osErrno == ENOENT)
+    }
+
+    @Test func `a connection closed before the response and one reset differ`() async throws {
+        let closing = try ScriptedServer { _ in .close }
+        let resetting = try ScriptedServer { _ in .reset }
+        let closed = await engine.run(TransferRequest(url: closing.url)).failure
+        let reset = await engine.run(TransferRequest(url: resetting.url)).failure
+        #expect(closed?.code == 52)
+        #expect(reset?.code == 56)
+        #expect(closed?.phase == .response)
+        #expect(reset?.phase == .response)
+        #expect(try #require(reset).bytesSent > 0)
+    }
+
+    @Test func `a body that ends early keeps what came`() async throws {
+        let server = try ScriptedServer { _ in
+            .send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc", then: .close)
+        }
+        let record = await engine.run(TransferRequest(url: server.url))
+        #expect(record.failure?.code == 18)
+        #expect(record.head?.status == 200)
+        #expect(record.text == "abc")
+    }
+
+    @Test func `what is not HTTP is refused`() async throws {
+        let server = try ScriptedServer { _ in .send("220 mail.example ESMTP\r\n\r\n", then: .close) }
+        let failure = await engine.run(TransferRequest(url: server.url)).failure
+        #expect(failure?.code == 1)
+        #expect(failure?.phase == .response)
+    }
+
+    @Test func `endless headers are not taken for a reset`() async throws {
+        let server = try ScriptedServer { _ in .endlessHeaders }
+        let record = await engine.run(TransferRequest(url: server.url))
+        #expect(record.failure?.code == 100)
+        #expect(record.failure?.phase == .response)
+        #expect(record.heads.isEmpty)
+    }
+
+    @Test func `a header line without an end is not taken for a lack of memory`() async throws {
+        let line = [UInt8](repeating: 0x78, count: 200_000)
+        let server = try ScriptedServer { _ in .send("HTTP/1.1 200 OK\r\nX: ", then: .send(line, then: .keep))
+        }
+        #expect(await engine.run(TransferRequest(url: server.url)).failure?.code == 100)
+    }
+
+    @Test func `a body over the limit keeps the head and that much of the body`() async throws {
+        let server = try ScriptedServer { _ in .endlessBody }
+        var request = TransferRequest(url: server.url)
+        request.maximumResponseBodyBytes = 100_001
+        let record = await engine.run(request)
+        #expect(record.failure?.code == 63)
+        #expect(record.head?.status == 200)
+        #expect(record.body.count == 100_001)
+    }
+
+    @Test func `a body of the limit's size is no failure`() async throws {
+        let server = try ScriptedServer { _ in .respond("12345") }
+        var request = TransferRequest(url: server.url)
+        request.maximumResponseBodyBytes = 5
+        #expect(await engine.run(request).summary != nil)
+    }
+
+    // MARK: Timeouts
+
+    @Test func `a silent server runs into the idle timeout`() async throws {
+        let server = try ScriptedServer { _ in .stall(then: .close) }
+        var request = TransferRequest(url: server.url)
+        request.idleTimeout = .seconds(1)
+        let failure = await engine.run(request).failure
+        #expect(failure?.code == 28)
+        #expect(failure?.phase == .response)
+    }
+
+    @Test func `an unanswered connection attempt runs into the connect timeout`() async throws {
+        let port = try UnansweringPort()
+        var request = TransferRequest(url: "http://127.0.0.1:\(port.port)/")
+        request.connectTimeout = .milliseconds(50)
+        let failure = await engine.run(request).failure
+        #expect(failure?.code == 28)
+        #expect(failure?.phase == .connect)
+    }
+
+    @Test func `an unanswered lookup runs into the connect timeout`() async throws {
+        let gate = Gate()
+        defer { gate.open() }
+        let engine = try TransferEngine(resolver: gate.resolver)
+        var request = TransferRequest(url: "http://netwatch.invalid/")
+        request.connectTimeout = .milliseconds(50)
+        let failure = await engine.run(request).failure
+        #expect(failure?.code == 28)
+        #expect(failure?.phase == .resolve)
+    }
+
+    @Test func `the total timeout ends a transfer that makes progress`() async throws {
+        let server = try ScriptedServer { _ in .endlessBody }
+        var request = TransferRequest(url: server.url)
+        request.totalTimeout = .milliseconds(100)
+        #expect(await engine.run(request).failure?.code == 28)
+    }
+}

@@ -1,0 +1,75 @@
+internal import NetwatchEventLoop
+internal import NetwatchTransport
+internal import Synchronization
+
+/// Records what a transfer delivers, and waits for its end.
+final class TransferRecorder: Sendable {
+    struct Record {
+        var heads: [TransferHead] = []
+        var body: [UInt8] = []
+        var ends: [Result<TransferSummary, TransferFailure>] = []
+
+        var head: TransferHead? { heads.first }
+        var text: String { String(decoding: body, as: UTF8.self) }
+        var summary: TransferSummary? { try? ends.first?.get() }
+
+        var failure: TransferFailure? {
+            if case .failure(let failure)? = ends.first { failure } else { nil }
+        }
+    }
+
+    private struct State {
+        var record = Record()
+        var waiters: [CheckedContinuation<Void, Never>] = []
+    }
+
+    private let state = Mutex(State())
+
+    var record: Record { state.withLock { $0.record } }
+
+    func deliver(_ event: TransferEvent) {
+        let woken = state.withLock { state in
+            switch event {
+            case .head(let head): state.record.heads.append(head)
+            case .body(let bytes): state.record.body += bytes
+            case .end(let result): state.record.ends.append(result)
+            }
+            guard !state.record.ends.isEmpty else { return [CheckedContinuation<Void, Never>]() }
+            defer { state.waiters = [] }
+            return state.waiters
+        }
+        for waiter in woken { waiter.resume() }
+    }
+
+    func end() async -> Record {
+        await withCheckedContinuation { waiter in
+            let hasEnded = state.withLock { state in
+                if state.record.ends.isEmpty { state.waiters.append(waiter) }
+                return !state.record.ends.isEmpty
+            }
+            if hasEnded { waiter.resume() }
+        }
+        return record
+    }
+}
+
+extension TransferEngine {
+    /// Starts a transfer and waits for its end.
+    nonisolated func run(_ request: TransferRequest) async -> TransferRecorder.Record {
+        let recorder = TransferRecorder()
+        start(request) { recorder.deliver($0) }
+        return await recorder.end()
+    }
+
+    /// Waits until the engine has done everything it was asked for before.
+    nonisolated func settle() async {
+        _ = await run(TransferRequest(url: ""))
+    }
+}
+
+extension NameResolver {
+    /// A resolver that knows one address for every name.
+    static func answering(_ address: String) -> NameResolver {
+        NameResolver { _ in .success([IPAddress(address)!]) }
+    }
+}

@@ -1,0 +1,135 @@
+internal import Glibc
+internal import NetwatchEventLoop
+internal import NetwatchTestSupport
+internal import NetwatchTransport
+internal import Testing
+
+/// What is on the wire and what comes back from it.
+@Suite(.timeLimit(.minutes(1))) struct TransferWireTests {
+    private let engine: TransferEngine
+
+    init() throws {
+        engine = try TransferEngine()
+    }
+
+    @Test(arguments: ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "REPORT"])
+    func `a body goes with every method`(method: String) async throws {
+        let server = try ScriptedServer { .respond("\($0.body.count)") }
+        var request = TransferRequest(url: "\(server.url)/path?query#fragment", method: method)
+        request.body = [UInt8](repeating: 0, count: 100_000)
+        let record = await engine.run(request)
+        #expect(record.text == "100000")
+        #expect(server.requests.map(\.method) == [method])
+        #expect(server.requests.map(\.target) == ["/path?query"])
+        #expect(server.requests.first?.body == request.body)
+        #expect(try #require(record.summary).bytesSent > 100_000)
+    }
+
+    @Test(arguments: [("POST", ["0"]), ("PUT", ["0"]), ("PATCH", ["0"]), ("GET", []), ("DELETE", [])])
+    func `without a body the length is zero or not told`(method: String, length: [String]) async throws {
+        let server = try ScriptedServer()
+        let record = await engine.run(TransferRequest(url: server.url, method: method))
+        #expect(record.head?.status == 200)
+        #expect(server.requests.first?.values(of: "Content-Length") == length)
+    }
+
+    @Test func `a HEAD response has headers and no body`() async throws {
+        let server = try ScriptedServer { _ in .respond(status: 200, headers: [.init("Content-Length", "5")])
+        }
+        let record = await engine.run(TransferRequest(url: server.url, method: "HEAD"))
+        #expect(record.head?.headers.contains(.init("Content-Length", "5")) == true)
+        #expect(record.body.isEmpty)
+        #expect(record.summary != nil)
+    }
+
+    @Test func `headers keep their order, and libcurl adds nothing to a body`() async throws {
+        let server = try ScriptedServer()
+        var request = TransferRequest(url: server.url, method: "POST")
+        // Above 1 MiB libcurl would ask for "100 Continue".
+        request.body = [UInt8](repeating: 0, count: 2_000_000)
+        request.headers = [.init("X-b", "1"), .init("x-A", "2"), .init("X-Empty", " "), .init("X-b", "3")]
+        _ = await engine.run(request)
+        let received = try #require(server.requests.first)
+        let own = received.headers.filter { $0.name.lowercased().hasPrefix("x-") }
+        #expect(own == [.init("X-b", "1"), .init("x-A", "2"), .init("X-Empty", ""), .init("X-b", "3")])
+        #expect(received.values(of: "Expect").isEmpty)
+        #expect(received.values(of: "Content-Type").isEmpty)
+        #expect(received.values(of: "Content-Length") == ["2000000"])
+    }
+
+    @Test func `a unix socket stands in for the host`() async throws {
+        let path = temporarySocketPath()
+        defer { unlink(path) }
+        let server = try ScriptedServer(unixPath: path) { .respond($0.target) }
+        var request = TransferRequest(url: "http://no.such.host.invalid/v1/health")
+        request.unixSocketPath = path
+        #expect(await engine.run(request).text == "/v1/health")
+        #expect(server.requests.first?.values(of: "Host") == ["no.such.host.invalid"])
+    }
+
+    @Test func `a name is connected to at the address of our resolver`() async throws {
+        let server = try ScriptedServer { _ in .respond("here") }
+        let engine = try TransferEngine(resolver: .answering("127.0.0.1"))
+        let record = await engine.run(TransferRequest(url: "http://netwatch.invalid:\(server.port)/"))
+        #expect(record.text == "here")
+        #expect(server.requests.first?.values(of: "Host") == ["netwatch.invalid:\(server.port)"])
+    }
+
+    @Test func `the addresses of a name are tried until one answers`() async throws {
+        let server = try ScriptedServer()
+        let addresses = ["::1", "127.0.0.2", "127.0.0.1"].map { IPAddress($0)! }
+        let engine = try TransferEngine(resolver: NameResolver { _ in .success(addresses) })
+        let record = await engine.run(TransferRequest(url: "http://netwatch.invalid:\(server.port)/"))
+        #expect(record.head?.status == 200)
+    }
+
+    @Test func `a new address of a name is used at once`() async throws {
+        let server = try ScriptedServer { _ in .respond(status: 200, headers: [.init("Connection", "close")])
+        }
+        let addresses = Answers(["127.0.0.2", "127.0.0.1"])
+        let engine = try TransferEngine(
+            resolver: NameResolver { _ in .success([IPAddress(addresses.next())!]) }
+        )
+        let url = "http://netwatch.invalid:\(server.port)/"
+        #expect(await engine.run(TransferRequest(url: url)).failure?.osErrno == ECONNREFUSED)
+        #expect(await engine.run(TransferRequest(url: url)).head?.status == 200)
+    }
+
+    @Test func `proxy variables are not read`() async throws {
+        setenv("http_proxy", "http://127.0.0.1:\(try refusingPort())", 1)
+        let server = try ScriptedServer()
+        #expect(await engine.run(TransferRequest(url: server.url)).head?.status == 200)
+    }
+
+    @Test func `a redirect is not followed`() async throws {
+        let server = try ScriptedServer { _ in .respond(status: 302, headers: [.init("Location", "/other")]) }
+        #expect(await engine.run(TransferRequest(url: server.url)).head?.status == 302)
+        #expect(server.requests.count == 1)
+    }
+
+    @Test func `interim responses and trailers are left out`() async throws {
+        let server = try ScriptedServer { _ in
+            .send(
+                "HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n"
+                    + "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+                    + "3\r\nabc\r\n0\r\nTrailer: 1\r\n\r\n",
+                then: .keep
+            )
+        }
+        let record = await engine.run(TransferRequest(url: server.url))
+        #expect(record.heads.map(\.status) == [200])
+        #expect(record.heads.map(\.headers) == [[.init("Transfer-Encoding", "chunked")]])
+        #expect(record.text == "abc")
+    }
+
+    @Test func `five hundred transfers at once all end`() async throws {
+        let server = try ScriptedServer { .respond($0.target) }
+        let texts = await withTaskGroup { group in
+            for index in 0..<500 {
+                group.addTask { await engine.run(TransferRequest(url: "\(server.url)/\(index)")).text }
+            }
+            return await group.reduce(into: Set<String>()) { $0.insert($1) }
+        }
+        #expect(texts == Set((0..<500).map { "/\($0)" }))
+    }
+}
