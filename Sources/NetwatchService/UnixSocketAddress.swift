@@ -17,11 +17,11 @@ struct UnixSocketAddress {
         guard !bytes.isEmpty, bytes.count <= Self.longestPath, !bytes.contains(0) else { return nil }
     }
 
-    /// Returns `nil` for a name that does not fit behind its leading NUL.
+    /// Returns `nil` for a name that is empty or does not fit behind its leading NUL.
     init?(abstractName: String) {
         bytes = [0] + Array(abstractName.utf8)
         isAbstract = true
-        guard bytes.count <= Self.longestPath + 1 else { return nil }
+        guard !abstractName.isEmpty, bytes.count <= Self.longestPath + 1 else { return nil }
     }
 
     /// An abstract name has no end but the length, so its length must be exact.
