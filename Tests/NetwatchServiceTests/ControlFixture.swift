@@ -1,8 +1,8 @@
 internal import Foundation
 internal import Glibc
 internal import Logging
-internal import NetwatchService
 internal import NIOHTTP1
+internal import NetwatchService
 
 /// A directory of the test's own, removed with the value.
 final class ScratchDirectory: Sendable {

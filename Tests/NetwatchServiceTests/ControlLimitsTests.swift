@@ -75,7 +75,7 @@ internal import Testing
         }
     }
 
-    @Test func `a body in chunks is refused once it exceeds the limit, and its sender reads why`() async throws {
+    @Test func `the sender of endless chunks is cut off at the limit and reads why`() async throws {
         let fixture = try ControlFixture()
         try await offPool {
             let client = try fixture.client()

@@ -38,6 +38,18 @@ internal import Testing
         try await expectServing(first)
     }
 
+    @Test func `a server that holds the lock and has no socket yet is not overtaken`() throws {
+        let directory = try ScratchDirectory()
+        let path = directory.file("control.sock")
+        try Data("4711\n".utf8).write(to: URL(fileURLWithPath: path + ".lock"))
+        let lock = try FileDescriptor.opening(path + ".lock")
+        try #require(flock(lock.rawValue, LOCK_EX | LOCK_NB) == 0)
+        #expect(throws: ControlSocketError.inUse(path: path, pid: 4711)) {
+            try ControlFixture(directory: directory)
+        }
+        #expect(access(path, F_OK) == -1)
+    }
+
     @Test func `a server that knows nothing of the lock is left alone`() throws {
         let directory = try ScratchDirectory()
         let path = directory.file("control.sock")

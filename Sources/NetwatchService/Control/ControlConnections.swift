@@ -104,7 +104,9 @@ extension ControlConnections {
 // MARK: - Pipelines
 
 extension ControlConnections {
-    private func bootstrap(_ initialize: @escaping @Sendable (any Channel) throws -> Void) -> ClientBootstrap {
+    private func bootstrap(
+        _ initialize: @escaping @Sendable (any Channel) throws -> Void
+    ) -> ClientBootstrap {
         ClientBootstrap(group: group)
             .channelOption(.autoRead, value: false)
             // A client may close its side once its request is out and still wait for the answer.
