@@ -1,0 +1,165 @@
+internal import NIOCore
+internal import NIOHTTP1
+
+/// Performs on a channel what ``ControlConnection`` decides. Lives on the channel's event loop.
+///
+/// The channel does not read by itself: every read is asked for here, so a client that is being answered,
+/// or that does not take its answer, cannot make the server buffer more.
+final class ControlConnectionHandler: ChannelInboundHandler {
+    typealias InboundIn = HTTPServerRequestPart
+    typealias OutboundOut = HTTPServerResponsePart
+
+    /// Tells a connection that the server stops.
+    struct Stop {}
+
+    private let limits: ControlServer.Limits
+    private let router: ControlRouter
+    private var connection: ControlConnection
+    private var deadline: Scheduled<Void>?
+    private var handling: Task<Void, Never>?
+
+    init(peer: PeerCredentials, router: ControlRouter, limits: ControlServer.Limits) {
+        self.limits = limits
+        self.router = router
+        connection = ControlConnection(peer: peer, limits: limits)
+    }
+
+    private func process(_ event: ControlConnection.Event, _ context: ChannelHandlerContext) {
+        for action in connection.receive(event) { perform(action, context) }
+    }
+
+    private func readIfWanted(_ context: ChannelHandlerContext) {
+        if connection.wantsInput { context.read() }
+    }
+}
+
+// MARK: - Events
+
+extension ControlConnectionHandler {
+    func channelActive(context: ChannelHandlerContext) {
+        process(.opened, context)
+        readIfWanted(context)
+    }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        process(.input(.part(unwrapInboundIn(data))), context)
+    }
+
+    func channelReadComplete(context: ChannelHandlerContext) {
+        readIfWanted(context)
+    }
+
+    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        switch event {
+        case is BytesArrived: process(.bytesArrived, context)
+        case is Stop: process(.stop, context)
+        case ChannelEvent.inputClosed: process(.input(.end), context)
+        default: break
+        }
+    }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        switch error {
+        case let error as HTTPParserError: process(.input(.malformed(error)), context)
+        // More bytes after malformed ones: they were answered already.
+        case is ByteToMessageDecoderError: break
+        default: context.close(promise: nil)
+        }
+    }
+
+    func channelInactive(context: ChannelHandlerContext) {
+        process(.closed, context)
+        handling?.cancel()
+    }
+}
+
+// MARK: - Actions
+
+extension ControlConnectionHandler {
+    private func perform(_ action: ControlConnection.Action, _ context: ChannelHandlerContext) {
+        switch action {
+        case .arm(let kind): arm(kind, context)
+        case .disarm: deadline?.cancel()
+        case .sendContinue: sendContinue(context)
+        case .handle(let request): handle(request, context)
+        case .respond(let reply): respond(reply, context)
+        case .closeOutput: context.close(mode: .output, promise: nil)
+        case .close: context.close(promise: nil)
+        }
+    }
+
+    private func arm(_ kind: ControlConnection.Deadline, _ context: ChannelHandlerContext) {
+        deadline?.cancel()
+        let delay = TimeAmount(limits.duration(of: kind))
+        deadline = context.eventLoop.assumeIsolated().scheduleTask(in: delay) {
+            self.process(.deadlinePassed, context)
+            self.readIfWanted(context)
+        }
+    }
+
+    private func handle(_ request: ControlRequest, _ context: ChannelHandlerContext) {
+        let router = router
+        let promise = context.eventLoop.makePromise(of: ControlResponse.self)
+        handling = promise.completeWithTask { await router.respond(to: request) }
+        promise.futureResult.assumeIsolated().whenSuccess { response in
+            self.process(.answered(response), context)
+        }
+    }
+
+    private func sendContinue(_ context: ChannelHandlerContext) {
+        let head = HTTPResponseHead(version: .http1_1, status: .continue)
+        context.writeAndFlush(wrapOutboundOut(.head(head)), promise: nil)
+    }
+
+    private func respond(_ reply: ControlConnection.Reply, _ context: ChannelHandlerContext) {
+        context.write(wrapOutboundOut(.head(reply.head)), promise: nil)
+        if !reply.omitsBody {
+            let body = context.channel.allocator.buffer(bytes: reply.response.body)
+            context.write(wrapOutboundOut(.body(.byteBuffer(body))), promise: nil)
+        }
+        let written = context.eventLoop.makePromise(of: Void.self)
+        written.futureResult.assumeIsolated().whenSuccess {
+            self.process(.flushed, context)
+            self.readIfWanted(context)
+        }
+        context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: written)
+    }
+}
+
+extension ControlConnection.Reply {
+    var head: HTTPResponseHead {
+        var headers = response.headers
+        headers.replaceOrAdd(name: "content-length", value: "\(response.body.count)")
+        if closes { headers.replaceOrAdd(name: "connection", value: "close") }
+        return HTTPResponseHead(version: .http1_1, status: response.status, headers: headers)
+    }
+}
+
+extension ControlServer.Limits {
+    fileprivate func duration(of deadline: ControlConnection.Deadline) -> Duration {
+        switch deadline {
+        case .head: headerDeadline
+        case .body: bodyDeadline
+        case .response: responseDeadline
+        case .idle: idleTimeout
+        case .linger: lingerDeadline
+        }
+    }
+}
+
+// MARK: - Raw bytes
+
+/// Raw bytes came in.
+struct BytesArrived {}
+
+/// Stands before the decoder and tells of bytes that do not make a request yet: the decoder keeps those
+/// to itself, and the header deadline starts with the first.
+final class ArrivalHandler: ChannelInboundHandler {
+    typealias InboundIn = ByteBuffer
+    typealias InboundOut = ByteBuffer
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        context.fireUserInboundEventTriggered(BytesArrived())
+        context.fireChannelRead(data)
+    }
+}

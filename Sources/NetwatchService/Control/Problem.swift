@@ -1,0 +1,100 @@
+package import NIOHTTP1
+
+/// An error as the control API tells it: RFC 9457 problem details with a stable `code`.
+package struct Problem: Error, Hashable, Sendable {
+    /// The status of the response.
+    package let status: HTTPResponseStatus
+    /// The stable name that programs match: `not_found`, `body_too_large`, …
+    package let code: String
+    /// What went wrong, for people.
+    package let detail: String
+
+    package init(_ status: HTTPResponseStatus, code: String, detail: String) {
+        self.status = status
+        self.code = code
+        self.detail = detail
+    }
+}
+
+extension Problem: Encodable {
+    private enum CodingKeys: String, CodingKey {
+        case type, title, status, detail, code
+    }
+
+    package func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: CodingKeys.self)
+        // `about:blank` says that the status and `code` tell everything; its title is the reason phrase.
+        try container.encode("about:blank", forKey: .type)
+        try container.encode(status.reasonPhrase, forKey: .title)
+        try container.encode(status.code, forKey: .status)
+        try container.encode(detail, forKey: .detail)
+        try container.encode(code, forKey: .code)
+    }
+}
+
+// MARK: - The server's own
+
+extension Problem {
+    static let malformed = Problem(
+        .badRequest,
+        code: "malformed_request",
+        detail: "the bytes received are not an HTTP/1.1 request"
+    )
+
+    static let malformedTarget = Problem(
+        .badRequest,
+        code: "malformed_target",
+        detail: "the request target is not a path with valid percent-encoding"
+    )
+
+    static let internalError = Problem(
+        .internalServerError,
+        code: "internal_error",
+        detail: "the response could not be encoded"
+    )
+
+    static func headersTooLarge(_ limits: ControlServer.Limits) -> Problem {
+        Problem(
+            .requestHeaderFieldsTooLarge,
+            code: "headers_too_large",
+            detail: "the request line and headers exceed \(limits.headerBytes) bytes in all, "
+                + "\(limits.headerFieldBytes) bytes in one field, or \(limits.headerFields) fields"
+        )
+    }
+
+    static func bodyTooLarge(_ limits: ControlServer.Limits) -> Problem {
+        Problem(
+            .payloadTooLarge,
+            code: "body_too_large",
+            detail: "the body exceeds \(limits.bodyBytes) bytes"
+        )
+    }
+
+    static func tooSlow(_ part: String, _ deadline: Duration) -> Problem {
+        Problem(
+            .requestTimeout,
+            code: "request_timeout",
+            detail: "the \(part) did not arrive within \(deadline)"
+        )
+    }
+
+    static func tooManyConnections(_ limits: ControlServer.Limits) -> Problem {
+        Problem(
+            .serviceUnavailable,
+            code: "too_many_connections",
+            detail: "\(limits.connections) connections are open, which is the limit; try again later"
+        )
+    }
+
+    static func notFound(_ path: String) -> Problem {
+        Problem(.notFound, code: "not_found", detail: "there is nothing at `\(path)`")
+    }
+
+    static func methodNotAllowed(_ method: HTTPMethod, _ path: String, allowed: String) -> Problem {
+        Problem(
+            .methodNotAllowed,
+            code: "method_not_allowed",
+            detail: "`\(path)` does not take \(method.rawValue); it takes \(allowed)"
+        )
+    }
+}

@@ -1,0 +1,56 @@
+/// The target of a request line (RFC 9112 §3.2) taken apart.
+struct RequestTarget: Hashable {
+    let path: String
+    let query: [ControlRequest.QueryItem]
+
+    /// Parses the origin form, or the absolute form, which every server has to accept.
+    ///
+    /// Returns `nil` for other forms and for percent-encoding that is broken, hides a NUL or is not UTF-8.
+    init?(_ target: String) {
+        let parts = Self.withoutOrigin(target).split(
+            separator: "?",
+            maxSplits: 1,
+            omittingEmptySubsequences: false
+        )
+        guard parts[0].first == "/", let path = percentDecoded(parts[0]) else { return nil }
+        guard let query = Self.queryItems(parts.count == 2 ? parts[1] : "") else { return nil }
+        self.path = path
+        self.query = query
+    }
+
+    private static func withoutOrigin(_ target: String) -> Substring {
+        let scheme = "http://"
+        guard target.lowercased().hasPrefix(scheme) else { return target[...] }
+        return target.dropFirst(scheme.count).drop { $0 != "/" }
+    }
+
+    private static func queryItems(_ text: Substring) -> [ControlRequest.QueryItem]? {
+        var items: [ControlRequest.QueryItem] = []
+        for pair in text.split(separator: "&") {
+            let sides = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            let decoded = sides.compactMap(percentDecoded)
+            guard decoded.count == sides.count else { return nil }
+            items.append(ControlRequest.QueryItem(name: decoded[0], value: decoded.dropFirst().first))
+        }
+        return items
+    }
+}
+
+private func percentDecoded(_ text: Substring) -> String? {
+    var decoded: [UInt8] = []
+    var rest = text.utf8[...]
+    while let byte = rest.popFirst() {
+        guard byte == UInt8(ascii: "%") else {
+            decoded.append(byte)
+            continue
+        }
+        guard let high = rest.popFirst().flatMap(hexDigit), let low = rest.popFirst().flatMap(hexDigit)
+        else { return nil }
+        decoded.append(high << 4 | low)
+    }
+    return decoded.contains(0) ? nil : String(validating: decoded, as: UTF8.self)
+}
+
+private func hexDigit(_ byte: UInt8) -> UInt8? {
+    Character(UnicodeScalar(byte)).hexDigitValue.map(UInt8.init)
+}

@@ -1,0 +1,50 @@
+internal import Glibc
+internal import NetwatchEventLoop
+
+/// An address of `unix(7)`: a path, or a name in the abstract namespace, which starts with a NUL.
+struct UnixSocketAddress {
+    /// Bytes of a path that the kernel takes: `sun_path` less the NUL at its end.
+    static let longestPath = MemoryLayout.size(ofValue: sockaddr_un().sun_path) - 1
+
+    private let bytes: [UInt8]
+    private let isAbstract: Bool
+
+    /// Returns `nil` for a path that is empty, contains a NUL or is longer than ``longestPath``: cut
+    /// short it would be another path, and an empty one makes the kernel invent a name.
+    init?(path: String) {
+        bytes = Array(path.utf8)
+        isAbstract = false
+        guard !bytes.isEmpty, bytes.count <= Self.longestPath, !bytes.contains(0) else { return nil }
+    }
+
+    /// Returns `nil` for a name that is empty or does not fit behind its leading NUL.
+    init?(abstractName: String) {
+        bytes = [0] + Array(abstractName.utf8)
+        isAbstract = true
+        guard !abstractName.isEmpty, bytes.count <= Self.longestPath + 1 else { return nil }
+    }
+
+    /// An abstract name has no end but the length, so its length must be exact.
+    func withSockaddr<Result>(_ body: (UnsafePointer<sockaddr>, socklen_t) -> Result) -> Result {
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: bytes) }
+        let header = MemoryLayout<sockaddr_un>.offset(of: \.sun_path)!
+        let length = socklen_t(header + bytes.count + (isAbstract ? 0 : 1))
+        return withUnsafePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { body($0, length) }
+        }
+    }
+}
+
+/// The kinds of unix socket that the service makes.
+enum UnixSocketKind {
+    case stream, datagram
+}
+
+/// A non-blocking, close-on-exec unix socket.
+func unixSocket(_ kind: UnixSocketKind) throws(SystemError) -> FileDescriptor {
+    let type = kind == .stream ? SOCK_STREAM : SOCK_DGRAM
+    let flags = CInt(type.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
+    return FileDescriptor(owning: try systemCall("socket") { socket(AF_UNIX, flags, 0) })
+}

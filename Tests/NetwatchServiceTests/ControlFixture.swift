@@ -1,0 +1,135 @@
+internal import Foundation
+internal import Glibc
+internal import Logging
+internal import NIOHTTP1
+internal import NetwatchService
+
+/// A directory of the test's own, removed with the value.
+final class ScratchDirectory: Sendable {
+    let path: String
+
+    init() throws {
+        var template = Array("/tmp/netwatch-test-XXXXXX".utf8CString)
+        guard mkdtemp(&template) != nil else { throw POSIXError(.init(rawValue: errno)!) }
+        path = String(decoding: template.dropLast().map(UInt8.init), as: UTF8.self)
+    }
+
+    deinit {
+        try? FileManager.default.removeItem(atPath: path)
+    }
+
+    func file(_ name: String) -> String { "\(path)/\(name)" }
+}
+
+/// A control server on a path of its own, with routes that show what reached them.
+final class ControlFixture: Sendable {
+    let directory: ScratchDirectory
+    let server: ControlServer
+    let gate = Gate()
+
+    var path: String { server.path }
+
+    init(
+        directory: ScratchDirectory? = nil,
+        path: String? = nil,
+        _ adjust: (inout ControlServer.Limits) -> Void = { _ in }
+    ) throws {
+        let directory = try directory ?? ScratchDirectory()
+        self.directory = directory
+        var limits = ControlServer.Limits()
+        adjust(&limits)
+        server = try ControlServer(
+            path: path ?? directory.file("control.sock"),
+            router: Self.router(gate),
+            limits: limits,
+            logger: Logger(label: "test")
+        )
+    }
+
+    private static func router(_ gate: Gate) -> ControlRouter {
+        ControlRouter([
+            .init(.GET, "/hello") { _ in ControlResponse(status: .ok, body: Array("hello".utf8)) },
+            .init(.POST, "/echo") { ControlResponse(status: .ok, body: $0.body) },
+            .init(.GET, "/query") { request in
+                .json(request.query.map { "\($0.name)=\($0.value ?? "nil")" })
+            },
+            .init(.GET, "/peer") { .json([Int($0.peer.pid), Int($0.peer.uid), Int($0.peer.gid)]) },
+            .init(.GET, "/large") { _ in
+                ControlResponse(status: .ok, body: Array(repeating: 120, count: 8 << 20))
+            },
+            .init(.GET, "/gate") { _ in
+                await gate.pass()
+                return ControlResponse(status: .ok, body: Array("passed".utf8))
+            },
+        ])
+    }
+
+    func client() throws -> RawClient {
+        try RawClient(path)
+    }
+}
+
+/// A handler stands at it until it is opened, and the test knows that it does.
+actor Gate {
+    private var isOpen = false
+    private var standing: [CheckedContinuation<Void, Never>] = []
+    private var watchers: [CheckedContinuation<Void, Never>] = []
+
+    func pass() async {
+        guard !isOpen else { return }
+        await withCheckedContinuation { continuation in
+            standing.append(continuation)
+            for watcher in watchers { watcher.resume() }
+            watchers = []
+        }
+    }
+
+    /// Returns once somebody stands at the gate.
+    func isReached() async {
+        guard standing.isEmpty else { return }
+        await withCheckedContinuation { watchers.append($0) }
+    }
+
+    func open() {
+        isOpen = true
+        for continuation in standing { continuation.resume() }
+        standing = []
+    }
+}
+
+extension RawResponse {
+    /// The `code` of a problem, checked to be one in every respect.
+    var problemCode: String? {
+        guard headers["content-type"] == "application/problem+json",
+            let object = try? JSONSerialization.jsonObject(with: Data(body.utf8)) as? [String: Any],
+            object["status"] as? Int == status, object["type"] is String,
+            object["title"] is String, object["detail"] is String
+        else { return nil }
+        return object["code"] as? String
+    }
+}
+
+/// What a program printed and how it ended.
+struct Outcome {
+    let status: Int32
+    let output: String
+    let pid: pid_t
+}
+
+/// Runs a program to its end; standard error counts as output.
+func run(_ program: String, _ arguments: [String]) throws -> Outcome {
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: program)
+    process.arguments = arguments
+    let pipe = Pipe()
+    process.standardOutput = pipe
+    process.standardError = pipe
+    try process.run()
+    let output = pipe.fileHandleForReading.readDataToEndOfFile()
+    process.waitUntilExit()
+    return Outcome(
+        status: process.terminationStatus,
+        output: String(decoding: output, as: UTF8.self),
+        pid: process.processIdentifier
+    )
+}

@@ -1,0 +1,192 @@
+internal import Glibc
+internal import NetwatchService
+internal import Testing
+
+@Suite struct ControlLimitsTests {
+    @Test func `garbage is 400 as a problem`() async throws {
+        let fixture = try ControlFixture()
+        try await offPool {
+            for garbage in ["\u{1}\u{2}\u{3}\r\n\r\n", "GET\r\n\r\n", "GET / HTTP/9.9\r\n\r\n"] {
+                let client = try fixture.client()
+                let response = try client.request(garbage)
+                #expect(response.status == 400)
+                #expect(response.problemCode == "malformed_request")
+                #expect(response.headers["connection"] == "close")
+                #expect(try client.isClosedByServer())
+            }
+        }
+    }
+
+    @Test func `two lengths or a length beside chunks are refused`() async throws {
+        let fixture = try ControlFixture()
+        try await offPool {
+            for extra in ["Content-Length: 3", "Transfer-Encoding: chunked"] {
+                let response = try fixture.client().request(
+                    "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\(extra)\r\n\r\nab"
+                )
+                #expect(response.problemCode == "malformed_request")
+            }
+        }
+    }
+
+    @Test(arguments: [
+        "X: " + String(repeating: "a", count: 8 * 1024 + 1),
+        (0..<3).map { "X\($0): " + String(repeating: "a", count: 6 * 1024) }.joined(separator: "\r\n"),
+        (0..<101).map { "X\($0): a" }.joined(separator: "\r\n"),
+    ])
+    func `headers over a limit are 431`(_ headers: String) async throws {
+        let fixture = try ControlFixture()
+        try await offPool {
+            let client = try fixture.client()
+            let response = try client.request("GET /hello HTTP/1.1\r\n\(headers)\r\n\r\n")
+            #expect(response.status == 431)
+            #expect(response.problemCode == "headers_too_large")
+            #expect(try client.isClosedByServer())
+        }
+    }
+
+    @Test func `headers at the limits are served`() async throws {
+        let fixture = try ControlFixture()
+        try await offPool {
+            let many = (0..<100).map { "X\($0): a" }.joined(separator: "\r\n")
+            let long = "X: " + String(repeating: "a", count: 8 * 1024)
+            for headers in [many, long] {
+                let response = try fixture.client().request("GET /hello HTTP/1.1\r\n\(headers)\r\n\r\n")
+                #expect(response.status == 200)
+            }
+        }
+    }
+
+    @Test func `a body is refused by its length before a byte of it was sent`() async throws {
+        let fixture = try ControlFixture { $0.bodyBytes = 1000 }
+        try await offPool {
+            let client = try fixture.client()
+            for length in ["1001", "99999999999999999"] {
+                let client = try fixture.client()
+                let head = "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: \(length)\r\n\r\n"
+                let response = try client.request(head)
+                #expect(response.status == 413)
+                #expect(response.problemCode == "body_too_large")
+                #expect(try client.isClosedByServer())
+            }
+            let body = String(repeating: "a", count: 1000)
+            let fits = "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n\(body)"
+            #expect(try client.request(fits).body == body)
+        }
+    }
+
+    @Test func `the sender of endless chunks is cut off at the limit and reads why`() async throws {
+        let fixture = try ControlFixture()
+        try await offPool {
+            let client = try fixture.client()
+            try client.send("POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
+            let chunk = "10000\r\n" + String(repeating: "a", count: 0x10000) + "\r\n"
+            for _ in 0..<64 { try client.send(chunk) }
+            #expect(try client.response().status == 413)
+        }
+    }
+
+    @Test func `headers that trickle in are cut off at the deadline`() async throws {
+        let fixture = try ControlFixture { $0.headerDeadline = .milliseconds(200) }
+        try await offPool {
+            let client = try fixture.client()
+            try client.send("GET /hello HTTP/1.1\r\nX: ")
+            let response = try client.trickle()
+            #expect(response?.status == 408)
+            #expect(response?.problemCode == "request_timeout")
+        }
+    }
+
+    @Test func `the header deadline holds for the second request of a connection`() async throws {
+        let fixture = try ControlFixture { $0.headerDeadline = .milliseconds(200) }
+        try await offPool {
+            let client = try fixture.client()
+            #expect(try client.request("GET /hello HTTP/1.1\r\nHost: x\r\n\r\n").status == 200)
+            try client.send("GET /hello HTTP/1.1\r\nX: ")
+            #expect(try client.trickle()?.status == 408)
+        }
+    }
+
+    @Test func `a body that trickles in is cut off at its deadline`() async throws {
+        let fixture = try ControlFixture { $0.bodyDeadline = .milliseconds(200) }
+        try await offPool {
+            let client = try fixture.client()
+            try client.send("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n")
+            let response = try client.trickle()
+            #expect(response?.status == 408)
+            #expect(response?.problemCode == "request_timeout")
+        }
+    }
+
+    @Test func `a connection that says nothing is closed without a word`() async throws {
+        let fixture = try ControlFixture { $0.headerDeadline = .milliseconds(50) }
+        try await offPool {
+            let client = try fixture.client()
+            #expect(try client.isClosedByServer())
+        }
+    }
+
+    @Test func `a connection idle between requests is closed without a word`() async throws {
+        let fixture = try ControlFixture { $0.idleTimeout = .milliseconds(50) }
+        try await offPool {
+            let client = try fixture.client()
+            #expect(try client.request("GET /hello HTTP/1.1\r\nHost: x\r\n\r\n").status == 200)
+            #expect(try client.isClosedByServer())
+        }
+    }
+
+    @Test func `a client that does not take its response is dropped`() async throws {
+        let fixture = try ControlFixture {
+            $0.connections = 1
+            $0.responseDeadline = .milliseconds(50)
+        }
+        try await offPool {
+            let client = try fixture.client()
+            try client.send("GET /large HTTP/1.1\r\nHost: x\r\n\r\n")
+            // The one place becomes free although the client keeps its end open.
+            #expect(try fixture.statusOnceAdmitted() == 200)
+            #expect(throws: RawClientError.self) { try client.response() }
+        }
+    }
+
+    @Test func `the 65th connection is told 503 and a place that becomes free is given away`() async throws {
+        let fixture = try ControlFixture()
+        try await offPool {
+            var clients = try (0..<64).map { _ in try fixture.client() }
+            for client in clients {
+                #expect(try client.request("GET /hello HTTP/1.1\r\nHost: x\r\n\r\n").status == 200)
+            }
+            let refused = try fixture.client()
+            let response = try refused.response()
+            #expect(response.status == 503)
+            #expect(response.problemCode == "too_many_connections")
+            #expect(try refused.isClosedByServer())
+            clients.removeLast()
+            #expect(try fixture.statusOnceAdmitted() == 200)
+            #expect(try clients[0].request("GET /hello HTTP/1.1\r\nHost: x\r\n\r\n").status == 200)
+        }
+    }
+}
+
+extension ControlFixture {
+    /// The status of a request, tried again while the server is full.
+    fileprivate func statusOnceAdmitted() throws -> Int {
+        for _ in 0..<10_000 {
+            let response = try? client().request("GET /hello HTTP/1.1\r\nHost: x\r\n\r\n")
+            if let response, response.status != 503 { return response.status }
+        }
+        return 503
+    }
+}
+
+extension RawClient {
+    /// Sends a byte every 20 ms, 400 of them, until the server answers. `nil` if it never does.
+    fileprivate func trickle() throws -> RawResponse? {
+        try setReceiveTimeout(seconds: 0, microseconds: 20_000)
+        for _ in 0..<400 {
+            try? send("a")
+            do { return try response() } catch is RawClientError { return nil } catch {}
+        }
+        return nil
+    }
+}

@@ -1,0 +1,165 @@
+internal import Foundation
+internal import Glibc
+internal import NetwatchEventLoop
+internal import NetwatchService
+internal import Testing
+
+@Suite struct ControlSocketTests {
+    private func listen(on path: String) throws -> FileDescriptor {
+        let type = CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
+        let listener = FileDescriptor(owning: try systemCall("socket") { socket(AF_UNIX, type, 0) })
+        _ = try withUnixAddress(path) { address, length in
+            try systemCall("bind") { bind(listener.rawValue, address, length) }
+        }
+        try systemCall("listen") { Glibc.listen(listener.rawValue, 8) }
+        return listener
+    }
+
+    private func expectServing(_ fixture: ControlFixture) async throws {
+        let status = try await offPool {
+            try fixture.client().request("GET /hello HTTP/1.1\r\nHost: x\r\n\r\n").status
+        }
+        #expect(status == 200)
+    }
+
+    @Test func `a socket file that nobody serves is taken over`() async throws {
+        let directory = try ScratchDirectory()
+        let path = directory.file("control.sock")
+        do { _ = try listen(on: path) }
+        #expect(access(path, F_OK) == 0)
+        try await expectServing(ControlFixture(directory: directory))
+    }
+
+    @Test func `a second server is refused, told who serves, and takes nothing away`() async throws {
+        let first = try ControlFixture()
+        let refusal = ControlSocketError.inUse(path: first.path, pid: getpid())
+        #expect(throws: refusal) { try ControlFixture(directory: first.directory) }
+        #expect("\(refusal)" == "`\(first.path)` is already served by process \(getpid())")
+        try await expectServing(first)
+    }
+
+    @Test func `a server that holds the lock and has no socket yet is not overtaken`() throws {
+        let directory = try ScratchDirectory()
+        let path = directory.file("control.sock")
+        try Data("4711\n".utf8).write(to: URL(fileURLWithPath: path + ".lock"))
+        let lock = try FileDescriptor.opening(path + ".lock")
+        try #require(flock(lock.rawValue, LOCK_EX | LOCK_NB) == 0)
+        #expect(throws: ControlSocketError.inUse(path: path, pid: 4711)) {
+            try ControlFixture(directory: directory)
+        }
+        #expect(access(path, F_OK) == -1)
+    }
+
+    @Test func `a server that knows nothing of the lock is left alone`() throws {
+        let directory = try ScratchDirectory()
+        let path = directory.file("control.sock")
+        let foreign = try listen(on: path)
+        #expect(throws: ControlSocketError.inUse(path: path, pid: getpid())) {
+            try ControlFixture(directory: directory)
+        }
+        var pending = pollfd(fd: foreign.rawValue, events: Int16(POLLIN), revents: 0)
+        #expect(access(path, F_OK) == 0)
+        #expect(poll(&pending, 1, 0) == 1, "the probe reached it, so the path is still its own")
+    }
+
+    @Test func `a server too busy to accept is left alone`() throws {
+        let directory = try ScratchDirectory()
+        let path = directory.file("control.sock")
+        let foreign = try listen(on: path)
+        #expect(Glibc.listen(foreign.rawValue, 0) == 0)
+        let waiting = try RawClient(path)
+        #expect(throws: ControlSocketError.inUse(path: path, pid: nil)) {
+            try ControlFixture(directory: directory)
+        }
+        withExtendedLifetime(waiting) {}
+    }
+
+    @Test func `a regular file, a directory and a link at the path are left alone`() throws {
+        let directory = try ScratchDirectory()
+        let (file, folder) = (directory.file("file"), directory.file("folder"))
+        let link = directory.file("link")
+        try Data("precious".utf8).write(to: URL(fileURLWithPath: file))
+        try #require(mkdir(folder, 0o700) == 0 && symlink(file, link) == 0)
+        for path in [file, folder, link] {
+            #expect(throws: ControlSocketError.notASocket(path: path)) { try ControlFixture(path: path) }
+        }
+        #expect(try String(contentsOfFile: link, encoding: .utf8) == "precious")
+    }
+
+    @Test func `a path the kernel would cut short is refused with the limit`() async throws {
+        let directory = try ScratchDirectory()
+        let padding = 107 - directory.file("").utf8.count
+        let longest = directory.file(String(repeating: "a", count: padding))
+        try await expectServing(ControlFixture(directory: directory, path: longest))
+        for path in [longest + "a", "", "/tmp/a\0b"] {
+            let refusal = ControlSocketError.unusablePath(path: path, limit: 107)
+            #expect(throws: refusal) { try ControlFixture(path: path) }
+            #expect("\(refusal)".contains("1 to 107 bytes"))
+        }
+    }
+
+    @Test func `a directory that does not exist is named`() {
+        let path = "/nowhere/control.sock"
+        let missing = SystemError(call: "open \(path).lock", errno: ENOENT)
+        #expect(throws: ControlSocketError.system(missing)) { try ControlFixture(path: path) }
+    }
+
+    @Test func `owner and group may connect, others not`() throws {
+        let fixture = try ControlFixture()
+        var status = stat()
+        #expect(lstat(fixture.path, &status) == 0)
+        #expect(status.st_mode == S_IFSOCK | 0o660)
+    }
+
+    @Test func `a stop removes the socket and the next server starts at once`() async throws {
+        let first = try ControlFixture()
+        await first.server.stop()
+        #expect(access(first.path, F_OK) == -1)
+        let second = try ControlFixture(directory: first.directory)
+        await first.server.stop()
+        try await expectServing(second)
+    }
+
+    @Test func `a stop leaves a file that took the socket's place`() async throws {
+        let fixture = try ControlFixture()
+        unlink(fixture.path)
+        try Data("precious".utf8).write(to: URL(fileURLWithPath: fixture.path))
+        await fixture.server.stop()
+        #expect(try String(contentsOfFile: fixture.path, encoding: .utf8) == "precious")
+    }
+
+    @Test func `no program that is started inherits the lock, the listener or a connection`() async throws {
+        let fixture = try ControlFixture()
+        try await offPool {
+            let client = try fixture.client()
+            #expect(try client.request("GET /hello HTTP/1.1\r\nHost: x\r\n\r\n").status == 200)
+            let sockets = openDescriptors().filter { boundPath(of: $0) == fixture.path }
+            #expect(sockets.count == 2, "the listener and the server's end of the connection")
+            let lock = openDescriptors().filter { target(of: $0) == fixture.path + ".lock" }
+            #expect(lock.count == 1)
+            for descriptor in sockets + lock { #expect(fcntl(descriptor, F_GETFD) & FD_CLOEXEC != 0) }
+            withExtendedLifetime(client) {}
+        }
+    }
+}
+
+private func openDescriptors() -> [CInt] {
+    let names = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []
+    return names.compactMap { CInt($0) }
+}
+
+private func target(of descriptor: CInt) -> String? {
+    try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\(descriptor)")
+}
+
+/// The path a unix socket is bound to; an accepted connection has that of its listener.
+private func boundPath(of descriptor: CInt) -> String? {
+    var address = sockaddr_un()
+    var length = socklen_t(MemoryLayout<sockaddr_un>.size)
+    let result = withUnsafeMutablePointer(to: &address) { pointer in
+        pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(descriptor, $0, &length) }
+    }
+    guard result == 0, address.sun_family == AF_UNIX, length > 2 else { return nil }
+    let bytes = withUnsafeBytes(of: address.sun_path) { Array($0.prefix { $0 != 0 }) }
+    return String(decoding: bytes, as: UTF8.self)
+}

@@ -1,0 +1,140 @@
+internal import Glibc
+internal import NetwatchEventLoop
+internal import NetwatchService
+
+/// A client that speaks bytes: it can be slow, wrong, or silent, which `curl` cannot.
+///
+/// Its calls block, so tests use it inside ``offPool(_:)``. A call that gets nothing for 20 s fails.
+final class RawClient {
+    private let socket: FileDescriptor
+    private var buffered: [UInt8] = []
+
+    init(_ path: String) throws {
+        let type = CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
+        let descriptor = try systemCall("socket") { Glibc.socket(AF_UNIX, type, 0) }
+        socket = FileDescriptor(owning: descriptor)
+        try setReceiveTimeout(seconds: 20)
+        _ = try withUnixAddress(path) { address, length in
+            try systemCall("connect") { connect(descriptor, address, length) }
+        }
+    }
+
+    func setReceiveTimeout(seconds: Int, microseconds: Int = 0) throws {
+        var timeout = timeval(tv_sec: seconds, tv_usec: microseconds)
+        try systemCall("setsockopt") {
+            setsockopt(
+                socket.rawValue,
+                SOL_SOCKET,
+                SO_RCVTIMEO,
+                &timeout,
+                socklen_t(MemoryLayout<timeval>.size)
+            )
+        }
+    }
+
+    func send(_ text: String) throws {
+        try send(Array(text.utf8))
+    }
+
+    func send(_ bytes: [UInt8]) throws {
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            let sent = try rest.withUnsafeBytes { bytes in
+                try systemCall("send") {
+                    Glibc.send(socket.rawValue, bytes.baseAddress, bytes.count, CInt(MSG_NOSIGNAL))
+                }
+            }
+            rest = rest.dropFirst(sent)
+        }
+    }
+
+    /// Tells the server that nothing more will be sent.
+    func closeOutput() {
+        shutdown(socket.rawValue, CInt(SHUT_WR))
+    }
+
+    /// Reads once. `false` at the end of the stream.
+    func receiveMore() throws -> Bool {
+        var bytes = [UInt8](repeating: 0, count: 65_536)
+        let count = try systemCall("recv") { recv(socket.rawValue, &bytes, bytes.count, 0) }
+        buffered += bytes.prefix(count)
+        return count > 0
+    }
+
+    /// Reads one response with `Content-Length`; an empty `body` for HEAD.
+    func response(toHead isHead: Bool = false) throws -> RawResponse {
+        while true {
+            if let (response, length) = RawResponse.parse(buffered, hasBody: !isHead) {
+                buffered.removeFirst(length)
+                return response
+            }
+            guard try receiveMore() else { throw RawClientError.closedEarly(buffered.count) }
+        }
+    }
+
+    func request(_ text: String) throws -> RawResponse {
+        try send(text)
+        return try response()
+    }
+
+    /// Whether the server closes without another byte.
+    func isClosedByServer() throws -> Bool {
+        try buffered.isEmpty && !receiveMore()
+    }
+}
+
+enum RawClientError: Error {
+    case closedEarly(Int)
+}
+
+struct RawResponse {
+    let status: Int
+    let headers: [String: String]
+    let body: String
+
+    static func parse(_ bytes: [UInt8], hasBody: Bool) -> (RawResponse, length: Int)? {
+        let text = String(decoding: bytes, as: UTF8.self)
+        guard let end = text.firstRange(of: "\r\n\r\n") else { return nil }
+        let lines = text[..<end.lowerBound].split(separator: "\r\n")
+        var headers: [String: String] = [:]
+        for line in lines.dropFirst() {
+            let sides = line.split(separator: ":", maxSplits: 1)
+            headers[sides[0].lowercased()] = sides[1].trimmingPrefix(" ").description
+        }
+        let headLength = text[..<end.upperBound].utf8.count
+        let length = headLength + (hasBody ? Int(headers["content-length"] ?? "0")! : 0)
+        guard bytes.count >= length else { return nil }
+        let body = String(decoding: bytes[headLength..<length], as: UTF8.self)
+        let status = Int(lines[0].split(separator: " ")[1])!
+        return (RawResponse(status: status, headers: headers, body: body), length)
+    }
+}
+
+/// Runs blocking code on a thread of its own, so that it does not take a thread from the server's tasks.
+func offPool<Result: Sendable>(_ body: @escaping @Sendable () throws -> Result) async throws -> Result {
+    try await withCheckedThrowingContinuation { continuation in
+        do {
+            try startDetachedThread(named: "test-client") {
+                continuation.resume(with: Swift.Result { try body() })
+            }
+        } catch {
+            continuation.resume(throwing: error)
+        }
+    }
+}
+
+/// The address of a path, or of an abstract name when the text begins with a NUL.
+func withUnixAddress<Result>(
+    _ path: String,
+    _ body: (UnsafePointer<sockaddr>, socklen_t) throws -> Result
+) rethrows -> Result {
+    var address = sockaddr_un()
+    address.sun_family = sa_family_t(AF_UNIX)
+    let bytes = Array(path.utf8)
+    withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: bytes) }
+    let isAbstract = bytes.first == 0
+    let length = socklen_t(2 + bytes.count + (isAbstract || bytes.count == 108 ? 0 : 1))
+    return try withUnsafePointer(to: &address) { pointer in
+        try pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { try body($0, length) }
+    }
+}

@@ -1,0 +1,90 @@
+internal import Glibc
+internal import NetwatchEventLoop
+internal import NetwatchService
+internal import Testing
+
+/// A service manager's end of the protocol.
+private final class Manager {
+    let socket: FileDescriptor
+
+    init(_ address: String) throws {
+        let type = CInt(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
+        let descriptor = try systemCall("socket") { Glibc.socket(AF_UNIX, type, 0) }
+        socket = FileDescriptor(owning: descriptor)
+        _ = try withUnixAddress(address) { address, length in
+            try systemCall("bind") { bind(descriptor, address, length) }
+        }
+    }
+
+    /// The next datagram; what is sent is there at once.
+    func receive() throws -> String {
+        var bytes = [UInt8](repeating: 0, count: 8192)
+        let count = try systemCall("recv") { recv(socket.rawValue, &bytes, bytes.count, 0) }
+        return String(decoding: bytes.prefix(count), as: UTF8.self)
+    }
+}
+
+@Suite struct SystemdNotifierTests {
+    @Test func `states reach a manager at a path in one datagram`() throws {
+        let directory = try ScratchDirectory()
+        let path = directory.file("notify")
+        let manager = try Manager(path)
+        let notifier = SystemdNotifier(address: path)
+        #expect(notifier.notify(.ready, .status("3 requests waiting")) == nil)
+        #expect(try manager.receive() == "READY=1\nSTATUS=3 requests waiting")
+        #expect(notifier.notify(.stopping) == nil)
+        #expect(try manager.receive() == "STOPPING=1")
+    }
+
+    @Test func `states reach a manager at an abstract name`() throws {
+        let name = "netwatch-test-\(getpid())"
+        let manager = try Manager("\0\(name)")
+        #expect(SystemdNotifier(address: "@\(name)").notify(.ready) == nil)
+        #expect(try manager.receive() == "READY=1")
+    }
+
+    @Test func `a status cannot smuggle in an assignment`() throws {
+        let directory = try ScratchDirectory()
+        let manager = try Manager(directory.file("notify"))
+        let notifier = SystemdNotifier(address: directory.file("notify"))
+        #expect(notifier.notify(.status("a\nREADY=1\r\nb\u{0}\u{85}c")) == nil)
+        #expect(try manager.receive() == "STATUS=a READY=1  b  c")
+    }
+
+    @Test func `a long status is cut between characters, so the datagram is taken`() throws {
+        let directory = try ScratchDirectory()
+        let manager = try Manager(directory.file("notify"))
+        let notifier = SystemdNotifier(address: directory.file("notify"))
+        #expect(notifier.notify(.ready, .status(String(repeating: "€", count: 5000))) == nil)
+        #expect(try manager.receive() == "READY=1\nSTATUS=" + String(repeating: "€", count: 341))
+    }
+
+    @Test func `nobody to tell is not an error`() {
+        #expect(SystemdNotifier(address: nil).notify(.ready) == nil)
+        #expect(SystemdNotifier(address: "").notify(.ready) == nil)
+    }
+
+    @Test(arguments: [
+        ("/nowhere/notify", ENOENT),
+        ("/tmp", ECONNREFUSED),
+        ("relative", EAFNOSUPPORT),
+        ("vsock:2:1234", EAFNOSUPPORT),
+        ("/" + String(repeating: "a", count: 107), EAFNOSUPPORT),
+        ("@" + String(repeating: "a", count: 108), EAFNOSUPPORT),
+        ("@", EAFNOSUPPORT),
+    ])
+    func `an address of no use is told and nothing else happens`(_ address: String, _ errno: CInt) {
+        let error = SystemdNotifier(address: address).notify(.ready)
+        #expect(error == SystemError(call: "sendto \(address)", errno: errno))
+    }
+
+    @Test func `a manager that does not read is told instead of waited for`() throws {
+        let directory = try ScratchDirectory()
+        let manager = try Manager(directory.file("notify"))
+        let notifier = SystemdNotifier(address: directory.file("notify"))
+        // The queue of a datagram socket holds at most net.unix.max_dgram_qlen of them.
+        let errors = (0..<100_000).lazy.compactMap { _ in notifier.notify(.ready) }
+        #expect(errors.first?.errno == EAGAIN)
+        #expect(try manager.receive() == "READY=1")
+    }
+}
