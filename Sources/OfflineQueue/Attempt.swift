@@ -9,7 +9,8 @@ package struct Attempt: Sendable {
     /// All header lines, `Idempotency-Key` among them.
     package let headers: [QueueRequest.Header]
     package let body: Data
-    /// A non-idempotent request without a key: the transport must not send it a second time by itself.
+    /// `false` for a request that is neither idempotent nor carries a key: the transport must not send it a
+    /// second time by itself, as libcurl does on a connection it reuses.
     package let mayBeSentTwice: Bool
 
     /// How much of a response's body is worth keeping.

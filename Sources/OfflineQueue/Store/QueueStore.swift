@@ -10,6 +10,10 @@ package protocol QueueStore: Sendable {
     /// held for a reason that a restart may have removed, and returns all lanes with something to send.
     func recover(releasing reasons: Set<HoldReason>, now: Timestamp) async throws -> [LaneRecord]
 
+    /// Releases what is held for one of the reasons, opens the lanes that servers closed, and returns all
+    /// lanes with something to send.
+    func reopen(releasing reasons: Set<HoldReason>, now: Timestamp) async throws -> [LaneRecord]
+
     /// Takes requests that are due, in the lane's order, at most `limit` of each lane.
     func claim(_ claims: [LaneClaim], now: Timestamp) async throws -> [ClaimedBatch]
 

@@ -110,15 +110,31 @@ extension SQLiteQueueStore {
                 try state.apply(.ownerChanged(to: ownerEpoch, now: now))
                 try Self.write(state, ofRow: row["seq"], fencedBy: row["lease_token"], database)
             }
-            try Self.release(reasons, inLane: nil, now: now, database)
-            let lanes = try Int64.fetchAll(
-                database,
-                sql: """
-                    SELECT id FROM lane
-                    WHERE EXISTS (SELECT 1 FROM request WHERE lane_id = lane.id AND state = 'pending')
-                    """
-            )
-            return try lanes.map { try Self.lane($0, now: now, limits: limits, database) }
+            return try Self.release(reasons, now: now, limits: limits, database)
         }
+    }
+
+    package func reopen(releasing reasons: Set<HoldReason>, now: Timestamp) async throws -> [LaneRecord] {
+        try await batcher.write(rows: 1) { [limits] database in
+            try database.execute(sql: "UPDATE lane SET not_before = NULL WHERE not_before IS NOT NULL")
+            return try Self.release(reasons, now: now, limits: limits, database)
+        }
+    }
+
+    private static func release(
+        _ reasons: Set<HoldReason>,
+        now: Timestamp,
+        limits: Limits,
+        _ database: Database
+    ) throws -> [LaneRecord] {
+        try release(reasons, inLane: nil, now: now, database)
+        let lanes = try Int64.fetchAll(
+            database,
+            sql: """
+                SELECT id FROM lane
+                WHERE EXISTS (SELECT 1 FROM request WHERE lane_id = lane.id AND state = 'pending')
+                """
+        )
+        return try lanes.map { try lane($0, now: now, limits: limits, database) }
     }
 }
