@@ -1,0 +1,95 @@
+package import Foundation
+
+/// One transfer to be made: no redirects, no retries beneath it, no resend by the library.
+package struct Attempt: Sendable {
+    /// The request's id, for logs.
+    package let id: String
+    package let method: String
+    package let url: String
+    /// All header lines, `Idempotency-Key` among them.
+    package let headers: [QueueRequest.Header]
+    package let body: Data
+    /// `false` for a request that is neither idempotent nor carries a key: the transport must not send it a
+    /// second time by itself, as libcurl does on a connection it reuses.
+    package let mayBeSentTwice: Bool
+
+    /// How much of a response's body is worth keeping.
+    package static let maximumResponseBytes = 64 * 1024
+}
+
+/// How one transfer ended.
+package enum AttemptOutcome: Sendable {
+    /// A final response came. `isTruncated`: its body was cut, by the limit or by the connection.
+    case response(status: Int, headers: [(String, String)], body: Data, isTruncated: Bool)
+    /// No complete response came.
+    case failure(AttemptFailure)
+}
+
+/// What a transfer failed of, as libcurl and the kernel told it.
+package struct AttemptFailure: Hashable, Sendable {
+    /// How far a transfer had come.
+    package enum Phase: Int, Hashable, Sendable, Comparable, CaseIterable {
+        case resolve
+        case connect
+        case tls
+        /// The request, or some of it, may have left.
+        case request
+        /// The request was sent; the response was awaited or being read.
+        case response
+
+        package static func < (left: Phase, right: Phase) -> Bool { left.rawValue < right.rawValue }
+    }
+
+    /// A `CURLcode`.
+    package let code: CInt
+    /// `CURLINFO_OS_ERRNO`, 0 when there was none.
+    package let errno: CInt
+    package let phase: Phase
+    /// Bytes of the request that were handed to the kernel.
+    package let bytesSent: Int64
+    /// The response's status, when its head had come before the failure.
+    package let status: Int?
+    package let message: String
+
+    package init(
+        code: CInt,
+        errno: CInt = 0,
+        phase: Phase,
+        bytesSent: Int64 = 0,
+        status: Int? = nil,
+        message: String
+    ) {
+        self.code = code
+        self.errno = errno
+        self.phase = phase
+        self.bytesSent = bytesSent
+        self.status = status
+        self.message = message
+    }
+}
+
+/// Makes one transfer. The client is adapted to it.
+package protocol AttemptSender: Sendable {
+    /// Makes the transfer and returns how it ended. When the task is cancelled it ends soon, with code 42.
+    func send(_ attempt: Attempt) async -> AttemptOutcome
+
+    /// The path to hosts has changed: pooled connections and cached addresses may be of the old one.
+    func networkPathChanged() async
+}
+
+/// What is known of the way to a host. A hint for when to try, never a permission.
+package enum GateState: Hashable, Sendable {
+    /// There is a route. The generation rises when interface, source or gateway change.
+    case reachable(generation: UInt64)
+    case notReachable
+    /// The host could not be judged.
+    case unknown
+}
+
+/// Tells when hosts become reachable. The path monitor is adapted to it.
+package protocol HostGate: Sendable {
+    /// The host's states, the newest only; the first comes soon. Ends when its consumer's task ends.
+    ///
+    /// - Parameter host: A name or an address; IPv6 without brackets.
+    func watch(host: String) -> AsyncStream<GateState>
+}

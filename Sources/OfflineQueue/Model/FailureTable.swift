@@ -1,0 +1,223 @@
+internal import Glibc
+
+/// What the table has to know of a request besides its outcome.
+package struct AttemptContext: Hashable, Sendable {
+    package let origin: Origin
+    package let mayBeSentTwice: Bool
+    package let hasKey: Bool
+    package let gateIsDown: Bool
+    /// The request's `Accept`, `nil` without one.
+    package let accept: String?
+
+    package init(origin: Origin, mayBeSentTwice: Bool, hasKey: Bool, gateIsDown: Bool, accept: String?) {
+        self.origin = origin
+        self.mayBeSentTwice = mayBeSentTwice
+        self.hasKey = hasKey
+        self.gateIsDown = gateIsDown
+        self.accept = accept
+    }
+}
+
+/// What an attempt means for its lane.
+package enum LaneEffect: Hashable, Sendable {
+    /// The server answered as it should, be it with a refusal.
+    case healthy
+    /// Nothing is learnt about the lane.
+    case none
+    /// One request failed; several in a row close the lane.
+    case failure
+    /// The lane closes and backs off.
+    case close
+    /// The server names the time to wait (`Retry-After`).
+    case closeFor(Duration)
+    /// The lane waits at least 5 minutes.
+    case distrust
+    /// The lane waits until somebody acts.
+    case hold
+}
+
+/// The judgement of one attempt.
+package struct Judgement: Hashable, Sendable {
+    package let verdict: Verdict
+    package let lane: LaneEffect
+    package let status: Int?
+    /// What went wrong, for people; `nil` when nothing did.
+    package let detail: String?
+}
+
+/// One table for all outcomes: curl's code or the HTTP status gives a class, the class gives the effect.
+package enum FailureTable {
+    package enum Class: Hashable, Sendable {
+        /// The path is down and nothing was sent.
+        case path
+        /// It may have been applied.
+        case ambiguous
+        /// The status is known and decides.
+        case answered
+        /// This machine is short of something for the moment.
+        case local
+        case trust
+        case configuration
+        case authentication
+        /// The request itself cannot be sent.
+        case permanent
+        /// We ended it.
+        case aborted
+    }
+
+    /// The codes of libcurl. One that is not listed is judged by how far the transfer had come.
+    package static let curlClasses: [CInt: Class] = {
+        let rows: [(Class, [CInt])] = [
+            (.path, [5, 6, 7, 45, 89, 96, 97]),
+            (.ambiguous, [8, 16, 52, 55, 56, 65, 80, 92, 95]),
+            (.answered, [18, 23, 61, 63, 100]),
+            (.local, [2, 26, 27, 99]),
+            (.trust, [60, 83, 90, 91]),
+            (.configuration, [53, 54, 58, 59, 64, 66, 77, 82, 98, 101]),
+            (.authentication, [67, 94]),
+            (.permanent, [1, 3, 4, 43, 47, 48, 49]),
+            (.aborted, [42]),
+        ]
+        return Dictionary(uniqueKeysWithValues: rows.flatMap { row in row.1.map { ($0, row.0) } })
+    }()
+
+    package static let retriedStatuses: Set<Int> = [
+        408, 421, 425, 429, 500, 502, 503, 504, 507, 520, 521, 522, 523, 524,
+    ]
+
+    /// Statuses by which a server says that it wants less.
+    private static let throttlingStatuses: Set<Int> = [429, 503]
+
+    /// The kernel had no way to the host.
+    private static let pathErrors: Set<CInt> = [ENETUNREACH, EHOSTUNREACH, ENETDOWN]
+
+    package static func judge(
+        _ outcome: AttemptOutcome,
+        of request: AttemptContext,
+        now: Timestamp
+    ) -> Judgement {
+        switch outcome {
+        case .response(let status, let headers, _, _):
+            judge(Response(status: status, headers: headers), of: request, now: now)
+        case .failure(let failure):
+            judge(failure, of: request, now: now)
+        }
+    }
+}
+
+// MARK: - Transfers that failed
+
+extension FailureTable {
+    package static func classify(_ failure: AttemptFailure) -> Class {
+        let isBeforeRequest = failure.phase < .request
+        switch curlClasses[failure.code] {
+        case .path?: return .path
+        case .answered?: return failure.status == nil ? .ambiguous : .answered
+        // A whole status line decides, whatever happened to the body behind it.
+        case .ambiguous? where failure.status != nil: return .answered
+        case .ambiguous?: return isBeforeRequest ? .path : .ambiguous
+        case .some(let listed): return listed
+        // 28 (timeout), 35 (TLS handshake) and whatever is new.
+        case nil where isBeforeRequest: return .path
+        case nil: return failure.status == nil ? .ambiguous : .answered
+        }
+    }
+
+    private static func judge(
+        _ failure: AttemptFailure,
+        of request: AttemptContext,
+        now: Timestamp
+    ) -> Judgement {
+        func conclude(_ verdict: Verdict, _ lane: LaneEffect) -> Judgement {
+            Judgement(verdict: verdict, lane: lane, status: failure.status, detail: failure.message)
+        }
+        let isAmbiguous = failure.phase >= .request && !request.mayBeSentTwice
+        switch classify(failure) {
+        case .path:
+            let isOffline = request.gateIsDown || pathErrors.contains(failure.errno)
+            return conclude(.retry(countsAsAttempt: !isOffline), .close)
+        case .ambiguous where request.mayBeSentTwice:
+            return conclude(.retry(countsAsAttempt: true), .failure)
+        case .ambiguous: return conclude(.held(.ambiguous), .failure)
+        case .answered:
+            return judge(Response(status: failure.status ?? 0, headers: []), of: request, now: now)
+        case .local, .aborted:
+            return conclude(isAmbiguous ? .held(.ambiguous) : .retry(countsAsAttempt: false), .none)
+        case .trust: return conclude(.held(.trust), .distrust)
+        case .configuration: return conclude(.held(.configuration), .hold)
+        case .authentication: return conclude(.held(.auth), .none)
+        case .permanent: return conclude(.dead(reason: failure.message), .none)
+        }
+    }
+}
+
+// MARK: - Answers
+
+extension FailureTable {
+    private struct Response {
+        let status: Int
+        let headers: [(String, String)]
+
+        func value(of name: String) -> String? {
+            headers.first { $0.0.lowercased() == name }?.1
+        }
+    }
+
+    private static func judge(
+        _ response: Response,
+        of request: AttemptContext,
+        now: Timestamp
+    ) -> Judgement {
+        let status = response.status
+        func conclude(_ verdict: Verdict, _ lane: LaneEffect, _ detail: String?) -> Judgement {
+            Judgement(verdict: verdict, lane: lane, status: status, detail: detail)
+        }
+        if isPortal(response, of: request) {
+            let detail = "HTTP \(status), which looks like a captive portal's"
+            return conclude(.retry(countsAsAttempt: false), .close, detail)
+        }
+        switch status {
+        case 200..<300: return conclude(.delivered(status: status), .healthy, nil)
+        case 401, 407: return conclude(.held(.auth), .healthy, "HTTP \(status)")
+        case _ where throttlingStatuses.contains(status):
+            let wait = response.value(of: "retry-after").flatMap { RetryAfter.parse($0, now: now) }
+            return conclude(
+                .retry(countsAsAttempt: true),
+                wait.map(LaneEffect.closeFor) ?? .close,
+                "HTTP \(status)"
+            )
+        case _ where retriedStatuses.contains(status):
+            return conclude(.retry(countsAsAttempt: true), .failure, "HTTP \(status)")
+        // The server still works on the attempt before (draft-ietf-httpapi-idempotency-key-header §2.6).
+        case 409 where request.hasKey:
+            return conclude(.retry(countsAsAttempt: true), .none, "HTTP 409, still being worked on")
+        default: return conclude(.dead(reason: "HTTP \(status)"), .healthy, "HTTP \(status)")
+        }
+    }
+
+    /// Whether somebody between us and the server may have answered. Such an answer is neither a success
+    /// nor a refusal. Without TLS anyone may redirect or answer with a page nobody asked for.
+    private static func isPortal(_ response: Response, of request: AttemptContext) -> Bool {
+        let isPlain = request.origin.scheme == "http"
+        switch response.status {
+        case 511: return true
+        case 301, 302, 303, 307, 308:
+            guard let location = response.value(of: "location") else { return isPlain }
+            return isPlain || leads(location, awayFrom: request.origin)
+        default:
+            guard isPlain, let type = response.value(of: "content-type")?.lowercased() else { return false }
+            return type.hasPrefix("text/html") && !acceptsHTML(request.accept)
+        }
+    }
+
+    private static func leads(_ location: String, awayFrom origin: Origin) -> Bool {
+        if location.hasPrefix("//") { return leads("\(origin.scheme):\(location)", awayFrom: origin) }
+        guard location.contains("://") else { return false }
+        return (try? Origin(url: location)) != origin
+    }
+
+    private static func acceptsHTML(_ accept: String?) -> Bool {
+        guard let accept = accept?.lowercased() else { return true }
+        return ["text/html", "text/*", "*/*", "xhtml"].contains { accept.contains($0) }
+    }
+}

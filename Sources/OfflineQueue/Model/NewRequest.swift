@@ -1,0 +1,76 @@
+internal import Foundation
+
+/// A checked request, ready to be stored.
+package struct NewRequest: Sendable {
+    package let id: String
+    package let lane: LaneKey
+    package let request: QueueRequest
+    package let idempotencyKey: String?
+
+    /// Checks a request and its options and fills in what they leave open.
+    package init(_ request: QueueRequest, options: EnqueueOptions) throws(QueueError) {
+        guard Method.isToken(request.method) else {
+            throw QueueError(.invalidMethod, "the method is not a token")
+        }
+        guard request.body.count <= QueueRequest.maximumBodyBytes else {
+            let limit = QueueRequest.maximumBodyBytes
+            throw QueueError(
+                .bodyTooLarge,
+                "the body has \(request.body.count) bytes, and at most \(limit) are kept"
+            )
+        }
+        try Self.check(request.headers)
+        try Self.check(options)
+        let given = options.idempotencyKey ?? request.headers.first { Self.isKeyHeader($0) }?.value
+        let label = options.lane ?? ""
+        let mode: LaneKey.Mode = options.isFIFO ? .fifo : .parallel
+        id = options.id ?? UUIDv7.make()
+        lane = LaneKey(origin: try Origin(url: request.url), label: label, mode: mode)
+        idempotencyKey = given ?? (Method.isIdempotent(request.method) ? nil : UUID().uuidString.lowercased())
+        var stored = request
+        stored.headers.removeAll(where: Self.isKeyHeader)
+        self.request = stored
+    }
+
+    static let keyHeader = "Idempotency-Key"
+
+    private static let secretHeaders: Set<String> = ["authorization", "cookie", "proxy-authorization"]
+
+    private static func isKeyHeader(_ header: QueueRequest.Header) -> Bool {
+        header.name.lowercased() == keyHeader.lowercased()
+    }
+
+    private static func check(_ headers: [QueueRequest.Header]) throws(QueueError) {
+        for header in headers {
+            guard Method.isToken(header.name) else {
+                throw QueueError(.invalidHeader, "a header's name is not a token")
+            }
+            guard !secretHeaders.contains(header.name.lowercased()) else {
+                throw QueueError(.secretHeader, "\(header.name) is refused: secrets are not stored")
+            }
+            guard isFieldValue(header.value) else {
+                throw QueueError(.invalidHeader, "the value of \(header.name) holds CR, LF or NUL")
+            }
+        }
+    }
+
+    private static func check(_ options: EnqueueOptions) throws(QueueError) {
+        if let key = options.idempotencyKey, !isPrintable(key) {
+            throw QueueError(.invalidOption, "the idempotency key is not 1 to 255 bytes of printable ASCII")
+        }
+        if let id = options.id, !isPrintable(id) {
+            throw QueueError(.invalidOption, "the id is not 1 to 255 bytes of printable ASCII")
+        }
+        if let lane = options.lane, lane.isEmpty || lane.utf8.count > 255 {
+            throw QueueError(.invalidOption, "the lane's label is not 1 to 255 bytes long")
+        }
+    }
+
+    private static func isFieldValue(_ text: String) -> Bool {
+        !text.utf8.contains { $0 == 0 || $0 == 10 || $0 == 13 }
+    }
+
+    private static func isPrintable(_ text: String) -> Bool {
+        (1...255).contains(text.utf8.count) && text.utf8.allSatisfy { (0x20...0x7e).contains($0) }
+    }
+}

@@ -1,0 +1,54 @@
+internal import Foundation
+
+/// Where a request goes: scheme, host and port (RFC 6454).
+package struct Origin: Hashable, Sendable {
+    package let scheme: String
+    /// In lower case; an IPv6 address without brackets.
+    package let host: String
+    package let port: Int
+
+    package init(scheme: String, host: String, port: Int) {
+        self.scheme = scheme
+        self.host = host
+        self.port = port
+    }
+
+    /// Reads the origin of an absolute URL.
+    package init(url: String) throws(QueueError) {
+        guard let parts = URLComponents(string: url, encodingInvalidCharacters: false) else {
+            throw QueueError(.invalidURL, "the URL cannot be read")
+        }
+        guard parts.user == nil, parts.password == nil else {
+            throw QueueError(.invalidURL, "the URL holds a user name or password, and secrets are not stored")
+        }
+        guard let scheme = parts.scheme?.lowercased(), let usual = Self.usualPorts[scheme] else {
+            throw QueueError(.invalidURL, "the URL's scheme is not http or https")
+        }
+        let host = (parts.host ?? "").trimmingCharacters(in: CharacterSet(charactersIn: "[]")).lowercased()
+        guard !host.isEmpty else { throw QueueError(.invalidURL, "the URL has no host") }
+        let port = parts.port ?? usual
+        guard (1...65535).contains(port) else { throw QueueError(.invalidURL, "the URL's port is not one") }
+        self.init(scheme: scheme, host: host, port: port)
+    }
+
+    private static let usualPorts = ["http": 80, "https": 443]
+}
+
+/// Requests that share order and backoff.
+package struct LaneKey: Hashable, Sendable {
+    package enum Mode: String, Hashable, Sendable {
+        case parallel
+        case fifo
+    }
+
+    package let origin: Origin
+    /// Empty for the origin's common lane.
+    package let label: String
+    package let mode: Mode
+
+    package init(origin: Origin, label: String = "", mode: Mode = .parallel) {
+        self.origin = origin
+        self.label = label
+        self.mode = mode
+    }
+}

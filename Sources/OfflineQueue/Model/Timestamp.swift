@@ -1,0 +1,35 @@
+package import Foundation
+internal import Glibc
+
+/// A moment of the wall clock, as the store keeps it: milliseconds since 1970.
+package struct Timestamp: Hashable, Comparable, Sendable {
+    package let milliseconds: Int64
+
+    package init(milliseconds: Int64) {
+        self.milliseconds = milliseconds
+    }
+
+    /// `clock_gettime(CLOCK_REALTIME)`.
+    package static var now: Timestamp {
+        var time = timespec()
+        clock_gettime(CLOCK_REALTIME, &time)
+        return Timestamp(milliseconds: Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000)
+    }
+
+    package var date: Date { Date(timeIntervalSince1970: Double(milliseconds) / 1000) }
+
+    package static func < (left: Timestamp, right: Timestamp) -> Bool {
+        left.milliseconds < right.milliseconds
+    }
+
+    /// Rounds up, so that nothing is due before its time.
+    package static func + (moment: Timestamp, duration: Duration) -> Timestamp {
+        let (seconds, attoseconds) = duration.components
+        let milliseconds = (attoseconds + 999_999_999_999_999) / 1_000_000_000_000_000
+        return Timestamp(milliseconds: moment.milliseconds + seconds * 1000 + milliseconds)
+    }
+
+    package static func - (left: Timestamp, right: Timestamp) -> Duration {
+        .milliseconds(left.milliseconds - right.milliseconds)
+    }
+}

@@ -1,0 +1,166 @@
+internal import Foundation
+
+/// What the scheduler decides is done here.
+extension OfflineQueue {
+    struct Inflight {
+        let id: String
+        let task: Task<Void, Never>
+    }
+
+    var now: Moment { origin.duration(to: .now) }
+
+    func moment(of time: Timestamp) -> Moment { now + max(.zero, time - .now) }
+
+    func time(of moment: Moment) -> Timestamp { .now + (moment - now) }
+
+    func handle(_ event: Scheduler.Event) {
+        for action in scheduler.handle(event, now: now) { perform(action) }
+        setTimer()
+        answerObstructed()
+    }
+
+    /// Tells the scheduler of a lane with requests.
+    func announce(_ lane: LaneRecord) {
+        guard phase == .running, let due = lane.due else { return }
+        let info = Scheduler.LaneInfo(
+            id: lane.id,
+            host: lane.key.origin.host,
+            mode: lane.key.mode,
+            notBefore: lane.notBefore.map(moment(of:))
+        )
+        handle(.rows(info, due: moment(of: due)))
+    }
+
+    func announce(_ accepted: EnqueuedRequest) {
+        if accepted.isNew { announce(accepted.lane) }
+    }
+
+    /// Nothing is written any more; what is on the disk waits for the next start.
+    func failed(_ error: any Error) {
+        guard let error = error as? QueueError, error.code == .storeFailed else { return }
+        failureContinuation.yield(error)
+        handle(.stop)
+    }
+
+    private func perform(_ action: Scheduler.Action) {
+        switch action {
+        case .claim(let claim):
+            claimsUnderWay += 1
+            Task { await self.take(claim) }
+        case .dropConnections:
+            pathChange = Task { [sender, pathChange] in
+                await pathChange?.value
+                await sender.networkPathChanged()
+            }
+        case .watch(let host):
+            watches[host] = Task { [gate] in
+                for await state in gate.watch(host: host) where !Task.isCancelled {
+                    self.handle(.gate(host: host, state))
+                }
+            }
+        case .unwatch(let host):
+            watches.removeValue(forKey: host)?.cancel()
+        }
+    }
+
+    private func setTimer() {
+        let next = scheduler.nextWake(now: now)
+        guard next != timer?.moment else { return }
+        timer?.task.cancel()
+        timer = next.map { moment in
+            let deadline = origin.advanced(by: moment)
+            let task = Task {
+                guard (try? await Task.sleep(until: deadline, clock: .continuous)) != nil else { return }
+                self.timerFired(moment)
+            }
+            return (moment, task)
+        }
+    }
+
+    private func timerFired(_ moment: Moment) {
+        guard timer?.moment == moment else { return }
+        timer = nil
+        handle(.wake)
+    }
+}
+
+// MARK: - Attempts
+
+extension OfflineQueue {
+    private func take(_ claim: Scheduler.Claim) async {
+        defer { finishedOne { $0.claimsUnderWay -= 1 } }
+        let wanted = LaneClaim(lane: claim.lane, limit: claim.limit, expediting: claim.expediting)
+        do {
+            let batch = try await store.claim([wanted], now: .now)[0]
+            for request in batch.requests { try await launch(request, claim) }
+            let due = batch.due.map(moment(of:))
+            handle(.claimed(lane: claim.lane, taken: batch.requests.count, due: due))
+        } catch {
+            failed(error)
+        }
+    }
+
+    private func launch(_ request: ClaimedRequest, _ claim: Scheduler.Claim) async throws {
+        guard phase == .running else { return try await giveBack(request) }
+        let task = Task { await self.attempt(request, claim) }
+        inflight[request.sequence] = Inflight(id: request.id, task: task)
+    }
+
+    /// The queue stopped while the request was being claimed.
+    private func giveBack(_ request: ClaimedRequest) async throws {
+        let conclusion = Conclusion(
+            sequence: request.sequence,
+            token: request.lease.token,
+            verdict: .retry(countsAsAttempt: false),
+            due: .now
+        )
+        _ = try await store.conclude([conclusion], now: .now)
+    }
+
+    private func attempt(_ request: ClaimedRequest, _ claim: Scheduler.Claim) async {
+        guard let origin = try? Origin(url: request.request.url) else {
+            // Checked when it was enqueued, so only a database edited by hand comes here.
+            return await settle(request, claim, .unreadable, body: Data())
+        }
+        await pathChange?.value
+        let wasDown = scheduler.isGateDown(origin.host)
+        let outcome = await sender.send(Attempt(request))
+        let isDown = wasDown || scheduler.isGateDown(origin.host)
+        let context = AttemptContext(request, origin: origin, gateIsDown: isDown)
+        let judgement = FailureTable.judge(outcome, of: context, now: .now)
+        await settle(request, claim, judgement, body: outcome.keptBody)
+    }
+
+    private func settle(
+        _ request: ClaimedRequest,
+        _ claim: Scheduler.Claim,
+        _ judgement: Judgement,
+        body: Data
+    ) async {
+        let settlement = scheduler.conclude(
+            lane: claim.lane,
+            epoch: claim.epoch,
+            effect: judgement.lane,
+            failures: request.attempts + request.deferrals,
+            now: now
+        )
+        let conclusion = Conclusion(
+            sequence: request.sequence,
+            token: request.lease.token,
+            verdict: judgement.verdict,
+            due: time(of: settlement.due),
+            status: judgement.status,
+            detail: judgement.detail,
+            laneNotBefore: settlement.laneNotBefore.map(time(of:))
+        )
+        defer { finishedOne { $0.inflight[request.sequence] = nil } }
+        do {
+            _ = try await store.conclude([conclusion], now: .now)
+        } catch {
+            answer(request.id, .queued(id: request.id, reason: .stopped))
+            return failed(error)
+        }
+        answer(request.id, SendResult(id: request.id, judgement, body: body))
+        handle(judgement.settled(lane: claim.lane, due: settlement.due))
+    }
+}

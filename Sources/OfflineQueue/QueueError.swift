@@ -1,0 +1,50 @@
+/// Why the queue refused or could not do something.
+public struct QueueError: Error, Hashable, Sendable {
+    /// What went wrong, for programs.
+    public enum Code: String, Hashable, Sendable {
+        /// The URL is no absolute `http` or `https` URL with a host, or it holds a user name or password.
+        case invalidURL
+        /// The method is not a token.
+        case invalidMethod
+        /// A header's name is not a token, or its value holds CR, LF or NUL.
+        case invalidHeader
+        /// A header carries a secret, and secrets are not stored.
+        case secretHeader
+        /// The body is longer than ``QueueRequest/maximumBodyBytes``.
+        case bodyTooLarge
+        /// An option cannot be used as it is.
+        case invalidOption
+        /// Another process, or another queue of this one, owns the directory.
+        case alreadyOwned
+        /// The directory cannot be made or used.
+        case directoryUnusable
+        /// The database cannot be opened or is not a queue's.
+        case storeUnusable
+        /// Writing failed, now or earlier. Nothing is accepted any more; what was accepted is kept and is
+        /// found when the queue is opened anew.
+        case storeFailed
+        /// The queue was stopped.
+        case stopped
+    }
+
+    /// What went wrong, for programs.
+    public let code: Code
+    /// What went wrong, for people: one sentence without a full stop.
+    public let message: String
+    /// The file or directory concerned, if one is.
+    public let path: String?
+    /// The process that owns the directory, with ``Code/alreadyOwned`` and when it left its number.
+    public let ownerPID: Int32?
+
+    package init(_ code: Code, _ message: String, path: String? = nil, ownerPID: Int32? = nil) {
+        self.code = code
+        self.message = message
+        self.path = path
+        self.ownerPID = ownerPID
+    }
+}
+
+extension QueueError: CustomStringConvertible {
+    /// The message.
+    public var description: String { message }
+}

@@ -1,0 +1,57 @@
+public import Foundation
+
+/// The queue's word that it has a request: it is on the disk.
+public struct Receipt: Hashable, Sendable {
+    /// The request's id, never used again for another.
+    public let id: String
+    /// Whether this call put the request into the queue. `false` when the id was there before; then nothing
+    /// was changed.
+    public let isNew: Bool
+    /// The `Idempotency-Key` that every attempt carries, if one does.
+    public let idempotencyKey: String?
+}
+
+/// What became of a request that was tried at once. Whichever it is, the request is safe.
+public enum SendResult: Hashable, Sendable {
+    /// The server took it and answered with a 2xx status. The body is cut after 64 KiB. With an id that had
+    /// been delivered before, the body is empty: answers are not stored.
+    case delivered(id: String, status: Int, body: Data)
+    /// It waits in the queue.
+    case queued(id: String, reason: QueuedReason)
+    /// It was given up, because trying again cannot help.
+    case dead(id: String, reason: String)
+}
+
+/// Why a request waits.
+public enum QueuedReason: Hashable, Sendable {
+    /// The network has no way to the host.
+    case notReachable
+    /// An attempt failed; the text says how. It is tried again by itself.
+    case attemptFailed(String)
+    /// Earlier requests of its lane are waiting after a failure.
+    case laneClosed
+    /// The lane keeps order and has earlier requests.
+    case behindEarlier
+    /// It needs attention before it is tried again; see ``HoldReason``.
+    case held(HoldReason)
+    /// The id was in the queue already.
+    case alreadyQueued
+    /// The queue is not started, or is stopping.
+    case stopped
+    /// The caller's task was cancelled.
+    case cancelled
+}
+
+/// Why a request is held instead of being tried again.
+public enum HoldReason: String, Hashable, Sendable, CaseIterable {
+    /// The server's certificate was not trusted. Tried again by itself after 5 to 15 minutes, or when the
+    /// path changes, because portals and wrong clocks look the same.
+    case trust
+    /// Something on this machine is set up wrongly: a certificate file, a cipher. Tried again after
+    /// ``OfflineQueue/OfflineQueue/flush()`` or a restart.
+    case configuration
+    /// The server wants credentials. Tried again after ``OfflineQueue/OfflineQueue/flush()`` or a restart.
+    case auth
+    /// It may have been applied, and sending it twice may apply it twice.
+    case ambiguous
+}

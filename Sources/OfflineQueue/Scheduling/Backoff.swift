@@ -1,0 +1,43 @@
+/// A moment of the scheduler: the time since the queue was made, on a clock that never steps.
+package typealias Moment = Duration
+
+/// Full jitter with a floor: uniform(base, min(cap, base · 2ⁿ)) after the n-th failure in a row.
+package struct Backoff: Hashable, Sendable {
+    package let base: Duration
+    package let cap: Duration
+
+    package init(base: Duration = .seconds(2), cap: Duration = .seconds(900)) {
+        self.base = base
+        self.cap = max(base, cap)
+    }
+
+    package func delay(after failures: Int, using random: inout SplitMix64) -> Duration {
+        // 2³⁰ times any base is beyond any cap; shifting further would overflow.
+        let ceiling = min(cap, base * (1 << min(max(failures, 0), 30)))
+        return random.uniform(base...ceiling)
+    }
+}
+
+/// A small generator whose state is a value, so that a run of the scheduler can be replayed from its seed
+/// (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014).
+package struct SplitMix64: RandomNumberGenerator, Hashable, Sendable {
+    private var state: UInt64
+
+    package init(seed: UInt64) {
+        state = seed
+    }
+
+    package mutating func next() -> UInt64 {
+        state &+= 0x9e37_79b9_7f4a_7c15
+        var mixed = state
+        mixed = (mixed ^ (mixed >> 30)) &* 0xbf58_476d_1ce4_e5b9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94d0_49bb_1331_11eb
+        return mixed ^ (mixed >> 31)
+    }
+
+    /// In whole microseconds.
+    package mutating func uniform(_ range: ClosedRange<Duration>) -> Duration {
+        let span = (range.upperBound - range.lowerBound) / Duration.microseconds(1)
+        return range.lowerBound + .microseconds(Int64.random(in: 0...Int64(max(0, span)), using: &self))
+    }
+}

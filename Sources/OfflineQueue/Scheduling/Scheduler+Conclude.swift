@@ -1,0 +1,58 @@
+extension Scheduler {
+    /// When a request that is retried is due, and until when its lane is closed by the server.
+    package struct Settlement: Hashable, Sendable {
+        package let due: Moment
+        package let laneNotBefore: Moment?
+    }
+
+    /// Learns from an outcome, before it is written; ``Event/settled(lane:due:isDistrusted:)`` follows once
+    /// it is.
+    ///
+    /// - Parameters:
+    ///   - epoch: The claim's.
+    ///   - failures: How often this request failed, this time included.
+    package mutating func conclude(
+        lane id: Int64,
+        epoch: Int,
+        effect: LaneEffect,
+        failures: Int,
+        now: Moment
+    ) -> Settlement {
+        guard var lane = lanes[id] else { return Settlement(due: now, laneNotBefore: nil) }
+        defer { lanes[id] = lane }
+        let isCurrent = lane.epoch == epoch
+        var due = now + settings.backoff.delay(after: failures, using: &random)
+        switch effect {
+        case .healthy: lane.recover()
+        case .none: break
+        case .failure where isCurrent:
+            lane.failures += 1
+            if lane.failures >= settings.failuresToClose { close(&lane, now: now) }
+        case .close where isCurrent:
+            close(&lane, now: now)
+            due = lane.closedUntil
+        // The lane was closed, or the path changed, since the attempt began.
+        case .failure, .close: due = max(now, lane.closedUntil)
+        case .closeFor(let wait):
+            lane.serverNotBefore = max(lane.serverNotBefore, now + spread(wait, lane))
+            if isCurrent { lane.close(until: now) }
+            return Settlement(due: lane.serverNotBefore, laneNotBefore: lane.serverNotBefore)
+        case .distrust where isCurrent:
+            lane.distrustedUntil = now + random.uniform(settings.distrust)
+            lane.epoch += 1
+        case .distrust: break
+        case .hold: lane.isHeld = true
+        }
+        return Settlement(due: due, laneNotBefore: nil)
+    }
+
+    private mutating func close(_ lane: inout SchedulerLane, now: Moment) {
+        lane.close(until: now + settings.backoff.delay(after: lane.closures + 1, using: &random))
+    }
+
+    /// The server's time, not less than our own, and a little more so that clients do not come at once.
+    private mutating func spread(_ wait: Duration, _ lane: SchedulerLane) -> Duration {
+        let longest = max(wait, settings.backoff.delay(after: lane.closures + 1, using: &random))
+        return longest + random.uniform(.zero...min(wait / 10, .seconds(30)))
+    }
+}

@@ -1,0 +1,78 @@
+/// A lane as the scheduler remembers it: never its requests, only when there is something to do.
+struct SchedulerLane: Hashable, Sendable {
+    let id: Int64
+    let host: String
+    let mode: LaneKey.Mode
+
+    /// No later than the earliest moment a request may be due; `nil` when none is pending.
+    var due: Moment?
+    /// Requests being sent, and slots given to a claim that has not answered.
+    var inflight = 0
+    /// Slots of the claim that has not answered.
+    var claiming: Int?
+    /// What came while a claim was under way, which its answer may not know of.
+    var dueMeanwhile: Moment?
+
+    /// Failures of single requests since the last success.
+    var failures = 0
+    /// How often the lane closed since the last success.
+    var closures = 0
+    var closedUntil: Moment = .zero
+    /// What the server asked for. No edge of the gate shortens it.
+    var serverNotBefore: Moment
+    var distrustedUntil: Moment?
+    /// Until somebody acts.
+    var isHeld = false
+    /// After a closure one request goes first.
+    var isHalfOpen = false
+    /// Rises when what was learnt before no longer counts: at a closure and at an edge. Attempts that
+    /// began before do not close the lane again.
+    var epoch = 0
+    /// What the next claim makes due and releases.
+    var expediting: Set<HoldReason>?
+    /// Somebody asked to try whatever the gate says.
+    var isForced = false
+    var lastTry: Moment?
+
+    init(_ info: Scheduler.LaneInfo) {
+        id = info.id
+        host = info.host
+        mode = info.mode
+        serverNotBefore = info.notBefore ?? .zero
+    }
+
+    var isIdle: Bool {
+        due == nil && inflight == 0 && claiming == nil && distrustedUntil == nil && !isHeld
+    }
+
+    mutating func rowsAreDue(at moment: Moment) {
+        due = min(due ?? moment, moment)
+        if claiming != nil { dueMeanwhile = min(dueMeanwhile ?? moment, moment) }
+    }
+
+    mutating func close(until moment: Moment) {
+        closures += 1
+        closedUntil = max(closedUntil, moment)
+        epoch += 1
+        failures = 0
+        isHalfOpen = true
+        isForced = false
+    }
+
+    /// A server answered: the lane works.
+    mutating func recover() {
+        failures = 0
+        closures = 0
+        closedUntil = .zero
+        isHalfOpen = false
+    }
+
+    /// Everything learnt before is void; all that waits is tried now.
+    mutating func startAfresh(releasing reasons: Set<HoldReason>, now: Moment) {
+        recover()
+        epoch += 1
+        distrustedUntil = nil
+        expediting = (expediting ?? []).union(reasons)
+        rowsAreDue(at: now)
+    }
+}

@@ -1,0 +1,198 @@
+internal import Dispatch
+internal import GRDB
+internal import Synchronization
+
+/// Gives everything that waits to be written one transaction and thus one `fsync(2)`.
+///
+/// There is no artificial delay: while one commit is being synced, the next batch gathers. A waiter is
+/// told once its transaction is durable. After an error that leaves open what is on the disk, nothing is
+/// written any more: SQLite itself would go on as if nothing had happened.
+final class CommitBatcher: Sendable {
+    private struct Operation: Sendable {
+        let rows: Int
+        let bytes: Int
+        let run: @Sendable (Database) throws -> Void
+        let finish: @Sendable ((any Error)?) -> Void
+    }
+
+    private struct State {
+        var waiting: [Operation] = []
+        var isScheduled = false
+        var refusal: QueueError?
+        var commits = 0
+    }
+
+    private static let maximumRows = 512
+    private static let maximumBytes = 4 << 20
+
+    private let database: DatabaseQueue
+    private let directory: QueueDirectory
+    private let state = Mutex(State())
+
+    init(database: DatabaseQueue, directory: QueueDirectory) {
+        self.database = database
+        self.directory = directory
+    }
+
+    /// How many transactions were committed.
+    var commits: Int { state.withLock { $0.commits } }
+
+    /// Runs `body` in a transaction, maybe with others', and returns after the commit.
+    func write<Value: Sendable>(
+        rows: Int,
+        bytes: Int = 0,
+        _ body: @escaping @Sendable (Database) throws -> Value
+    ) async throws -> Value {
+        try await withCheckedThrowingContinuation { continuation in
+            let cell = ResultCell<Value>()
+            submit(
+                Operation(
+                    rows: rows,
+                    bytes: bytes,
+                    run: { cell.store(try body($0)) },
+                    finish: { continuation.resume(with: cell.result(unless: $0)) }
+                )
+            )
+        }
+    }
+
+    /// Runs `body` between the commits.
+    func read<Value: Sendable>(
+        _ body: @escaping @Sendable (Database) throws -> Value
+    ) async throws -> Value {
+        if let refusal = state.withLock({ $0.refusal }), refusal.code == .stopped { throw refusal }
+        return try await withCheckedThrowingContinuation { continuation in
+            database.asyncWriteWithoutTransaction { database in
+                continuation.resume(with: Result { try body(database) })
+            }
+        }
+    }
+
+    /// Writes what waits, refuses what comes later, and gives the directory up.
+    func close() async {
+        refuse(with: QueueError(.stopped, "the queue is closed"))
+        await withCheckedContinuation { continuation in
+            database.asyncWriteWithoutTransaction { _ in
+                // Not from inside the database's own queue.
+                DispatchQueue.global().async { [self] in
+                    drainAndClose()
+                    continuation.resume()
+                }
+            }
+        }
+    }
+}
+
+// MARK: - Batches
+
+extension CommitBatcher {
+    private func submit(_ operation: Operation) {
+        let (refusal, schedules) = state.withLock { state -> (QueueError?, Bool) in
+            if let refusal = state.refusal { return (refusal, false) }
+            state.waiting.append(operation)
+            defer { state.isScheduled = true }
+            return (nil, !state.isScheduled)
+        }
+        if let refusal { return operation.finish(refusal) }
+        if schedules { schedule() }
+    }
+
+    private func schedule() {
+        database.asyncWriteWithoutTransaction { [self] database in
+            commitBatch(database)
+            let hasMore = state.withLock { state in
+                state.isScheduled = !state.waiting.isEmpty
+                return state.isScheduled
+            }
+            if hasMore { schedule() }
+        }
+    }
+
+    private func commitBatch(_ database: Database) {
+        let batch = takeBatch()
+        guard !batch.isEmpty else { return }
+        let failure = commit(batch, database)
+        for operation in batch { operation.finish(failure) }
+    }
+
+    private func takeBatch() -> [Operation] {
+        state.withLock { state in
+            var (rows, bytes, count) = (0, 0, 0)
+            for operation in state.waiting {
+                rows += operation.rows
+                bytes += operation.bytes
+                guard count == 0 || (rows <= Self.maximumRows && bytes <= Self.maximumBytes) else { break }
+                count += 1
+            }
+            defer { state.waiting.removeFirst(count) }
+            return Array(state.waiting.prefix(count))
+        }
+    }
+
+    private func commit(_ batch: [Operation], _ database: Database) -> (any Error)? {
+        do {
+            if let refusal = poison() { throw refusal }
+            try database.inTransaction(.immediate) {
+                for operation in batch { try operation.run(database) }
+                return .commit
+            }
+            state.withLock { $0.commits += 1 }
+            return nil
+        } catch {
+            return poisonIfNeeded(error)
+        }
+    }
+
+    private func drainAndClose() {
+        database.writeWithoutTransaction { database in
+            while state.withLock({ !$0.waiting.isEmpty }) { commitBatch(database) }
+        }
+        try? database.close()
+        directory.release()
+    }
+}
+
+// MARK: - Poison
+
+extension CommitBatcher {
+    /// The errors after which it is certain what is on the disk. Any other poisons.
+    private static let harmless: [ResultCode] = [
+        .SQLITE_BUSY, .SQLITE_LOCKED, .SQLITE_INTERRUPT, .SQLITE_CONSTRAINT, .SQLITE_TOOBIG, .SQLITE_MISMATCH,
+    ]
+
+    private func poison() -> QueueError? {
+        state.withLock { $0.refusal?.code == .storeFailed ? $0.refusal : nil }
+    }
+
+    private func poisonIfNeeded(_ error: any Error) -> any Error {
+        guard let error = error as? DatabaseError else { return error }
+        let failure = QueueError(
+            .storeFailed,
+            "the queue cannot write: \(error.message ?? error.resultCode.description)",
+            path: directory.databasePath
+        )
+        if !Self.harmless.contains(error.resultCode.primaryResultCode) { refuse(with: failure) }
+        return failure
+    }
+
+    /// The first reason stays, except that a failure outranks a stop.
+    private func refuse(with refusal: QueueError) {
+        state.withLock { state in
+            if state.refusal == nil || refusal.code == .storeFailed { state.refusal = refusal }
+        }
+    }
+}
+
+/// Carries a value from the transaction to the end of the commit; both run on the database's queue.
+private final class ResultCell<Value: Sendable>: Sendable {
+    private let value = Mutex<Value?>(nil)
+
+    func store(_ value: Value) {
+        self.value.withLock { $0 = value }
+    }
+
+    func result(unless failure: (any Error)?) -> Result<Value, any Error> {
+        if let failure { return .failure(failure) }
+        return .success(value.withLock { $0! })
+    }
+}

@@ -1,0 +1,238 @@
+internal import Foundation
+internal import Glibc
+internal import OfflineQueue
+internal import Testing
+
+@Suite struct FailureTableTests {
+    struct CurlRow: Sendable, CustomTestStringConvertible {
+        let code: CInt
+        let phase: AttemptFailure.Phase
+        var errno: CInt = 0
+        let verdict: Verdict
+        let lane: LaneEffect
+
+        var testDescription: String { "curl \(code) in \(phase), errno \(errno)" }
+    }
+
+    private static func rows(
+        _ codes: [CInt],
+        _ phase: AttemptFailure.Phase,
+        _ verdict: Verdict,
+        _ lane: LaneEffect,
+        errno: CInt = 0
+    ) -> [CurlRow] {
+        codes.map { CurlRow(code: $0, phase: phase, errno: errno, verdict: verdict, lane: lane) }
+    }
+
+    private static let counted = Verdict.retry(countsAsAttempt: true)
+    private static let free = Verdict.retry(countsAsAttempt: false)
+
+    private static let curlRows: [CurlRow] = [
+        rows([5, 6], .resolve, counted, .close),
+        rows([7, 45, 89, 96, 97, 28], .connect, counted, .close),
+        rows([35], .tls, counted, .close),
+        rows([7], .connect, counted, .close, errno: ECONNREFUSED),
+        rows([7], .connect, free, .close, errno: ENETUNREACH),
+        rows([7], .connect, free, .close, errno: EHOSTUNREACH),
+        rows([28], .connect, free, .close, errno: ENETDOWN),
+        rows([28, 52, 55, 56, 16, 92, 95, 8, 65, 80, 35], .request, counted, .failure),
+        rows([18, 23, 61, 63, 100], .response, counted, .failure),
+        rows([2, 26, 27, 99, 42], .connect, free, .none),
+        rows([60, 83, 90, 91], .tls, .held(.trust), .distrust),
+        rows([53, 54, 58, 59, 64, 66, 77, 82, 98, 101], .tls, .held(.configuration), .hold),
+        rows([67, 94], .response, .held(.auth), .none),
+        rows([1, 3, 4, 43, 47, 48, 49], .resolve, .dead(reason: "message"), .none),
+        rows([9999], .connect, counted, .close),
+        rows([9999], .response, counted, .failure),
+    ].flatMap { $0 }
+
+    private func context(
+        _ url: String = "https://example.com",
+        mayBeSentTwice: Bool = true,
+        hasKey: Bool = true,
+        gateIsDown: Bool = false,
+        accept: String? = nil
+    ) throws -> AttemptContext {
+        AttemptContext(
+            origin: try Origin(url: url),
+            mayBeSentTwice: mayBeSentTwice,
+            hasKey: hasKey,
+            gateIsDown: gateIsDown,
+            accept: accept
+        )
+    }
+
+    private func judge(
+        _ status: Int,
+        _ headers: [(String, String)] = [],
+        of context: AttemptContext
+    ) -> Judgement {
+        let outcome = AttemptOutcome.response(
+            status: status,
+            headers: headers,
+            body: Data(),
+            isTruncated: false
+        )
+        return FailureTable.judge(outcome, of: context, now: start)
+    }
+
+    @Test(arguments: curlRows)
+    func `a transfer that failed is judged by its row`(row: CurlRow) throws {
+        let failure = AttemptFailure(code: row.code, errno: row.errno, phase: row.phase, message: "message")
+        let judgement = FailureTable.judge(.failure(failure), of: try context(), now: start)
+        #expect(judgement.verdict == row.verdict)
+        #expect(judgement.lane == row.lane)
+    }
+
+    @Test func `every listed code has a row here`() {
+        #expect(Set(FailureTable.curlClasses.keys).isSubset(of: Set(Self.curlRows.map(\.code))))
+    }
+
+    @Test(arguments: [CInt(28), 52, 55, 56, 16, 92, 95, 8, 65, 80, 35, 18, 26, 42, 9999])
+    func `what may have been applied is not sent twice without a key`(code: CInt) throws {
+        let failure = AttemptFailure(code: code, phase: .request, message: "message")
+        let request = try context(mayBeSentTwice: false, hasKey: false)
+        #expect(FailureTable.judge(.failure(failure), of: request, now: start).verdict == .held(.ambiguous))
+    }
+
+    @Test func `what was not sent is sent again without a key too`() throws {
+        let failure = AttemptFailure(code: 28, phase: .connect, message: "message")
+        let request = try context(mayBeSentTwice: false, hasKey: false)
+        #expect(FailureTable.judge(.failure(failure), of: request, now: start).verdict == Self.counted)
+    }
+
+    @Test func `a closed gate makes a path failure free`() throws {
+        let failure = AttemptFailure(code: 6, phase: .resolve, message: "message")
+        let request = try context(gateIsDown: true)
+        #expect(FailureTable.judge(.failure(failure), of: request, now: start).verdict == Self.free)
+    }
+
+    @Test(arguments: [CInt(18), 56, 28, 92, 23, 61, 63, 100])
+    func `a 2xx whose body was cut is delivered`(code: CInt) throws {
+        let failure = AttemptFailure(code: code, phase: .response, status: 201, message: "message")
+        let judgement = FailureTable.judge(.failure(failure), of: try context(), now: start)
+        #expect(judgement.verdict == .delivered(status: 201))
+    }
+
+    @Test(arguments: [200, 201, 202, 204, 299])
+    func `a 2xx status is delivered`(status: Int) throws {
+        #expect(judge(status, of: try context()).verdict == .delivered(status: status))
+    }
+
+    @Test(arguments: [408, 421, 425, 429, 500, 502, 503, 504, 507, 520, 521, 522, 523, 524])
+    func `a passing status is retried`(status: Int) throws {
+        #expect(judge(status, of: try context()).verdict == Self.counted)
+    }
+
+    @Test(arguments: [304, 400, 403, 404, 405, 410, 413, 422, 501, 505])
+    func `a refusal is final`(status: Int) throws {
+        let judgement = judge(status, of: try context())
+        #expect(judgement.verdict == .dead(reason: "HTTP \(status)"))
+        #expect(judgement.lane == .healthy)
+    }
+
+    @Test(arguments: [401, 407])
+    func `a demand for credentials holds`(status: Int) throws {
+        #expect(judge(status, of: try context()).verdict == .held(.auth))
+    }
+
+    @Test func `409 is retried with a key and final without`() throws {
+        #expect(judge(409, of: try context()).verdict == Self.counted)
+        #expect(judge(409, of: try context(hasKey: false)).verdict == .dead(reason: "HTTP 409"))
+    }
+
+    @Test(arguments: [429, 503])
+    func `a throttling status closes the lane for the time it names`(status: Int) throws {
+        #expect(judge(status, of: try context()).lane == .close)
+        let named = judge(status, [("Retry-After", "120")], of: try context())
+        #expect(named.lane == .closeFor(.seconds(120)))
+    }
+
+    struct PortalRow: Sendable {
+        let url: String
+        let status: Int
+        var headers: [(String, String)] = []
+        var accept: String?
+        let isPortal: Bool
+    }
+
+    private static let html = [("Content-Type", "text/html; charset=utf-8")]
+
+    @Test(arguments: [
+        PortalRow(url: "https://a.example", status: 511, isPortal: true),
+        PortalRow(
+            url: "https://a.example",
+            status: 302,
+            headers: [("location", "https://portal/")],
+            isPortal: true
+        ),
+        PortalRow(
+            url: "https://a.example",
+            status: 307,
+            headers: [("location", "//portal/")],
+            isPortal: true
+        ),
+        PortalRow(
+            url: "https://a.example",
+            status: 308,
+            headers: [("location", "/other")],
+            isPortal: false
+        ),
+        PortalRow(
+            url: "https://a.example/x",
+            status: 308,
+            headers: [("location", "https://a.example:443/y")],
+            isPortal: false
+        ),
+        PortalRow(url: "http://a.example", status: 302, headers: [("location", "/login")], isPortal: true),
+        PortalRow(
+            url: "http://a.example",
+            status: 200,
+            headers: html,
+            accept: "application/json",
+            isPortal: true
+        ),
+        PortalRow(
+            url: "http://a.example",
+            status: 404,
+            headers: html,
+            accept: "application/json",
+            isPortal: true
+        ),
+        PortalRow(url: "http://a.example", status: 200, headers: html, accept: "*/*", isPortal: false),
+        PortalRow(url: "http://a.example", status: 200, headers: html, isPortal: false),
+        PortalRow(
+            url: "https://a.example",
+            status: 200,
+            headers: html,
+            accept: "application/json",
+            isPortal: false
+        ),
+    ])
+    func `a portal's answer neither delivers nor kills`(row: PortalRow) throws {
+        let judgement = judge(row.status, row.headers, of: try context(row.url, accept: row.accept))
+        #expect((judgement.verdict == Self.free && judgement.lane == .close) == row.isPortal)
+    }
+}
+
+@Suite struct RetryAfterTests {
+    /// `start` is 2027-01-15 08:00:00 UTC.
+    @Test(arguments: [
+        ("0", 0), ("120", 120), (" 7 ", 7), ("86401", 86400), ("99999999999999999999999", 86400),
+        ("Fri, 15 Jan 2027 08:02:00 GMT", 120), ("Friday, 15-Jan-27 08:02:00 GMT", 120),
+        ("Fri Jan 15 08:02:00 2027", 120), ("Fri, 15 Jan 2027 07:00:00 GMT", 0),
+        ("Sun, 06 Nov 1994 08:49:37 GMT", 0), ("Fri, 15 Jan 2037 08:00:00 GMT", 86400),
+    ])
+    func `both forms are read and clamped`(text: String, seconds: Int) {
+        #expect(RetryAfter.parse(text, now: start) == .seconds(seconds))
+    }
+
+    @Test(arguments: [
+        "", "-1", "1.5", "soon", "Fri, 15 Jan 2027", "Fri, 32 Jan 2027 08:02:00 GMT", "x y z a b",
+        "Fri, 15 Jan 2027 08:02 GMT", "Fri, 15 Jan 2027 25:02:00 GMT", "Fri, 15 Jan 99999 08:02:00 GMT",
+        "Fri, 15 Jan 2027 08:02:00 CET", "Fri, 15 Foo 2027 08:02:00 GMT",
+    ])
+    func `anything else is nothing`(text: String) {
+        #expect(RetryAfter.parse(text, now: start) == nil)
+    }
+}

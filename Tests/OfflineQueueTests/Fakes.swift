@@ -1,0 +1,124 @@
+internal import Foundation
+internal import OfflineQueue
+internal import Synchronization
+
+/// A sender that hands every attempt to the test and waits for its answer, or answers by itself.
+final class FakeSender: AttemptSender {
+    private struct State {
+        var attempts: [Attempt] = []
+        var waiting: [CheckedContinuation<Attempt, Never>] = []
+        var unseen: [Attempt] = []
+        var answers: [String: CheckedContinuation<AttemptOutcome, Never>] = [:]
+        var pathChanges = 0
+    }
+
+    private let state = Mutex(State())
+    private let automatic: (@Sendable (Attempt) -> AttemptOutcome)?
+
+    init(_ automatic: (@Sendable (Attempt) -> AttemptOutcome)? = nil) {
+        self.automatic = automatic
+    }
+
+    func send(_ attempt: Attempt) async -> AttemptOutcome {
+        if let automatic {
+            note(attempt)
+            return automatic(attempt)
+        }
+        return await withCheckedContinuation { continuation in
+            state.withLock { $0.answers[attempt.id] = continuation }
+            note(attempt)
+        }
+    }
+
+    func networkPathChanged() async {
+        state.withLock { $0.pathChanges += 1 }
+    }
+
+    var attempts: [Attempt] { state.withLock { $0.attempts } }
+    var pathChanges: Int { state.withLock { $0.pathChanges } }
+
+    /// The next attempt that no call has returned yet; waits for it.
+    func nextAttempt() async -> Attempt {
+        await withCheckedContinuation { continuation in
+            let attempt = state.withLock { state -> Attempt? in
+                guard state.unseen.isEmpty else { return state.unseen.removeFirst() }
+                state.waiting.append(continuation)
+                return nil
+            }
+            if let attempt { continuation.resume(returning: attempt) }
+        }
+    }
+
+    func answer(_ attempt: Attempt, _ outcome: AttemptOutcome) {
+        state.withLock { $0.answers.removeValue(forKey: attempt.id) }?.resume(returning: outcome)
+    }
+
+    private func note(_ attempt: Attempt) {
+        let waiter = state.withLock { state -> CheckedContinuation<Attempt, Never>? in
+            state.attempts.append(attempt)
+            guard state.waiting.isEmpty else { return state.waiting.removeFirst() }
+            state.unseen.append(attempt)
+            return nil
+        }
+        waiter?.resume(returning: attempt)
+    }
+}
+
+/// A gate that the test opens and closes.
+final class FakeGate: HostGate {
+    private struct State {
+        var current: GateState
+        var streams: [UUID: AsyncStream<GateState>.Continuation] = [:]
+    }
+
+    private let state: Mutex<State>
+
+    init(_ initial: GateState = .reachable(generation: 1)) {
+        state = Mutex(State(current: initial))
+    }
+
+    func watch(host: String) -> AsyncStream<GateState> {
+        let (stream, continuation) = AsyncStream.makeStream(
+            of: GateState.self,
+            bufferingPolicy: .bufferingNewest(1)
+        )
+        let id = UUID()
+        continuation.onTermination = { [weak self] _ in
+            self?.state.withLock { $0.streams[id] = nil }
+        }
+        let current = state.withLock { state in
+            state.streams[id] = continuation
+            return state.current
+        }
+        continuation.yield(current)
+        return stream
+    }
+
+    func turn(_ next: GateState) {
+        let streams = state.withLock { state in
+            state.current = next
+            return Array(state.streams.values)
+        }
+        for stream in streams { stream.yield(next) }
+    }
+}
+
+extension AttemptOutcome {
+    static func status(
+        _ status: Int,
+        _ headers: [(String, String)] = [],
+        body: String = ""
+    ) -> AttemptOutcome {
+        .response(status: status, headers: headers, body: Data(body.utf8), isTruncated: false)
+    }
+
+    static let unreachable = AttemptOutcome.failure(
+        AttemptFailure(code: 7, errno: 101, phase: .connect, message: "Network is unreachable")
+    )
+    static let refused = AttemptOutcome.failure(
+        AttemptFailure(code: 7, errno: 111, phase: .connect, message: "Connection refused")
+    )
+    static let reset = AttemptOutcome.failure(
+        AttemptFailure(code: 56, errno: 104, phase: .response, bytesSent: 100, message: "Connection reset")
+    )
+}

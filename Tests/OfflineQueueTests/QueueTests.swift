@@ -1,0 +1,368 @@
+internal import Foundation
+internal import OfflineQueue
+internal import Synchronization
+internal import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct QueueTests {
+    private let directory = TemporaryDirectory()
+
+    /// Backoff is an hour unless the test is about it, so that nothing is tried again by itself.
+    private func open(
+        _ sender: FakeSender,
+        gate: FakeGate = FakeGate(),
+        backoff: Duration = .seconds(3600),
+        started: Bool = true
+    ) async throws -> OfflineQueue {
+        var configuration = OfflineQueue.Configuration(directory: directory.path)
+        configuration.backoffBase = backoff
+        configuration.backoffCap = backoff * 2
+        configuration.stopTimeout = .milliseconds(200)
+        let queue = try await OfflineQueue(configuration: configuration, sender: sender, gate: gate)
+        if started { try await queue.start() }
+        return queue
+    }
+
+    private func request(
+        _ path: String = "",
+        method: String = "POST",
+        headers: [QueueRequest.Header] = []
+    ) -> QueueRequest {
+        QueueRequest(
+            method: method,
+            url: "https://example.com/\(path)",
+            headers: headers,
+            body: Data("b".utf8)
+        )
+    }
+
+    private let inOrder = EnqueueOptions(isFIFO: true)
+
+    /// Waits until the queue counts as `condition` wants. Every look is a turn of the store.
+    private func until(_ queue: OfflineQueue, _ condition: (QueueCounts) -> Bool) async throws {
+        while try await !condition(queue.counts) { try await Task.sleep(for: .milliseconds(1)) }
+    }
+
+    @Test func `an enqueued request is delivered and listed`() async throws {
+        let sender = FakeSender { _ in .status(201) }
+        let queue = try await open(sender)
+        let receipt = try await queue.enqueue(request("a"))
+        #expect(receipt.isNew)
+        try await until(queue) { $0.delivered == 1 }
+        let listed = try await queue.list()[0]
+        #expect(listed.id == receipt.id && listed.state == .delivered && listed.status == 201)
+        #expect(listed.attempts == 1)
+        await queue.stop()
+    }
+
+    @Test func `what was accepted before a restart is delivered after it`() async throws {
+        let first = try await open(FakeSender { _ in .unreachable })
+        for index in 0..<20 { _ = try await first.enqueue(request("\(index)")) }
+        await first.stop()
+        let sender = FakeSender { _ in .status(200) }
+        let second = try await open(sender)
+        try await until(second) { $0.delivered == 20 }
+        #expect(Set(sender.attempts.map(\.url)).count == 20)
+        await second.stop()
+    }
+
+    @Test func `what was being sent when the queue ended is sent again with its key`() async throws {
+        let sender = FakeSender()
+        let first = try await open(sender)
+        _ = try await first.enqueue(request())
+        let attempt = await sender.nextAttempt()
+        await first.stop()
+        let second = try await open(sender)
+        let again = await sender.nextAttempt()
+        #expect(again.id == attempt.id)
+        #expect(key(again) == key(attempt) && key(again) != nil)
+        sender.answer(again, .status(200))
+        try await until(second) { $0.delivered == 1 }
+        await second.stop()
+    }
+
+    private func key(_ attempt: Attempt) -> String? {
+        attempt.headers.first { $0.name == "Idempotency-Key" }?.value
+    }
+
+    @Test func `send returns the answer`() async throws {
+        let queue = try await open(FakeSender { _ in .status(200, body: "hello") })
+        let result = try await queue.send(request(), options: EnqueueOptions(id: "a"))
+        #expect(result == .delivered(id: "a", status: 200, body: Data("hello".utf8)))
+        await queue.stop()
+    }
+
+    @Test func `an answer is kept up to 64 KiB`() async throws {
+        let queue = try await open(
+            FakeSender { _ in .status(200, body: String(repeating: "x", count: 70_000)) }
+        )
+        guard case .delivered(_, _, let body) = try await queue.send(request()) else {
+            Issue.record("not delivered")
+            return
+        }
+        #expect(body.count == 65_536)
+        await queue.stop()
+    }
+
+    @Test func `send returns what keeps the request waiting`() async throws {
+        let sender = FakeSender { attempt in
+            switch attempt.id {
+            case "dead": .status(404)
+            case "auth": .status(401)
+            default: .status(500)
+            }
+        }
+        let queue = try await open(sender)
+        func send(_ id: String) async throws -> SendResult {
+            try await queue.send(request(), options: EnqueueOptions(lane: id, id: id))
+        }
+        #expect(try await send("dead") == .dead(id: "dead", reason: "HTTP 404"))
+        #expect(try await send("auth") == .queued(id: "auth", reason: .held(.auth)))
+        #expect(try await send("fail") == .queued(id: "fail", reason: .attemptFailed("HTTP 500")))
+        #expect(try await send("fail") == .queued(id: "fail", reason: .alreadyQueued))
+        #expect(try await send("dead") == .dead(id: "dead", reason: "HTTP 404"))
+        await queue.stop()
+    }
+
+    @Test func `send does not try a host that is known not to be reachable`() async throws {
+        let sender = FakeSender { _ in .refused }
+        let queue = try await open(sender, gate: FakeGate(.notReachable))
+        func send(_ id: String) async throws -> SendResult {
+            try await queue.send(request(), options: EnqueueOptions(lane: id, id: id))
+        }
+        // Before the gate's first word the host is tried.
+        var round = 0
+        while try await send("before-\(round)") != .queued(id: "before-\(round)", reason: .notReachable) {
+            round += 1
+        }
+        let attempts = sender.attempts.count
+        for id in ["a", "b", "c"] {
+            #expect(try await send(id) == .queued(id: id, reason: .notReachable))
+        }
+        #expect(sender.attempts.count == attempts)
+        await queue.stop()
+    }
+
+    @Test func `send in a lane that keeps order never overtakes`() async throws {
+        let sender = FakeSender { _ in .refused }
+        let queue = try await open(sender)
+        _ = try await queue.send(request("1"), options: inOrder)
+        let options = EnqueueOptions(isFIFO: true, id: "second")
+        let second = try await queue.send(request("2"), options: options)
+        #expect(second == .queued(id: "second", reason: .behindEarlier))
+        #expect(Set(sender.attempts.map(\.url)) == ["https://example.com/1"])
+        await queue.stop()
+    }
+
+    @Test func `cancelling a send leaves its request in the queue`() async throws {
+        let sender = FakeSender()
+        let queue = try await open(sender)
+        let task = Task { try await queue.send(request(), options: EnqueueOptions(id: "a")) }
+        let attempt = await sender.nextAttempt()
+        task.cancel()
+        #expect(try await task.value == .queued(id: "a", reason: .cancelled))
+        sender.answer(attempt, .status(200))
+        try await until(queue) { $0.delivered == 1 }
+        await queue.stop()
+    }
+
+    @Test func `a lane keeps order under failures and restarts`() async throws {
+        let seen = Delivered()
+        let sender = FakeSender { attempt in
+            // Every third attempt gets through.
+            guard seen.tick() % 3 == 0 else { return .reset }
+            seen.append(attempt.url)
+            return .status(200)
+        }
+        var queue = try await open(sender, backoff: .milliseconds(1))
+        for index in 0..<12 { _ = try await queue.enqueue(request("\(index)"), options: inOrder) }
+        try await until(queue) { $0.delivered >= 4 }
+        await queue.stop()
+        queue = try await open(sender, backoff: .milliseconds(1))
+        try await until(queue) { $0.delivered == 12 }
+        #expect(seen.urls == (0..<12).map { "https://example.com/\($0)" })
+        await queue.stop()
+    }
+
+    @Test func `being offline costs no attempts`() async throws {
+        let sender = FakeSender { _ in .unreachable }
+        let queue = try await open(sender, backoff: .milliseconds(1))
+        _ = try await queue.enqueue(request())
+        while sender.attempts.count < 5 { await Task.yield() }
+        await queue.stop()
+        let reopened = try await open(sender, started: false)
+        let listed = try await reopened.list()[0]
+        #expect(listed.attempts == 0)
+        #expect(listed.deferrals >= 4)
+        #expect(listed.state == .pending)
+        await reopened.stop()
+    }
+
+    @Test func `the edge to reachable sends at once while backoff is pending`() async throws {
+        let sender = FakeSender()
+        let gate = FakeGate(.unknown)
+        let queue = try await open(sender, gate: gate)
+        _ = try await queue.enqueue(request())
+        sender.answer(await sender.nextAttempt(), .unreachable)
+        try await until(queue) { $0.pending == 1 }
+        gate.turn(.reachable(generation: 2))
+        sender.answer(await sender.nextAttempt(), .status(200))
+        try await until(queue) { $0.delivered == 1 }
+        #expect(sender.pathChanges == 1)
+        await queue.stop()
+    }
+
+    @Test func `a flush tries what waits and what is held`() async throws {
+        let sender = FakeSender()
+        let queue = try await open(sender)
+        _ = try await queue.enqueue(request("a"), options: EnqueueOptions(lane: "a"))
+        sender.answer(await sender.nextAttempt(), .status(503, [("Retry-After", "3600")]))
+        _ = try await queue.enqueue(request("b"), options: EnqueueOptions(lane: "b"))
+        sender.answer(await sender.nextAttempt(), .status(401))
+        try await until(queue) { $0.pending == 1 && $0.held == 1 }
+        try await queue.flush()
+        for _ in 0..<2 { sender.answer(await sender.nextAttempt(), .status(200)) }
+        try await until(queue) { $0.delivered == 2 }
+        await queue.stop()
+    }
+
+    @Test func `Retry-After keeps the lane's other requests back`() async throws {
+        let sender = FakeSender()
+        let queue = try await open(sender)
+        _ = try await queue.enqueue(request("a"))
+        sender.answer(await sender.nextAttempt(), .status(429, [("Retry-After", "60")]))
+        try await until(queue) { $0.pending == 1 }
+        let result = try await queue.send(request("b"), options: EnqueueOptions(id: "b"))
+        #expect(result == .queued(id: "b", reason: .laneClosed))
+        #expect(sender.attempts.count == 1)
+        await queue.stop()
+    }
+
+    @Test func `many requests of many lanes arrive once each`() async throws {
+        let sender = FakeSender { _ in .status(200) }
+        let queue = try await open(sender)
+        try await withThrowingTaskGroup { group in
+            for index in 0..<300 {
+                group.addTask {
+                    let request = QueueRequest(method: "POST", url: "http://h\(index % 7).example/\(index)")
+                    _ = try await queue.enqueue(request, options: EnqueueOptions(isFIFO: index % 2 == 0))
+                }
+            }
+            try await group.waitForAll()
+        }
+        try await until(queue) { $0.delivered == 300 }
+        #expect(sender.attempts.count == 300)
+        #expect(Set(sender.attempts.map(\.url)).count == 300)
+        await queue.stop()
+    }
+
+    @Test func `a stopped queue refuses and gives its directory up`() async throws {
+        let queue = try await open(FakeSender())
+        await queue.stop()
+        let error = try await #require(throws: QueueError.self) { _ = try await queue.enqueue(request()) }
+        #expect(error.code == .stopped)
+        try await open(FakeSender()).stop()
+    }
+}
+
+@Suite struct RefusalTests {
+    private func code(
+        method: String = "POST",
+        url: String = "https://example.com/",
+        headers: [QueueRequest.Header] = [],
+        body: Data = Data(),
+        options: EnqueueOptions = EnqueueOptions()
+    ) -> QueueError.Code? {
+        let request = QueueRequest(method: method, url: url, headers: headers, body: body)
+        do {
+            _ = try NewRequest(request, options: options)
+            return nil
+        } catch {
+            return error.code
+        }
+    }
+
+    @Test(arguments: [
+        "", "example.com", "/path", "ftp://example.com/", "file:///etc/passwd", "https://", "https:///x",
+        "https://user@example.com/", "https://user:secret@example.com/", "https://example.com/a b",
+        "https://example.com:99999/", "https://example.com/\r\nX: y", "https://[::1/",
+    ])
+    func `a URL that cannot or must not be kept is refused`(url: String) {
+        #expect(code(url: url) == .invalidURL)
+    }
+
+    @Test(arguments: [
+        "http://example.com", "HTTPS://EXAMPLE.com:8443/a?b#c", "http://[::1]:80/", "http://1.2.3.4",
+    ])
+    func `other URLs are taken`(url: String) {
+        #expect(code(url: url) == nil)
+    }
+
+    @Test func `an origin is the same however it is spelled`() throws {
+        #expect(try Origin(url: "HTTPS://EXAMPLE.com/a") == Origin(url: "https://example.com:443/b"))
+        #expect(try Origin(url: "http://[::1]/").host == "::1")
+    }
+
+    @Test(arguments: ["", "GE T", "GET\r\n", "PÖST"])
+    func `a method that is no token is refused`(method: String) {
+        #expect(code(method: method) == .invalidMethod)
+    }
+
+    @Test(arguments: ["Authorization", "cookie", "PROXY-Authorization"])
+    func `a header with a secret is refused`(name: String) {
+        #expect(code(headers: [.init(name: name, value: "x")]) == .secretHeader)
+    }
+
+    @Test(arguments: [
+        ("X-A", "a\r\nb"), ("X-A", "a\nb"), ("X-A", "a\0b"), ("", "a"), ("X A", "a"), ("X:", "a"),
+    ])
+    func `a header that would break the message is refused`(name: String, value: String) {
+        #expect(code(headers: [.init(name: name, value: value)]) == .invalidHeader)
+    }
+
+    @Test func `a body is taken up to the limit`() {
+        #expect(code(body: Data(count: QueueRequest.maximumBodyBytes)) == nil)
+        #expect(code(body: Data(count: QueueRequest.maximumBodyBytes + 1)) == .bodyTooLarge)
+    }
+
+    @Test func `methods that are not idempotent get a key of their own, once`() throws {
+        func key(_ method: String, _ options: EnqueueOptions = .init(), _ headers: [QueueRequest.Header] = [])
+            throws -> String?
+        {
+            let request = QueueRequest(method: method, url: "http://a/", headers: headers)
+            return try NewRequest(request, options: options).idempotencyKey
+        }
+        for method in ["POST", "PATCH", "LOCK", "get"] { #expect(try key(method)?.count == 36) }
+        for method in ["GET", "HEAD", "PUT", "DELETE", "OPTIONS"] { #expect(try key(method) == nil) }
+        #expect(try key("POST", .init(idempotencyKey: "mine")) == "mine")
+        #expect(try key("PUT", .init(idempotencyKey: "mine")) == "mine")
+        #expect(try key("POST", .init(), [.init(name: "idempotency-key", value: "theirs")]) == "theirs")
+        #expect(try key("POST") != key("POST"))
+    }
+
+    @Test func `ids are UUIDs of version 7 that sort by time`() throws {
+        let ids = try (0..<50).map { _ in try new().id }
+        #expect(Set(ids).count == 50)
+        for id in ids {
+            #expect(UUID(uuidString: id) != nil)
+            #expect(id.dropFirst(14).first == "7")
+            #expect("89ab".contains(id.dropFirst(19).first!))
+        }
+        #expect(ids.first!.prefix(11) <= ids.last!.prefix(11))
+    }
+}
+
+/// What arrived, in its order.
+final class Delivered: Sendable {
+    private let state = Mutex<(ticks: Int, urls: [String])>((0, []))
+
+    var urls: [String] { state.withLock { $0.urls } }
+
+    func tick() -> Int {
+        state.withLock { state in
+            state.ticks += 1
+            return state.ticks
+        }
+    }
+
+    func append(_ url: String) { state.withLock { $0.urls.append(url) } }
+}

@@ -1,0 +1,258 @@
+internal import OfflineQueue
+
+/// Drives a scheduler through virtual time with random requests, outcomes, gates and flushes, on a store
+/// of arrays, and writes down every promise that it sees broken.
+struct SchedulerSimulation {
+    /// What is done to the scheduler to see whether the checks notice.
+    enum Sabotage: CaseIterable {
+        case moreSlots
+        case deafToServer
+        case deafToGate
+        case noTimers
+        case unordered
+    }
+
+    private struct Row {
+        let number: Int
+        var due: Moment
+        var failures = 0
+    }
+
+    private struct Lane {
+        let info: Scheduler.LaneInfo
+        /// The lane as the scheduler hears of it.
+        let told: Scheduler.LaneInfo
+        var waiting: [Row] = []
+        var sending: [Int: Row] = [:]
+        var serverNotBefore: Moment = .zero
+        var lastDelivered = -1
+    }
+
+    private enum Happening {
+        case enqueue(Int64)
+        case gate(String, GateState)
+        case tell(String)
+        case claimAnswer(Scheduler.Claim)
+        case outcome(Scheduler.Claim, row: Int)
+        case flush
+    }
+
+    private(set) var violations: Set<String> = []
+    private var scheduler: Scheduler
+    private var random: SplitMix64
+    private let sabotage: Sabotage?
+    private var lanes: [Int64: Lane] = [:]
+    /// The truth, and what the scheduler was told of it.
+    private var gates: [String: GateState] = [:]
+    private var watched: [String: (state: GateState?, since: Moment)] = [:]
+    private var agenda: [(at: Moment, what: Happening)] = []
+    private var now: Moment = .zero
+    private var nextRow = 0
+    private var isCalm = false
+    private var lastFlush: Moment?
+    private let settings = Scheduler.Settings()
+
+    init(seed: UInt64, sabotage: Sabotage?) {
+        var used = settings
+        if sabotage == .moreSlots { used.inflightPerLane = settings.inflightPerLane + 1 }
+        scheduler = Scheduler(settings: used, seed: seed)
+        random = SplitMix64(seed: seed &+ 1)
+        self.sabotage = sabotage
+        for id in 1...8 as ClosedRange<Int64> {
+            let mode: LaneKey.Mode = id % 3 == 0 ? .fifo : .parallel
+            let host = "host\(id / 2)"
+            let told = sabotage == .unordered ? .parallel : mode
+            lanes[id] = Lane(
+                info: Scheduler.LaneInfo(id: id, host: host, mode: mode),
+                told: Scheduler.LaneInfo(id: id, host: host, mode: told)
+            )
+        }
+    }
+
+    /// A few hours of trouble, then calm: everything must be delivered then.
+    mutating func run() -> Set<String> {
+        for _ in 0..<400 {
+            plan(.enqueue(Int64.random(in: 1...8, using: &random)), within: 10_800)
+        }
+        for _ in 0..<40 {
+            let host = "host\(Int.random(in: 0...4, using: &random))"
+            plan(.gate(host, randomGate()), within: 10_800)
+        }
+        for _ in 0..<2 { plan(.flush, within: 10_800) }
+        advance(until: .seconds(10_800))
+        isCalm = true
+        // The longest that anything may have to wait: a server's day with its jitter, then a cap for each row.
+        advance(until: .seconds(10_800 + 90_000 + 900 * 60))
+        let left = lanes.values.reduce(0) { $0 + $1.waiting.count + $1.sending.count }
+        if left > 0 { violations.insert("requests were never delivered") }
+        return violations
+    }
+
+    private mutating func plan(_ what: Happening, within seconds: Int64) {
+        agenda.append((random.uniform(now...now + .seconds(seconds)), what))
+    }
+
+    private mutating func randomGate() -> GateState {
+        switch Int.random(in: 0..<4, using: &random) {
+        case 0: .unknown
+        case 1: .notReachable
+        default: .reachable(generation: random.next() % 3)
+        }
+    }
+}
+
+// MARK: - Time
+
+extension SchedulerSimulation {
+    private mutating func advance(until end: Moment) {
+        for _ in 0..<200_000 {
+            let wake = sabotage == .noTimers ? nil : scheduler.nextWake(now: now)
+            if let wake, wake <= now { violations.insert("a timer is set for a moment that has passed") }
+            let next = agenda.indices.min { agenda[$0].at < agenda[$1].at }
+            let happening = next.map { agenda[$0].at }
+            guard let moment = [wake, happening].compactMap({ $0 }).min(), moment <= end else {
+                now = end
+                return
+            }
+            now = max(now, moment)
+            if let next, happening == moment {
+                happen(agenda.remove(at: next).what)
+            } else {
+                feed(.wake)
+            }
+        }
+        violations.insert("time does not pass")
+    }
+
+    private mutating func happen(_ what: Happening) {
+        switch what {
+        case .enqueue(let lane):
+            lanes[lane]!.waiting.append(Row(number: nextRow, due: now))
+            nextRow += 1
+            let (told, notBefore) = (lanes[lane]!.told, lanes[lane]!.serverNotBefore)
+            let info = Scheduler.LaneInfo(id: lane, host: told.host, mode: told.mode, notBefore: notBefore)
+            feed(.rows(info, due: now))
+        case .gate(let host, let state):
+            gates[host] = state
+            tell(host)
+        case .tell(let host): tell(host)
+        case .claimAnswer(let claim): answer(claim)
+        case .outcome(let claim, let row): conclude(claim, row)
+        case .flush: flush()
+        }
+    }
+
+    private mutating func feed(_ event: Scheduler.Event) {
+        for action in scheduler.handle(event, now: now) {
+            switch action {
+            case .claim(let claim):
+                check(claim)
+                plan(.claimAnswer(claim), within: Int64.random(in: 0...1, using: &random))
+            case .watch(let host):
+                watched[host] = (nil, now)
+                plan(.tell(host), within: 1)
+            case .unwatch(let host): watched[host] = nil
+            case .dropConnections: break
+            }
+        }
+    }
+
+    private mutating func tell(_ host: String) {
+        guard let old = watched[host], let state = gates[host], old.state != state else { return }
+        watched[host] = (state, now)
+        if sabotage != .deafToGate || state != .notReachable { feed(.gate(host: host, state)) }
+    }
+}
+
+// MARK: - The store, the network, and the checks
+
+extension SchedulerSimulation {
+    private mutating func answer(_ claim: Scheduler.Claim) {
+        var lane = lanes[claim.lane]!
+        if claim.expediting != nil { for index in lane.waiting.indices { lane.waiting[index].due = now } }
+        let keepsOrder = lane.told.mode == .fifo
+        let due = lane.waiting.indices.filter { lane.waiting[$0].due <= now }
+        let isBlocked = keepsOrder && !lane.sending.isEmpty
+        let chosen = isBlocked ? [] : keepsOrder ? due.filter { $0 == 0 } : due
+        let taken = chosen.prefix(claim.limit).map { lane.waiting[$0] }
+        lane.waiting.removeAll { row in taken.contains { $0.number == row.number } }
+        for row in taken {
+            lane.sending[row.number] = row
+            plan(.outcome(claim, row: row.number), within: 20)
+        }
+        lanes[claim.lane] = lane
+        if !taken.isEmpty { checkCounts(lane) }
+        let next = keepsOrder ? lane.waiting.first?.due : lane.waiting.map(\.due).min()
+        let isWaiting = keepsOrder && !lane.sending.isEmpty
+        feed(.claimed(lane: claim.lane, taken: taken.count, due: isWaiting ? nil : next))
+    }
+
+    private mutating func checkCounts(_ lane: Lane) {
+        let limit = lane.info.mode == .fifo ? 1 : settings.inflightPerLane
+        if lane.sending.count > limit { violations.insert("a lane sends too many") }
+        let all = lanes.values.reduce(0) { $0 + $1.sending.count }
+        if all > settings.inflight { violations.insert("all lanes together send too many") }
+    }
+
+    private mutating func check(_ claim: Scheduler.Claim) {
+        let lane = lanes[claim.lane]!
+        if now < lane.serverNotBefore { violations.insert("a lane sends that its server closed") }
+        // A flush passes the gate over, until the gate changes or an attempt fails.
+        if let lastFlush, now < lastFlush + settings.backoff.cap { return }
+        guard let gate = watched[lane.info.host], gate.state == .notReachable else { return }
+        if now < gate.since + settings.backoff.cap || claim.limit > 1 {
+            violations.insert("a lane sends although its host is not reachable")
+        }
+    }
+
+    private mutating func conclude(_ claim: Scheduler.Claim, _ number: Int) {
+        guard var row = lanes[claim.lane]!.sending.removeValue(forKey: number) else { return }
+        let effect = outcome()
+        row.failures += 1
+        let told = sabotage == .deafToServer && isClosing(effect) ? .failure : effect
+        let settlement = scheduler.conclude(
+            lane: claim.lane,
+            epoch: claim.epoch,
+            effect: told,
+            failures: row.failures,
+            now: now
+        )
+        if case .closeFor(let wait) = effect {
+            let until = max(now + wait, settlement.laneNotBefore ?? .zero)
+            lanes[claim.lane]!.serverNotBefore = max(lanes[claim.lane]!.serverNotBefore, until)
+        }
+        guard effect == .healthy else {
+            row.due = min(settlement.due, now + settings.backoff.cap)
+            // A retry keeps its place.
+            let place = lanes[claim.lane]!.waiting.firstIndex { $0.number > number }
+            lanes[claim.lane]!.waiting.insert(row, at: place ?? lanes[claim.lane]!.waiting.endIndex)
+            return feed(.settled(lane: claim.lane, due: row.due, isDistrusted: false))
+        }
+        if lanes[claim.lane]!.info.mode == .fifo {
+            if number < lanes[claim.lane]!.lastDelivered { violations.insert("order was lost") }
+            lanes[claim.lane]!.lastDelivered = number
+        }
+        feed(.settled(lane: claim.lane, due: nil, isDistrusted: false))
+    }
+
+    private func isClosing(_ effect: LaneEffect) -> Bool {
+        if case .closeFor = effect { true } else { false }
+    }
+
+    private mutating func outcome() -> LaneEffect {
+        guard !isCalm else { return .healthy }
+        return switch Int.random(in: 0..<10, using: &random) {
+        case 0...3: .healthy
+        case 4...5: .failure
+        case 6...7: .close
+        case 8: .none
+        default: .closeFor(.seconds(Int64.random(in: 0...3600, using: &random)))
+        }
+    }
+
+    private mutating func flush() {
+        lastFlush = now
+        for id in lanes.keys { lanes[id]!.serverNotBefore = .zero }
+        feed(.flush)
+    }
+}

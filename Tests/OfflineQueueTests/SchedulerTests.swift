@@ -1,0 +1,259 @@
+internal import OfflineQueue
+internal import Testing
+
+@Suite struct SchedulerTests {
+    private let cap = Duration.seconds(900)
+
+    private func lane(
+        _ id: Int64 = 1,
+        host: String = "a",
+        mode: LaneKey.Mode = .parallel,
+        notBefore: Moment? = nil
+    ) -> Scheduler.LaneInfo {
+        Scheduler.LaneInfo(id: id, host: host, mode: mode, notBefore: notBefore)
+    }
+
+    private func scheduler() -> Scheduler { Scheduler(seed: 1) }
+
+    private func claims(_ actions: [Scheduler.Action]) -> [Scheduler.Claim] {
+        actions.compactMap { action in
+            if case .claim(let claim) = action { claim } else { nil }
+        }
+    }
+
+    /// A lane with one request that is being sent.
+    private func sending(
+        _ mode: LaneKey.Mode = .parallel,
+        gate: GateState? = nil
+    ) -> (Scheduler, Scheduler.Claim) {
+        var scheduler = scheduler()
+        let actions = scheduler.handle(.rows(lane(mode: mode), due: .zero), now: .zero)
+        let claim = claims(actions)[0]
+        answer(scheduler.handle(.claimed(lane: 1, taken: 1, due: nil), now: .zero), &scheduler)
+        if let gate { answer(scheduler.handle(.gate(host: "a", gate), now: .zero), &scheduler) }
+        return (scheduler, claim)
+    }
+
+    /// Claims that find nothing.
+    private func answer(_ actions: [Scheduler.Action], _ scheduler: inout Scheduler) {
+        for claim in claims(actions) {
+            _ = scheduler.handle(.claimed(lane: claim.lane, taken: 0, due: nil), now: .zero)
+        }
+    }
+
+    /// The attempt ends with `effect` and the request waits again.
+    private func fail(
+        _ scheduler: inout Scheduler,
+        _ claim: Scheduler.Claim,
+        _ effect: LaneEffect,
+        now: Moment = .seconds(1)
+    ) -> (due: Moment, claims: [Scheduler.Claim]) {
+        let settlement = scheduler.conclude(
+            lane: 1,
+            epoch: claim.epoch,
+            effect: effect,
+            failures: 1,
+            now: now
+        )
+        let event = Scheduler.Event.settled(lane: 1, due: settlement.due, isDistrusted: false)
+        return (settlement.due, claims(scheduler.handle(event, now: now)))
+    }
+
+    @Test func `a new lane is watched and tried at once`() {
+        var scheduler = scheduler()
+        let actions = scheduler.handle(.rows(lane(), due: .zero), now: .zero)
+        #expect(actions.first == .watch("a"))
+        #expect(claims(actions).map(\.limit) == [8])
+    }
+
+    @Test func `a lane in order sends one at a time`() {
+        var scheduler = scheduler()
+        #expect(
+            claims(scheduler.handle(.rows(lane(mode: .fifo), due: .zero), now: .zero)).map(\.limit) == [1]
+        )
+        let next = scheduler.handle(.claimed(lane: 1, taken: 1, due: nil), now: .zero)
+        #expect(claims(next).isEmpty)
+        #expect(claims(scheduler.handle(.rows(lane(mode: .fifo), due: .zero), now: .zero)).isEmpty)
+        let settled = Scheduler.Event.settled(lane: 1, due: nil, isDistrusted: false)
+        #expect(claims(scheduler.handle(settled, now: .zero)).map(\.limit) == [1])
+    }
+
+    @Test func `no lane takes all slots`() {
+        var scheduler = scheduler()
+        var granted: [Int64: Int] = [:]
+        for id in 1...6 as ClosedRange<Int64> {
+            for claim in claims(scheduler.handle(.rows(lane(id, host: "\(id)"), due: .zero), now: .zero)) {
+                granted[claim.lane, default: 0] += claim.limit
+            }
+        }
+        #expect(granted == [1: 8, 2: 8, 3: 8, 4: 8])
+        _ = scheduler.handle(.claimed(lane: 1, taken: 8, due: .zero), now: .zero)
+        var next: [Int64] = []
+        for _ in 0..<3 {
+            let event = Scheduler.Event.settled(lane: 1, due: nil, isDistrusted: false)
+            next += claims(scheduler.handle(event, now: .zero)).map(\.lane)
+        }
+        #expect(Set(next).isSuperset(of: [5, 6]))
+    }
+
+    @Test func `a path failure closes the lane and the next try is a single one`() throws {
+        var (scheduler, claim) = sending()
+        let (due, claims) = fail(&scheduler, claim, .close)
+        #expect(claims.isEmpty)
+        #expect((.seconds(3) ... .seconds(5)).contains(due))
+        #expect(scheduler.nextWake(now: .seconds(1)) == due)
+        #expect(scheduler.obstacle(toLane: 1, now: .seconds(1)) == .laneClosed)
+        #expect(self.claims(scheduler.handle(.wake, now: due)).map(\.limit) == [1])
+    }
+
+    @Test func `the edge to reachable tries at once while backoff is pending`() {
+        var (scheduler, claim) = sending(gate: .notReachable)
+        _ = fail(&scheduler, claim, .close)
+        let actions = scheduler.handle(.gate(host: "a", .reachable(generation: 1)), now: .seconds(2))
+        #expect(actions.first == .dropConnections)
+        #expect(claims(actions).map(\.limit) == [8])
+        #expect(claims(actions).first?.expediting == [.trust])
+    }
+
+    @Test func `a new generation of the path is an edge and the same one is none`() {
+        var (scheduler, first) = sending()
+        _ = fail(&scheduler, first, .close)
+        let edge = scheduler.handle(.gate(host: "a", .reachable(generation: 1)), now: .seconds(2))
+        _ = scheduler.handle(.claimed(lane: 1, taken: 1, due: nil), now: .seconds(2))
+        _ = fail(&scheduler, claims(edge)[0], .close, now: .seconds(2))
+        let same = scheduler.handle(.gate(host: "a", .reachable(generation: 1)), now: .seconds(2))
+        #expect(same.isEmpty)
+        let new = scheduler.handle(.gate(host: "a", .reachable(generation: 2)), now: .seconds(2))
+        #expect(new.contains(.dropConnections) && claims(new).count == 1)
+    }
+
+    @Test func `an attempt of the old path does not close the lane of the new one`() {
+        var (scheduler, claim) = sending(gate: .notReachable)
+        _ = scheduler.handle(.gate(host: "a", .reachable(generation: 1)), now: .seconds(1))
+        _ = scheduler.handle(.claimed(lane: 1, taken: 0, due: nil), now: .seconds(1))
+        let (due, claims) = fail(&scheduler, claim, .close, now: .seconds(2))
+        #expect(due == .seconds(2))
+        #expect(claims.map(\.limit) == [7] || claims.map(\.limit) == [8])
+    }
+
+    @Test func `an unreachable host is not tried before the cap and once then`() {
+        var scheduler = scheduler()
+        _ = scheduler.handle(.rows(lane(), due: .zero), now: .zero)
+        _ = scheduler.handle(.claimed(lane: 1, taken: 0, due: .seconds(5)), now: .zero)
+        _ = scheduler.handle(.gate(host: "a", .notReachable), now: .seconds(1))
+        #expect(scheduler.nextWake(now: .seconds(1)) == .seconds(1) + cap)
+        #expect(scheduler.obstacle(toLane: 1, now: .seconds(6)) == .notReachable)
+        #expect(claims(scheduler.handle(.wake, now: .seconds(900))).isEmpty)
+        #expect(claims(scheduler.handle(.rows(lane(), due: .seconds(900)), now: .seconds(900))).isEmpty)
+        let probe = claims(scheduler.handle(.wake, now: .seconds(1) + cap))
+        #expect(probe.map(\.limit) == [1])
+        _ = scheduler.handle(.claimed(lane: 1, taken: 1, due: .zero), now: .seconds(1) + cap)
+        let failed = fail(&scheduler, probe[0], .close, now: .seconds(2) + cap)
+        #expect(failed.claims.isEmpty)
+        #expect(scheduler.nextWake(now: .seconds(2) + cap) == .seconds(1) + cap * 2)
+    }
+
+    @Test func `Retry-After closes the whole lane and neither success nor an edge opens it`() {
+        var (scheduler, claim) = sending(gate: .unknown)
+        let (due, claims) = fail(&scheduler, claim, .closeFor(.seconds(100)))
+        #expect((.seconds(101) ... .seconds(111)).contains(due))
+        #expect(claims.isEmpty)
+        _ = scheduler.conclude(lane: 1, epoch: 0, effect: .healthy, failures: 1, now: .seconds(2))
+        let edge = scheduler.handle(.gate(host: "a", .reachable(generation: 1)), now: .seconds(3))
+        #expect(self.claims(edge).isEmpty)
+        #expect(self.claims(scheduler.handle(.rows(lane(), due: .zero), now: .seconds(4))).isEmpty)
+        #expect(scheduler.nextWake(now: .seconds(4)) == due)
+        #expect(self.claims(scheduler.handle(.wake, now: due)).count == 1)
+    }
+
+    @Test func `a lane that the server closed stays closed after a restart`() {
+        var scheduler = scheduler()
+        let info = lane(notBefore: .seconds(60))
+        #expect(claims(scheduler.handle(.rows(info, due: .zero), now: .zero)).isEmpty)
+        #expect(scheduler.nextWake(now: .zero) == .seconds(60))
+    }
+
+    @Test func `one cohort's failures count once`() {
+        var scheduler = scheduler()
+        let claim = claims(scheduler.handle(.rows(lane(), due: .zero), now: .zero))[0]
+        _ = scheduler.handle(.claimed(lane: 1, taken: 8, due: nil), now: .zero)
+        let dues = (0..<8).map { _ in fail(&scheduler, claim, .close).due }
+        #expect(Set(dues).count == 1)
+        #expect(dues[0] <= .seconds(5))
+    }
+
+    @Test func `five single failures in a row close the lane and a success begins anew`() {
+        func closes(afterSuccess: Bool) -> Bool {
+            var (scheduler, claim) = sending()
+            for round in 0..<5 {
+                if afterSuccess, round == 4 {
+                    _ = scheduler.conclude(lane: 1, epoch: 0, effect: .healthy, failures: 1, now: .zero)
+                }
+                _ = scheduler.conclude(lane: 1, epoch: 0, effect: .failure, failures: 1, now: .zero)
+            }
+            _ = claim
+            return scheduler.obstacle(toLane: 1, now: .zero) == .laneClosed
+        }
+        #expect(closes(afterSuccess: false))
+        #expect(!closes(afterSuccess: true))
+    }
+
+    @Test func `an untrusted server is tried again after 5 to 15 minutes by itself`() throws {
+        var (scheduler, claim) = sending()
+        _ = scheduler.conclude(lane: 1, epoch: claim.epoch, effect: .distrust, failures: 1, now: .zero)
+        let held = Scheduler.Event.settled(lane: 1, due: nil, isDistrusted: true)
+        #expect(claims(scheduler.handle(held, now: .zero)).isEmpty)
+        let wake = try #require(scheduler.nextWake(now: .zero))
+        #expect((.seconds(300) ... .seconds(900)).contains(wake))
+        #expect(claims(scheduler.handle(.wake, now: wake)).first?.expediting == [.trust])
+    }
+
+    @Test func `a lane with a wrong configuration waits for a flush`() {
+        var (scheduler, claim) = sending()
+        _ = fail(&scheduler, claim, .hold)
+        #expect(scheduler.nextWake(now: .seconds(1)) == nil)
+        let flush = claims(scheduler.handle(.flush, now: .seconds(2)))
+        #expect(flush.first?.expediting == [.trust, .configuration, .auth])
+    }
+
+    @Test func `a flush passes the gate, backoff and Retry-After over`() {
+        var (scheduler, claim) = sending(gate: .notReachable)
+        _ = fail(&scheduler, claim, .closeFor(.seconds(100)))
+        #expect(claims(scheduler.handle(.flush, now: .seconds(2))).map(\.limit) == [8])
+    }
+
+    @Test func `what comes while a claim is under way is not forgotten`() {
+        var scheduler = scheduler()
+        _ = scheduler.handle(.rows(lane(), due: .zero), now: .zero)
+        _ = scheduler.handle(.rows(lane(), due: .zero), now: .zero)
+        // The claim's answer is older than the second request.
+        let next = scheduler.handle(.claimed(lane: 1, taken: 1, due: nil), now: .zero)
+        #expect(claims(next).map(\.limit) == [7])
+    }
+
+    @Test func `a lane without requests is forgotten with its host`() {
+        var scheduler = scheduler()
+        _ = scheduler.handle(.rows(lane(), due: .zero), now: .zero)
+        #expect(scheduler.handle(.claimed(lane: 1, taken: 0, due: nil), now: .zero) == [.unwatch("a")])
+    }
+
+    @Test func `a stopped scheduler claims nothing`() {
+        var scheduler = scheduler()
+        _ = scheduler.handle(.stop, now: .zero)
+        #expect(claims(scheduler.handle(.rows(lane(), due: .zero), now: .zero)).isEmpty)
+        #expect(scheduler.nextWake(now: .zero) == nil)
+    }
+}
+
+@Suite struct BackoffTests {
+    @Test func `delays grow from the base to the cap and vary`() {
+        let backoff = Backoff()
+        var random = SplitMix64(seed: 7)
+        for failures in [0, 1, 2, 5, 20, 1000, Int.max] {
+            let ceiling = min(Duration.seconds(900), .seconds(2) * (1 << min(failures, 20)))
+            let delays = (0..<200).map { _ in backoff.delay(after: failures, using: &random) }
+            #expect(delays.allSatisfy { (.seconds(2)...ceiling).contains($0) })
+            #expect(Set(delays).count > 100 || failures == 0)
+        }
+    }
+}

@@ -1,0 +1,256 @@
+internal import CNetwatchFaultVFS
+internal import Foundation
+internal import OfflineQueue
+internal import Testing
+
+@Suite struct StoreTests {
+    private let directory = TemporaryDirectory()
+
+    private func open() async throws -> SQLiteQueueStore {
+        try await SQLiteQueueStore(directory: directory.path)
+    }
+
+    @Test func `what was accepted is there after reopening`() async throws {
+        let store = try await open()
+        _ = try await store.enqueue(try new("a", body: "first"), try new("b", method: "PUT"))
+        await store.close()
+        let reopened = try await open()
+        let lanes = try await reopened.recover(releasing: [], now: start)
+        let batch = try await reopened.claim(8, of: try #require(lanes.first).id)
+        #expect(batch.requests.map(\.id) == ["a", "b"])
+        #expect(batch.requests[0].request.body == Data("first".utf8))
+        #expect(batch.requests[0].request.method == "POST")
+    }
+
+    @Test(arguments: [
+        ("synchronous", "2"), ("journal_mode", "wal"), ("foreign_keys", "1"), ("busy_timeout", "10000"),
+        ("journal_size_limit", "67108864"), ("application_id", "1853321589"), ("user_version", "1"),
+    ])
+    func `the writing connection is set as durability needs it`(name: String, value: String) async throws {
+        #expect(try await open().pragma(name) == value)
+    }
+
+    @Test func `the directory and its files are their owner's alone whatever the umask`() async throws {
+        let store = try await open()
+        _ = try await store.enqueue(try new())
+        #expect(directory.permissions() == 0o700)
+        for name in ["queue.sqlite", "queue.sqlite-wal", "queue.sqlite-shm", "queue.lock"] {
+            #expect(directory.permissions(of: name) == 0o600, "\(name)")
+        }
+    }
+
+    @Test func `a second owner is refused and told who the first is`() async throws {
+        let store = try await open()
+        let error = try await #require(throws: QueueError.self) { _ = try await open() }
+        #expect(error.code == .alreadyOwned)
+        #expect(error.ownerPID == ProcessInfo.processInfo.processIdentifier)
+        #expect(error.path == "\(directory.path)/queue.lock")
+        await store.close()
+        _ = try await open()
+    }
+
+    @Test func `another program's database is left alone`() async throws {
+        let store = try await open()
+        await store.close()
+        let path = "\(directory.path)/queue.sqlite"
+        try Data("SQLite format 2, or something like it".utf8).write(to: URL(fileURLWithPath: path))
+        let error = try await #require(throws: QueueError.self) { _ = try await open() }
+        #expect(error.code == .storeUnusable)
+    }
+
+    @Test(arguments: [NETWATCH_FAULT_SYNC, NETWATCH_FAULT_FULL, NETWATCH_FAULT_WRITE])
+    func `after an error of the disk nothing is accepted any more`(fault: netwatch_fault) async throws {
+        try #require(netwatch_fault_vfs_install() == 0)
+        let directory = TemporaryDirectory(marker: "fault-\(fault.rawValue)")
+        let store = try await SQLiteQueueStore(directory: directory.path)
+        _ = try await store.enqueue(try new("kept"))
+        try await withFault(fault, at: directory.path) {
+            let error = try await #require(throws: QueueError.self) {
+                _ = try await store.enqueue(try new("refused"))
+            }
+            #expect(error.code == .storeFailed)
+        }
+        let later = try await #require(throws: QueueError.self) {
+            _ = try await store.enqueue(try new("later"))
+        }
+        #expect(later.code == .storeFailed)
+        await store.close()
+        let reopened = try await SQLiteQueueStore(directory: directory.path)
+        #expect(try await reopened.states() == ["kept": .pending])
+    }
+
+    private func withFault(
+        _ fault: netwatch_fault,
+        at path: String,
+        _ body: () async throws -> Void
+    ) async throws {
+        await FaultInjection.shared.lock()
+        netwatch_fault_vfs_arm(fault, path)
+        do {
+            try await body()
+        } catch {
+            netwatch_fault_vfs_arm(NETWATCH_FAULT_NONE, "")
+            await FaultInjection.shared.unlock()
+            throw error
+        }
+        netwatch_fault_vfs_arm(NETWATCH_FAULT_NONE, "")
+        await FaultInjection.shared.unlock()
+    }
+
+    @Test func `a stale lease cannot finish a request`() async throws {
+        let store = try await open()
+        let lane = try await store.enqueue(try new("a"))[0].lane.id
+        let request = try await store.claim(1, of: lane).requests[0]
+        #expect(try await !store.conclude(request, .delivered(status: 200), token: "stale"))
+        #expect(try await store.states() == ["a": .inflight])
+        #expect(try await store.conclude(request, .delivered(status: 200)))
+        #expect(try await !store.conclude(request, .dead(reason: "late")))
+        #expect(try await store.states() == ["a": .delivered])
+    }
+
+    @Test func `a lease of an earlier run cannot finish what this run sends`() async throws {
+        let first = try await open()
+        let lane = try await first.enqueue(try new("a"))[0].lane.id
+        let old = try await first.claim(1, of: lane).requests[0]
+        await first.close()
+        let second = try await open()
+        _ = try await second.recover(releasing: [], now: start)
+        #expect(try await !second.conclude(old, .delivered(status: 200)))
+        _ = try await second.claim(1, of: lane)
+        #expect(try await !second.conclude(old, .delivered(status: 200)))
+        #expect(try await second.states() == ["a": .inflight])
+    }
+
+    @Test func `an id again makes no second request, finished or not`() async throws {
+        let store = try await open()
+        let first = try await store.enqueue(try new("a"))[0]
+        let again = try await store.enqueue(try new("a"))[0]
+        #expect(first.isNew && !again.isNew)
+        #expect(again.idempotencyKey == first.idempotencyKey)
+        let request = try await store.claim(8, of: first.lane.id).requests
+        #expect(request.count == 1)
+        _ = try await store.conclude(request[0], .delivered(status: 200))
+        #expect(try await store.enqueue(try new("a"))[0].state == .delivered)
+        #expect(try await store.counts().pending == 0)
+    }
+
+    @Test func `an inflight request of a dead owner comes back`() async throws {
+        let store = try await open()
+        let lane = try await store.enqueue(try new("keyed"), try new("idempotent", method: "PUT"))[0].lane.id
+        _ = try await store.claim(8, of: lane)
+        await store.close()
+        let reopened = try await open()
+        let lanes = try await reopened.recover(releasing: [], now: start)
+        #expect(lanes.map(\.due) == [start])
+        #expect(try await reopened.states() == ["keyed": .pending, "idempotent": .pending])
+        #expect(try await reopened.list(limit: 9).map(\.attempts) == [1, 1])
+    }
+
+    @Test func `64 producers share commits`() async throws {
+        let store = try await open()
+        let before = store.commits
+        try await withThrowingTaskGroup { group in
+            for index in 0..<640 {
+                group.addTask { _ = try await store.enqueue(try new("\(index)")) }
+            }
+            try await group.waitForAll()
+        }
+        #expect(try await store.counts().pending == 640)
+        #expect(store.commits - before < 320)
+    }
+
+    @Test func `a FIFO lane hands out its head alone and only once`() async throws {
+        let store = try await open()
+        let lane = try await store.enqueue(try new("a", isFIFO: true), try new("b", isFIFO: true))[0].lane.id
+        let head = try await store.claim(8, of: lane).requests
+        #expect(head.map(\.id) == ["a"])
+        #expect(try await store.claim(8, of: lane).requests.isEmpty)
+        let later = start + .seconds(5)
+        _ = try await store.conclude(head[0], .retry(countsAsAttempt: true), due: later)
+        let waiting = try await store.claim(8, of: lane)
+        #expect(waiting.requests.isEmpty && waiting.due == later)
+        let again = try await store.claim(8, of: lane, now: later).requests
+        #expect(again.map(\.id) == ["a"])
+        _ = try await store.conclude(again[0], .held(.auth))
+        #expect(try await store.claim(8, of: lane, now: later).requests.isEmpty)
+        let released = try await store.claim(8, of: lane, expediting: [.auth]).requests
+        #expect(released.map(\.id) == ["a"])
+        _ = try await store.conclude(released[0], .dead(reason: "HTTP 404"))
+        #expect(try await store.claim(8, of: lane).requests.map(\.id) == ["b"])
+    }
+
+    @Test func `a retry keeps the key`() async throws {
+        let store = try await open()
+        let lane = try await store.enqueue(try new("a"))[0].lane.id
+        let first = try await store.claim(1, of: lane).requests[0]
+        _ = try await store.conclude(first, .retry(countsAsAttempt: true))
+        await store.close()
+        let second = try await open().claim(1, of: lane).requests[0]
+        #expect(first.idempotencyKey != nil)
+        #expect(second.idempotencyKey == first.idempotencyKey)
+    }
+
+    @Test func `a clock that steps back delays nothing beyond the longest delay`() async throws {
+        let store = try await open()
+        let lane = try await store.enqueue(try new("a"))[0].lane.id
+        let yearBefore = Timestamp(milliseconds: start.milliseconds - 365 * 86_400_000)
+        let latest = yearBefore + .seconds(900)
+        #expect(try await store.recover(releasing: [], now: yearBefore).map(\.due) == [latest])
+        #expect(try await store.claim(1, of: lane, now: yearBefore).requests.isEmpty)
+        #expect(try await store.claim(1, of: lane, now: latest).requests.map(\.id) == ["a"])
+    }
+
+    @Test func `a closed lane is closed after a restart`() async throws {
+        let store = try await open()
+        let lane = try await store.enqueue(try new("a"))[0].lane.id
+        let request = try await store.claim(1, of: lane).requests[0]
+        let until = start + .seconds(3600)
+        _ = try await store.conclude(request, .retry(countsAsAttempt: true), due: until, laneNotBefore: until)
+        await store.close()
+        let record = try await open().recover(releasing: [], now: start)[0]
+        #expect(record.notBefore == until)
+        #expect(record.due == start + .seconds(900))
+    }
+
+    @Test func `the history keeps the newest only`() async throws {
+        var limits = SQLiteQueueStore.Limits()
+        limits.history = 3
+        let store = try await SQLiteQueueStore(directory: directory.path, limits: limits)
+        for id in ["a", "b", "c", "d", "e"] {
+            let lane = try await store.enqueue(try new(id))[0].lane.id
+            _ = try await store.conclude(
+                try await store.claim(1, of: lane).requests[0],
+                .delivered(status: 200)
+            )
+        }
+        #expect(try await store.list(limit: 9).map(\.id) == ["e", "d", "c"])
+    }
+
+    @Test func `a closed store refuses instead of hanging`() async throws {
+        let store = try await open()
+        await store.close()
+        let error = try await #require(throws: QueueError.self) { _ = try await store.enqueue(try new()) }
+        #expect(error.code == .stopped)
+        await #expect(throws: QueueError.self) { _ = try await store.counts() }
+    }
+}
+
+/// One fault is armed at a time.
+actor FaultInjection {
+    static let shared = FaultInjection()
+
+    private var isLocked = false
+    private var waiting: [CheckedContinuation<Void, Never>] = []
+
+    func lock() async {
+        guard isLocked else {
+            isLocked = true
+            return
+        }
+        await withCheckedContinuation { waiting.append($0) }
+    }
+
+    func unlock() {
+        if waiting.isEmpty { isLocked = false } else { waiting.removeFirst().resume() }
+    }
+}
