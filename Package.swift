@@ -68,7 +68,7 @@ let package = Package(
         .target(
             name: "NetwatchService",
             dependencies: [
-                "OfflineQueue",
+                "CNetwatchLinux", "ClientCore", "NetwatchEventLoop", "NetworkReachability", "OfflineQueue",
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
@@ -81,8 +81,9 @@ let package = Package(
         .executableTarget(
             name: "netwatch",
             dependencies: [
-                "NetwatchService",
+                "ClientCore", "NetwatchService", "NetworkReachability", "OfflineQueue",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: strict
         ),
@@ -94,24 +95,50 @@ let package = Package(
             linkerSettings: [.linkedLibrary("dl")]
         ),
         .target(
+            name: "CNetwatchFaultVFS",
+            path: "Tests/CNetwatchFaultVFS",
+            linkerSettings: [.linkedLibrary("sqlite3")]
+        ),
+        .target(
             name: "NetwatchTestSupport",
             dependencies: ["CNetwatchLinux", "CNetwatchTestSupport", "NetwatchEventLoop"],
             path: "Tests/NetwatchTestSupport",
             swiftSettings: strict
         ),
-        .testTarget(
-            name: "NetwatchEventLoopTests",
-            dependencies: ["NetwatchEventLoop", "NetwatchTestSupport"],
-            swiftSettings: strict
+        .tests("NetwatchEventLoopTests", ["NetwatchEventLoop"]),
+        .tests(
+            "NetworkReachabilityTests",
+            ["CNetwatchTestSupport", "NetwatchEventLoop", "NetwatchNetlink", "NetworkReachability"]
         ),
-        .testTarget(
-            name: "NetworkReachabilityTests",
-            dependencies: [
-                "CNetwatchTestSupport", "NetwatchEventLoop", "NetwatchNetlink", "NetworkReachability",
-                "NetwatchTestSupport",
-            ],
-            swiftSettings: strict
+        .tests("NetwatchTransportTests", ["NetwatchEventLoop", "NetwatchTransport"]),
+        .tests("ClientCoreTests", ["ClientCore", "NetwatchEventLoop", "NetwatchTransport"]),
+        .tests(
+            "OfflineQueueTests",
+            [
+                "CNetwatchFaultVFS", "NetwatchEventLoop", "OfflineQueue",
+                .product(name: "GRDB", package: "GRDB.swift"),
+            ]
+        ),
+        .tests(
+            "NetwatchServiceTests",
+            [
+                "CNetwatchLinux", "NetwatchEventLoop", "NetwatchService",
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOEmbedded", package: "swift-nio"),
+                .product(name: "NIOHTTP1", package: "swift-nio"),
+            ]
         ),
     ],
     swiftLanguageModes: [.v6]
 )
+
+extension Target {
+    static func tests(_ name: String, _ dependencies: [Dependency]) -> Target {
+        .testTarget(
+            name: name,
+            dependencies: dependencies + ["NetwatchTestSupport"],
+            swiftSettings: strict
+        )
+    }
+}

@@ -1,8 +1,8 @@
-package import ClientCore
+internal import ClientCore
 package import Logging
-package import NetworkReachability
-package import OfflineQueue
-package import ServiceLifecycle
+internal import NetworkReachability
+internal import OfflineQueue
+internal import ServiceLifecycle
 internal import UnixSignals
 
 /// The service: the queue, the path monitor that wakes it, and the control socket.
@@ -73,7 +73,7 @@ package struct NetwatchDaemon: Service {
         try await queue.start()
         announceReady(path, monitor)
         let failure = await firstFailure(of: queue)
-        tell(.stopping)
+        logFailure(notifier.notify(.stopping))
         await server.stop()
         await queue.stop()
         if let failure { throw failure }
@@ -84,7 +84,7 @@ package struct NetwatchDaemon: Service {
             logger.warning("netlink is unavailable, reachability is unknown", metadata: ["error": "\(failure)"])
         }
         let summary = path.map { "network \($0.reason.map(\.description) ?? "reachable")" } ?? "network unknown"
-        tell(.ready, .status(summary))
+        logFailure(notifier.notify(.ready, .status(summary)))
         logger.info("ready", metadata: [
             "socket": "\(configuration.socket)", "state": "\(configuration.stateDirectory)",
         ])
@@ -97,9 +97,8 @@ package struct NetwatchDaemon: Service {
         }
     }
 
-    private func tell(_ states: SystemdNotifier.State...) {
-        if let error = notifier.notify(states) {
-            logger.warning("could not notify the service manager", metadata: ["error": "\(error)"])
-        }
+    private func logFailure(_ error: SystemError?) {
+        guard let error else { return }
+        logger.warning("could not notify the service manager", metadata: ["error": "\(error)"])
     }
 }

@@ -50,12 +50,11 @@ enum Main {
             Printer.error(error.message, hint: error.hint)
             return error.status.rawValue
         }
+        if let code = error as? ExitCode { return code.rawValue }
         let code = Netwatch.exitCode(for: error)
-        // Help and version requests, and exits without words, are thrown too.
+        // Requests for help and the version are thrown too.
         if code.isSuccess {
             Printer.data(Netwatch.fullMessage(for: error))
-        } else if error is ExitCode {
-            return code.rawValue
         } else {
             Printer.error(Netwatch.message(for: error), hint: "`netwatch --help` shows what can be given")
         }

@@ -35,7 +35,7 @@ struct QueueListCommand: AsyncParsableCommand {
 
     mutating func run() async throws {
         let list = try await ServiceClient(path: service.socket)
-            .call(.get, "/v1/requests?limit=\(limit)", as: ControlMessage.List.self)
+            .get("/v1/requests?limit=\(limit)", as: ControlMessage.List.self)
         switch format {
         case .json: for entry in list.requests { Printer.json(entry, with: ControlMessage.encoder) }
         case .text: QueueTable(list).print()
@@ -59,7 +59,7 @@ struct QueueFlushCommand: AsyncParsableCommand {
 
     mutating func run() async throws {
         let flushed = try await ServiceClient(path: service.socket)
-            .call(.post, "/v1/queue/flush", as: ControlMessage.Flushed.self)
+            .post("/v1/queue/flush", as: ControlMessage.Flushed.self)
         Printer.note("trying \(flushed.requests) \(flushed.requests == 1 ? "request" : "requests")")
     }
 }

@@ -47,7 +47,7 @@ struct SendCommand: AsyncParsableCommand {
 
     mutating func run() async throws {
         let client = ServiceClient(path: service.socket)
-        let sent = try await client.call(.post, "/v1/requests", body: try message(), as: ControlMessage.Sent.self)
+        let sent = try await client.post("/v1/requests", try message(), as: ControlMessage.Sent.self)
         print(sent)
         if sent.state == "dead" { throw ExitStatus.no.exitCode }
     }

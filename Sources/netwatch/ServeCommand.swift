@@ -25,7 +25,7 @@ struct ServeCommand: AsyncParsableCommand {
     @Option(help: "The control socket. Default $NETWATCH_SOCKET, else in $RUNTIME_DIRECTORY, /run/netwatch or XDG's.")
     var socket: String?
 
-    @Option(help: "What is logged: \(Logger.Level.names).")
+    @Option(help: "What is logged: \(Logger.Level.names).", transform: Logger.Level.named)
     var logLevel = Logger.Level.info
 
     mutating func run() async throws {
@@ -55,6 +55,11 @@ struct ServeCommand: AsyncParsableCommand {
 
 extension Logger.Level {
     fileprivate static let names = allCases.map(\.rawValue).joined(separator: ", ")
-}
 
-extension Logger.Level: @retroactive ExpressibleByArgument {}
+    fileprivate static func named(_ name: String) throws -> Logger.Level {
+        guard let level = Logger.Level(rawValue: name) else {
+            throw ValidationError("`\(name)` is not a log level; the levels are \(names)")
+        }
+        return level
+    }
+}

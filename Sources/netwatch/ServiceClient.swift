@@ -15,14 +15,43 @@ struct ServiceClient {
         session = SessionManager(unixSocketPath: self.path)
     }
 
-    /// Calls a route and decodes its answer.
-    func call<Answer: Decodable>(
-        _ method: HTTPMethod,
+    /// Asks for something and decodes the answer.
+    func get<Answer: Decodable>(_ route: String, as _: Answer.Type) async throws(CommandError) -> Answer {
+        try await answer(to: request(.get, route))
+    }
+
+    /// Asks for something to be done and decodes the answer.
+    func post<Answer: Decodable>(_ route: String, as _: Answer.Type) async throws(CommandError) -> Answer {
+        try await answer(to: request(.post, route))
+    }
+
+    /// Asks for something to be done with a message and decodes the answer.
+    func post<Answer: Decodable>(
         _ route: String,
-        body: (some Encodable)? = Data?.none,
-        as _: Answer.Type = Answer.self
+        _ message: some Encodable,
+        as _: Answer.Type
     ) async throws(CommandError) -> Answer {
-        let response = await session.request(try request(method, route, body)).response()
+        var request = request(.post, route)
+        do {
+            request.httpBody = try ControlMessage.encoder.encode(message)
+        } catch {
+            throw CommandError(.unknown, "could not encode the request: \(error)")
+        }
+        request.setValue("application/json", forHTTPHeaderField: "Content-Type")
+        return try await answer(to: request)
+    }
+
+    private func request(_ method: HTTPMethod, _ route: String) -> URLRequest {
+        // The host is only a name here: the socket decides who answers.
+        var request = URLRequest(url: URL(string: "http://netwatch" + route)!)
+        request.httpMethod = method.rawValue
+        // The service answers a send when the first attempt is over, which has limits of its own.
+        request.timeoutInterval = 600
+        return request
+    }
+
+    private func answer<Answer: Decodable>(to request: URLRequest) async throws(CommandError) -> Answer {
+        let response = await session.request(request).response()
         guard let status = response.response?.statusCode, response.error == nil else {
             throw unreachable(response.error)
         }
@@ -33,26 +62,6 @@ struct ServiceClient {
         } catch {
             throw CommandError(.unknown, "the service at `\(path)` gave an answer that makes no sense: \(error)")
         }
-    }
-
-    private func request(
-        _ method: HTTPMethod,
-        _ route: String,
-        _ body: (some Encodable)?
-    ) throws(CommandError) -> URLRequest {
-        // The host is only a name here: the socket decides who answers.
-        var request = URLRequest(url: URL(string: "http://netwatch" + route)!)
-        request.httpMethod = method.rawValue
-        // The service answers a send when the first attempt is over, which has limits of its own.
-        request.timeoutInterval = 600
-        guard let body else { return request }
-        do {
-            request.httpBody = try ControlMessage.encoder.encode(body)
-        } catch {
-            throw CommandError(.unknown, "could not encode the request: \(error)")
-        }
-        request.setValue("application/json", forHTTPHeaderField: "Content-Type")
-        return request
     }
 
     private func unreachable(_ error: (any Error)?) -> CommandError {

@@ -81,7 +81,7 @@ extension ControlListener {
         try state.withLock { state throws(SystemError) in
             guard state.socket != nil else { return nil }
             let flags = CInt(SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
-            return try systemCall("accept4") { accept4(descriptor, __SOCKADDR_ARG(), nil, flags) }
+            return try systemCall("accept4") { accept4(descriptor, nil, nil, flags) }
         }
     }
 

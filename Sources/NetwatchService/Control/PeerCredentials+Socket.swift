@@ -5,8 +5,8 @@ internal import NetwatchEventLoop
 extension PeerCredentials {
     /// Reads who is at the other end of a connected unix socket (`SO_PEERCRED`).
     init(ofSocket descriptor: CInt) throws(SystemError) {
-        var credentials = ucred()
-        var size = socklen_t(MemoryLayout<ucred>.size)
+        var credentials = netwatch_ucred()
+        var size = socklen_t(MemoryLayout<netwatch_ucred>.size)
         try systemCall("getsockopt SO_PEERCRED") {
             getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &credentials, &size)
         }
