@@ -10,6 +10,9 @@ let strict: [SwiftSetting] = [
     .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
 ]
 
+// Set by `make test`: the command under test then sees its own locks as the sanitized tests do.
+let isSanitized = Context.environment["NETWATCH_SANITIZER"] != nil
+
 // The order of the targets is the order of the layers: a target imports only targets above it.
 // docs/ARCHITECTURE.md tells what each one holds; `make check` enforces the order.
 let package = Package(
@@ -84,11 +87,11 @@ let package = Package(
                 "ClientCore", "NetwatchService", "NetworkReachability", "OfflineQueue",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
-            ],
+            ] + (isSanitized ? ["CNetwatchTestSupport"] : []),
             swiftSettings: strict
         ),
 
-        // Only test bundles link these.
+        // Only test bundles, and what is run under a sanitizer, link these.
         .target(
             name: "CNetwatchTestSupport",
             path: "Tests/CNetwatchTestSupport",
@@ -129,6 +132,7 @@ let package = Package(
                 .product(name: "NIOHTTP1", package: "swift-nio"),
             ]
         ),
+        .tests("CommandTests", ["CNetwatchLinux", "CNetwatchTestSupport", "NetwatchEventLoop"]),
     ],
     swiftLanguageModes: [.v6]
 )

@@ -12,7 +12,7 @@ package enum ControlMessage {
         package var method: String?
         /// Name and value of each header.
         package var headers: [[String]]?
-        /// The body as text; excludes `bodyBase64`.
+        /// The body as text; excludes `body_base64`.
         package var body: String?
         /// The body as Base64 (RFC 4648 §4).
         package var bodyBase64: String?
@@ -53,6 +53,7 @@ package enum ControlMessage {
 
     /// One request of the queue.
     package struct Entry: Codable, Hashable, Sendable {
+        package var v = ControlMessage.version
         package var id: String
         /// `pending`, `inflight`, `held`, `delivered` or `dead`.
         package var state: String
@@ -85,10 +86,11 @@ package enum ControlMessage {
         package var detail: String
     }
 
-    /// Times are RFC 3339 in UTC.
+    /// Names are in snake case, times RFC 3339 in UTC.
     package static var encoder: JSONEncoder {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        encoder.keyEncodingStrategy = .convertToSnakeCase
         encoder.dateEncodingStrategy = .custom { date, encoder in
             var container = encoder.singleValueContainer()
             try container.encode(date.rfc3339)
@@ -98,6 +100,7 @@ package enum ControlMessage {
 
     package static var decoder: JSONDecoder {
         let decoder = JSONDecoder()
+        decoder.keyDecodingStrategy = .convertFromSnakeCase
         decoder.dateDecodingStrategy = .custom { decoder in
             let container = try decoder.singleValueContainer()
             return try Date.rfc3339.parse(try container.decode(String.self))

@@ -43,7 +43,7 @@ package struct QueueRoutes: Sendable {
         let message = try Self.decode(ControlMessage.Send.self, from: request.body)
         let result = try await queue.send(try message.queueRequest(), options: message.options)
         let sent = ControlMessage.Sent(result)
-        return .json(sent, status: sent.state == "queued" ? .accepted : .ok)
+        return .json(sent, status: sent.state == "queued" ? .accepted : .ok, encoder: ControlMessage.encoder)
     }
 
     private static func decode<Message: Decodable>(
@@ -53,7 +53,11 @@ package struct QueueRoutes: Sendable {
         do {
             return try ControlMessage.decoder.decode(Message.self, from: Data(body))
         } catch {
-            throw Problem(.badRequest, code: "malformed_body", detail: "the body is not the JSON expected: \(describe(error))")
+            throw Problem(
+                .badRequest,
+                code: "malformed_body",
+                detail: "the body is not the JSON expected: \(describe(error))"
+            )
         }
     }
 
@@ -101,7 +105,7 @@ package struct QueueRoutes: Sendable {
     private func flush() async throws -> ControlResponse {
         try await queue.flush()
         let counts = try await queue.counts
-        return .json(ControlMessage.Flushed(requests: counts.pending + counts.inflight))
+        return .json(ControlMessage.Flushed(requests: counts.pending + counts.inflight), encoder: ControlMessage.encoder)
     }
 }
 
@@ -140,7 +144,7 @@ extension ControlMessage.Send {
             throw Problem(
                 .badRequest,
                 code: "malformed_body",
-                detail: "`bodyBase64` has to be valid Base64, and excludes `body`"
+                detail: "`body_base64` has to be valid Base64, and excludes `body`"
             )
         }
         return data

@@ -55,3 +55,19 @@ public enum HoldReason: String, Hashable, Sendable, CaseIterable {
     /// It may have been applied, and sending it twice may apply it twice.
     case ambiguous
 }
+
+extension QueuedReason: CustomStringConvertible {
+    /// The reason in words for a person.
+    public var description: String {
+        switch self {
+        case .notReachable: "no way to the host"
+        case .attemptFailed(let words): words
+        case .laneClosed: "waiting after failures of earlier requests"
+        case .behindEarlier: "earlier requests go first"
+        case .held(let reason): "held: \(reason.rawValue)"
+        case .alreadyQueued: "already queued under this id"
+        case .stopped: "the queue is stopping"
+        case .cancelled: "no longer waited for"
+        }
+    }
+}

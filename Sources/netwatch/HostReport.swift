@@ -51,9 +51,7 @@ struct HostLine: Encodable {
     private enum CodingKeys: String, CodingKey {
         case v, type, time, host, reachability, connection, reason, interface, source, gateway
         case isLocal = "local"
-        case pathGeneration = "path_generation"
-        case previous
-        case previousSeconds = "previous_seconds"
+        case pathGeneration, previous, previousSeconds
     }
 
     init(_ status: PathStatus, time: Date) {

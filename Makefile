@@ -1,0 +1,40 @@
+# What can be done with netwatch. CONTRIBUTING.md tells when to do it.
+
+BUILD_PACKAGES := libnl-3-dev libnl-route-3-dev libcurl4-openssl-dev libssl-dev libsqlite3-dev pkgconf
+DEMO_PACKAGES := $(BUILD_PACKAGES) iproute2 util-linux
+TEST_PACKAGES := $(DEMO_PACKAGES) curl sqlite3 systemd
+PREFIX ?= /usr/local
+
+.PHONY: demo test check run install clean
+
+## demo: show the main job in namespaces of its own: cable out, requests kept, cable in, requests delivered
+demo:
+	@scripts/setup $(DEMO_PACKAGES)
+	swift build --product netwatch
+	@scripts/demo .build/debug/netwatch "$$(scripts/find-nginx)"
+
+## test: every test at its CI share, under the thread and the address sanitizer
+test:
+	@scripts/setup $(TEST_PACKAGES)
+	@scripts/test
+
+## check: format, layers, warnings
+check:
+	@scripts/setup $(BUILD_PACKAGES)
+	@scripts/check
+
+## run: watch a host, e.g. make run HOST=example.com
+run:
+	swift build --product netwatch
+	.build/debug/netwatch host $(HOST)
+
+## install: a release build below PREFIX (default /usr/local); the unit expects /usr
+install:
+	swift build -c release --product netwatch --static-swift-stdlib
+	install -D -m 755 .build/release/netwatch $(DESTDIR)$(PREFIX)/bin/netwatch
+	install -D -m 644 systemd/netwatch.service $(DESTDIR)$(PREFIX)/lib/systemd/system/netwatch.service
+	sed -i 's,/usr/bin/netwatch,$(PREFIX)/bin/netwatch,' \
+		$(DESTDIR)$(PREFIX)/lib/systemd/system/netwatch.service
+
+clean:
+	rm -rf .build
