@@ -51,6 +51,18 @@ internal import Testing
         #expect(try #require(reset).bytesSent > 0)
     }
 
+    @Test func `a connection reset in the TLS handshake has sent nothing of the request`() async throws {
+        let server = try ScriptedServer(mode: .deaf)
+        let recorder = TransferRecorder()
+        engine.start(TransferRequest(url: "https://127.0.0.1:\(server.port)/")) { recorder.deliver($0) }
+        await server.unreadConnections(atLeast: 1)
+        server.release()
+        let failure = await recorder.end().failure
+        #expect(failure?.code == 35)
+        #expect(failure?.phase == .tls)
+        #expect(failure?.bytesSent == 0)
+    }
+
     @Test func `a body that ends early keeps what came`() async throws {
         let server = try ScriptedServer { _ in
             .send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc", then: .close)
