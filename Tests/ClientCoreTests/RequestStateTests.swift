@@ -45,7 +45,9 @@ internal import Testing
 
     @Test func `what comes after the end changes nothing`() {
         let head = TransferHead(status: 200, version: "HTTP/1.1", headers: [])
-        let late: [State.Event] = [.head(head), .body([1]), .ended(Self.failure), .cancelled, .sessionDropped]
+        let late: [State.Event] = [
+            .head(head), .body([1]), .ended(Self.failure), .cancelled, .sessionDropped,
+        ]
         let outcome = run([.started(id), .ended(nil)] + late + [.added(1)]).outcome
         #expect(outcome?.failure == nil)
         #expect(outcome?.head == nil)
