@@ -13,8 +13,8 @@ internal import Testing
     }
 
     @Test func `a refused connection says so`() async throws {
-        let request = TransferRequest(url: "http://127.0.0.1:\(try refusingPort())/")
-        let failure = await engine.run(request).failure
+        let port = try RefusingPort()
+        let failure = await engine.run(TransferRequest(url: port.url)).failure
         #expect(failure?.code == 7)
         #expect(failure?.osErrno == ECONNREFUSED)
         #expect(failure?.phase == .connect)
