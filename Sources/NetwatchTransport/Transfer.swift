@@ -3,8 +3,8 @@ internal import NetwatchEventLoop
 
 /// One transfer under way: an easy handle with everything its callbacks touch.
 ///
-/// Lives on the engine's thread. libcurl holds an unretained pointer to it from ``prepare(addresses:)`` on,
-/// so whoever adds the handle to a multi handle keeps the transfer until the handle was removed from it.
+/// Lives on the engine's thread. libcurl holds an unretained pointer to it, so whoever adds its handle to a
+/// multi handle keeps the transfer until the handle was removed again.
 final class Transfer {
     /// Why a callback of ours told libcurl to stop.
     private enum Stop {

@@ -16,7 +16,8 @@ internal import Testing
     }
 
     @Test func `a refused connection keeps its errno through any error`() async throws {
-        let error = await session.request("http://127.0.0.1:\(try refusingPort())/").response().error
+        let port = try RefusingPort()
+        let error = await session.request(port.url).response().error
         let urlError = try #require(error as? URLError)
         #expect(urlError.code == .cannotConnectToHost)
         #expect(urlError.failingURL?.host == "127.0.0.1")

@@ -43,6 +43,17 @@ internal import Testing
         #expect(observed.outcome?.failure == nil)
     }
 
+    @Test func `what comes after the end changes nothing`() {
+        let head = TransferHead(status: 200, version: "HTTP/1.1", headers: [])
+        let late: [State.Event] = [
+            .head(head), .body([1]), .ended(Self.failure), .cancelled, .sessionDropped,
+        ]
+        let outcome = run([.started(id), .ended(nil)] + late + [.added(1)]).outcome
+        #expect(outcome?.failure == nil)
+        #expect(outcome?.head == nil)
+        #expect(outcome?.body == [])
+    }
+
     @Test func `a handler added after the end runs at once`() {
         #expect(run([.started(id), .ended(nil), .added(1)]).handlers == [1])
     }

@@ -52,6 +52,18 @@ internal import Testing
         #expect(response.response?.statusCode == status)
     }
 
+    @Test func `a request knows its response while the body is still to come`() async throws {
+        let server = try ScriptedServer { _ in
+            .send("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n", then: .stall(then: .send("x", then: .keep)))
+        }
+        let request = session.request(server.url)
+        while request.response == nil { await Task.yield() }
+        let response = request.response
+        #expect(response?.statusCode == 200)
+        server.release()
+        #expect(await request.responseData().value == Data("x".utf8))
+    }
+
     @Test func `response fields of one name become one`() async throws {
         let server = try ScriptedServer { _ in
             .respond(status: 204, headers: [.init("X-a", "1"), .init("x-A", "2"), .init("ETag", "\"x\"")])

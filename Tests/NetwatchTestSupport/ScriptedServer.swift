@@ -175,7 +175,8 @@ final class ScriptedServerCore: Sendable {
 
 /// Sockets that listen.
 enum ListeningSocket {
-    static func loopback(backlog: CInt = 1024) throws -> (descriptor: CInt, port: UInt16) {
+    /// - Parameter backlog: `nil` only binds the socket.
+    static func loopback(backlog: CInt? = 1024) throws -> (descriptor: CInt, port: UInt16) {
         let descriptor = try make(AF_INET)
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
@@ -184,7 +185,7 @@ enum ListeningSocket {
         try withUnsafeMutableBytes(of: &address) { bytes in
             let pointer = bytes.baseAddress!.assumingMemoryBound(to: sockaddr.self)
             try systemCall("bind") { bind(descriptor, pointer, size) }
-            try systemCall("listen") { listen(descriptor, backlog) }
+            if let backlog { try systemCall("listen") { listen(descriptor, backlog) } }
             try systemCall("getsockname") { getsockname(descriptor, pointer, &size) }
         }
         return (descriptor, UInt16(bigEndian: address.sin_port))

@@ -40,11 +40,20 @@ package struct UnansweringPort: ~Copyable {
     }
 }
 
-/// A loopback port on which nothing listens, as of when this returns.
-package func refusingPort() throws -> UInt16 {
-    let listening = try ListeningSocket.loopback()
-    _ = FileDescriptor(owning: listening.descriptor)
-    return listening.port
+/// A loopback port that refuses connections: a socket is bound to it, so that no other test gets it, and
+/// does not listen.
+package struct RefusingPort: ~Copyable {
+    package let port: UInt16
+    private let descriptor: FileDescriptor
+
+    package init() throws {
+        let (descriptor, port) = try ListeningSocket.loopback(backlog: nil)
+        self.descriptor = FileDescriptor(owning: descriptor)
+        self.port = port
+    }
+
+    /// `http://127.0.0.1:PORT`, without a slash at the end.
+    package var url: String { "http://127.0.0.1:\(port)" }
 }
 
 /// A path for a unix socket that no other test uses.

@@ -13,8 +13,8 @@ internal import Testing
     }
 
     @Test func `a refused connection says so`() async throws {
-        let request = TransferRequest(url: "http://127.0.0.1:\(try refusingPort())/")
-        let failure = await engine.run(request).failure
+        let port = try RefusingPort()
+        let failure = await engine.run(TransferRequest(url: port.url)).failure
         #expect(failure?.code == 7)
         #expect(failure?.osErrno == ECONNREFUSED)
         #expect(failure?.phase == .connect)
@@ -49,6 +49,18 @@ internal import Testing
         #expect(closed?.phase == .response)
         #expect(reset?.phase == .response)
         #expect(try #require(reset).bytesSent > 0)
+    }
+
+    @Test func `a connection reset in the TLS handshake has sent nothing of the request`() async throws {
+        let server = try ScriptedServer(mode: .deaf)
+        let recorder = TransferRecorder()
+        engine.start(TransferRequest(url: "https://127.0.0.1:\(server.port)/")) { recorder.deliver($0) }
+        await server.unreadConnections(atLeast: 1)
+        server.release()
+        let failure = await recorder.end().failure
+        #expect(failure?.code == 35)
+        #expect(failure?.phase == .tls)
+        #expect(failure?.bytesSent == 0)
     }
 
     @Test func `a body that ends early keeps what came`() async throws {

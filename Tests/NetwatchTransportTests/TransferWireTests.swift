@@ -96,7 +96,8 @@ internal import Testing
     }
 
     @Test func `proxy variables are not read`() async throws {
-        setenv("http_proxy", "http://127.0.0.1:\(try refusingPort())", 1)
+        let proxy = try RefusingPort()
+        setenv("http_proxy", proxy.url, 1)
         let server = try ScriptedServer()
         #expect(await engine.run(TransferRequest(url: server.url)).head?.status == 200)
     }
