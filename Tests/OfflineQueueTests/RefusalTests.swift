@@ -62,6 +62,20 @@ internal import Testing
         #expect(code(body: Data(count: QueueRequest.maximumBodyBytes + 1)) == .bodyTooLarge)
     }
 
+    @Test func `a head is taken up to the limit`() {
+        let long = String(repeating: "x", count: QueueRequest.maximumHeadBytes)
+        #expect(code(url: "http://a/\(long)") == .invalidURL)
+        #expect(code(headers: [.init(name: "X-A", value: long)]) == .invalidHeader)
+        #expect(code(headers: [.init(name: "X-A", value: String(long.dropLast(16)))]) == nil)
+    }
+
+    @Test(arguments: ["", "a\tb", "ä", String(repeating: "x", count: 256)])
+    func `a key or id that cannot be sent or named is refused`(text: String) {
+        #expect(code(options: EnqueueOptions(idempotencyKey: text)) == .invalidOption)
+        #expect(code(headers: [.init(name: "Idempotency-Key", value: text)]) == .invalidOption)
+        #expect(code(options: EnqueueOptions(id: text)) == .invalidOption)
+    }
+
     @Test func `methods that are not idempotent get a key of their own, once`() throws {
         func key(_ method: String, _ options: EnqueueOptions = .init(), _ headers: [QueueRequest.Header] = [])
             throws -> String?
