@@ -10,7 +10,8 @@ internal import Foundation
 public actor OfflineQueue {
     /// How a queue works.
     public struct Configuration: Hashable, Sendable {
-        /// Where the queue is kept; made with permissions 0700 when missing. Its parent has to exist.
+        /// Where the queue is kept; made with permissions 0700 when missing. Its parent has to exist. One
+        /// that exists and is open to others is closed to them when it is empty or a queue's, else refused.
         public var directory: String
         /// The shortest wait after a failure, which doubles with every further one. Default 2 s.
         public var backoffBase: Duration = .seconds(2)
@@ -111,7 +112,7 @@ extension OfflineQueue {
 
     /// Puts a request on the disk, tries it at once and returns what came of the first attempt.
     ///
-    /// It is not tried at once, and the result says so, when its host is known not to be reachable, when
+    /// In a lane with a backlog it waits for its turn. It is not tried, and the result says so, when its host is known not to be reachable, when
     /// its lane is closed after failures or when its lane keeps order and has earlier requests. Cancelling
     /// the task ends the waiting, not the request.
     ///

@@ -28,6 +28,9 @@ public struct QueueRequest: Hashable, Sendable {
     /// The longest body that is kept: 1 MiB.
     public static let maximumBodyBytes = 16 * 64 * 1024
 
+    /// The longest URL, and the most that all header lines may have together: 64 KiB.
+    public static let maximumHeadBytes = 64 * 1024
+
     /// Makes a request. Nothing is checked before it is enqueued.
     public init(method: String, url: String, headers: [Header] = [], body: Data = Data()) {
         self.method = method

@@ -39,6 +39,24 @@ internal import Testing
         }
     }
 
+    @Test func `a directory that is open to others is closed when it is empty and refused else`() async throws
+    {
+        let files = FileManager.default
+        let open = [FileAttributeKey.posixPermissions: 0o755]
+        try files.createDirectory(
+            atPath: directory.path,
+            withIntermediateDirectories: false,
+            attributes: open
+        )
+        try Data().write(to: URL(fileURLWithPath: "\(directory.path)/other"))
+        let error = try await #require(throws: QueueError.self) { _ = try await self.open() }
+        #expect(error.code == .directoryUnusable)
+        #expect(directory.permissions() == 0o755)
+        try files.removeItem(atPath: "\(directory.path)/other")
+        _ = try await self.open()
+        #expect(directory.permissions() == 0o700)
+    }
+
     @Test func `a second owner is refused and told who the first is`() async throws {
         let store = try await open()
         let error = try await #require(throws: QueueError.self) { _ = try await open() }

@@ -20,8 +20,8 @@ package struct NewRequest: Sendable {
             )
         }
         try Self.check(request.headers)
-        try Self.check(options)
         let given = options.idempotencyKey ?? request.headers.first { Self.isKeyHeader($0) }?.value
+        try Self.check(options, key: given)
         let label = options.lane ?? ""
         let mode: LaneKey.Mode = options.isFIFO ? .fifo : .parallel
         id = options.id ?? UUIDv7.make()
@@ -41,6 +41,11 @@ package struct NewRequest: Sendable {
     }
 
     private static func check(_ headers: [QueueRequest.Header]) throws(QueueError) {
+        let limit = QueueRequest.maximumHeadBytes
+        let bytes = headers.reduce(0) { $0 + $1.name.utf8.count + $1.value.utf8.count + 4 }
+        guard bytes <= limit else {
+            throw QueueError(.invalidHeader, "the headers have \(bytes) bytes, and at most \(limit) are kept")
+        }
         for header in headers {
             guard Method.isToken(header.name) else {
                 throw QueueError(.invalidHeader, "a header's name is not a token")
@@ -54,8 +59,8 @@ package struct NewRequest: Sendable {
         }
     }
 
-    private static func check(_ options: EnqueueOptions) throws(QueueError) {
-        if let key = options.idempotencyKey, !isPrintable(key) {
+    private static func check(_ options: EnqueueOptions, key: String?) throws(QueueError) {
+        if let key, !isPrintable(key) {
             throw QueueError(.invalidOption, "the idempotency key is not 1 to 255 bytes of printable ASCII")
         }
         if let id = options.id, !isPrintable(id) {

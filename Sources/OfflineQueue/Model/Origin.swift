@@ -15,6 +15,9 @@ package struct Origin: Hashable, Sendable {
 
     /// Reads the origin of an absolute URL.
     package init(url: String) throws(QueueError) {
+        guard url.utf8.count <= QueueRequest.maximumHeadBytes else {
+            throw QueueError(.invalidURL, "the URL is longer than \(QueueRequest.maximumHeadBytes) bytes")
+        }
         guard let parts = URLComponents(string: url, encodingInvalidCharacters: false) else {
             throw QueueError(.invalidURL, "the URL cannot be read")
         }

@@ -253,7 +253,8 @@ extension Scheduler {
     /// Why a request of the lane has to wait although it is due; `nil` when it need not.
     package func obstacle(toLane id: Int64, now: Moment) -> QueuedReason? {
         if isStopped { return .stopped }
-        guard let lane = lanes[id] else { return nil }
+        // A claim under way may have the request.
+        guard let lane = lanes[id], lane.claiming == nil else { return nil }
         guard let opening = opening(of: lane) else { return .laneClosed }
         guard opening > now else { return nil }
         return isGateDown(lane.host) ? .notReachable : .laneClosed

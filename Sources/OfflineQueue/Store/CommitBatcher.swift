@@ -5,8 +5,8 @@ internal import Synchronization
 /// Gives everything that waits to be written one transaction and thus one `fsync(2)`.
 ///
 /// There is no artificial delay: while one commit is being synced, the next batch gathers. A waiter is
-/// told once its transaction is durable. After an error that leaves open what is on the disk, nothing is
-/// written any more: SQLite itself would go on as if nothing had happened.
+/// told once its transaction is durable. After an error nothing is written any more: SQLite itself would
+/// go on as if nothing had happened, and take a second `fsync(2)` of lost pages for a good one.
 final class CommitBatcher: Sendable {
     private struct Operation: Sendable {
         let rows: Int
@@ -131,7 +131,7 @@ extension CommitBatcher {
 
     private func commit(_ batch: [Operation], _ database: Database) -> (any Error)? {
         do {
-            if let refusal = poison() { throw refusal }
+            if let refusal = poisoned { throw refusal }
             try database.inTransaction(.immediate) {
                 for operation in batch { try operation.run(database) }
                 return .commit
@@ -139,7 +139,7 @@ extension CommitBatcher {
             state.withLock { $0.commits += 1 }
             return nil
         } catch {
-            return poisonIfNeeded(error)
+            return poison(with: error)
         }
     }
 
@@ -155,23 +155,19 @@ extension CommitBatcher {
 // MARK: - Poison
 
 extension CommitBatcher {
-    /// The errors after which it is certain what is on the disk. Any other poisons.
-    private static let harmless: [ResultCode] = [
-        .SQLITE_BUSY, .SQLITE_LOCKED, .SQLITE_INTERRUPT, .SQLITE_CONSTRAINT, .SQLITE_TOOBIG, .SQLITE_MISMATCH,
-    ]
-
-    private func poison() -> QueueError? {
+    private var poisoned: QueueError? {
         state.withLock { $0.refusal?.code == .storeFailed ? $0.refusal : nil }
     }
 
-    private func poisonIfNeeded(_ error: any Error) -> any Error {
+    /// Which errors leave the disk as it was is SQLite's secret; none of them is worth the risk.
+    private func poison(with error: any Error) -> any Error {
         guard let error = error as? DatabaseError else { return error }
         let failure = QueueError(
             .storeFailed,
             "the queue cannot write: \(error.message ?? error.resultCode.description)",
             path: directory.databasePath
         )
-        if !Self.harmless.contains(error.resultCode.primaryResultCode) { refuse(with: failure) }
+        refuse(with: failure)
         return failure
     }
 

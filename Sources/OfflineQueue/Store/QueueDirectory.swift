@@ -13,7 +13,7 @@ final class QueueDirectory: Sendable {
     var databasePath: String { "\(path)/queue.sqlite" }
 
     /// Makes the directory (0700) and the database file (0600) when they are missing, whatever the umask,
-    /// and takes the lock. Blocks.
+    /// and takes the lock. Blocks. A directory with other files that is open to others is refused.
     init(path: String) throws {
         self.path = path
         try Self.makeDirectory(path)
@@ -26,18 +26,36 @@ final class QueueDirectory: Sendable {
         lock.withLock { $0 = nil }
     }
 
-    private static func makeDirectory(_ path: String) throws {
+    /// An existing directory is closed to others only when it is a queue's or empty: nobody wants `/tmp` to
+    /// become private because a queue was put there.
+    private static func makeDirectory(_ path: String) throws(QueueError) {
         try usable(path) { () throws(SystemError) in
             if mkdir(path, 0o700) == 0 {
-                try sync("\(path)/..")
-            } else if errno != EEXIST {
-                throw SystemError(call: "mkdir \(path)", errno: errno)
+                try systemCall("chmod \(path)") { chmod(path, 0o700) }
+                return try sync("\(path)/..")
             }
+            guard errno == EEXIST else { throw SystemError(call: "mkdir \(path)", errno: errno) }
+            guard try isOpenToOthers(path) else { return }
+            guard try isQueueOrEmpty(path) else { throw SystemError(call: "use \(path)", errno: ENOTEMPTY) }
             try systemCall("chmod \(path)") { chmod(path, 0o700) }
         }
     }
 
-    private static func makeFile(_ path: String) throws {
+    private static func isOpenToOthers(_ path: String) throws(SystemError) -> Bool {
+        var status = stat()
+        try systemCall("stat \(path)") { stat(path, &status) }
+        return status.st_mode & 0o077 != 0
+    }
+
+    private static func isQueueOrEmpty(_ path: String) throws(SystemError) -> Bool {
+        if access("\(path)/queue.lock", F_OK) == 0 { return true }
+        guard let entries = opendir(path) else { throw SystemError(call: "opendir \(path)", errno: errno) }
+        defer { closedir(entries) }
+        // "." and ".." are always there.
+        return readdir(entries) != nil && readdir(entries) != nil && readdir(entries) == nil
+    }
+
+    private static func makeFile(_ path: String) throws(QueueError) {
         try usable(path) { () throws(SystemError) in _ = try openPrivate(path) }
     }
 

@@ -1,0 +1,104 @@
+internal import Foundation
+internal import OfflineQueue
+internal import Testing
+
+@Suite struct RefusalTests {
+    private func code(
+        method: String = "POST",
+        url: String = "https://example.com/",
+        headers: [QueueRequest.Header] = [],
+        body: Data = Data(),
+        options: EnqueueOptions = EnqueueOptions()
+    ) -> QueueError.Code? {
+        let request = QueueRequest(method: method, url: url, headers: headers, body: body)
+        do {
+            _ = try NewRequest(request, options: options)
+            return nil
+        } catch {
+            return error.code
+        }
+    }
+
+    @Test(arguments: [
+        "", "example.com", "/path", "ftp://example.com/", "file:///etc/passwd", "https://", "https:///x",
+        "https://user@example.com/", "https://user:secret@example.com/", "https://example.com/a b",
+        "https://example.com:99999/", "https://example.com/\r\nX: y", "https://[::1/",
+    ])
+    func `a URL that cannot or must not be kept is refused`(url: String) {
+        #expect(code(url: url) == .invalidURL)
+    }
+
+    @Test(arguments: [
+        "http://example.com", "HTTPS://EXAMPLE.com:8443/a?b#c", "http://[::1]:80/", "http://1.2.3.4",
+    ])
+    func `other URLs are taken`(url: String) {
+        #expect(code(url: url) == nil)
+    }
+
+    @Test func `an origin is the same however it is spelled`() throws {
+        #expect(try Origin(url: "HTTPS://EXAMPLE.com/a") == Origin(url: "https://example.com:443/b"))
+        #expect(try Origin(url: "http://[::1]/").host == "::1")
+    }
+
+    @Test(arguments: ["", "GE T", "GET\r\n", "PÖST"])
+    func `a method that is no token is refused`(method: String) {
+        #expect(code(method: method) == .invalidMethod)
+    }
+
+    @Test(arguments: ["Authorization", "cookie", "PROXY-Authorization"])
+    func `a header with a secret is refused`(name: String) {
+        #expect(code(headers: [.init(name: name, value: "x")]) == .secretHeader)
+    }
+
+    @Test(arguments: [
+        ("X-A", "a\r\nb"), ("X-A", "a\nb"), ("X-A", "a\0b"), ("", "a"), ("X A", "a"), ("X:", "a"),
+    ])
+    func `a header that would break the message is refused`(name: String, value: String) {
+        #expect(code(headers: [.init(name: name, value: value)]) == .invalidHeader)
+    }
+
+    @Test func `a body is taken up to the limit`() {
+        #expect(code(body: Data(count: QueueRequest.maximumBodyBytes)) == nil)
+        #expect(code(body: Data(count: QueueRequest.maximumBodyBytes + 1)) == .bodyTooLarge)
+    }
+
+    @Test func `a head is taken up to the limit`() {
+        let long = String(repeating: "x", count: QueueRequest.maximumHeadBytes)
+        #expect(code(url: "http://a/\(long)") == .invalidURL)
+        #expect(code(headers: [.init(name: "X-A", value: long)]) == .invalidHeader)
+        #expect(code(headers: [.init(name: "X-A", value: String(long.dropLast(16)))]) == nil)
+    }
+
+    @Test(arguments: ["", "a\tb", "ä", String(repeating: "x", count: 256)])
+    func `a key or id that cannot be sent or named is refused`(text: String) {
+        #expect(code(options: EnqueueOptions(idempotencyKey: text)) == .invalidOption)
+        #expect(code(headers: [.init(name: "Idempotency-Key", value: text)]) == .invalidOption)
+        #expect(code(options: EnqueueOptions(id: text)) == .invalidOption)
+    }
+
+    @Test func `methods that are not idempotent get a key of their own, once`() throws {
+        func key(_ method: String, _ options: EnqueueOptions = .init(), _ headers: [QueueRequest.Header] = [])
+            throws -> String?
+        {
+            let request = QueueRequest(method: method, url: "http://a/", headers: headers)
+            return try NewRequest(request, options: options).idempotencyKey
+        }
+        for method in ["POST", "PATCH", "LOCK", "get"] { #expect(try key(method)?.count == 36) }
+        for method in ["GET", "HEAD", "PUT", "DELETE", "OPTIONS"] { #expect(try key(method) == nil) }
+        #expect(try key("POST", .init(idempotencyKey: "mine")) == "mine")
+        #expect(try key("PUT", .init(idempotencyKey: "mine")) == "mine")
+        #expect(try key("POST", .init(), [.init(name: "idempotency-key", value: "theirs")]) == "theirs")
+        #expect(try key("POST") != key("POST"))
+    }
+
+    @Test func `ids are UUIDs of version 7 that sort by time`() throws {
+        let ids = try (0..<50).map { _ in try new().id }
+        #expect(Set(ids).count == 50)
+        for id in ids {
+            #expect(UUID(uuidString: id) != nil)
+            #expect(id.dropFirst(14).first == "7")
+            #expect("89ab".contains(id.dropFirst(19).first!))
+        }
+        #expect(ids.first!.prefix(11) <= ids.last!.prefix(11))
+    }
+}
