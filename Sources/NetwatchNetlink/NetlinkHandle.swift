@@ -31,7 +31,9 @@ struct NetlinkHandle: ~Copyable {
     /// - Throws: ``SystemError`` of `socket` or `bind`: `EPERM` or `EACCES` under seccomp and SELinux,
     ///   `EPROTONOSUPPORT` or `EAFNOSUPPORT` where the kernel has no netlink.
     static func connected() throws(SystemError) -> NetlinkHandle {
-        guard let socket = nl_socket_alloc() else { throw SystemError(call: "nl_socket_alloc", errno: ENOMEM) }
+        guard let socket = nl_socket_alloc() else {
+            throw SystemError(call: "nl_socket_alloc", errno: ENOMEM)
+        }
         let handle = NetlinkHandle(owning: socket)
         try handle.connect()
         return handle

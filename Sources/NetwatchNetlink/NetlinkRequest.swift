@@ -49,7 +49,9 @@ struct NetlinkRequest: ~Copyable {
     }
 
     func put(_ attribute: rtattr_type_t, _ bytes: [UInt8]) throws(SystemError) {
-        guard nla_put(pointer, CInt(attribute.rawValue), CInt(bytes.count), bytes) == 0 else { throw Self.full }
+        guard nla_put(pointer, CInt(attribute.rawValue), CInt(bytes.count), bytes) == 0 else {
+            throw Self.full
+        }
     }
 
     /// A message has a page; none of ours fills it.

@@ -122,7 +122,9 @@ extension RouteLookup {
         let isCapped = message.flags & UInt16(NLM_F_CAPPED) != 0
         let echoed = isCapped ? 0 : Int(header.msg.nlmsg_len) - MemoryLayout<nlmsghdr>.size
         let offset = MemoryLayout<nlmsgerr>.size + (max(0, echoed) + 3) & ~3
-        var attributes = NetlinkAttributes(UnsafeRawBufferPointer(rebasing: message.payload.dropFirst(offset)))
+        var attributes = NetlinkAttributes(
+            UnsafeRawBufferPointer(rebasing: message.payload.dropFirst(offset))
+        )
         while let attribute = attributes.next() {
             if attribute.type == CInt(NLMSGERR_ATTR_MSG.rawValue) { return attribute.text }
         }

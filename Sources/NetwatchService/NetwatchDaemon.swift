@@ -81,13 +81,20 @@ package struct NetwatchDaemon: Service {
 
     private func announceReady(_ path: PathStatus?, _ monitor: PathMonitor) {
         if let failure = monitor.failure {
-            logger.warning("netlink is unavailable, reachability is unknown", metadata: ["error": "\(failure)"])
+            logger.warning(
+                "netlink is unavailable, reachability is unknown",
+                metadata: ["error": "\(failure)"]
+            )
         }
-        let summary = path.map { "network \($0.reason.map(\.description) ?? "reachable")" } ?? "network unknown"
+        let summary =
+            path.map { "network \($0.reason.map(\.description) ?? "reachable")" } ?? "network unknown"
         logFailure(notifier.notify(.ready, .status(summary)))
-        logger.info("ready", metadata: [
-            "socket": "\(configuration.socket)", "state": "\(configuration.stateDirectory)",
-        ])
+        logger.info(
+            "ready",
+            metadata: [
+                "socket": "\(configuration.socket)", "state": "\(configuration.stateDirectory)",
+            ]
+        )
     }
 
     /// Waits until the service is told to end (`nil`), or the queue cannot go on.

@@ -12,9 +12,9 @@ package struct QueueRoutes: Sendable {
 
     package var router: ControlRouter {
         ControlRouter([
-            .init(.POST, "/v1/requests") { await answering { try await send($0) } ($0) },
-            .init(.GET, "/v1/requests") { await answering { try await list($0) } ($0) },
-            .init(.POST, "/v1/queue/flush") { await answering { _ in try await flush() } ($0) },
+            .init(.POST, "/v1/requests") { await answering { try await send($0) }($0) },
+            .init(.GET, "/v1/requests") { await answering { try await list($0) }($0) },
+            .init(.POST, "/v1/queue/flush") { await answering { _ in try await flush() }($0) },
         ])
     }
 
@@ -105,7 +105,10 @@ package struct QueueRoutes: Sendable {
     private func flush() async throws -> ControlResponse {
         try await queue.flush()
         let counts = try await queue.counts
-        return .json(ControlMessage.Flushed(requests: counts.pending + counts.inflight), encoder: ControlMessage.encoder)
+        return .json(
+            ControlMessage.Flushed(requests: counts.pending + counts.inflight),
+            encoder: ControlMessage.encoder
+        )
     }
 }
 

@@ -6,7 +6,9 @@ enum RequestBody {
     static func read(_ argument: String) throws(CommandError) -> Data {
         guard argument.hasPrefix("@") else { return try limited(Data(argument.utf8), "the body") }
         let name = String(argument.dropFirst())
-        if name == "-" { return try limited(contents(of: .standardInput, "standard input"), "standard input") }
+        if name == "-" {
+            return try limited(contents(of: .standardInput, "standard input"), "standard input")
+        }
         guard let handle = FileHandle(forReadingAtPath: name) else {
             throw CommandError(.usage, "could not read `\(name)`: \(String(cString: strerror(errno)))")
         }

@@ -22,10 +22,16 @@ struct SendCommand: AsyncParsableCommand {
     @Argument(help: "An http or https URL.")
     var url: String
 
-    @Option(name: [.customShort("X"), .customLong("request")], help: "The method. Default GET, with -d POST.")
+    @Option(
+        name: [.customShort("X"), .customLong("request")],
+        help: "The method. Default GET, with -d POST."
+    )
     var method: String?
 
-    @Option(name: [.customShort("H"), .customLong("header")], help: "A header, as 'Name: value'. Repeatable.")
+    @Option(
+        name: [.customShort("H"), .customLong("header")],
+        help: "A header, as 'Name: value'. Repeatable."
+    )
     var headers: [String] = []
 
     @Option(name: .shortAndLong, help: "The body; @FILE reads a file, @- standard input. At most 1 MiB.")

@@ -22,7 +22,10 @@ struct ServeCommand: AsyncParsableCommand {
     @Option(help: "Where the queue is kept. Default $STATE_DIRECTORY, else /var/lib/netwatch or XDG's.")
     var stateDir: String?
 
-    @Option(help: "The control socket. Default $NETWATCH_SOCKET, else in $RUNTIME_DIRECTORY, /run/netwatch or XDG's.")
+    @Option(
+        help:
+            "The control socket. Default $NETWATCH_SOCKET, else in $RUNTIME_DIRECTORY, /run/netwatch or XDG's."
+    )
     var socket: String?
 
     @Option(help: "What is logged: \(Logger.Level.names).", transform: Logger.Level.named)

@@ -60,7 +60,10 @@ struct ServiceClient {
         do {
             return try ControlMessage.decoder.decode(Answer.self, from: data)
         } catch {
-            throw CommandError(.unknown, "the service at `\(path)` gave an answer that makes no sense: \(error)")
+            throw CommandError(
+                .unknown,
+                "the service at `\(path)` gave an answer that makes no sense: \(error)"
+            )
         }
     }
 
@@ -82,7 +85,8 @@ struct ServiceClient {
     }
 
     private func refusal(_ status: Int, _ data: Data) -> CommandError {
-        guard let problem = try? ControlMessage.decoder.decode(ControlMessage.ProblemDetails.self, from: data) else {
+        guard let problem = try? ControlMessage.decoder.decode(ControlMessage.ProblemDetails.self, from: data)
+        else {
             return CommandError(.unknown, "the service at `\(path)` answered with HTTP \(status)")
         }
         // What the caller gave is wrong, or the service could not do it.

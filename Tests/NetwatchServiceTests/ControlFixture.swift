@@ -3,23 +3,7 @@ internal import Glibc
 internal import Logging
 internal import NIOHTTP1
 internal import NetwatchService
-
-/// A directory of the test's own, removed with the value.
-final class ScratchDirectory: Sendable {
-    let path: String
-
-    init() throws {
-        var template = Array("/tmp/netwatch-test-XXXXXX".utf8CString)
-        guard mkdtemp(&template) != nil else { throw POSIXError(.init(rawValue: errno)!) }
-        path = String(decoding: template.dropLast().map(UInt8.init), as: UTF8.self)
-    }
-
-    deinit {
-        try? FileManager.default.removeItem(atPath: path)
-    }
-
-    func file(_ name: String) -> String { "\(path)/\(name)" }
-}
+internal import NetwatchTestSupport
 
 /// A control server on a path of its own, with routes that show what reached them.
 final class ControlFixture: Sendable {

@@ -1,6 +1,7 @@
 internal import Foundation
 internal import Glibc
 internal import NetwatchService
+internal import NetwatchTestSupport
 internal import Testing
 
 @Suite struct ControlServerTests {

@@ -2,6 +2,7 @@ internal import Foundation
 internal import Glibc
 internal import NetwatchEventLoop
 internal import NetwatchService
+internal import NetwatchTestSupport
 internal import Testing
 
 @Suite struct ControlSocketTests {

@@ -1,6 +1,7 @@
 internal import Glibc
 internal import NetwatchEventLoop
 internal import NetwatchService
+internal import NetwatchTestSupport
 
 /// A client that speaks bytes: it can be slow, wrong, or silent, which `curl` cannot.
 ///
@@ -120,21 +121,5 @@ func offPool<Result: Sendable>(_ body: @escaping @Sendable () throws -> Result) 
         } catch {
             continuation.resume(throwing: error)
         }
-    }
-}
-
-/// The address of a path, or of an abstract name when the text begins with a NUL.
-func withUnixAddress<Result>(
-    _ path: String,
-    _ body: (UnsafePointer<sockaddr>, socklen_t) throws -> Result
-) rethrows -> Result {
-    var address = sockaddr_un()
-    address.sun_family = sa_family_t(AF_UNIX)
-    let bytes = Array(path.utf8)
-    withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: bytes) }
-    let isAbstract = bytes.first == 0
-    let length = socklen_t(2 + bytes.count + (isAbstract || bytes.count == 108 ? 0 : 1))
-    return try withUnsafePointer(to: &address) { pointer in
-        try pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { try body($0, length) }
     }
 }

@@ -1,34 +1,14 @@
 internal import Glibc
 internal import NetwatchEventLoop
 internal import NetwatchService
+internal import NetwatchTestSupport
 internal import Testing
-
-/// A service manager's end of the protocol.
-private final class Manager {
-    let socket: FileDescriptor
-
-    init(_ address: String) throws {
-        let type = CInt(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
-        let descriptor = try systemCall("socket") { Glibc.socket(AF_UNIX, type, 0) }
-        socket = FileDescriptor(owning: descriptor)
-        _ = try withUnixAddress(address) { address, length in
-            try systemCall("bind") { bind(descriptor, address, length) }
-        }
-    }
-
-    /// The next datagram; what is sent is there at once.
-    func receive() throws -> String {
-        var bytes = [UInt8](repeating: 0, count: 8192)
-        let count = try systemCall("recv") { recv(socket.rawValue, &bytes, bytes.count, 0) }
-        return String(decoding: bytes.prefix(count), as: UTF8.self)
-    }
-}
 
 @Suite struct SystemdNotifierTests {
     @Test func `states reach a manager at a path in one datagram`() throws {
         let directory = try ScratchDirectory()
         let path = directory.file("notify")
-        let manager = try Manager(path)
+        let manager = try NotifySocket(path)
         let notifier = SystemdNotifier(address: path)
         #expect(notifier.notify(.ready, .status("3 requests waiting")) == nil)
         #expect(try manager.receive() == "READY=1\nSTATUS=3 requests waiting")
@@ -38,14 +18,14 @@ private final class Manager {
 
     @Test func `states reach a manager at an abstract name`() throws {
         let name = "netwatch-test-\(getpid())"
-        let manager = try Manager("\0\(name)")
+        let manager = try NotifySocket("\0\(name)")
         #expect(SystemdNotifier(address: "@\(name)").notify(.ready) == nil)
         #expect(try manager.receive() == "READY=1")
     }
 
     @Test func `a status cannot smuggle in an assignment`() throws {
         let directory = try ScratchDirectory()
-        let manager = try Manager(directory.file("notify"))
+        let manager = try NotifySocket(directory.file("notify"))
         let notifier = SystemdNotifier(address: directory.file("notify"))
         #expect(notifier.notify(.status("a\nREADY=1\r\nb\u{0}\u{85}c")) == nil)
         #expect(try manager.receive() == "STATUS=a READY=1  b  c")
@@ -53,7 +33,7 @@ private final class Manager {
 
     @Test func `a long status is cut between characters, so the datagram is taken`() throws {
         let directory = try ScratchDirectory()
-        let manager = try Manager(directory.file("notify"))
+        let manager = try NotifySocket(directory.file("notify"))
         let notifier = SystemdNotifier(address: directory.file("notify"))
         #expect(notifier.notify(.ready, .status(String(repeating: "€", count: 5000))) == nil)
         #expect(try manager.receive() == "READY=1\nSTATUS=" + String(repeating: "€", count: 341))
@@ -80,7 +60,7 @@ private final class Manager {
 
     @Test func `a manager that does not read is told instead of waited for`() throws {
         let directory = try ScratchDirectory()
-        let manager = try Manager(directory.file("notify"))
+        let manager = try NotifySocket(directory.file("notify"))
         let notifier = SystemdNotifier(address: directory.file("notify"))
         // The queue of a datagram socket holds at most net.unix.max_dgram_qlen of them.
         let errors = (0..<100_000).lazy.compactMap { _ in notifier.notify(.ready) }

@@ -1,5 +1,6 @@
 internal import Foundation
 internal import Glibc
+internal import NetwatchTestSupport
 internal import Testing
 
 private let analyze = "/usr/bin/systemd-analyze"

@@ -1,3 +1,4 @@
+internal import Dispatch
 internal import Synchronization
 
 /// Collects values from any thread and lets a test wait for what it expects, not for a time.
@@ -15,8 +16,15 @@ package final class Recorder<Value: Sendable>: Sendable {
     }
 
     private let state = Mutex(State())
+    private let closed = DispatchSemaphore(value: 0)
 
     package init() {}
+
+    /// Says that nothing more will be recorded.
+    package func close() { closed.signal() }
+
+    /// Blocks the thread until ``close()``; for one thread, once.
+    package func waitForClosing() { closed.wait() }
 
     package var values: [Value] {
         state.withLock { $0.values }

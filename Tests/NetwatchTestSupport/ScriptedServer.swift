@@ -4,34 +4,49 @@ internal import Glibc
 internal import NetwatchEventLoop
 internal import Synchronization
 
-/// An HTTP/1.1 server that misbehaves on demand, on a loopback port or a unix socket.
+/// An HTTP/1.1 server that misbehaves on demand, on a TCP port or a unix socket.
 ///
 /// Blocking sockets on threads of its own: one accepts, one serves each connection. It records every
 /// request before it acts on it. ``stop()`` ends all threads, and so does dropping the last reference.
 package final class ScriptedServer: Sendable {
     package typealias Script = @Sendable (Request) -> Action
 
-    /// The port on 127.0.0.1; 0 for a unix socket.
+    /// The port; 0 for a unix socket.
     package let port: UInt16
+    private let address: String
     private let core: ScriptedServerCore
 
-    /// Listens on a port of 127.0.0.1 that the kernel chooses.
-    package init(mode: Mode = .scripted, _ script: @escaping Script = { _ in .respond("") }) throws {
-        let listener = try ListeningSocket.loopback()
+    /// Listens on a port that the kernel chooses.
+    ///
+    /// - Parameters:
+    ///   - address: The IPv4 address to listen on.
+    ///   - namespace: Where the address is; `nil` for the tests' own namespace.
+    package init(
+        address: String = "127.0.0.1",
+        in namespace: NetworkNamespace? = nil,
+        mode: Mode = .scripted,
+        _ script: @escaping Script = { _ in .respond("") }
+    ) throws {
+        let listen: @Sendable () -> Result<(descriptor: CInt, port: UInt16), any Error> = {
+            Result { try ListeningSocket.tcp(address) }
+        }
+        let listener = try (namespace?.run(listen) ?? listen()).get()
+        self.address = address
         port = listener.port
         core = try ScriptedServerCore(listener.descriptor, mode, script)
     }
 
     /// Listens on a unix socket, which is removed before.
     package init(unixPath: String, _ script: @escaping Script = { _ in .respond("") }) throws {
+        address = ""
         port = 0
         core = try ScriptedServerCore(ListeningSocket.unix(unixPath), .scripted, script)
     }
 
     deinit { stop() }
 
-    /// `http://127.0.0.1:PORT`, without a slash at the end.
-    package var url: String { "http://127.0.0.1:\(port)" }
+    /// `http://ADDRESS:PORT`, without a slash at the end.
+    package var url: String { "http://\(address):\(port)" }
 
     /// The requests so far, in the order they came.
     package var requests: [Request] { core.log.withLock { $0.requests } }
@@ -176,11 +191,14 @@ final class ScriptedServerCore: Sendable {
 /// Sockets that listen.
 enum ListeningSocket {
     /// - Parameter backlog: `nil` only binds the socket.
-    static func loopback(backlog: CInt? = 1024) throws -> (descriptor: CInt, port: UInt16) {
+    static func tcp(
+        _ host: String = "127.0.0.1",
+        backlog: CInt? = 1024
+    ) throws -> (descriptor: CInt, port: UInt16) {
         let descriptor = try make(AF_INET)
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = UInt32(INADDR_LOOPBACK).bigEndian
+        inet_pton(AF_INET, host, &address.sin_addr)
         var size = socklen_t(MemoryLayout<sockaddr_in>.size)
         try withUnsafeMutableBytes(of: &address) { bytes in
             let pointer = bytes.baseAddress!.assumingMemoryBound(to: sockaddr.self)

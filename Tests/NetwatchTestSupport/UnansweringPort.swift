@@ -9,7 +9,7 @@ package struct UnansweringPort: ~Copyable {
     private let first: FileDescriptor
 
     package init() throws {
-        let (descriptor, port) = try ListeningSocket.loopback(backlog: 0)
+        let (descriptor, port) = try ListeningSocket.tcp(backlog: 0)
         self.init(
             listener: FileDescriptor(owning: descriptor),
             port: port,
@@ -47,7 +47,7 @@ package struct RefusingPort: ~Copyable {
     private let descriptor: FileDescriptor
 
     package init() throws {
-        let (descriptor, port) = try ListeningSocket.loopback(backlog: nil)
+        let (descriptor, port) = try ListeningSocket.tcp(backlog: nil)
         self.descriptor = FileDescriptor(owning: descriptor)
         self.port = port
     }

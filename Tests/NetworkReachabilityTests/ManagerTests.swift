@@ -8,7 +8,9 @@ private typealias Status = NetworkReachabilityManager.NetworkReachabilityStatus
 @Suite struct ManagerTests {
     private let queue = DispatchQueue(label: "listener")
 
-    private func manager(_ host: String = "127.0.0.1") throws -> (NetworkReachabilityManager, Recorder<Status>) {
+    private func manager(_ host: String = "127.0.0.1") throws -> (
+        NetworkReachabilityManager, Recorder<Status>
+    ) {
         let manager = try #require(NetworkReachabilityManager(host: host))
         let statuses = Recorder<Status>()
         manager.listenerQueue = queue

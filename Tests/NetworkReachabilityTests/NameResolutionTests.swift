@@ -1,8 +1,9 @@
 internal import NetwatchEventLoop
 internal import NetwatchTestSupport
-@testable internal import NetworkReachability
 internal import Synchronization
 internal import Testing
+
+@testable internal import NetworkReachability
 
 @Suite struct NameResolutionTests {
     private let start = ContinuousClock.now
@@ -83,7 +84,9 @@ struct WatchedNameTests {
         return (recorder, monitor.watch(.host(host)) { recorder.record($0) })
     }
 
-    @Test func `a name is as reachable as its addresses, and keeps them when the name server is gone`() async throws {
+    @Test func `a name is as reachable as its addresses, and keeps them when the name server is gone`()
+        async throws
+    {
         let testbed = try VethTestbed()
         let answers = Answers(.success([IPAddress(VethTestbed.farAddress)!]))
         let (statuses, watch) = try watch(answers, in: testbed)
@@ -109,7 +112,9 @@ struct WatchedNameTests {
         watch.cancel()
     }
 
-    @Test func `a name that never resolved is unknown while there is a way out, else not reachable`() async throws {
+    @Test func `a name that never resolved is unknown while there is a way out, else not reachable`()
+        async throws
+    {
         let testbed = try VethTestbed()
         let (statuses, watch) = try watch(Answers(noSuchName), in: testbed)
         try await statuses.waitForLast { $0.verdict == .unknown(.unresolved) }

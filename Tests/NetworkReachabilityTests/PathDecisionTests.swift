@@ -1,8 +1,9 @@
 internal import Glibc
 internal import NetwatchEventLoop
+internal import Testing
+
 @testable internal import NetwatchNetlink
 @testable internal import NetworkReachability
-internal import Testing
 
 @Suite struct PathDecisionTests {
     private static let up: UInt32 = 0x1 | 0x40 | 0x1_0000  // IFF_UP, IFF_RUNNING, IFF_LOWER_UP
@@ -77,11 +78,13 @@ internal import Testing
         }
     }
 
-    @Test(arguments: [
-        (nil, 0, false), ("fe80::1", 0, false), ("2001:db8::1", 0, true),
-        ("2001:db8::1", 0x40, false), ("2001:db8::1", 0x48, false), ("2001:db8::1", 0x44, true),
-        ("2001:db8::1", 0x20, true),
-    ] as [(String?, UInt32, Bool)])
+    @Test(
+        arguments: [
+            (nil, 0, false), ("fe80::1", 0, false), ("2001:db8::1", 0, true),
+            ("2001:db8::1", 0x40, false), ("2001:db8::1", 0x48, false), ("2001:db8::1", 0x44, true),
+            ("2001:db8::1", 0x20, true),
+        ] as [(String?, UInt32, Bool)]
+    )
     func `an IPv6 source has to be global and not tentative`(source: String?, flags: UInt32, usable: Bool) {
         var decision = self
         decision.route.source = source.flatMap(IPAddress.init)

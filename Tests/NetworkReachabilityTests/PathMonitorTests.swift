@@ -7,7 +7,9 @@ internal import Testing
 @Suite struct PathMonitorTests {
     private let localhost = PathTarget.host(NetworkHost("127.0.0.1")!)
 
-    @Test func `without netlink a status is unknown, never not reachable, and the monitor says why`() async throws {
+    @Test func `without netlink a status is unknown, never not reachable, and the monitor says why`()
+        async throws
+    {
         let statuses = Recorder<PathStatus>()
         let watches = Recorder<(PathMonitor, PathWatch)>()
         try startDetachedThread(named: "sandbox") {
@@ -31,13 +33,20 @@ internal import Testing
         #expect(monitor.failure?.description.contains("/no/such/namespace") == true)
     }
 
-    @Test(arguments: [
-        ("a length beyond the datagram", [200, 0, 0, 0, 24, 0, 0, 0] + [UInt8](repeating: 0, count: 8)),
-        ("a length below the header", [4, 0, 0, 0, 24, 0, 0, 0] + [UInt8](repeating: 0, count: 8)),
-        ("a header cut short", [16, 0, 0]),
-        ("a route message without a route", [16, 0, 0, 0, 24, 0, 0, 0] + [UInt8](repeating: 0, count: 8)),
-    ] as [(String, [UInt8])])
-    func `a malformed message is counted and everything looked up again`(what: String, bytes: [UInt8]) async throws {
+    @Test(
+        arguments: [
+            ("a length beyond the datagram", [200, 0, 0, 0, 24, 0, 0, 0] + [UInt8](repeating: 0, count: 8)),
+            ("a length below the header", [4, 0, 0, 0, 24, 0, 0, 0] + [UInt8](repeating: 0, count: 8)),
+            ("a header cut short", [16, 0, 0]),
+            (
+                "a route message without a route",
+                [16, 0, 0, 0, 24, 0, 0, 0] + [UInt8](repeating: 0, count: 8)
+            ),
+        ] as [(String, [UInt8])]
+    )
+    func `a malformed message is counted and everything looked up again`(what: String, bytes: [UInt8])
+        async throws
+    {
         let monitor = PathMonitor()
         let watch = monitor.watch(localhost) { _ in }
         #expect(watch.status.isReachable)

@@ -1,12 +1,17 @@
-@testable internal import NetworkReachability
 internal import Testing
+
+@testable internal import NetworkReachability
 
 @Suite struct RecomputeScheduleTests {
     private let start = ContinuousClock.now
     private var schedule: RecomputeSchedule
 
     init() {
-        schedule = RecomputeSchedule(confirmDelay: .milliseconds(150), auditInterval: .seconds(60), now: start)
+        schedule = RecomputeSchedule(
+            confirmDelay: .milliseconds(150),
+            auditInterval: .seconds(60),
+            now: start
+        )
     }
 
     private func at(_ milliseconds: Int) -> ContinuousClock.Instant { start + .milliseconds(milliseconds) }
@@ -32,7 +37,8 @@ internal import Testing
         #expect(schedule.takeDue(now: at(1149)) == .everything)
     }
 
-    @Test func `overruns in a row slow the pace down to once a second, and are forgotten after a quiet run`() {
+    @Test func `overruns in a row slow the pace down to once a second, and are forgotten after a quiet run`()
+    {
         var schedule = schedule
         var runs: [Int] = []
         for millisecond in 0..<10_000 {

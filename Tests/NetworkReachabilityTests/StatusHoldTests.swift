@@ -1,6 +1,7 @@
 internal import NetwatchEventLoop
-@testable internal import NetworkReachability
 internal import Testing
+
+@testable internal import NetworkReachability
 
 @Suite struct StatusHoldTests {
     private let start = ContinuousClock.now

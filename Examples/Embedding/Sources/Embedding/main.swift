@@ -3,8 +3,8 @@ import Glibc
 import NetworkReachability
 
 // Prints the reachability of a host each time it changes.
-setlinebuf(stdout)
-guard CommandLine.arguments.count == 2, let manager = NetworkReachabilityManager(host: CommandLine.arguments[1])
+guard CommandLine.arguments.count == 2,
+    let manager = NetworkReachabilityManager(host: CommandLine.arguments[1])
 else {
     print("usage: Embedding HOST, where HOST is \(NetworkHost.acceptedForms)")
     exit(64)
@@ -15,6 +15,7 @@ manager.listener = { status in
     case .notReachable: print("not reachable")
     case .reachable(let connection): print("reachable over \(connection)")
     }
+    fflush(nil)
 }
 manager.startListening()
 dispatchMain()

@@ -1,0 +1,57 @@
+internal import NetwatchTestSupport
+internal import Testing
+
+@Suite(.timeLimit(.minutes(2))) struct ArgumentTests {
+    @Test func `an unknown command names the one that was probably meant`() async throws {
+        let result = try await Command.run("hots", "example")
+        #expect(result.ending == .exited(64))
+        #expect(result.output.isEmpty)
+        #expect(result.errors == ["error: unknown command `hots`", "", "hint: did you mean `host`?"])
+    }
+
+    @Test func `an unknown command that is like none lists them all`() async throws {
+        let result = try await Command.run("frobnicate")
+        #expect(result.ending == .exited(64))
+        #expect(result.errors.last == "hint: the commands are `host`, `send`, `queue`, `serve`, `help`")
+    }
+
+    @Test(arguments: [["--frobnicate"], ["host", "--frobnicate"], ["queue", "frobnicate"], ["send"]])
+    func `unknown flags and missing arguments are usage errors with a hint`(arguments: [String]) async throws
+    {
+        let process = try Command.start(arguments)
+        #expect(try await process.end() == .exited(64))
+        #expect(process.output.values.isEmpty)
+        #expect(process.errors.values.first?.hasPrefix("error: ") == true)
+        #expect(process.errors.values.last?.hasPrefix("hint: ") == true)
+    }
+
+    @Test(arguments: ["https://example.com", "example.com:443", "", "a b", "fe80::1"])
+    func `a host that is none is named, with what is accepted`(host: String) async throws {
+        let result = try await Command.run("host", host)
+        #expect(result.ending == .exited(64))
+        #expect(result.errors.first == "error: `\(host)` is not a host")
+        #expect(result.errors.last?.contains("a host name (`example.com`) or an address") == true)
+    }
+
+    @Test func `help and version go to standard output`() async throws {
+        let help = try await Command.run("--help")
+        #expect(help.ending == .exited(0) && help.errors.isEmpty)
+        #expect(help.output.contains { $0.contains("netwatch send URL") })
+        let version = try await Command.run("--version")
+        #expect(version.ending == .exited(0) && version.output == ["0.1.0"])
+    }
+
+    @Test(arguments: [
+        (["send", "http://127.0.0.1/", "-d", "@/no/such/file"], 64, "could not read `/no/such/file`"),
+        (["send", "http://127.0.0.1/", "-d", "@/dev/zero"], 64, "longer than 1048576 bytes"),
+        (["send", "http://127.0.0.1/", "-H", "no-colon"], 64, "`no-colon` is not a header"),
+        (["send", "http://127.0.0.1/", "--socket", "/no/such/socket"], 69, "no service listens"),
+        (["queue", "list", "--socket", "/no/such/socket"], 69, "no service listens"),
+        (["serve", "--log-level", "loud"], 64, "`loud` is not a log level"),
+    ])
+    func `what is wrong is named`(arguments: [String], status: CInt, words: String) async throws {
+        let process = try Command.start(arguments)
+        #expect(try await process.end() == .exited(status))
+        #expect(process.errors.values.first?.contains(words) == true, "\(process.errors.values)")
+    }
+}

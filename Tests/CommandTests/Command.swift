@@ -1,0 +1,93 @@
+internal import Foundation
+internal import NetwatchTestSupport
+internal import Testing
+
+/// The `netwatch` that was built together with these tests.
+enum Command {
+    static let path: String = {
+        let bundle = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
+        return bundle.deletingLastPathComponent().appending(path: "netwatch").path
+    }()
+
+    struct Result {
+        let ending: Subprocess.Ending
+        let output: [String]
+        let errors: [String]
+    }
+
+    /// Starts the command and leaves it running.
+    static func start(
+        _ arguments: [String],
+        environment: [String: String] = [:],
+        in namespace: NetworkNamespace? = nil
+    ) throws -> Subprocess {
+        try Subprocess(path, arguments, environment: environment, in: namespace)
+    }
+
+    /// Runs the command to its end.
+    static func run(
+        _ arguments: String...,
+        environment: [String: String] = [:],
+        in namespace: NetworkNamespace? = nil
+    ) async throws -> Result {
+        let process = try start(arguments, environment: environment, in: namespace)
+        let ending = try await process.end()
+        return Result(ending: ending, output: process.output.values, errors: process.errors.values)
+    }
+
+    /// Decodes one line of NDJSON.
+    static func json(_ line: String) throws -> [String: Any] {
+        try #require(JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any])
+    }
+}
+
+/// A service that a test started, with the socket to reach it by.
+final class RunningService {
+    let process: Subprocess
+    var socket: String { directory.file("socket") }
+    private let directory: ScratchDirectory
+    private let namespace: NetworkNamespace?
+
+    init(in directory: ScratchDirectory, namespace: NetworkNamespace? = nil) async throws {
+        self.directory = directory
+        self.namespace = namespace
+        process = try Command.start(
+            ["serve", "--state-dir", directory.file("state"), "--socket", directory.file("socket")],
+            in: namespace
+        )
+        try await process.errors.wait { $0.contains { $0.hasSuffix("ready") } }
+    }
+
+    deinit {
+        process.signal(9)
+    }
+
+    func run(_ arguments: String...) async throws -> Command.Result {
+        let process = try Command.start(
+            arguments + ["--socket", directory.file("socket")],
+            in: namespace
+        )
+        let ending = try await process.end()
+        return Command.Result(
+            ending: ending,
+            output: process.output.values,
+            errors: process.errors.values
+        )
+    }
+
+    /// The queue's entries, in the order they are listed.
+    func queue() async throws -> [[String: Any]] {
+        try await run("queue", "list", "--format", "json").output.map(Command.json)
+    }
+
+    /// Asks for the queue until it is as expected; the test's time limit ends the asking.
+    func queue(until isExpected: ([[String: Any]]) -> Bool) async throws {
+        while !isExpected(try await queue()) {}
+    }
+
+    /// Ends the service as a power cut would: without a chance to tidy up.
+    func kill() async throws {
+        process.signal(9)
+        #expect(try await process.end() == .signalled(9))
+    }
+}

@@ -1,0 +1,231 @@
+internal import Foundation
+internal import Glibc
+internal import NetwatchTestSupport
+internal import Testing
+
+@Suite(.timeLimit(.minutes(2))) struct ServiceTests {
+    @Test func `a request that can be delivered is delivered at once`() async throws {
+        let server = try ScriptedServer { _ in .respond("thanks") }
+        let service = try await RunningService(in: try ScratchDirectory())
+        let sent = try await service.run(
+            "send",
+            server.url + "/orders?id=1",
+            "-d",
+            "{}",
+            "-H",
+            "X-Note: a: b"
+        )
+        #expect(sent.ending == .exited(0))
+        #expect(sent.output.count == 1)
+        #expect(sent.errors == ["delivered: HTTP 200"])
+        let request = try #require(server.requests.first)
+        #expect(
+            request.method == "POST" && request.target == "/orders?id=1" && request.body == Array("{}".utf8)
+        )
+        #expect(request.values(of: "X-Note") == ["a: b"])
+        #expect(request.values(of: "Idempotency-Key").count == 1)
+        let entry = try #require(try await service.queue().first)
+        #expect(entry["id"] as? String == sent.output.first)
+        #expect(entry["state"] as? String == "delivered")
+        #expect(entry["status"] as? Int == 200)
+    }
+
+    @Test func `a request the server refuses for good is given up with exit 1`() async throws {
+        let server = try ScriptedServer { _ in .respond(status: 422, headers: [], body: []) }
+        let service = try await RunningService(in: try ScratchDirectory())
+        let sent = try await service.run("send", server.url, "-X", "PUT")
+        #expect(sent.ending == .exited(1))
+        #expect(sent.errors.first?.hasPrefix("dead: ") == true)
+    }
+
+    @Test func `a request that is refused names what is wrong with it`() async throws {
+        let service = try await RunningService(in: try ScratchDirectory())
+        let refused: [([String], String)] = [
+            (["ftp://example.com/"], "http"),
+            (["http://user:secret@example.com/"], "password"),
+            (["http://example.com/", "-X", "BAD METHOD"], "BAD METHOD"),
+            (["http://example.com/", "-H", "Authorization: Bearer x"], "Authorization"),
+        ]
+        for (arguments, words) in refused {
+            let process = try Command.start(
+                ["send"] + arguments + ["--socket", service.socket]
+            )
+            #expect(try await process.end() == .exited(64), "\(arguments)")
+            #expect(process.errors.values.first?.contains(words) == true, "\(process.errors.values)")
+        }
+        #expect(try await service.queue().isEmpty)
+    }
+
+    @Test func `a second service on the same store is told who has it`() async throws {
+        let directory = try ScratchDirectory()
+        let service = try await RunningService(in: directory)
+        let second = try await Command.run(
+            "serve",
+            "--state-dir",
+            directory.file("state"),
+            "--socket",
+            directory.file("other")
+        )
+        #expect(second.ending == .exited(2))
+        #expect(second.errors.count == 1)
+        let message = try #require(second.errors.first)
+        #expect(message.contains(directory.file("state")))
+        #expect(message.contains("\(service.process.pid)"))
+    }
+
+    @Test func `a second service on the same socket is refused`() async throws {
+        let directory = try ScratchDirectory()
+        let service = try await RunningService(in: directory)
+        let second = try await Command.run(
+            "serve",
+            "--state-dir",
+            directory.file("state2"),
+            "--socket",
+            service.socket
+        )
+        #expect(second.ending == .exited(2))
+        #expect(second.errors.first?.contains(service.socket) == true)
+        #expect(try await service.queue().isEmpty)
+    }
+
+    @Test func `SIGTERM ends the service in order`() async throws {
+        let service = try await RunningService(in: try ScratchDirectory())
+        service.process.signal(SIGTERM)
+        #expect(try await service.process.end() == .exited(0))
+        #expect(access(service.socket, F_OK) == -1)
+    }
+
+    @Test func `the service manager hears READY once the socket answers, and STOPPING`() async throws {
+        let directory = try ScratchDirectory()
+        let manager = try NotifySocket(directory.file("notify"))
+        let process = try Command.start(
+            ["serve"],
+            environment: [
+                "NOTIFY_SOCKET": directory.file("notify"), "STATE_DIRECTORY": directory.file("state"),
+                "RUNTIME_DIRECTORY": directory.path,
+            ]
+        )
+        defer { process.signal(9) }
+        let ready = try manager.receive()
+        #expect(ready.contains("READY=1") && ready.contains("STATUS=network "))
+        let socket = directory.file("netwatch.sock")
+        #expect(try await Command.run("queue", "list", "--socket", socket).ending == .exited(0))
+        process.signal(SIGTERM)
+        #expect(try manager.receive() == "STOPPING=1")
+        #expect(try await process.end() == .exited(0))
+    }
+
+    @Test func `curl can use the control socket`() async throws {
+        let server = try ScriptedServer()
+        let service = try await RunningService(in: try ScratchDirectory())
+        let answer = try shell(
+            """
+            curl -sS --unix-socket \(service.socket) http://netwatch/v1/requests \
+                -d '{"url":"\(server.url)/a","method":"PUT","body":"hello","headers":[["X-A","b"]]}'
+            """
+        )
+        #expect(try Command.json(answer)["state"] as? String == "delivered")
+        #expect(server.requests.first?.body == Array("hello".utf8))
+        #expect(server.requests.first?.values(of: "X-A") == ["b"])
+        for (body, words) in [
+            ("{", "not valid JSON"), ("{}", "`url` is missing"), (#"{"url":7}"#, "`url` has the wrong type"),
+            (#"{"url":"http://a/","headers":[["x"]]}"#, "name and a value"),
+            (#"{"url":"http://a/","body_base64":"*"}"#, "valid Base64"),
+        ] {
+            let problem = try shell(
+                "curl -sS --unix-socket \(service.socket) http://netwatch/v1/requests -d '\(body)'"
+            )
+            #expect(try Command.json(problem)["status"] as? Int == 400)
+            #expect(problem.contains(words), "\(problem)")
+        }
+    }
+}
+
+@Suite(
+    .enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"),
+    .timeLimit(.minutes(3))
+)
+struct ServiceOnACableTests {
+    private func send(_ count: Int, to server: ScriptedServer, over service: RunningService) async throws {
+        for number in 1...count {
+            let sent = try await service.run(
+                "send",
+                "\(server.url)/orders/\(number)",
+                "-d",
+                "\(number)",
+                "--fifo"
+            )
+            #expect(sent.ending == .exited(0))
+            #expect(sent.errors.first?.hasPrefix("queued: ") == true, "\(sent.errors)")
+        }
+    }
+
+    @Test func `requests kept while the cable is out are delivered in order, each once`() async throws {
+        let testbed = try VethTestbed()
+        let server = try ScriptedServer(address: VethTestbed.farAddress, in: testbed.far)
+        let service = try await RunningService(in: try ScratchDirectory(), namespace: testbed.near)
+        try testbed.setCable(connected: false)
+        try await send(3, to: server, over: service)
+        #expect(server.requests.isEmpty)
+        let waiting = try await service.queue()
+        #expect(waiting.map { $0["state"] as? String } == ["pending", "pending", "pending"])
+        #expect(waiting.map { $0["attempts"] as? Int } == [0, 0, 0], "being offline costs no attempt")
+        try testbed.setCable(connected: true)
+        await server.requests(atLeast: 3)
+        try await service.queue { $0.allSatisfy { $0["state"] as? String == "delivered" } }
+        #expect(server.requests.map(\.target) == ["/orders/1", "/orders/2", "/orders/3"])
+    }
+
+    @Test func `what was accepted survives SIGKILL before its delivery`() async throws {
+        let testbed = try VethTestbed()
+        let server = try ScriptedServer(address: VethTestbed.farAddress, in: testbed.far)
+        let directory = try ScratchDirectory()
+        try testbed.setCable(connected: false)
+        let first = try await RunningService(in: directory, namespace: testbed.near)
+        try await send(3, to: server, over: first)
+        try await first.kill()
+        let second = try await RunningService(in: directory, namespace: testbed.near)
+        #expect(try await second.queue().count == 3)
+        try testbed.setCable(connected: true)
+        await server.requests(atLeast: 3)
+        try await second.queue { $0.allSatisfy { $0["state"] as? String == "delivered" } }
+        #expect(server.requests.map(\.target) == ["/orders/1", "/orders/2", "/orders/3"])
+    }
+
+    @Test func `SIGKILL while the server holds the request repeats it with the same key, in its place`()
+        async throws
+    {
+        let testbed = try VethTestbed()
+        let server = try ScriptedServer(address: VethTestbed.farAddress, in: testbed.far) { request in
+            request.number == 1 ? .stall(then: .close) : .respond("")
+        }
+        let directory = try ScratchDirectory()
+        let first = try await RunningService(in: directory, namespace: testbed.near)
+        let waiting = try Command.start(
+            ["send", server.url + "/orders/1", "-d", "1", "--fifo", "--socket", first.socket],
+            in: testbed.near
+        )
+        await server.requests(atLeast: 1)
+        try await send(1, to: server, over: first)
+        try await first.kill()
+        #expect(try await waiting.end() == .exited(2), "the answer never came, and the command says so")
+        let second = try await RunningService(in: directory, namespace: testbed.near)
+        try await second.queue { $0.count == 2 && $0.allSatisfy { $0["state"] as? String == "delivered" } }
+        let keys = server.requests.map { $0.values(of: "Idempotency-Key") }
+        #expect(server.requests.count == 3)
+        #expect(keys[0] == keys[1] && keys[1] != keys[2])
+    }
+
+    @Test func `flush tries what waits for its backoff`() async throws {
+        let server = try ScriptedServer {
+            $0.number == 1
+                ? .respond(status: 503, headers: [.init("Retry-After", "3600")], body: []) : .respond("")
+        }
+        let service = try await RunningService(in: try ScratchDirectory())
+        let sent = try await service.run("send", server.url, "-d", "x")
+        #expect(sent.errors.first?.hasPrefix("queued: ") == true)
+        #expect(try await service.run("queue", "flush").errors == ["trying 1 request"])
+        try await service.queue { $0.first?["state"] as? String == "delivered" }
+        #expect(server.requests.count == 2)
+    }
+}

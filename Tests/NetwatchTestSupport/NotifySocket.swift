@@ -1,0 +1,41 @@
+package import Glibc
+internal import NetwatchEventLoop
+
+/// Plays the service manager: the receiving end of `sd_notify(3)`.
+package final class NotifySocket: Sendable {
+    private let descriptor: FileDescriptor
+
+    /// - Parameter address: A path, or a name in the abstract namespace behind a NUL.
+    package init(_ address: String) throws {
+        let type = CInt(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue)
+        let number = try systemCall("socket") { socket(AF_UNIX, type, 0) }
+        descriptor = FileDescriptor(owning: number)
+        _ = try withUnixAddress(address) { pointer, length in
+            try systemCall("bind \(address)") { bind(number, pointer, length) }
+        }
+    }
+
+    /// The next datagram, waited for; a test's time limit ends a wait in vain.
+    package func receive() throws -> String {
+        var bytes = [UInt8](repeating: 0, count: 8192)
+        let number = descriptor.rawValue
+        let count = try systemCall("recv") { recv(number, &bytes, bytes.count, 0) }
+        return String(decoding: bytes.prefix(count), as: UTF8.self)
+    }
+}
+
+/// The address of a path, or of an abstract name when the text begins with a NUL.
+package func withUnixAddress<Result>(
+    _ path: String,
+    _ body: (UnsafePointer<sockaddr>, socklen_t) throws -> Result
+) rethrows -> Result {
+    var address = sockaddr_un()
+    address.sun_family = sa_family_t(AF_UNIX)
+    let bytes = Array(path.utf8)
+    withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: bytes) }
+    let isAbstract = bytes.first == 0
+    let length = socklen_t(2 + bytes.count + (isAbstract || bytes.count == 108 ? 0 : 1))
+    return try withUnsafePointer(to: &address) { pointer in
+        try pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { try body($0, length) }
+    }
+}

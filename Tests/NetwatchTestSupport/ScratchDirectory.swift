@@ -1,0 +1,21 @@
+internal import Foundation
+internal import Glibc
+internal import NetwatchEventLoop
+
+/// A directory of one test, which goes away with the last reference to it.
+package final class ScratchDirectory: Sendable {
+    package let path: String
+
+    /// - Parameter parent: Where it is made. `/tmp` by default, which keeps the paths of sockets short.
+    package init(in parent: String = "/tmp") throws {
+        var template = Array("\(parent)/netwatch-test-XXXXXX".utf8CString)
+        guard mkdtemp(&template) != nil else { throw SystemError(call: "mkdtemp", errno: errno) }
+        path = String(decoding: template.dropLast().map(UInt8.init), as: UTF8.self)
+    }
+
+    deinit {
+        try? FileManager.default.removeItem(atPath: path)
+    }
+
+    package func file(_ name: String) -> String { "\(path)/\(name)" }
+}

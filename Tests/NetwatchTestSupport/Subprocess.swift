@@ -1,0 +1,156 @@
+internal import Glibc
+internal import NetwatchEventLoop
+
+/// A program that runs beside the test, with what it printed so far.
+package final class Subprocess: Sendable {
+    /// How a program ended.
+    package enum Ending: Hashable, Sendable {
+        case exited(CInt)
+        case signalled(CInt)
+    }
+
+    package let pid: Int32
+    /// The lines of standard output and standard error, as they come.
+    package let output = Recorder<String>()
+    package let errors = Recorder<String>()
+    private let ending = Recorder<Ending>()
+
+    /// Starts a program.
+    ///
+    /// - Parameters:
+    ///   - path: The program.
+    ///   - arguments: Its arguments, without its name.
+    ///   - environment: Added to the test's own environment.
+    ///   - namespace: The network namespace it runs in; `nil` for the test's own.
+    package init(
+        _ path: String,
+        _ arguments: [String],
+        environment: [String: String] = [:],
+        in namespace: NetworkNamespace? = nil
+    ) throws {
+        let output = try Self.pipe()
+        let errors = try Self.pipe()
+        let spawn: @Sendable () -> Result<pid_t, SystemError> = {
+            Self.spawn([path] + arguments, environment, output: output.write, errors: errors.write)
+        }
+        let result = namespace?.run(spawn) ?? spawn()
+        close(output.write)
+        close(errors.write)
+        pid = try result.get()
+        try Self.read(output.read, into: self.output)
+        try Self.read(errors.read, into: self.errors)
+        try awaitEnding()
+    }
+
+    /// Sends a signal, unless the program has ended.
+    package func signal(_ signal: CInt) {
+        if ending.values.isEmpty { kill(pid, signal) }
+    }
+
+    /// Waits until the program has ended and everything it printed is recorded.
+    package func end() async throws -> Ending {
+        try await ending.wait { !$0.isEmpty }
+        return ending.values[0]
+    }
+
+    private func awaitEnding() throws {
+        let (pid, ending) = (pid, ending)
+        // Lines are all there once both pipes have been read to their end.
+        let output = output, errors = errors
+        try startDetachedThread(named: "waitpid") {
+            var status: CInt = 0
+            while waitpid(pid, &status, 0) == -1, errno == EINTR {}
+            output.waitForClosing()
+            errors.waitForClosing()
+            ending.record(status & 0x7f == 0 ? .exited(status >> 8 & 0xff) : .signalled(status & 0x7f))
+        }
+    }
+
+    private static func pipe() throws -> (read: CInt, write: CInt) {
+        var ends: [CInt] = [0, 0]
+        try systemCall("pipe") { Glibc.pipe(&ends) }
+        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+        return (ends[0], ends[1])
+    }
+
+    private static func read(_ descriptor: CInt, into lines: Recorder<String>) throws {
+        guard let stream = fdopen(descriptor, "r") else { throw SystemError(call: "fdopen", errno: errno) }
+        let handle = StreamHandle(stream: stream)
+        try startDetachedThread(named: "reader") {
+            handle.forEachLine { lines.record($0) }
+            lines.close()
+        }
+    }
+
+    private static func spawn(
+        _ arguments: [String],
+        _ environment: [String: String],
+        output: CInt,
+        errors: CInt
+    ) -> Result<pid_t, SystemError> {
+        var actions = posix_spawn_file_actions_t()
+        posix_spawn_file_actions_init(&actions)
+        posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0)
+        posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO)
+        posix_spawn_file_actions_adddup2(&actions, errors, STDERR_FILENO)
+        var attributes = posix_spawnattr_t()
+        posix_spawnattr_init(&attributes)
+        // The threads of the tests block every signal; the program must not inherit that.
+        var none = sigset_t()
+        sigemptyset(&none)
+        posix_spawnattr_setsigmask(&attributes, &none)
+        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK))
+        defer {
+            posix_spawn_file_actions_destroy(&actions)
+            posix_spawnattr_destroy(&attributes)
+        }
+        var pid: pid_t = 0
+        let result = withCStrings(arguments) { argv in
+            withCStrings(merged(environment)) { envp in
+                posix_spawn(&pid, arguments[0], &actions, &attributes, argv, envp)
+            }
+        }
+        return result == 0
+            ? .success(pid) : .failure(SystemError(call: "posix_spawn \(arguments[0])", errno: result))
+    }
+
+    private static func merged(_ additions: [String: String]) -> [String] {
+        var entries: [String] = []
+        var next = environ
+        while let entry = next.pointee {
+            entries.append(String(cString: entry))
+            next += 1
+        }
+        let kept = entries.filter { entry in !additions.keys.contains { entry.hasPrefix($0 + "=") } }
+        return kept + additions.map { "\($0)=\($1)" }
+    }
+
+    private static func withCStrings<Result>(
+        _ strings: [String],
+        _ body: ([UnsafeMutablePointer<CChar>?]) -> Result
+    ) -> Result {
+        let pointers = strings.map { strdup($0) }
+        defer { for pointer in pointers { free(pointer) } }
+        return body(pointers + [nil])
+    }
+}
+
+/// Hands a stream to the one thread that reads it.
+private struct StreamHandle: @unchecked Sendable {
+    // Used by that thread only, from its start to its end.
+    let stream: UnsafeMutablePointer<FILE>
+
+    func forEachLine(_ body: (String) -> Void) {
+        var line: UnsafeMutablePointer<CChar>?
+        var capacity = 0
+        defer {
+            free(line)
+            fclose(stream)
+        }
+        while getline(&line, &capacity, stream) > 0 {
+            var text = String(cString: line!)
+            if text.hasSuffix("\n") { text.removeLast() }
+            body(text)
+        }
+    }
+}
