@@ -91,6 +91,28 @@ internal import Testing
         await queue.stop()
     }
 
+    @Test func `send hears of an attempt that ended before the store's word came`() async throws {
+        let inner = try await SQLiteQueueStore(directory: directory.path)
+        let other = request("other")
+        let (wakes, wake) = AsyncStream.makeStream(of: Void.self)
+        let store = LateStore(inner: inner, id: "late") {
+            wake.yield()
+            while try await inner.counts().delivered < 2 { try await Task.sleep(for: .milliseconds(1)) }
+        }
+        let queue = OfflineQueue(
+            configuration: OfflineQueue.Configuration(directory: directory.path),
+            store: store,
+            sender: FakeSender { _ in .status(200) },
+            gate: FakeGate()
+        )
+        try await queue.start()
+        async let result = queue.send(request(), options: EnqueueOptions(id: "late"))
+        // Another request of the lane wakes it, and the claim takes both.
+        for await _ in wakes.prefix(1) { _ = try await queue.enqueue(other) }
+        #expect(try await result == .delivered(id: "late", status: 200, body: Data()))
+        await queue.stop()
+    }
+
     @Test func `an answer is kept up to 64 KiB`() async throws {
         let queue = try await open(
             FakeSender { _ in .status(200, body: String(repeating: "x", count: 70_000)) }

@@ -74,7 +74,7 @@ struct SchedulerSimulation {
         for _ in 0..<400 {
             plan(.enqueue(Int64.random(in: 1...8, using: &random)), within: 10_800)
         }
-        for _ in 0..<40 {
+        for _ in 0..<160 {
             let host = "host\(Int.random(in: 0...4, using: &random))"
             plan(.gate(host, randomGate()), within: 10_800)
         }
