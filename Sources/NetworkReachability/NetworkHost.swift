@@ -59,6 +59,7 @@ public struct NetworkHost: Hashable, Sendable {
 }
 
 extension NetworkHost: CustomStringConvertible {
+    /// The host as it was given.
     public var description: String { text }
 }
 
@@ -68,6 +69,7 @@ extension NetworkHost {
         left.kind == right.kind
     }
 
+    /// Two spellings of one name hash alike.
     public func hash(into hasher: inout Hasher) {
         hasher.combine(kind)
     }

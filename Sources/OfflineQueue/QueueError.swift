@@ -48,3 +48,12 @@ extension QueueError: CustomStringConvertible {
     /// The message.
     public var description: String { message }
 }
+
+/// A value in a message: between backticks, its control characters escaped, cut after 80.
+func quoted(_ value: String) -> String {
+    let escaped = value.unicodeScalars.prefix(80).map {
+        $0.properties.generalCategory == .control
+            ? $0.escaped(asASCII: true) : String($0)
+    }
+    return "`\(escaped.joined())\(value.unicodeScalars.count > 80 ? "…" : "")`"
+}

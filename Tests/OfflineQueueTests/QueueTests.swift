@@ -151,16 +151,10 @@ internal import Testing
         func send(_ id: String) async throws -> SendResult {
             try await queue.send(request(), options: EnqueueOptions(lane: id, id: id))
         }
-        // Before the gate's first word the host is tried.
-        var round = 0
-        while try await send("before-\(round)") != .queued(id: "before-\(round)", reason: .notReachable) {
-            round += 1
-        }
-        let attempts = sender.attempts.count
         for id in ["a", "b", "c"] {
             #expect(try await send(id) == .queued(id: id, reason: .notReachable))
         }
-        #expect(sender.attempts.count == attempts)
+        #expect(sender.attempts.isEmpty)
         await queue.stop()
     }
 

@@ -13,7 +13,12 @@ internal import Testing
         Scheduler.LaneInfo(id: id, host: host, mode: mode, notBefore: notBefore)
     }
 
-    private func scheduler() -> Scheduler { Scheduler(seed: 1) }
+    /// One that does not wait for the gate's first word; see ``SilentGateTests``.
+    private func scheduler() -> Scheduler {
+        var settings = Scheduler.Settings()
+        settings.gatePatience = .zero
+        return Scheduler(settings: settings, seed: 1)
+    }
 
     private func claims(_ actions: [Scheduler.Action]) -> [Scheduler.Claim] {
         actions.compactMap { action in

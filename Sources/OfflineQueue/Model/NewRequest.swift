@@ -10,7 +10,10 @@ package struct NewRequest: Sendable {
     /// Checks a request and its options and fills in what they leave open.
     package init(_ request: QueueRequest, options: EnqueueOptions) throws(QueueError) {
         guard Method.isToken(request.method) else {
-            throw QueueError(.invalidMethod, "the method is not a token")
+            throw QueueError(
+                .invalidMethod,
+                "the method \(quoted(request.method)) is not a token of RFC 9110, like POST"
+            )
         }
         guard request.body.count <= QueueRequest.maximumBodyBytes else {
             let limit = QueueRequest.maximumBodyBytes
@@ -48,7 +51,10 @@ package struct NewRequest: Sendable {
         }
         for header in headers {
             guard Method.isToken(header.name) else {
-                throw QueueError(.invalidHeader, "a header's name is not a token")
+                throw QueueError(
+                    .invalidHeader,
+                    "the header name \(quoted(header.name)) is not a token of RFC 9110, like X-Note"
+                )
             }
             guard !secretHeaders.contains(header.name.lowercased()) else {
                 throw QueueError(.secretHeader, "\(header.name) is refused: secrets are not stored")

@@ -19,18 +19,20 @@ package struct Origin: Hashable, Sendable {
             throw QueueError(.invalidURL, "the URL is longer than \(QueueRequest.maximumHeadBytes) bytes")
         }
         guard let parts = URLComponents(string: url, encodingInvalidCharacters: false) else {
-            throw QueueError(.invalidURL, "the URL cannot be read")
+            throw QueueError(.invalidURL, "\(quoted(url)) is not a URL")
         }
         guard parts.user == nil, parts.password == nil else {
             throw QueueError(.invalidURL, "the URL holds a user name or password, and secrets are not stored")
         }
         guard let scheme = parts.scheme?.lowercased(), let usual = Self.usualPorts[scheme] else {
-            throw QueueError(.invalidURL, "the URL's scheme is not http or https")
+            throw QueueError(.invalidURL, "the scheme of \(quoted(url)) is not http or https")
         }
         let host = (parts.host ?? "").trimmingCharacters(in: CharacterSet(charactersIn: "[]")).lowercased()
-        guard !host.isEmpty else { throw QueueError(.invalidURL, "the URL has no host") }
+        guard !host.isEmpty else { throw QueueError(.invalidURL, "\(quoted(url)) has no host") }
         let port = parts.port ?? usual
-        guard (1...65535).contains(port) else { throw QueueError(.invalidURL, "the URL's port is not one") }
+        guard (1...65535).contains(port) else {
+            throw QueueError(.invalidURL, "the port of \(quoted(url)) is not 1 to 65535")
+        }
         self.init(scheme: scheme, host: host, port: port)
     }
 

@@ -6,6 +6,9 @@ package struct Scheduler: Sendable {
         package var backoff = Backoff()
         /// So many single failures in a row close a lane (the default of Finagle's failure accrual).
         package var failuresToClose = 5
+        /// How long a lane waits for the gate's first word: a little longer than the monitor takes to
+        /// give one on a name that does not resolve.
+        package var gatePatience: Duration = .milliseconds(2500)
         /// How long a lane waits whose server was not trusted.
         package var distrust: ClosedRange<Duration> = .seconds(300) ... .seconds(900)
 
@@ -94,6 +97,9 @@ package struct Scheduler: Sendable {
     package var inflight: Int { lanes.values.reduce(0) { $0 + $1.inflight } }
 
     package func isGateDown(_ host: String) -> Bool { gates[host]?.state == .notReachable }
+
+    /// Whether the gate has not said anything yet.
+    private func isGateSilent(_ host: String) -> Bool { gates[host].map { $0.state == nil } ?? false }
 }
 
 // MARK: - Events
@@ -231,8 +237,10 @@ extension Scheduler {
     /// From when the lane may try; `nil` until somebody acts.
     private func opening(of lane: SchedulerLane) -> Moment? {
         if lane.isHeld { return nil }
-        let opening = max(lane.closedUntil, lane.serverNotBefore, lane.distrustedUntil ?? .zero)
-        guard isGateDown(lane.host), !lane.isForced else { return opening }
+        let opening = lane.opening
+        if lane.isForced { return opening }
+        if isGateSilent(lane.host) { return max(opening, gates[lane.host]!.since + settings.gatePatience) }
+        guard isGateDown(lane.host) else { return opening }
         // The gate may be wrong, so it is doubted once in a while.
         return max(opening, max(gates[lane.host]!.since, lane.lastTry ?? .zero) + settings.backoff.cap)
     }
@@ -257,6 +265,8 @@ extension Scheduler {
         guard let lane = lanes[id], lane.claiming == nil else { return nil }
         guard let opening = opening(of: lane) else { return .laneClosed }
         guard opening > now else { return nil }
-        return isGateDown(lane.host) ? .notReachable : .laneClosed
+        if isGateDown(lane.host) { return .notReachable }
+        // What waits only for the gate's first word waits for an answer worth having.
+        return lane.opening > now ? .laneClosed : nil
     }
 }

@@ -45,6 +45,9 @@ struct SchedulerLane: Hashable, Sendable {
         due == nil && inflight == 0 && claiming == nil && distrustedUntil == nil && !isHeld
     }
 
+    /// From when it may try, as far as its own past says.
+    var opening: Moment { max(closedUntil, serverNotBefore, distrustedUntil ?? .zero) }
+
     mutating func rowsAreDue(at moment: Moment) {
         due = min(due ?? moment, moment)
         if claiming != nil { dueMeanwhile = min(dueMeanwhile ?? moment, moment) }

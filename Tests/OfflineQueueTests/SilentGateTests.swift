@@ -1,0 +1,49 @@
+internal import OfflineQueue
+internal import Testing
+
+/// A lane waits for the gate's first word, which spares a host that is out of reach a vain attempt.
+@Suite struct SilentGateTests {
+    private let lane = Scheduler.LaneInfo(id: 1, host: "a", mode: .parallel)
+    private let patience = Scheduler.Settings().gatePatience
+
+    /// A scheduler with one request, just enqueued, and whether it is claimed at once.
+    private func enqueued() -> (Scheduler, isClaimed: Bool) {
+        var scheduler = Scheduler(seed: 1)
+        let actions = scheduler.handle(.rows(lane, due: .zero), now: .zero)
+        return (scheduler, isClaim(actions))
+    }
+
+    private func isClaim(_ actions: [Scheduler.Action]) -> Bool {
+        actions.contains { if case .claim = $0 { true } else { false } }
+    }
+
+    @Test func `nothing is tried before the gate's first word, and nobody is turned away`() {
+        let (scheduler, isClaimed) = enqueued()
+        #expect(!isClaimed)
+        #expect(scheduler.obstacle(toLane: 1, now: .zero) == nil)
+        #expect(scheduler.nextWake(now: .zero) == patience)
+    }
+
+    @Test(arguments: [GateState.reachable(generation: 1), .unknown])
+    func `a first word that is not a no starts the lane`(word: GateState) {
+        var (scheduler, _) = enqueued()
+        #expect(isClaim(scheduler.handle(.gate(host: "a", word), now: .milliseconds(1))) == true)
+    }
+
+    @Test func `a no turns requests away without an attempt`() {
+        var (scheduler, _) = enqueued()
+        #expect(isClaim(scheduler.handle(.gate(host: "a", .notReachable), now: .milliseconds(1))) == false)
+        #expect(scheduler.obstacle(toLane: 1, now: .milliseconds(1)) == .notReachable)
+    }
+
+    @Test func `a gate that stays silent is passed`() {
+        var (scheduler, _) = enqueued()
+        #expect(isClaim(scheduler.handle(.wake, now: patience - .milliseconds(1))) == false)
+        #expect(isClaim(scheduler.handle(.wake, now: patience)) == true)
+    }
+
+    @Test func `a flush does not wait for it`() {
+        var (scheduler, _) = enqueued()
+        #expect(isClaim(scheduler.handle(.flush, now: .milliseconds(1))) == true)
+    }
+}
