@@ -5,14 +5,7 @@
 #ifndef CNETWATCH_CURL_SHIM_H
 #define CNETWATCH_CURL_SHIM_H
 
-// The members of `fd_set` have other names under `_GNU_SOURCE`, which CNetwatchLinux needs and Swift's
-// Glibc does not set; a declaration that uses it would make the compiler merge the two and fail. Only
-// curl_multi_fdset does, which nothing here calls.
-#include <sys/select.h>
-struct netwatch_unused_fd_set;
-#define fd_set struct netwatch_unused_fd_set
 #include <curl/curl.h>
-#undef fd_set
 
 #if LIBCURL_VERSION_NUM < 0x075100
 #error "netwatch needs libcurl 7.81 or newer (libcurl4-openssl-dev)"

@@ -1,32 +1,78 @@
-// System calls and structures that Swift's Glibc module leaves out.
+// System calls, structures and constants that Swift's Glibc module leaves out, for 64-bit Linux.
 //
-// glibc declares several of them only under _GNU_SOURCE. Defining that here would give this module other
-// definitions of shared structures (fd_set) than the modules beside it have, so they are declared by hand.
+// Declared by hand and without a single #include: a glibc header that this module and Swift's Glibc module
+// both read belongs, for the compiler, to whichever of the two it loaded first, and what a file can then
+// see (`SOCK_STREAM`, `pid_t`, `fd_set`) depends on the order of the build.
 #ifndef CNETWATCH_LINUX_SHIM_H
 #define CNETWATCH_LINUX_SHIM_H
 
-#include <linux/sched.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
-#include <sys/timerfd.h>
+#if !defined(__linux__) || !defined(__LP64__)
+#error "netwatch is for 64-bit Linux"
+#endif
 
-// setns(2), unshare(2), accept4(2)
-extern int setns(int descriptor, int type);
-extern int unshare(int flags);
-extern int accept4(int descriptor, struct sockaddr *address, socklen_t *length, int flags);
+// epoll(7), from the kernel's <linux/eventpoll.h>. The flags of epoll_create1(2) are those of open(2).
+static const int EPOLL_CTL_ADD = 1;
+static const int EPOLL_CTL_DEL = 2;
+static const int EPOLL_CTL_MOD = 3;
+static const unsigned int EPOLLIN = 0x001;
+static const unsigned int EPOLLOUT = 0x004;
+static const unsigned int EPOLLERR = 0x008;
+static const unsigned int EPOLLHUP = 0x010;
 
-// What SO_PEERCRED of unix(7) gives: the C library's `struct ucred`.
-struct netwatch_ucred {
-    pid_t pid;
-    uid_t uid;
-    gid_t gid;
+struct netwatch_epoll_event {
+    unsigned int events;
+    unsigned long data;
+}
+// The kernel's own layout, kept from 32-bit programs.
+#ifdef __x86_64__
+__attribute__((packed))
+#endif
+;
+
+extern int epoll_create1(int flags);
+extern int epoll_ctl(int epoll, int operation, int descriptor, struct netwatch_epoll_event *event);
+extern int epoll_wait(int epoll, struct netwatch_epoll_event *events, int capacity, int timeout);
+
+// eventfd(2). Its flags are those of open(2) too.
+extern int eventfd(unsigned int initial, int flags);
+extern int eventfd_read(int descriptor, unsigned long *value);
+extern int eventfd_write(int descriptor, unsigned long value);
+
+// timerfd_create(2). Its flags are those of open(2) too. The structure is `struct itimerspec`.
+struct netwatch_itimerspec {
+    long interval_seconds;
+    long interval_nanoseconds;
+    long seconds;
+    long nanoseconds;
 };
 
-// Variadic, which Swift does not import.
+extern int timerfd_create(int clock, int flags);
+extern int timerfd_settime(
+    int descriptor,
+    int flags,
+    const struct netwatch_itimerspec *setting,
+    struct netwatch_itimerspec *old
+);
+
+// setns(2), unshare(2); from <linux/sched.h>
+static const int CLONE_NEWNET = 0x40000000;
+extern int setns(int descriptor, int type);
+extern int unshare(int flags);
+
+// What SO_PEERCRED of unix(7) gives: `struct ucred`.
+struct netwatch_ucred {
+    int pid;
+    unsigned int uid;
+    unsigned int gid;
+};
+
+// accept4(2), for those who do not ask for the peer's address.
+extern int accept4(int descriptor, void *address, void *length, int flags);
+
+// prctl(2) is variadic, which Swift does not import. 15 is PR_SET_NAME.
+extern int prctl(int option, ...);
 static inline void netwatch_set_thread_name(const char *name) {
-    prctl(PR_SET_NAME, name);
+    prctl(15, name);
 }
 
 #endif

@@ -76,8 +76,8 @@ extension EventLoop {
             self.rawValue = rawValue
         }
 
-        package static let read = Interest(rawValue: EPOLLIN.rawValue)
-        package static let write = Interest(rawValue: EPOLLOUT.rawValue)
+        package static let read = Interest(rawValue: EPOLLIN)
+        package static let write = Interest(rawValue: EPOLLOUT)
     }
 
     /// What `epoll_wait(2)` reported of a descriptor.
@@ -88,12 +88,12 @@ extension EventLoop {
             self.rawValue = rawValue
         }
 
-        package static let readable = Readiness(rawValue: EPOLLIN.rawValue)
-        package static let writable = Readiness(rawValue: EPOLLOUT.rawValue)
+        package static let readable = Readiness(rawValue: EPOLLIN)
+        package static let writable = Readiness(rawValue: EPOLLOUT)
         /// An error is pending on the descriptor. Reported whether asked for or not.
-        package static let error = Readiness(rawValue: EPOLLERR.rawValue)
+        package static let error = Readiness(rawValue: EPOLLERR)
         /// The peer closed. Reported whether asked for or not.
-        package static let hangUp = Readiness(rawValue: EPOLLHUP.rawValue)
+        package static let hangUp = Readiness(rawValue: EPOLLHUP)
     }
 
     /// Names one watch of one descriptor, so that an event of a watch that ended is never delivered to a

@@ -29,15 +29,14 @@ final class EventLoopCore: Sendable {
     private let state = Mutex(State())
 
     init() throws(SystemError) {
-        epoll = FileDescriptor(owning: try systemCall("epoll_create1") { epoll_create1(CInt(EPOLL_CLOEXEC)) })
-        let eventFlags = CInt(EFD_CLOEXEC | EFD_NONBLOCK)
-        wake = FileDescriptor(owning: try systemCall("eventfd") { eventfd(0, eventFlags) })
-        let timerFlags = CInt(TFD_CLOEXEC | TFD_NONBLOCK)
+        epoll = FileDescriptor(owning: try systemCall("epoll_create1") { epoll_create1(O_CLOEXEC) })
+        let flags = O_CLOEXEC | O_NONBLOCK
+        wake = FileDescriptor(owning: try systemCall("eventfd") { eventfd(0, flags) })
         timer = FileDescriptor(
-            owning: try systemCall("timerfd_create") { timerfd_create(CLOCK_BOOTTIME, timerFlags) }
+            owning: try systemCall("timerfd_create") { timerfd_create(CLOCK_BOOTTIME, flags) }
         )
-        try control(EPOLL_CTL_ADD, wake.rawValue, EPOLLIN.rawValue, Self.wakeToken)
-        try control(EPOLL_CTL_ADD, timer.rawValue, EPOLLIN.rawValue, Self.timerToken)
+        try control(EPOLL_CTL_ADD, wake.rawValue, EPOLLIN, Self.wakeToken)
+        try control(EPOLL_CTL_ADD, timer.rawValue, EPOLLIN, Self.timerToken)
     }
 
     func setExecutor(_ executor: UnownedSerialExecutor) {
@@ -104,7 +103,7 @@ final class EventLoopCore: Sendable {
         _ events: UInt32,
         _ token: UInt64
     ) throws(SystemError) {
-        var event = epoll_event(events: events, data: epoll_data_t(u64: token))
+        var event = netwatch_epoll_event(events: events, data: UInt(token))
         try systemCall("epoll_ctl") { epoll_ctl(epoll.rawValue, operation, descriptor, &event) }
     }
 
@@ -133,10 +132,10 @@ final class EventLoopCore: Sendable {
         state.armedDeadline = earliest
         // A deadline that has passed becomes the shortest time there is: zero would disarm the timer.
         let remaining = max(.nanoseconds(1), ContinuousClock.now.duration(to: earliest))
-        var setting = itimerspec()
-        setting.it_value.tv_sec = time_t(remaining.components.seconds)
-        setting.it_value.tv_nsec = CLong(remaining.components.attoseconds / 1_000_000_000)
-        if setting.it_value.tv_sec == 0, setting.it_value.tv_nsec == 0 { setting.it_value.tv_nsec = 1 }
+        var setting = netwatch_itimerspec()
+        setting.seconds = Int(remaining.components.seconds)
+        setting.nanoseconds = Int(remaining.components.attoseconds / 1_000_000_000)
+        if setting.seconds == 0, setting.nanoseconds == 0 { setting.nanoseconds = 1 }
         // Fails only for a bad descriptor or a malformed time; both would be our own mistake.
         let result = timerfd_settime(timer.rawValue, 0, &setting, nil)
         precondition(result == 0, "timerfd_settime: \(errnoDescription(errno))")
@@ -152,7 +151,7 @@ final class EventLoopCore: Sendable {
 
     /// Waits for something to happen and handles it. Returns false once the loop was stopped.
     private func turn() -> Bool {
-        withUnsafeTemporaryAllocation(of: epoll_event.self, capacity: 64) { events in
+        withUnsafeTemporaryAllocation(of: netwatch_epoll_event.self, capacity: 64) { events in
             let count = epoll_wait(epoll.rawValue, events.baseAddress, CInt(events.count), -1)
             precondition(count >= 0 || errno == EINTR, "epoll_wait: \(errnoDescription(errno))")
             for event in events.prefix(max(0, Int(count))) { dispatch(event) }
@@ -161,8 +160,8 @@ final class EventLoopCore: Sendable {
         return state.withLock { !$0.isStopped }
     }
 
-    private func dispatch(_ event: epoll_event) {
-        switch event.data.u64 {
+    private func dispatch(_ event: netwatch_epoll_event) {
+        switch UInt64(event.data) {
         case Self.wakeToken:
             drain(wake.rawValue)
         case Self.timerToken:

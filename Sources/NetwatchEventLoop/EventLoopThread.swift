@@ -11,7 +11,7 @@ enum EventLoopThread {
 
         init() throws(SystemError) {
             answered = FileDescriptor(
-                owning: try systemCall("eventfd") { eventfd(0, CInt(EFD_CLOEXEC)) }
+                owning: try systemCall("eventfd") { eventfd(0, O_CLOEXEC) }
             )
         }
 
@@ -21,7 +21,7 @@ enum EventLoopThread {
         }
 
         func waitForAnswer() throws(SystemError) {
-            var counter: eventfd_t = 0
+            var counter: UInt = 0
             try systemCall("eventfd_read") { eventfd_read(answered.rawValue, &counter) }
             if let failure = failure.withLock({ $0 }) { throw failure }
         }

@@ -105,7 +105,7 @@ final class ScriptedServerCore: Sendable {
         self.listener = FileDescriptor(owning: listener)
         self.mode = mode
         self.script = script
-        released = FileDescriptor(owning: try systemCall("eventfd") { eventfd(0, CInt(EFD_CLOEXEC)) })
+        released = FileDescriptor(owning: try systemCall("eventfd") { eventfd(0, O_CLOEXEC) })
         try startThread { $0.acceptConnections() }
     }
 
