@@ -54,7 +54,9 @@ internal import Testing
     @Test func `a connection reset in the TLS handshake has sent nothing of the request`() async throws {
         let server = try ScriptedServer(mode: .deaf)
         let recorder = TransferRecorder()
-        engine.start(TransferRequest(url: "https://127.0.0.1:\(server.port)/")) { recorder.deliver($0) }
+        var request = TransferRequest(url: "https://127.0.0.1:\(server.port)/")
+        request.connectTimeout = .seconds(3600)
+        engine.start(request) { recorder.deliver($0) }
         await server.unreadConnections(atLeast: 1)
         server.release()
         let failure = await recorder.end().failure
