@@ -9,12 +9,6 @@ enum Command {
         return bundle.deletingLastPathComponent().appending(path: "netwatch").path
     }()
 
-    struct Result {
-        let ending: Subprocess.Ending
-        let output: [String]
-        let errors: [String]
-    }
-
     /// Starts the command and leaves it running.
     static func start(
         _ arguments: [String],
@@ -29,10 +23,8 @@ enum Command {
         _ arguments: String...,
         environment: [String: String] = [:],
         in namespace: NetworkNamespace? = nil
-    ) async throws -> Result {
-        let process = try start(arguments, environment: environment, in: namespace)
-        let ending = try await process.end()
-        return Result(ending: ending, output: process.output.values, errors: process.errors.values)
+    ) async throws -> Subprocess.Outcome {
+        try await start(arguments, environment: environment, in: namespace).outcome()
     }
 
     /// Decodes one line of NDJSON.
@@ -62,17 +54,8 @@ final class RunningService {
         process.signal(9)
     }
 
-    func run(_ arguments: String...) async throws -> Command.Result {
-        let process = try Command.start(
-            arguments + ["--socket", directory.file("socket")],
-            in: namespace
-        )
-        let ending = try await process.end()
-        return Command.Result(
-            ending: ending,
-            output: process.output.values,
-            errors: process.errors.values
-        )
+    func run(_ arguments: String...) async throws -> Subprocess.Outcome {
+        try await Command.start(arguments + ["--socket", socket], in: namespace).outcome()
     }
 
     /// The queue's entries, in the order they are listed.

@@ -92,28 +92,3 @@ extension RawResponse {
         return object["code"] as? String
     }
 }
-
-/// What a program printed and how it ended.
-struct Outcome {
-    let status: Int32
-    let output: String
-    let pid: pid_t
-}
-
-/// Runs a program to its end; standard error counts as output.
-func run(_ program: String, _ arguments: [String]) throws -> Outcome {
-    let process = Process()
-    process.executableURL = URL(fileURLWithPath: program)
-    process.arguments = arguments
-    let pipe = Pipe()
-    process.standardOutput = pipe
-    process.standardError = pipe
-    try process.run()
-    let output = pipe.fileHandleForReading.readDataToEndOfFile()
-    process.waitUntilExit()
-    return Outcome(
-        status: process.terminationStatus,
-        output: String(decoding: output, as: UTF8.self),
-        pid: process.processIdentifier
-    )
-}

@@ -20,14 +20,14 @@ struct UnitFileTests {
         #expect(text.contains("\nExecStart=/usr/bin/netwatch serve\n"))
         let installed = text.replacing("/usr/bin/netwatch ", with: "/bin/true ")
         try installed.write(toFile: copy, atomically: true, encoding: .utf8)
-        let outcome = try await offPool { try run(analyze, ["verify", "--recursive-errors=no", copy]) }
-        #expect(outcome.output == "")
-        #expect(outcome.status == 0)
+        let outcome = try await Subprocess(analyze, ["verify", "--recursive-errors=no", copy]).outcome()
+        #expect(outcome.output + outcome.errors == [])
+        #expect(outcome.ending == .exited(0))
     }
 
     @Test func `the unit stays as tight as its README says`() async throws {
         let arguments = ["security", "--offline=true", "--threshold=15", Self.unit]
-        let outcome = try await offPool { try run(analyze, arguments) }
-        #expect(outcome.status == 0, "\(outcome.output)")
+        let outcome = try await Subprocess(analyze, arguments).outcome()
+        #expect(outcome.ending == .exited(0), "\(outcome.output)")
     }
 }

@@ -9,6 +9,14 @@ package final class Subprocess: Sendable {
         case signalled(CInt)
     }
 
+    /// What a program did from its start to its end.
+    package struct Outcome: Sendable {
+        package let pid: Int32
+        package let ending: Ending
+        package let output: [String]
+        package let errors: [String]
+    }
+
     package let pid: Int32
     /// The lines of standard output and standard error, as they come.
     package let output = Recorder<String>()
@@ -51,6 +59,12 @@ package final class Subprocess: Sendable {
     package func end() async throws -> Ending {
         try await ending.wait { !$0.isEmpty }
         return ending.values[0]
+    }
+
+    /// Waits for the end and returns what the program did.
+    package func outcome() async throws -> Outcome {
+        let ending = try await end()
+        return Outcome(pid: pid, ending: ending, output: output.values, errors: errors.values)
     }
 
     private func awaitEnding() throws {

@@ -24,9 +24,14 @@ final class FakeSender: AttemptSender {
             note(attempt)
             return automatic(attempt)
         }
-        return await withCheckedContinuation { continuation in
-            state.withLock { $0.answers[attempt.id] = continuation }
-            note(attempt)
+        return await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                state.withLock { $0.answers[attempt.id] = continuation }
+                note(attempt)
+            }
+        } onCancel: {
+            let cancelled = AttemptFailure(code: 42, phase: .response, message: "cancelled")
+            answer(attempt, .failure(cancelled))
         }
     }
 
