@@ -25,14 +25,15 @@ package final class EventSocket {
         RTNLGRP_IPV4_ROUTE, RTNLGRP_IPV6_ROUTE,
         RTNLGRP_IPV4_RULE, RTNLGRP_IPV6_RULE,
         RTNLGRP_NEXTHOP,
+        // `ignore_routes_with_linkdown` changes what a lookup answers.
+        RTNLGRP_IPV4_NETCONF, RTNLGRP_IPV6_NETCONF,
     ]
 
     private let handle: NetlinkHandle
     private let buffer: UnsafeMutableRawBufferPointer
 
-    /// The receive buffer the kernel granted, in bytes. A waiting route or address notification takes 832
-    /// of them, a link notification 2304 (measured, Linux 6.18).
-    package let receiveBufferSize: CInt
+    /// How many datagrams one drain takes, so that a storm does not keep the thread from its other work.
+    private static let longestDrain = 1024
 
     /// Opens a socket in the calling thread's network namespace and joins every group before anything is
     /// read, so that no change after this call goes unnoticed.
@@ -41,7 +42,7 @@ package final class EventSocket {
     /// - Throws: ``SystemError`` of `socket`, `bind`, or of joining a group.
     package init(receiveBufferSize: CInt) throws(SystemError) {
         handle = try NetlinkHandle.connected()
-        self.receiveBufferSize = handle.setReceiveBuffer(receiveBufferSize)
+        handle.setReceiveBuffer(receiveBufferSize)
         for group in Self.groups { try handle.join(group) }
         buffer = .allocate(byteCount: NetlinkHandle.bufferSize, alignment: 8)
     }
@@ -56,15 +57,18 @@ package final class EventSocket {
         handle.descriptor
     }
 
-    /// Receives until nothing is waiting.
+    /// Receives until nothing is waiting, or a good many datagrams have come; the rest keeps the descriptor
+    /// readable.
     ///
-    /// After an overrun the kernel drops everything, silently, until the queue has been empty once. So the
-    /// caller may look at the kernel's state only after this returned.
+    /// After an overrun the kernel drops everything, silently, until the queue has been empty once. Then
+    /// this does not return before it was, and only afterwards may the caller look at the kernel's state.
     ///
     /// - Throws: ``SystemError`` when the socket is unusable and has to be opened anew.
     package func drain() throws(SystemError) -> Batch {
         var batch = Batch()
-        while true {
+        var received = 0
+        while received < Self.longestDrain || batch.isOverrun {
+            received += 1
             switch handle.receive(into: buffer) {
             case .nothing: return batch
             case .datagram(let count): batch.add(UnsafeMutableRawBufferPointer(rebasing: buffer[..<count]))
@@ -73,6 +77,7 @@ package final class EventSocket {
             case .failed(let errno): throw SystemError(call: "netlink event", errno: errno)
             }
         }
+        return batch
     }
 }
 

@@ -9,15 +9,12 @@ package struct Link: Hashable, Sendable {
     package let flags: UInt32
     /// RFC 2863 operational state, `IF_OPER_…`.
     package let operationalState: UInt8
-    /// The driver kind (`IFLA_INFO_KIND`): `veth`, `bridge`, `tun`, …; `nil` for physical interfaces.
-    package let kind: String?
 
-    package init(index: UInt32, name: String, flags: UInt32, operationalState: UInt8, kind: String?) {
+    package init(index: UInt32, name: String, flags: UInt32, operationalState: UInt8) {
         self.index = index
         self.name = name
         self.flags = flags
         self.operationalState = operationalState
-        self.kind = kind
     }
 
     package var isLoopback: Bool {
@@ -51,8 +48,7 @@ extension Link {
             index: UInt32(bitPattern: rtnl_link_get_ifindex(link)),
             name: rtnl_link_get_name(link).map { String(cString: $0) } ?? "",
             flags: rtnl_link_get_flags(link),
-            operationalState: rtnl_link_get_operstate(link),
-            kind: rtnl_link_get_type(link).map { String(cString: $0) }
+            operationalState: rtnl_link_get_operstate(link)
         )
     }
 }

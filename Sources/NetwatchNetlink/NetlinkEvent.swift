@@ -9,6 +9,8 @@ package enum NetlinkEvent: Hashable, Sendable {
     case route
     case rule
     case nextHop
+    /// A setting of an interface, or of all (`netconf`).
+    case setting
     /// Something that changes no path.
     case irrelevant
     /// Bytes that are no message, or a message too short for its type. Anything may have changed.
@@ -28,6 +30,8 @@ extension NetlinkEvent {
             self = Self.of(.rule, message, rtmsg.self)
         case CInt(RTM_NEWNEXTHOP), CInt(RTM_DELNEXTHOP):
             self = Self.of(.nextHop, message, nhmsg.self)
+        case CInt(RTM_NEWNETCONF), CInt(RTM_DELNETCONF):
+            self = Self.of(.setting, message, netconfmsg.self)
         case NLMSG_ERROR, NLMSG_OVERRUN:
             self = .malformed
         default:

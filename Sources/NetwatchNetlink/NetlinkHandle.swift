@@ -111,19 +111,17 @@ struct NetlinkHandle: ~Copyable {
         return setsockopt(descriptor, SOL_NETLINK, option, &on, socklen_t(MemoryLayout<CInt>.size)) == 0
     }
 
-    /// Asks for a receive buffer and returns the size granted, in bytes, as the kernel counts it.
+    /// Asks for a receive buffer of so many bytes. A waiting route or address notification takes 832 of
+    /// them, a link notification 2304 (measured, Linux 6.18).
     ///
     /// `SO_RCVBUFFORCE` needs `CAP_NET_ADMIN` in the initial user namespace; without it the request is cut
     /// to `net.core.rmem_max`.
-    @discardableResult
-    func setReceiveBuffer(_ bytes: CInt) -> CInt {
+    func setReceiveBuffer(_ bytes: CInt) {
         var size = bytes
-        var length = socklen_t(MemoryLayout<CInt>.size)
+        let length = socklen_t(MemoryLayout<CInt>.size)
         if setsockopt(descriptor, SOL_SOCKET, SO_RCVBUFFORCE, &size, length) != 0 {
             setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &size, length)
         }
-        getsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &size, &length)
-        return size
     }
 }
 

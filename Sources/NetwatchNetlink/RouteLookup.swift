@@ -35,15 +35,15 @@ package struct Route: Hashable, Sendable {
     }
 
     package var kind = Kind.other(0)
-    /// Length of the matched prefix in bits; only meaningful with `RTM_F_FIB_MATCH`.
-    package var prefixLength: UInt8 = 0
     /// `RTNH_F_…` and `RTM_F_…` flags of the route.
     package var flags: UInt32 = 0
-    package var table: UInt32 = 0
     package var outputInterface: UInt32?
     package var gateway: IPAddress?
     /// The source address the kernel would choose (`RTA_PREFSRC`).
     package var source: IPAddress?
+    /// For how long the route is still valid, if it is not for ever: routes learnt from IPv6 router
+    /// advertisements expire, and the kernel announces that up to half a minute late.
+    package var lifetime: Duration?
     /// Next hops of a multipath route; empty when there is one, which is then in the fields above.
     package var nextHops: [NextHop] = []
 
@@ -66,9 +66,7 @@ extension Route {
     init?(_ message: NetlinkMessage) {
         guard let header = message.familyHeader(rtmsg.self) else { return nil }
         kind = Kind(header.rtm_type)
-        prefixLength = header.rtm_dst_len
         flags = header.rtm_flags
-        table = UInt32(header.rtm_table)
         var attributes = message.attributes(after: rtmsg.self)
         // A zone can only be told once the interface is known, whichever order they come in.
         var gateway: NetlinkAttribute?
@@ -78,13 +76,20 @@ extension Route {
             case CInt(RTA_GATEWAY.rawValue): gateway = attribute
             case CInt(RTA_VIA.rawValue): gateway = attribute.withoutFamily
             case CInt(RTA_PREFSRC.rawValue): source = attribute.address()
-            case CInt(RTA_TABLE.rawValue): table = attribute.number ?? table
+            case CInt(RTA_CACHEINFO.rawValue): lifetime = Route.lifetime(attribute.bytes)
             case CInt(RTA_MULTIPATH.rawValue): nextHops = Route.nextHops(attribute.bytes)
             default: break
             }
         }
         if attributes.isMalformed { return nil }
         self.gateway = gateway?.address(zone: outputInterface ?? 0)
+    }
+
+    /// Reads what is left of a route's life, in units of `USER_HZ`, which is 100 (`rta_expires`).
+    private static func lifetime(_ bytes: UnsafeRawBufferPointer) -> Duration? {
+        guard bytes.count >= MemoryLayout<rta_cacheinfo>.size else { return nil }
+        let expires = bytes.loadUnaligned(as: rta_cacheinfo.self).rta_expires
+        return expires > 0 ? .milliseconds(10 * Int64(expires)) : nil
     }
 
     /// Reads `struct rtnexthop` entries, each as long as it says and aligned to 4.

@@ -17,7 +17,7 @@ actor MonitorCore {
     private var reconnectDue: ContinuousClock.Instant?
     private var schedule: RecomputeSchedule
     private var interfacesAreStale = true
-    private var generalVerdict = PathStatus.Verdict.unknown(.noNetlink)
+    private var general = PathReader.Judgement.noNetlink
     private var records: [PathTarget: TargetRecord] = [:]
     private var timer: EventLoop.Timer?
     private(set) var statistics = PathMonitor.Statistics()
@@ -33,8 +33,9 @@ actor MonitorCore {
         )
     }
 
-    /// Runs `body` on the monitor's thread, after everything handed over before.
+    /// Runs `body` on the monitor's thread: at once when called there, as subscribers do.
     nonisolated func perform(_ body: @escaping @Sendable (isolated MonitorCore) -> Void) {
+        if loop.isCurrent { return assumeIsolated(body) }
         loop.execute { self.assumeIsolated(body) }
     }
 
@@ -57,12 +58,12 @@ actor MonitorCore {
         }
     }
 
-    /// Without the kernel nothing is known. It is asked for again at every audit.
+    /// Without the kernel nothing is known. The sockets are opened again after a while.
     private func disconnect(_ error: SystemError) {
         connection = nil
         failure.withLock { $0 = error }
         reconnectDue = .now + configuration.reconnectInterval
-        generalVerdict = .unknown(.noNetlink)
+        general = .noNetlink
     }
 
     private func receiveEvents() {
@@ -91,55 +92,76 @@ actor MonitorCore {
         let now = ContinuousClock.now
         if let due = reconnectDue, due <= now {
             connect()
-            interfacesAreStale = true
+            recompute(.everything, now: now)
+        } else if let run = schedule.takeDue(now: now) {
+            recompute(run, now: now)
+        } else {
+            for (target, record) in records where record.isDue(at: now) {
+                judge(target, now: now)
+                if record.resolution?.isDue(at: now) == true { resolve(target) }
+            }
         }
-        recompute(schedule.takeDue(now: now) ?? .changed, now: now)
+        setTimer()
     }
 
     private func recompute(_ run: RecomputeSchedule.Run, now: ContinuousClock.Instant) {
         statistics.recomputations += 1
-        let mayAffectNames = readKernel(run)
-        for target in records.keys { judge(target, now: now) }
-        for target in records.keys { resolveIfDue(target, always: mayAffectNames, now: now) }
+        let isOtherNetwork = readKernel(run)
+        for target in records.keys {
+            // A name may have other addresses where the way to it is another.
+            let isOtherWay = judge(target, now: now)
+            if isOtherNetwork || isOtherWay { resolve(target, afterPathChange: true) }
+        }
         setTimer()
     }
 
-    /// Brings interfaces and the general verdict up to date. Returns whether either changed, which is when
-    /// names may resolve differently.
+    /// Brings interfaces and the general verdict up to date. Returns whether the machine is connected
+    /// otherwise than before.
     private func readKernel(_ run: RecomputeSchedule.Run) -> Bool {
         guard let reader = connection?.reader else { return false }
-        let before = (reader.interfaces, generalVerdict)
+        let before = (reader.interfaces.waysOut, general.verdict)
         do {
-            if interfacesAreStale || run == .everything {
-                interfacesAreStale = try !reader.readInterfaces()
-                if interfacesAreStale { schedule.noteEvents(isOverrun: false, now: .now) }
-            }
-            generalVerdict = reader.verdict(on: PathTarget.representativeAddresses)!
+            if interfacesAreStale || run == .everything { try readInterfaces(reader) }
+            general = reader.judge(PathTarget.representativeAddresses)!
         } catch {
             disconnect(error)
         }
-        return before != (reader.interfaces, generalVerdict)
+        return before != (reader.interfaces.waysOut, general.verdict)
     }
 
-    private func judge(_ target: PathTarget, now: ContinuousClock.Instant) {
-        let verdict = verdict(on: target)
-        records[target]?.update(verdict, now: now)
+    private func readInterfaces(_ reader: PathReader) throws(SystemError) {
+        let reading = try reader.readInterfaces()
+        statistics.malformed += reading.malformed
+        interfacesAreStale = reading.isInterrupted
+        if reading.isInterrupted { schedule.noteEvents(isOverrun: false, now: .now) }
     }
 
-    private func verdict(on target: PathTarget) -> PathStatus.Verdict {
-        guard let reader = connection?.reader else { return .unknown(.noNetlink) }
+    /// Looks a target up and tells its subscribers of a new status. Returns whether its way is another.
+    @discardableResult
+    private func judge(_ target: PathTarget, now: ContinuousClock.Instant) -> Bool {
+        let generation = records[target]?.hold.published?.pathGeneration
+        let judgement = judgement(on: target)
+        guard let status = records[target]?.update(judgement, now: now) else { return false }
+        // From a copy: a subscriber may come back here.
+        for deliver in records[target]?.subscribers.values.map(\.self) ?? [] { deliver(status) }
+        return generation != nil && status.pathGeneration != generation
+    }
+
+    private func judgement(on target: PathTarget) -> PathReader.Judgement {
+        guard let reader = connection?.reader else { return .noNetlink }
         switch target {
         case .general:
-            return generalVerdict
+            return general
         case .host(let host):
-            if case .address(let address) = host.kind { return reader.verdict(on: [address])! }
-            return reader.verdict(on: records[target]?.resolution?.addresses ?? []) ?? unresolvedVerdict
+            if case .address(let address) = host.kind { return reader.judge([address])! }
+            return reader.judge(records[target]?.resolution?.addresses ?? []) ?? unresolved
         }
     }
 
     /// A name that never resolved is out of reach when everything is; otherwise it cannot be told.
-    private var unresolvedVerdict: PathStatus.Verdict {
-        if case .notReachable = generalVerdict { generalVerdict } else { .unknown(.unresolved) }
+    private var unresolved: PathReader.Judgement {
+        if case .notReachable = general.verdict { return general }
+        return PathReader.Judgement(verdict: .unknown(.unresolved), lifetime: nil)
     }
 
     private func setTimer() {
@@ -152,14 +174,8 @@ actor MonitorCore {
 
     // MARK: Names
 
-    private func resolveIfDue(_ target: PathTarget, always: Bool, now: ContinuousClock.Instant) {
-        guard let resolution = records[target]?.resolution else { return }
-        let isDue = resolution.retryDue.map { $0 <= now } ?? false
-        if always || isDue { resolve(target) }
-    }
-
-    private func resolve(_ target: PathTarget) {
-        guard records[target]?.resolution?.begin() == true else { return }
+    private func resolve(_ target: PathTarget, afterPathChange: Bool = false) {
+        guard records[target]?.resolution?.begin(afterPathChange: afterPathChange) == true else { return }
         startLookup(target)
     }
 
@@ -206,4 +222,8 @@ actor MonitorCore {
         records[target]?.hold.published
             ?? PathStatus(target: target, verdict: .unknown(.resolving), pathGeneration: 0)
     }
+}
+
+extension PathReader.Judgement {
+    fileprivate static let noNetlink = Self(verdict: .unknown(.noNetlink), lifetime: nil)
 }

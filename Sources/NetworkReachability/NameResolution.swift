@@ -26,9 +26,17 @@ struct NameResolution: Sendable {
         firstStatusDue = now + Self.firstStatusDelay
     }
 
+    /// Whether a lookup that failed is to be repeated.
+    func isDue(at now: ContinuousClock.Instant) -> Bool {
+        retryDue.map { $0 <= now } ?? false
+    }
+
     /// Asks for a lookup. Returns whether the caller has to start one now.
-    mutating func begin() -> Bool {
+    ///
+    /// - Parameter afterPathChange: Whether failures on the path before should no longer delay the next try.
+    mutating func begin(afterPathChange: Bool = false) -> Bool {
         retryDue = nil
+        if afterPathChange { failuresInARow = 0 }
         guard !isInFlight else {
             isAskedAgain = true
             return false

@@ -6,6 +6,16 @@ internal import NetwatchNetlink
 struct InterfaceTable: Hashable, Sendable {
     var links: [UInt32: Link] = [:]
     var addresses: [InterfaceAddress] = []
+
+    /// The addresses that a name server elsewhere could be asked from. Links that come and go without one,
+    /// like those of containers, change nothing.
+    var waysOut: Set<InterfaceAddress> {
+        let usable = addresses.filter { address in
+            guard let link = links[address.interface], !link.isLoopback, link.hasCarrier else { return false }
+            return address.isUsable && !address.address.isLinkLocal
+        }
+        return Set(usable)
+    }
 }
 
 /// Decides whether one address can be reached, from what the kernel answered. Pure: no call is made here.
@@ -26,7 +36,8 @@ struct PathDecision {
 
     private static func refusal(errno: CInt, message: String?) -> PathStatus.Verdict {
         switch errno {
-        case ENETUNREACH: .notReachable(.noRoute)
+        // The second: a kernel booted without IPv6 does not know the family.
+        case ENETUNREACH, EOPNOTSUPP: .notReachable(.noRoute)
         case EHOSTUNREACH: .notReachable(.unreachable)
         case EACCES: .notReachable(.prohibited)
         // The same number stands for a malformed request, but then the kernel says what is wrong with it.
@@ -65,8 +76,11 @@ struct PathDecision {
         guard let source = route.source else { return false }
         if destination.family == .ipv4 { return true }
         if source.isLinkLocal, !destination.isLinkLocal { return false }
+        // The same link-local address may stand on several links.
+        let holders = interfaces.addresses.filter { $0.address.bytes == source.bytes }
+        let holder = holders.first { $0.interface == route.outputInterface } ?? holders.first
         // Not in the table means changed since it was read; that change has its own event.
-        return interfaces.addresses.first { $0.address.bytes == source.bytes }?.isUsable ?? true
+        return holder?.isUsable ?? true
     }
 
     private func path(_ route: Route, isLocal: Bool) -> NetworkPath {
@@ -79,6 +93,13 @@ struct PathDecision {
             source: route.source,
             isLocal: isLocal
         )
+    }
+}
+
+extension PathDecision {
+    /// For how long the answers are valid without any event; `nil` when for ever.
+    var lifetime: Duration? {
+        if case .route(let match) = tableMatch { match.lifetime } else { nil }
     }
 }
 

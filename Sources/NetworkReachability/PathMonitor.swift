@@ -15,7 +15,8 @@ public final class PathMonitor: Sendable {
     /// How a monitor works. The defaults suit everything but tests.
     public struct Configuration: Sendable {
         /// A path to the network namespace to watch (`/run/netns/NAME`, `/proc/PID/ns/net`). Needs
-        /// `CAP_SYS_ADMIN`. Default `nil`: the process's own.
+        /// `CAP_SYS_ADMIN`. Default `nil`: the process's own, where names are resolved and zones are looked
+        /// up in any case.
         public var networkNamespace: String?
         /// How long the edge away from reachable is held back. Default 30 ms, 0 to 250 ms.
         public var settle: Duration {
@@ -63,7 +64,8 @@ public final class PathMonitor: Sendable {
     /// Starts a monitor.
     ///
     /// It always starts: where there is no netlink, or the namespace cannot be entered, every status is
-    /// `unknown` and ``failure`` tells why.
+    /// `unknown` and ``failure`` tells why. Returns when the kernel's state has been read once, which takes
+    /// about a millisecond.
     ///
     /// - Parameter configuration: How the monitor works.
     public convenience init(configuration: Configuration = Configuration()) {
@@ -74,7 +76,7 @@ public final class PathMonitor: Sendable {
         do {
             let loop = try EventLoop(label: "nw-path", networkNamespace: configuration.networkNamespace)
             let core = MonitorCore(loop: loop, configuration: configuration, resolver: resolver)
-            core.perform { $0.start() }
+            loop.runAndWait { core.assumeIsolated { $0.start() } }
             self.core = core
             startFailure = nil
         } catch {

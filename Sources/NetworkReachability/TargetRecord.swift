@@ -12,15 +12,23 @@ struct TargetRecord {
         }
     }
 
+    /// When a route that the last verdict rests on expires.
+    private var expiryDue: ContinuousClock.Instant?
+
     /// The next moment at which this target needs attention without any event.
     var nextDue: ContinuousClock.Instant? {
-        [hold.heldUntil, resolution?.firstStatusDue, resolution?.retryDue].compactMap(\.self).min()
+        [hold.heldUntil, expiryDue, resolution?.firstStatusDue, resolution?.retryDue].compactMap(\.self).min()
     }
 
-    /// Takes a fresh verdict and tells every subscriber if it changed the status.
-    mutating func update(_ verdict: PathStatus.Verdict, now: ContinuousClock.Instant) {
-        if resolution?.mayHaveStatus(now: now) == false { return }
-        guard let status = hold.update(verdict, now: now) else { return }
-        for deliver in subscribers.values { deliver(status) }
+    func isDue(at now: ContinuousClock.Instant) -> Bool {
+        nextDue.map { $0 <= now } ?? false
+    }
+
+    /// Takes a fresh judgement. Returns the new status when it differs from the one before.
+    mutating func update(_ judgement: PathReader.Judgement, now: ContinuousClock.Instant) -> PathStatus? {
+        // A little later than the kernel says, which rounds down to 10 ms.
+        expiryDue = judgement.lifetime.map { now + $0 + .milliseconds(20) }
+        if resolution?.mayHaveStatus(now: now) == false { return nil }
+        return hold.update(judgement.verdict, now: now)
     }
 }

@@ -147,6 +147,30 @@ struct KernelTests {
         #expect(host.watch.status.isReachable)
     }
 
+    @Test func `an IPv6 route that expires, which the kernel tells half a minute late`() async throws {
+        let host = try WatchedHost(VethTestbed.remoteIPv6Address, in: try VethTestbed())
+        try await host.becomes(reachable: true)
+        try host.testbed.near.ip("-6 route replace default via \(VethTestbed.farIPv6Address) expires 2")
+        try await host.becomes(.noRoute)
+    }
+
+    @Test func `a storm of routes is looked into now and then, not at every one`() async throws {
+        let testbed = try VethTestbed()
+        let host = try WatchedHost(VethTestbed.remoteAddress, in: testbed)
+        try await host.becomes(reachable: true)
+        try testbed.near.shell(
+            """
+            awk 'BEGIN { for (i = 0; i < 40000; i++)
+                printf "route add 10.%d.%d.%d/32 dev near0\\n", i / 65536 + 1, i / 256 % 256, i % 256 }' \\
+            | ip -batch -
+            """
+        )
+        try testbed.near.ip("route replace blackhole default")
+        try await host.becomes(.blackhole)
+        // At every 10 ms, however long the storm took on this machine; at every event it would be far more.
+        #expect(host.monitor.statistics.recomputations < 4000)
+    }
+
     @Test func `what happened during an overrun of the receive buffer is found out after it`() async throws {
         let testbed = try VethTestbed()
         let host = try WatchedHost(VethTestbed.remoteAddress, in: testbed)

@@ -39,6 +39,17 @@ internal import Testing
         #expect(delays == [1, 2, 4, 8, 16, 32, 60, 60, 60].map { .seconds($0) })
     }
 
+    @Test func `a new path makes the intervals short again`() {
+        var resolution = NameResolution(name: "a.example", now: start)
+        for _ in 0..<9 {
+            _ = resolution.begin()
+            _ = resolution.end(failure, now: start)
+        }
+        _ = resolution.begin(afterPathChange: true)
+        _ = resolution.end(failure, now: start)
+        #expect(resolution.retryDue == start + .seconds(1))
+    }
+
     @Test func `a status waits for the first lookup, but not longer than two seconds`() {
         var resolution = NameResolution(name: "a.example", now: start)
         #expect(resolution.mayHaveStatus(now: start + .milliseconds(1999)) == false)

@@ -23,7 +23,7 @@ internal import Testing
     }
 
     private func link(flags: UInt32, state: UInt8) -> Link {
-        Link(index: 2, name: "eth0", flags: flags, operationalState: state, kind: nil)
+        Link(index: 2, name: "eth0", flags: flags, operationalState: state)
     }
 
     private func verdict(
@@ -52,6 +52,7 @@ internal import Testing
         (EACCES, nil, .notReachable(.prohibited)),
         (EINVAL, nil, .notReachable(.blackhole)),
         (EINVAL, "Invalid values in header", .unknown(.lookupFailed)),
+        (EOPNOTSUPP, nil, .notReachable(.noRoute)),
         (ENOBUFS, nil, .unknown(.lookupFailed)),
     ])
     func `each refusal has its meaning`(errno: CInt, words: String?, expected: PathStatus.Verdict) {
@@ -93,6 +94,21 @@ internal import Testing
         }
         let verdict = decision.verdict(on: "2001:db8:ffff::7")
         #expect((verdict != .notReachable(.noSource)) == usable, "\(verdict)")
+    }
+
+    @Test func `of two links with the same link-local address the one that is left by counts`() {
+        var decision = self
+        decision.route.source = IPAddress("fe80::1")
+        let address = IPAddress("fe80::1")!
+        decision.interfaces.addresses = [
+            .init(interface: 3, address: address, flags: 0x40),
+            .init(interface: 2, address: address, flags: 0x80),
+        ]
+        #expect(decision.verdict(on: "fe80::2%2") != .notReachable(.noSource))
+        decision.interfaces.addresses.swapAt(0, 1)
+        decision.route.outputInterface = 3
+        decision.interfaces.links[3] = link(flags: Self.up, state: Self.operationallyUp)
+        #expect(decision.verdict(on: "fe80::2%3") == .notReachable(.noSource))
     }
 
     @Test func `a link-local destination may have a link-local source`() {
