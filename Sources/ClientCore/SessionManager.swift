@@ -61,16 +61,20 @@ public final class SessionManager: Sendable {
         start(Result { try urlRequest.asURLRequest() })
     }
 
-    /// Like ``request(_:)``, for a response body of limited size.
+    /// Like ``request(_:)``, with limits.
     ///
-    /// - Parameter maximumResponseBytes: A body longer than that ends the request with
-    ///   `URLError.dataLengthExceedsMaximum`, with the response and that much of its body beside the error.
+    /// - Parameters:
+    ///   - maximumResponseBytes: A body longer than that ends the request with
+    ///     `URLError.dataLengthExceedsMaximum`, with the response and that much of its body beside the error.
+    ///   - totalTimeout: A request that takes longer ends with `URLError.timedOut`.
     package func request(
         _ urlRequest: any URLRequestConvertible,
-        maximumResponseBytes: Int
+        maximumResponseBytes: Int,
+        totalTimeout: Duration
     ) -> DataRequest {
         start(Result { try urlRequest.asURLRequest() }) {
             $0.maximumResponseBodyBytes = maximumResponseBytes
+            $0.totalTimeout = totalTimeout
         }
     }
 

@@ -46,8 +46,11 @@ package struct NetwatchDaemon: Service {
 
     package func run() async throws {
         let monitor = PathMonitor.shared
+        var settings = OfflineQueue.Configuration(directory: configuration.stateDirectory)
+        // Less than the control server's grace, so that who waits for a send hears that it is kept.
+        settings.stopTimeout = ControlServer.Limits().stopGrace - .seconds(2)
         let queue = try await OfflineQueue(
-            configuration: .init(directory: configuration.stateDirectory),
+            configuration: settings,
             session: SessionManager(),
             monitor: monitor
         )
@@ -74,8 +77,9 @@ package struct NetwatchDaemon: Service {
         announceReady(path, monitor)
         let failure = await firstFailure(of: queue)
         logFailure(notifier.notify(.stopping))
-        await server.stop()
+        async let isServerStopped: Void = server.stop()
         await queue.stop()
+        await isServerStopped
         if let failure { throw failure }
     }
 

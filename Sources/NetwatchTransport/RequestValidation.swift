@@ -11,7 +11,7 @@ extension TransferRequest {
     }
 
     private func validateMethod() throws(TransferFailure) {
-        guard method.isToken else {
+        guard HTTPToken.isValid(method) else {
             throw .refused(CURLE_BAD_FUNCTION_ARGUMENT, "the method is not an HTTP token")
         }
         // CONNECT turns the connection into a tunnel, which only a proxy can be asked for.
@@ -24,7 +24,7 @@ extension TransferRequest {
     }
 
     private func validate(_ header: Header) throws(TransferFailure) {
-        guard header.name.isToken else {
+        guard HTTPToken.isValid(header.name) else {
             throw .refused(CURLE_BAD_FUNCTION_ARGUMENT, "a header's name is not an HTTP token")
         }
         guard header.value.utf8.allSatisfy({ $0 != 0 && $0 != 0x0a && $0 != 0x0d }) else {
@@ -58,24 +58,5 @@ extension TransferRequest.Header {
     /// Compares names without case, as RFC 9110 §5.1 wants.
     package func isNamed(_ other: String) -> Bool {
         name.utf8.count == other.utf8.count && name.lowercased() == other.lowercased()
-    }
-}
-
-extension String {
-    /// Whether the text is a token of RFC 9110 §5.6.2.
-    fileprivate var isToken: Bool {
-        !utf8.isEmpty && utf8.allSatisfy(\.isTokenCharacter)
-    }
-}
-
-extension UInt8 {
-    fileprivate var isTokenCharacter: Bool {
-        switch self {
-        case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-            UInt8(ascii: "a")...UInt8(ascii: "z"):
-            true
-        default:
-            "!#$%&'*+-.^_`|~".utf8.contains(self)
-        }
     }
 }

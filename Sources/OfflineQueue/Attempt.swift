@@ -9,10 +9,9 @@ package struct Attempt: Sendable {
     /// All header lines, `Idempotency-Key` among them.
     package let headers: [QueueRequest.Header]
     package let body: Data
-    /// `false` for a request that is neither idempotent nor carries a key: the transport must not send it a
-    /// second time by itself, as libcurl does on a connection it reuses.
-    package let mayBeSentTwice: Bool
 
+    /// How long one may take in all. A server that drips a byte now and then must not hold its lane.
+    package static let longest: Duration = .seconds(600)
     /// How much of a response's body is worth keeping.
     package static let maximumResponseBytes = 64 * 1024
 }

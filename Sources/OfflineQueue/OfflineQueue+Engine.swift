@@ -4,7 +4,10 @@ internal import Foundation
 extension OfflineQueue {
     struct Inflight {
         let id: String
-        let task: Task<Void, Never>
+        let host: String?
+        /// Cancelling it ends the transfer; what follows from that is done all the same.
+        let transfer: Task<AttemptOutcome, Never>
+        let mayBeSentTwice: Bool
     }
 
     var now: Moment { origin.duration(to: .now) }
@@ -52,6 +55,10 @@ extension OfflineQueue {
                 await pathChange?.value
                 await sender.networkPathChanged()
             }
+        case .abort(let host):
+            for attempt in inflight.values where attempt.host == host && attempt.mayBeSentTwice {
+                attempt.transfer.cancel()
+            }
         case .watch(let host):
             watches[host] = Task { [gate] in
                 for await state in gate.watch(host: host) where !Task.isCancelled {
@@ -97,13 +104,25 @@ extension OfflineQueue {
             handle(.claimed(lane: claim.lane, taken: batch.requests.count, due: due))
         } catch {
             failed(error)
+            // Whatever it was, the lane must not wait for this claim for ever.
+            handle(.claimed(lane: claim.lane, taken: 0, due: now + configuration.backoffCap))
         }
     }
 
     private func launch(_ request: ClaimedRequest, _ claim: Scheduler.Claim) async throws {
         guard phase == .running else { return try await giveBack(request) }
-        let task = Task { await self.attempt(request, claim) }
-        inflight[request.sequence] = Inflight(id: request.id, task: task)
+        let transfer = Task { [sender, pathChange] in
+            await pathChange?.value
+            return await sender.send(Attempt(request))
+        }
+        let origin = try? Origin(url: request.request.url)
+        inflight[request.sequence] = Inflight(
+            id: request.id,
+            host: origin?.host,
+            transfer: transfer,
+            mayBeSentTwice: request.mayBeSentTwice
+        )
+        Task { await self.conclude(request, claim, origin, transfer) }
     }
 
     /// The queue stopped while the request was being claimed.
@@ -117,14 +136,19 @@ extension OfflineQueue {
         _ = try await store.conclude([conclusion], now: .now)
     }
 
-    private func attempt(_ request: ClaimedRequest, _ claim: Scheduler.Claim) async {
-        guard let origin = try? Origin(url: request.request.url) else {
+    private func conclude(
+        _ request: ClaimedRequest,
+        _ claim: Scheduler.Claim,
+        _ origin: Origin?,
+        _ transfer: Task<AttemptOutcome, Never>
+    ) async {
+        guard let origin else {
             // Checked when it was enqueued, so only a database edited by hand comes here.
+            transfer.cancel()
             return await settle(request, claim, .unreadable, body: Data())
         }
-        await pathChange?.value
         let wasDown = scheduler.isGateDown(origin.host)
-        let outcome = await sender.send(Attempt(request))
+        let outcome = await transfer.value
         let isDown = wasDown || scheduler.isGateDown(origin.host)
         let context = AttemptContext(request, origin: origin, gateIsDown: isDown)
         let judgement = FailureTable.judge(outcome, of: context, now: .now)
@@ -160,7 +184,10 @@ extension OfflineQueue {
             answer(request.id, .queued(id: request.id, reason: .stopped))
             return failed(error)
         }
-        answer(request.id, SendResult(id: request.id, judgement, body: body))
+        // An attempt that was ended for another is not worth an answer.
+        if judgement.lane != .renewed {
+            answer(request.id, SendResult(id: request.id, judgement, body: body))
+        }
         handle(judgement.settled(lane: claim.lane, due: settlement.due))
     }
 }

@@ -208,7 +208,7 @@ extension OfflineQueue {
         for watch in watches.values { watch.cancel() }
         await drained(within: configuration.stopTimeout)
         for id in Array(waiters.keys) { answer(id, .queued(id: id, reason: .stopped)) }
-        for attempt in inflight.values { attempt.task.cancel() }
+        for attempt in inflight.values { attempt.transfer.cancel() }
         await store.close()
         failureContinuation.finish()
     }

@@ -20,7 +20,7 @@ public struct QueueRequest: Hashable, Sendable {
     public var method: String
     /// An absolute `http` or `https` URL without user name and password.
     public var url: String
-    /// The header lines in the order they are sent.
+    /// The header lines. They are sent sorted by name, with lines of one name joined by commas.
     public var headers: [Header]
     /// The request content. At most ``maximumBodyBytes`` long.
     public var body: Data

@@ -2,7 +2,7 @@ public import Foundation
 
 /// The queue's word that it has a request: it is on the disk.
 public struct Receipt: Hashable, Sendable {
-    /// The request's id, never used again for another.
+    /// The request's id. Ids that the queue makes are never used again for another request.
     public let id: String
     /// Whether this call put the request into the queue. `false` when the id was there before; then nothing
     /// was changed.
@@ -66,7 +66,7 @@ extension QueuedReason: CustomStringConvertible {
         case .behindEarlier: "earlier requests go first"
         case .held(let reason): "held: \(reason.rawValue)"
         case .alreadyQueued: "already queued under this id"
-        case .stopped: "the queue is stopping"
+        case .stopped: "the queue is not running"
         case .cancelled: "no longer waited for"
         }
     }

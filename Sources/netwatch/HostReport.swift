@@ -19,6 +19,8 @@ struct HostReport {
             line.previousSeconds = previous.since.duration(to: now).seconds
         }
         switch format {
+        // The same words again: only the path's generation rose, which JSON has a member for.
+        case .text where previous?.line.isSame(to: line) == true: break
         case .text: Printer.data(line.text)
         case .json: Printer.json(line, with: ControlMessage.encoder)
         }
@@ -70,6 +72,11 @@ struct HostLine: Encodable {
         source = path.source?.description
         gateway = path.gateway?.description
         isLocal = path.isLocal
+    }
+
+    /// Whether a person would read the same.
+    func isSame(to other: HostLine) -> Bool {
+        reachability == other.reachability && words == other.words
     }
 
     /// The line for people: local time, host, state, how or why, and how long the state before lasted.

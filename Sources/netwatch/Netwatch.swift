@@ -55,8 +55,11 @@ enum Main {
         // Requests for help and the version are thrown too.
         if code.isSuccess {
             Printer.data(Netwatch.fullMessage(for: error))
-        } else {
+        } else if code == .validationFailure {
             Printer.error(Netwatch.message(for: error), hint: "`netwatch --help` shows what can be given")
+        } else {
+            Printer.error("\(error)")
+            return ExitStatus.unknown.rawValue
         }
         return code.rawValue
     }

@@ -14,8 +14,12 @@ struct SendCommand: AsyncParsableCommand {
             The service writes the request to its disk, tries it at once, and keeps trying for as long as
             the network is away. The request's id is printed on standard output.
 
-            Exit status: 0 delivered or safely accepted, 1 given up, 2 not accepted, 64 wrong arguments,
-            69 service not running, 77 not permitted.
+            A portal's page on a plain http URL can only be told from the server's answer if -H 'Accept: …'
+            says what is expected.
+
+            Exit status: 0 delivered or safely accepted, 1 given up, 2 not known to be accepted, 64 wrong
+            arguments, 69 service not running, 77 not permitted. After 2 the same --id can be sent again
+            without harm.
             """
     )
 
@@ -46,6 +50,9 @@ struct SendCommand: AsyncParsableCommand {
     @Option(help: "The Idempotency-Key. Default for methods that are not idempotent: one is made.")
     var idempotencyKey: String?
 
+    @Option(help: "An id of your own; sending it again changes nothing. Default: one is made.")
+    var id: String?
+
     @Option(name: .shortAndLong, help: "How to print: text, or json for one object.")
     var format = OutputFormat.text
 
@@ -73,6 +80,7 @@ struct SendCommand: AsyncParsableCommand {
         message.fifo = fifo
         message.lane = lane
         message.idempotencyKey = idempotencyKey
+        message.id = id
         return message
     }
 

@@ -45,6 +45,9 @@ internal import Testing
             (["http://user:secret@example.com/"], "password"),
             (["http://example.com/", "-X", "BAD METHOD"], "BAD METHOD"),
             (["http://example.com/", "-H", "Authorization: Bearer x"], "Authorization"),
+            (["http://example.com/", "-H", "Transfer-Encoding: chunked"], "Transfer-Encoding"),
+            (["http://example.com/", "-X", "CONNECT"], "CONNECT"),
+            (["http://example.com/", "-X", "HEAD", "-d", "x"], "HEAD"),
         ]
         for (arguments, words) in refused {
             let process = try Command.start(
@@ -93,6 +96,25 @@ internal import Testing
         service.process.signal(SIGTERM)
         #expect(try await service.process.end() == .exited(0))
         #expect(access(service.socket, F_OK) == -1)
+    }
+
+    @Test func `who waits for a send when the service ends hears that the request is kept`() async throws {
+        let server = try ScriptedServer { _ in .stall(then: .close) }
+        let service = try await RunningService(in: try ScratchDirectory())
+        let waiting = try Command.start(["send", server.url, "-d", "1", "--socket", service.socket])
+        await server.requests(atLeast: 1)
+        service.process.signal(SIGTERM)
+        let outcome = try await waiting.outcome()
+        #expect(outcome.ending == .exited(0) && outcome.output.count == 1)
+        #expect(outcome.errors == ["queued: the queue is not running"])
+        #expect(try await service.process.end() == .exited(0))
+    }
+
+    @Test func `a state directory that cannot be had is exit 2 and named`() async throws {
+        let process = try Command.start(["serve", "--state-dir", "/proc/none", "--socket", "/proc/none/s"])
+        let outcome = try await process.outcome()
+        #expect(outcome.ending == .exited(2))
+        #expect(outcome.errors.count == 1 && outcome.errors[0].contains("/proc/none"), "\(outcome.errors)")
     }
 
     @Test func `the service manager hears READY once the socket answers, and STOPPING`() async throws {
@@ -214,6 +236,42 @@ struct ServiceOnACableTests {
         let keys = server.requests.map { $0.values(of: "Idempotency-Key") }
         #expect(server.requests.count == 3)
         #expect(keys[0] == keys[1] && keys[1] != keys[2])
+    }
+
+    /// Takes `near`'s address away and gives it another, as a roaming machine gets one.
+    private func roam(_ testbed: VethTestbed) throws {
+        try testbed.near.ip(
+            "addr del \(VethTestbed.nearAddress)/24 dev near0",
+            "addr add 192.0.2.77/24 dev near0"
+        )
+    }
+
+    @Test func `a request in flight when the path changes does not hold its lane`() async throws {
+        let testbed = try VethTestbed()
+        let server = try ScriptedServer(address: VethTestbed.farAddress, in: testbed.far) { request in
+            request.number == 1 ? .stall(then: .close) : .respond("")
+        }
+        let service = try await RunningService(in: try ScratchDirectory(), namespace: testbed.near)
+        let waiting = try Command.start(
+            ["send", server.url, "-d", "1", "--fifo", "--socket", service.socket],
+            in: testbed.near
+        )
+        await server.requests(atLeast: 1)
+        try roam(testbed)
+        #expect(try await waiting.end() == .exited(0))
+        #expect(waiting.errors.values == ["delivered: HTTP 200"])
+        #expect(server.requests.count == 2)
+        #expect(try await service.queue().first?["attempts"] as? Int == 1)
+    }
+
+    @Test func `a path that changed between two requests does not cost the second an attempt`() async throws {
+        let testbed = try VethTestbed()
+        let server = try ScriptedServer(address: VethTestbed.farAddress, in: testbed.far)
+        let service = try await RunningService(in: try ScratchDirectory(), namespace: testbed.near)
+        #expect(try await service.run("send", server.url, "-d", "1").errors == ["delivered: HTTP 200"])
+        try roam(testbed)
+        #expect(try await service.run("send", server.url, "-d", "2").errors == ["delivered: HTTP 200"])
+        #expect(try await service.queue().map { $0["attempts"] as? Int } == [1, 1])
     }
 
     @Test func `flush tries what waits for its backoff`() async throws {

@@ -80,6 +80,24 @@ internal import Testing
         await second.stop()
     }
 
+    @Test func `what is being sent on a path that is gone is sent again at once, and costs no attempt`()
+        async throws
+    {
+        let sender = FakeSender()
+        let gate = FakeGate()
+        let queue = try await open(sender, gate: gate)
+        async let result = queue.send(request(), options: EnqueueOptions(isFIFO: true, id: "a"))
+        let attempt = await sender.nextAttempt()
+        gate.turn(.notReachable)
+        gate.turn(.reachable(generation: 2))
+        let again = await sender.nextAttempt()
+        #expect(key(again) == key(attempt))
+        sender.answer(again, .status(200))
+        #expect(try await result == .delivered(id: "a", status: 200, body: Data()))
+        #expect(try await queue.list().first?.attempts == 1)
+        await queue.stop()
+    }
+
     private func key(_ attempt: Attempt) -> String? {
         attempt.headers.first { $0.name == "Idempotency-Key" }?.value
     }

@@ -152,7 +152,7 @@ extension SchedulerSimulation {
                 watched[host] = (nil, now)
                 plan(.tell(host), within: 1)
             case .unwatch(let host): watched[host] = nil
-            case .dropConnections: break
+            case .dropConnections, .abort: break
             }
         }
     }

@@ -42,6 +42,24 @@ internal import Testing
         #expect(isClaim(scheduler.handle(.wake, now: patience)) == true)
     }
 
+    @Test func `connections of an earlier watch are dropped at the first word, nothing is aborted`() {
+        var (scheduler, _) = enqueued()
+        let actions = scheduler.handle(.gate(host: "a", .reachable(generation: 1)), now: .zero)
+        #expect(actions.contains(.dropConnections))
+        #expect(!actions.contains(.abort(host: "a")))
+    }
+
+    @Test func `what is being sent is aborted when the host is found again or the path is another`() {
+        var (scheduler, _) = enqueued()
+        _ = scheduler.handle(.gate(host: "a", .reachable(generation: 1)), now: .zero)
+        let lost = scheduler.handle(.gate(host: "a", .notReachable), now: .zero)
+        #expect(!lost.contains(.abort(host: "a")), "it may still arrive")
+        let found = scheduler.handle(.gate(host: "a", .reachable(generation: 2)), now: .zero)
+        #expect(found.contains(.abort(host: "a")))
+        let moved = scheduler.handle(.gate(host: "a", .reachable(generation: 3)), now: .zero)
+        #expect(moved.contains(.abort(host: "a")))
+    }
+
     @Test func `a flush does not wait for it`() {
         var (scheduler, _) = enqueued()
         #expect(isClaim(scheduler.handle(.flush, now: .milliseconds(1))) == true)

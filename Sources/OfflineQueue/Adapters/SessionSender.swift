@@ -13,7 +13,8 @@ struct SessionSender: AttemptSender {
         }
         let response = await session.request(
             request,
-            maximumResponseBytes: Attempt.maximumResponseBytes
+            maximumResponseBytes: Attempt.maximumResponseBytes,
+            totalTimeout: Attempt.longest
         ).response()
         return AttemptOutcome(response)
     }

@@ -1,3 +1,4 @@
+internal import ClientCore
 internal import Foundation
 
 // How an attempt is made of a stored request, and what is made of its outcome.
@@ -9,12 +10,11 @@ extension Attempt {
         url = request.request.url
         headers = request.request.headers + request.keyHeaders
         body = request.request.body
-        mayBeSentTwice = request.mayBeSentTwice
     }
 }
 
 extension ClaimedRequest {
-    var mayBeSentTwice: Bool { idempotencyKey != nil || Method.isIdempotent(request.method) }
+    var mayBeSentTwice: Bool { idempotencyKey != nil || HTTPMethod.isIdempotent(request.method) }
 
     fileprivate var keyHeaders: [QueueRequest.Header] {
         idempotencyKey.map { [QueueRequest.Header(name: NewRequest.keyHeader, value: $0)] } ?? []

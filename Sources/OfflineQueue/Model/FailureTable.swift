@@ -24,6 +24,8 @@ package enum LaneEffect: Hashable, Sendable {
     case healthy
     /// Nothing is learnt about the lane.
     case none
+    /// We ended the attempt because the path changed; the next may begin at once.
+    case renewed
     /// One request failed; several in a row close the lane.
     case failure
     /// The lane closes and backs off.
@@ -141,8 +143,10 @@ extension FailureTable {
         case .ambiguous: return conclude(.held(.ambiguous), .failure)
         case .answered:
             return judge(Response(status: failure.status ?? 0, headers: []), of: request, now: now)
-        case .local, .aborted:
+        case .local:
             return conclude(isAmbiguous ? .held(.ambiguous) : .retry(countsAsAttempt: false), .none)
+        case .aborted:
+            return conclude(isAmbiguous ? .held(.ambiguous) : .retry(countsAsAttempt: false), .renewed)
         case .trust: return conclude(.held(.trust), .distrust)
         case .configuration: return conclude(.held(.configuration), .hold)
         case .authentication: return conclude(.held(.auth), .none)

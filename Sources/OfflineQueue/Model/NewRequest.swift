@@ -1,4 +1,6 @@
+internal import ClientCore
 internal import Foundation
+internal import NetwatchTransport
 
 /// A checked request, ready to be stored.
 package struct NewRequest: Sendable {
@@ -9,12 +11,7 @@ package struct NewRequest: Sendable {
 
     /// Checks a request and its options and fills in what they leave open.
     package init(_ request: QueueRequest, options: EnqueueOptions) throws(QueueError) {
-        guard Method.isToken(request.method) else {
-            throw QueueError(
-                .invalidMethod,
-                "the method \(quoted(request.method)) is not a token of RFC 9110, like POST"
-            )
-        }
+        try Self.check(method: request.method, hasBody: !request.body.isEmpty)
         guard request.body.count <= QueueRequest.maximumBodyBytes else {
             let limit = QueueRequest.maximumBodyBytes
             throw QueueError(
@@ -29,13 +26,17 @@ package struct NewRequest: Sendable {
         let mode: LaneKey.Mode = options.isFIFO ? .fifo : .parallel
         id = options.id ?? UUIDv7.make()
         lane = LaneKey(origin: try Origin(url: request.url), label: label, mode: mode)
-        idempotencyKey = given ?? (Method.isIdempotent(request.method) ? nil : UUID().uuidString.lowercased())
+        idempotencyKey =
+            given ?? (HTTPMethod.isIdempotent(request.method) ? nil : UUID().uuidString.lowercased())
         var stored = request
         stored.headers.removeAll(where: Self.isKeyHeader)
         self.request = stored
     }
 
     static let keyHeader = "Idempotency-Key"
+
+    /// They say where the body ends, which two must not say differently.
+    private static let framingHeaders: Set<String> = ["content-length", "transfer-encoding"]
 
     private static let secretHeaders: Set<String> = ["authorization", "cookie", "proxy-authorization"]
 
@@ -50,7 +51,7 @@ package struct NewRequest: Sendable {
             throw QueueError(.invalidHeader, "the headers have \(bytes) bytes, and at most \(limit) are kept")
         }
         for header in headers {
-            guard Method.isToken(header.name) else {
+            guard HTTPToken.isValid(header.name) else {
                 throw QueueError(
                     .invalidHeader,
                     "the header name \(quoted(header.name)) is not a token of RFC 9110, like X-Note"
@@ -59,9 +60,27 @@ package struct NewRequest: Sendable {
             guard !secretHeaders.contains(header.name.lowercased()) else {
                 throw QueueError(.secretHeader, "\(header.name) is refused: secrets are not stored")
             }
+            guard !framingHeaders.contains(header.name.lowercased()) else {
+                throw QueueError(.invalidHeader, "\(header.name) is set by the client, not by the caller")
+            }
             guard isFieldValue(header.value) else {
                 throw QueueError(.invalidHeader, "the value of \(header.name) holds CR, LF or NUL")
             }
+        }
+    }
+
+    private static func check(method: String, hasBody: Bool) throws(QueueError) {
+        guard HTTPToken.isValid(method) else {
+            throw QueueError(
+                .invalidMethod,
+                "the method \(quoted(method)) is not a token of RFC 9110, like POST"
+            )
+        }
+        guard method != "CONNECT" else {
+            throw QueueError(.invalidMethod, "CONNECT is not a request to a server")
+        }
+        guard method != "HEAD" || !hasBody else {
+            throw QueueError(.invalidMethod, "a HEAD request has no body")
         }
     }
 

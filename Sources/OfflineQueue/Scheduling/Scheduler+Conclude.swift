@@ -25,6 +25,7 @@ extension Scheduler {
         switch effect {
         case .healthy: lane.recover()
         case .none: break
+        case .renewed: due = max(now, lane.closedUntil)
         case .failure where isCurrent:
             lane.failures += 1
             if lane.failures >= settings.failuresToClose { close(&lane, now: now) }

@@ -54,6 +54,8 @@ package struct Scheduler: Sendable {
     package enum Action: Hashable, Sendable {
         case claim(Claim)
         case dropConnections
+        /// What is being sent to the host is on a path that is gone: it is to be ended, and sent again.
+        case abort(host: String)
         case watch(String)
         case unwatch(String)
     }
@@ -129,8 +131,11 @@ extension Scheduler {
             lanes[id]!.isForced = false
             if case .reachable = state { lanes[id]!.startAfresh(releasing: [.trust], now: now) }
         }
-        // Nothing was pooled under a path that was not known.
-        if case .reachable = state, old.state != nil { actions.append(.dropConnections) }
+        guard case .reachable = state else { return }
+        // At the first word too: connections outlive the lanes that made them, and the gate was not watched
+        // meanwhile.
+        actions.append(.dropConnections)
+        if old.state != nil { actions.append(.abort(host: host)) }
     }
 
     private mutating func claimed(_ id: Int64, taken: Int, due: Moment?, now: Moment) {

@@ -1,3 +1,4 @@
+internal import ClientCore
 internal import GRDB
 
 extension RequestState {
@@ -14,7 +15,7 @@ extension RequestState {
             phase: phase,
             attempts: row["attempts"],
             deferrals: row["deferrals"],
-            mayBeSentTwice: key != nil || Method.isIdempotent(row["method"])
+            mayBeSentTwice: key != nil || HTTPMethod.isIdempotent(row["method"])
         )
     }
 

@@ -1,0 +1,17 @@
+/// Tokens of RFC 9110 §5.6.2: methods and header names.
+package enum HTTPToken {
+    /// Whether the text is a token.
+    package static func isValid(_ text: String) -> Bool {
+        !text.utf8.isEmpty && text.utf8.allSatisfy(isTokenCharacter)
+    }
+
+    private static func isTokenCharacter(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+            UInt8(ascii: "a")...UInt8(ascii: "z"):
+            true
+        default:
+            "!#$%&'*+-.^_`|~".utf8.contains(byte)
+        }
+    }
+}
