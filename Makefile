@@ -2,7 +2,7 @@
 
 BUILD_PACKAGES := libnl-3-dev libnl-route-3-dev libcurl4-openssl-dev libssl-dev libsqlite3-dev pkgconf
 DEMO_PACKAGES := $(BUILD_PACKAGES) iproute2 util-linux
-TEST_PACKAGES := $(DEMO_PACKAGES) curl sqlite3 systemd
+TEST_PACKAGES := $(DEMO_PACKAGES) curl openssl systemd
 PREFIX ?= /usr/local
 
 .PHONY: demo test check run install clean

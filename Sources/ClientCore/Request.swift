@@ -121,7 +121,7 @@ public class Request: @unchecked Sendable {
     private func error(_ failure: State.Outcome.Failure) -> any Error {
         switch failure {
         case .refused(let error): error
-        case .failed(let failure): URLError(failure, url: request?.url)
+        case .failed(let failure): failure.error(for: request?.url)
         case .cancelled(let failure): URLError.cancelled(after: failure, url: request?.url)
         case .sessionDropped: AFError.sessionDeinitialized
         }
@@ -130,10 +130,10 @@ public class Request: @unchecked Sendable {
 
 extension URLError {
     /// The error of a cancelled request, however its transfer ended in the meantime.
-    fileprivate static func cancelled(after failure: TransferFailure?, url: URL?) -> URLError {
+    fileprivate static func cancelled(after failure: TransferFailure?, url: URL?) -> any Error {
         let cancelled: Int32 = 42
         guard let failure, failure.code == cancelled else { return URLError(.cancelled) }
-        return URLError(failure, url: url)
+        return failure.error(for: url)
     }
 }
 

@@ -10,6 +10,9 @@ extension Error {
     /// the system, how far the transfer had come and how much had been sent. `nil` for other errors.
     public var transferFailure: TransferFailure? {
         if let failure = self as? TransferFailure { return failure }
+        if case .serverTrustEvaluationFailed(.defaultEvaluationFailed(let failure)) = self as? AFError {
+            return failure
+        }
         if let error = self as? URLError {
             return error.errorUserInfo[transferFailureKey] as? TransferFailure
         }
@@ -17,9 +20,20 @@ extension Error {
     }
 }
 
+extension TransferFailure {
+    /// The error that a request's handlers get.
+    ///
+    /// - Parameter url: The URL that failed.
+    func error(for url: URL?) -> any Error {
+        // CURLE_PEER_FAILED_VERIFICATION
+        if code == 60 { return AFError.serverTrustEvaluationFailed(reason: .defaultEvaluationFailed(self)) }
+        return URLError(self, url: url)
+    }
+}
+
 extension URLError {
     /// - Parameter url: The URL that failed.
-    init(_ failure: TransferFailure, url: URL?) {
+    fileprivate init(_ failure: TransferFailure, url: URL?) {
         var userInfo: [String: Any] = [
             transferFailureKey: failure,
             NSLocalizedDescriptionKey: failure.message,
@@ -43,7 +57,6 @@ extension URLError {
         case 42: .cancelled
         case 47: .httpTooManyRedirects
         case 58: .clientCertificateRequired
-        case 60, 83, 90, 91: .serverCertificateUntrusted
         case 61: .cannotDecodeContentData
         case 63: .dataLengthExceedsMaximum
         case 65: .requestBodyStreamExhausted

@@ -22,4 +22,14 @@ extension FileDescriptor {
     package static func opening(_ path: String) throws(SystemError) -> FileDescriptor {
         FileDescriptor(owning: try systemCall("open \(path)") { open(path, O_RDONLY | O_CLOEXEC) })
     }
+
+    /// Opens a file for reading and writing, close-on-exec, and makes it when it is missing; with permissions
+    /// 0600 whatever the umask. A symbolic link is refused.
+    package static func openingPrivate(_ path: String) throws(SystemError) -> FileDescriptor {
+        let flags = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW
+        let file = FileDescriptor(owning: try systemCall("open \(path)") { open(path, flags, 0o600) })
+        let descriptor = file.rawValue
+        try systemCall("fchmod \(path)") { fchmod(descriptor, 0o600) }
+        return file
+    }
 }

@@ -78,6 +78,7 @@ package struct CommandFailure: Error, CustomStringConvertible {
 }
 
 /// Runs a shell command on the calling thread, which waits for it.
+@discardableResult
 package func shell(_ command: String) throws -> String {
     guard let stream = popen("{ \(command)\n} 2>&1", "re") else {
         throw CommandFailure(command: command, output: errnoDescription(errno), status: -1)

@@ -8,7 +8,7 @@ internal import NetwatchEventLoop
 /// know nothing of the lock. Only a socket that refuses the connection is unlinked.
 struct ControlSocket: ~Copyable {
     let listener: FileDescriptor
-    private let lock: ControlSocketLock
+    private let lock: LockFile
     private let path: String
     private let identity: FileIdentity?
 
@@ -22,7 +22,7 @@ struct ControlSocket: ~Copyable {
         guard let address = UnixSocketAddress(path: path) else {
             throw .unusablePath(path: path, limit: UnixSocketAddress.longestPath)
         }
-        let lock = try ControlSocketLock.taking(for: path)
+        let lock = try LockFile.taking(socket: path)
         try clear(path, address)
         let listener = try listen(on: path, address, mode: mode)
         return ControlSocket(
@@ -35,7 +35,7 @@ struct ControlSocket: ~Copyable {
 
     private init(
         listener: consuming FileDescriptor,
-        lock: consuming ControlSocketLock,
+        lock: consuming LockFile,
         path: String,
         identity: FileIdentity?
     ) {
