@@ -44,6 +44,7 @@ actor MonitorCore {
     func start() {
         connect()
         recompute(.everything, now: .now)
+        setTimer()
     }
 
     private func connect() {
@@ -72,6 +73,7 @@ actor MonitorCore {
         } catch {
             disconnect(error)
             recompute(.everything, now: .now)
+            setTimer()
         }
     }
 
@@ -95,12 +97,10 @@ actor MonitorCore {
             recompute(.everything, now: now)
         } else if let run = schedule.takeDue(now: now) {
             recompute(run, now: now)
-        } else {
-            for (target, record) in records where record.isDue(at: now) {
-                judge(target, now: now)
-                if record.resolution?.isDue(at: now) == true { resolve(target) }
-            }
+        } else if records.values.contains(where: { $0.isDue(at: now) }) {
+            recompute(.changed, now: now)
         }
+        for (target, record) in records where record.resolution?.isDue(at: now) == true { resolve(target) }
         setTimer()
     }
 
@@ -112,7 +112,6 @@ actor MonitorCore {
             let isOtherWay = judge(target, now: now)
             if isOtherNetwork || isOtherWay { resolve(target, afterPathChange: true) }
         }
-        setTimer()
     }
 
     /// Brings interfaces and the general verdict up to date. Returns whether the machine is connected
