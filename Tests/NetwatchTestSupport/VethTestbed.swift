@@ -1,6 +1,8 @@
 /// Two namespaces joined by a cable: `near`, where netwatch runs, and `far`, where the servers are.
 ///
-/// Addresses are those of RFC 5737 and RFC 3849. `near` has default routes over `far` in both families.
+/// Addresses are those of RFC 5737 and RFC 3849. `near` has default routes over `far` in both families. Once
+/// it is made the kernel is quiet: no link-local address appears a second later, whose announcement would
+/// hide that another one was missed.
 package struct VethTestbed: Sendable {
     package let near: NetworkNamespace
     package let far: NetworkNamespace
@@ -16,7 +18,9 @@ package struct VethTestbed: Sendable {
         near = try NetworkNamespace()
         far = try NetworkNamespace()
         try near.ip("link add near0 type veth peer name far0 netns \(far.path)")
+        try near.ip("link set near0 addrgenmode none")
         try far.ip(
+            "link set far0 addrgenmode none",
             "addr add \(Self.farAddress)/24 dev far0",
             "addr add \(Self.farIPv6Address)/64 dev far0 nodad",
             "link set far0 up"

@@ -65,7 +65,9 @@ struct KernelTests {
     }
 
     @Test func `an IPv6 host over a default route, with and without a global address`() async throws {
-        let host = try WatchedHost(VethTestbed.remoteIPv6Address, in: try VethTestbed())
+        let testbed = try VethTestbed()
+        try testbed.near.ip("-6 addr add fe80::1/64 dev near0 nodad")
+        let host = try WatchedHost(VethTestbed.remoteIPv6Address, in: testbed)
         try await host.becomes(reachable: true)
         try host.testbed.near.ip("-6 route replace default dev near0")
         try host.testbed.near.ip("-6 addr del 2001:db8::1/64 dev near0")
@@ -76,6 +78,7 @@ struct KernelTests {
 
     @Test func `an IPv6 address counts once duplicate detection has passed`() async throws {
         let testbed = try VethTestbed()
+        try testbed.near.ip("-6 addr add fe80::1/64 dev near0 nodad")
         try testbed.near.ip("-6 addr del 2001:db8::1/64 dev near0")
         try testbed.near.ip("-6 route replace default dev near0")
         let host = try WatchedHost(VethTestbed.remoteIPv6Address, in: testbed)
