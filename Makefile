@@ -25,11 +25,13 @@ check:
 
 ## run: watch a host, e.g. make run HOST=example.com
 run:
+	@scripts/setup $(BUILD_PACKAGES)
 	swift build --product netwatch
 	.build/debug/netwatch host $(HOST)
 
 ## install: a release build below PREFIX (default /usr/local); the unit expects /usr
 install:
+	@scripts/setup $(BUILD_PACKAGES)
 	swift build -c release --product netwatch --static-swift-stdlib
 	install -D -m 755 .build/release/netwatch $(DESTDIR)$(PREFIX)/bin/netwatch
 	install -D -m 644 systemd/netwatch.service $(DESTDIR)$(PREFIX)/lib/systemd/system/netwatch.service

@@ -1,5 +1,6 @@
 internal import ClientCore
 package import Logging
+internal import NetwatchEventLoop
 internal import NetworkReachability
 internal import OfflineQueue
 internal import ServiceLifecycle
@@ -66,6 +67,7 @@ package struct NetwatchDaemon: Service {
         var limits = ControlServer.Limits()
         // A body of the queue's limit, in Base64, with room for the rest of its JSON.
         limits.bodyBytes = QueueRequest.maximumBodyBytes * 3 / 2
+        try makeSocketDirectory()
         let server = try ControlServer(
             path: configuration.socket,
             router: QueueRoutes(queue: queue).router,
@@ -81,6 +83,18 @@ package struct NetwatchDaemon: Service {
         await queue.stop()
         await isServerStopped
         if let failure { throw failure }
+    }
+
+    /// Who may connect is decided by the socket's own mode, so others may look into its directory.
+    private func makeSocketDirectory() throws(ControlSocketError) {
+        guard let end = configuration.socket.lastIndex(of: "/"), end != configuration.socket.startIndex else {
+            return
+        }
+        do {
+            try Directory.make(String(configuration.socket[..<end]), mode: 0o755)
+        } catch {
+            throw .system(error)
+        }
     }
 
     private func announceReady(_ path: PathStatus?, _ monitor: PathMonitor) {

@@ -28,7 +28,7 @@ public struct NetworkHost: Hashable, Sendable {
     /// the zone that tells its link apart from the others (RFC 4007 §11).
     public init?(_ text: String) {
         self.text = text
-        if let address = IPAddress(text) {
+        if let address = IPAddress(text)?.unmapped {
             guard address.isOneHost, !address.isLinkLocal || address.zone != 0 else { return nil }
             kind = .address(address)
         } else {
@@ -76,6 +76,14 @@ extension NetworkHost {
 }
 
 extension IPAddress {
+    /// The IPv4 address that an IPv4-mapped one stands for (RFC 4291 §2.5.5.2), which is the one that sockets
+    /// then connect to; else the address itself.
+    fileprivate var unmapped: IPAddress {
+        let prefix = [UInt8](repeating: 0, count: 10) + [0xff, 0xff]
+        guard family == .ipv6, bytes.starts(with: prefix) else { return self }
+        return IPAddress(bytes: bytes.dropFirst(prefix.count)) ?? self
+    }
+
     /// Whether it can be the address of one host: not unspecified, multicast or the limited broadcast.
     fileprivate var isOneHost: Bool {
         if bytes.allSatisfy({ $0 == 0 }) || bytes == [255, 255, 255, 255] { return false }

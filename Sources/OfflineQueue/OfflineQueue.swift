@@ -10,7 +10,7 @@ internal import Foundation
 public actor OfflineQueue {
     /// How a queue works.
     public struct Configuration: Hashable, Sendable {
-        /// Where the queue is kept; made with permissions 0700 when missing. Its parent has to exist. One
+        /// Where the queue is kept; made with permissions 0700 when missing, as is what is missing above it. One
         /// that exists and is open to others is closed to them when it is empty or a queue's, else refused.
         public var directory: String
         /// The shortest wait after a failure, which doubles with every further one. Default 2 s.

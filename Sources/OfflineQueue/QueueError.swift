@@ -3,26 +3,26 @@ public struct QueueError: Error, Hashable, Sendable {
     /// What went wrong, for programs.
     public enum Code: String, Hashable, Sendable {
         /// The URL is no absolute `http` or `https` URL with a host, or it holds a user name or password.
-        case invalidURL
+        case invalidURL = "invalid_url"
         /// The method is not a token.
-        case invalidMethod
+        case invalidMethod = "invalid_method"
         /// A header's name is not a token, or its value holds CR, LF or NUL.
-        case invalidHeader
+        case invalidHeader = "invalid_header"
         /// A header carries a secret, and secrets are not stored.
-        case secretHeader
+        case secretHeader = "secret_header"
         /// The body is longer than ``QueueRequest/maximumBodyBytes``.
-        case bodyTooLarge
+        case bodyTooLarge = "body_too_large"
         /// An option cannot be used as it is.
-        case invalidOption
+        case invalidOption = "invalid_option"
         /// Another process, or another queue of this one, owns the directory.
-        case alreadyOwned
+        case alreadyOwned = "already_owned"
         /// The directory cannot be made or used.
-        case directoryUnusable
+        case directoryUnusable = "directory_unusable"
         /// The database cannot be opened or is not a queue's.
-        case storeUnusable
+        case storeUnusable = "store_unusable"
         /// Writing failed, now or earlier. Nothing is accepted any more; what was accepted is kept and is
         /// found when the queue is opened anew.
-        case storeFailed
+        case storeFailed = "store_failed"
         /// The queue was stopped.
         case stopped
     }

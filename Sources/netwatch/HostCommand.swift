@@ -31,6 +31,7 @@ struct HostCommand: AsyncParsableCommand {
     mutating func run() async throws {
         let monitor = PathMonitor.shared
         var report = HostReport(format: format)
+        if !once { Printer.exitWhenReaderLeaves() }
         for await status in monitor.statuses(of: try target()) {
             if let failure = monitor.failure { warn(failure) }
             report.print(status)

@@ -3,9 +3,25 @@ internal import Glibc
 
 /// Where output goes: data to standard output, messages to standard error.
 enum Printer {
-    /// Writes a line of data. A reader that has gone away is no failure (`netwatch … | head -1`).
+    /// Writes a line of data. A reader that has gone away is no failure (`netwatch … | head -1`); anything
+    /// else that cannot be written is.
     static func data(_ line: String) {
-        if !write(line + "\n", to: STDOUT_FILENO), errno == EPIPE { exit(ExitStatus.yes.rawValue) }
+        if write(line + "\n", to: STDOUT_FILENO) { return }
+        if errno == EPIPE { exit(ExitStatus.yes.rawValue) }
+        error("could not write to standard output: \(String(cString: strerror(errno)))")
+        exit(ExitStatus.unknown.rawValue)
+    }
+
+    /// Ends the process when whoever reads standard output goes away, which a command that waits for the
+    /// next line to print would otherwise not notice.
+    static func exitWhenReaderLeaves() {
+        var status = stat()
+        guard fstat(STDOUT_FILENO, &status) == 0, status.st_mode & S_IFMT == S_IFIFO else { return }
+        Thread.detachNewThread {
+            var output = pollfd(fd: STDOUT_FILENO, events: 0, revents: 0)
+            while poll(&output, 1, -1) == -1, errno == EINTR {}
+            exit(ExitStatus.yes.rawValue)
+        }
     }
 
     /// Writes one JSON object as a line of data.

@@ -38,6 +38,8 @@ struct ServiceClient {
             throw CommandError(.unknown, "could not encode the request: \(error)")
         }
         request.setValue("application/json", forHTTPHeaderField: "Content-Type")
+        // The service answers a send when the first attempt is over, which has limits of its own.
+        request.timeoutInterval = 600
         return try await answer(to: request)
     }
 
@@ -45,8 +47,7 @@ struct ServiceClient {
         // The host is only a name here: the socket decides who answers.
         var request = URLRequest(url: URL(string: "http://netwatch" + route)!)
         request.httpMethod = method.rawValue
-        // The service answers a send when the first attempt is over, which has limits of its own.
-        request.timeoutInterval = 600
+        request.timeoutInterval = 10
         return request
     }
 
@@ -76,7 +77,7 @@ struct ServiceClient {
             return CommandError(
                 .noPermission,
                 "this user may not talk to the service at `\(path)`",
-                hint: "run as root, or as a member of the socket's group"
+                hint: "run as root, or as the user the service runs as"
             )
         default:
             let words = error?.transferFailure?.message ?? error.map { "\($0)" } ?? "no answer"

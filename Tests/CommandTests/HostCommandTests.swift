@@ -44,6 +44,18 @@ internal import Testing
     }
 }
 
+@Suite(.timeLimit(.minutes(2))) struct OutputTests {
+    @Test func `output that cannot be written is not a success`() throws {
+        let output = try shell("\(Command.path) host 127.0.0.1 --once >/dev/full || echo status $?")
+        #expect(output == "error: could not write to standard output: No space left on device\nstatus 2\n")
+    }
+
+    @Test func `a command that waits for changes ends with its reader`() throws {
+        let output = try shell("\(Command.path) host 127.0.0.1 | head -n 1 | wc -l")
+        #expect(output == "1\n")
+    }
+}
+
 @Suite(
     .enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"),
     .timeLimit(.minutes(2))

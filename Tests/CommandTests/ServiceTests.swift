@@ -110,6 +110,36 @@ internal import Testing
         #expect(try await service.process.end() == .exited(0))
     }
 
+    @Test func `directories that are missing are made, private where they have to be`() async throws {
+        let directory = try ScratchDirectory()
+        let process = try Command.start(
+            ["serve"],
+            environment: [
+                "STATE_DIRECTORY": directory.file("a/b/state"), "RUNTIME_DIRECTORY": directory.file("c/run"),
+            ]
+        )
+        defer { process.signal(9) }
+        try await process.errors.wait { $0.contains { $0.hasSuffix("ready") } }
+        let modes = try shell("stat -c %a \(directory.file("a/b/state")) \(directory.file("c/run"))")
+        #expect(modes == "700\n755\n")
+    }
+
+    @Test func `a socket path that is something else is refused, and nothing is left beside it`() async throws
+    {
+        let directory = try ScratchDirectory()
+        try shell("echo precious >\(directory.file("file"))")
+        let refused = try await Command.run(
+            "serve",
+            "--state-dir",
+            directory.file("state"),
+            "--socket",
+            directory.file("file")
+        )
+        #expect(refused.ending == .exited(2))
+        #expect(refused.errors.first?.contains(directory.file("file")) == true)
+        #expect(try shell("cd \(directory.path) && ls && cat file") == "file\nstate\nprecious\n")
+    }
+
     @Test func `a state directory that cannot be had is exit 2 and named`() async throws {
         let process = try Command.start(["serve", "--state-dir", "/proc/none", "--socket", "/proc/none/s"])
         let outcome = try await process.outcome()

@@ -14,7 +14,8 @@ internal import Testing
     @Test(arguments: [
         "", " ", ".", "https://example.com", "example.com:443", "example.com/path", "user@example.com",
         "[::1]", "[::1]:80", "192.0.2.1:80", "192.0.2", "1.2.3.256", "300.1.1.1", "1", "0.0.0.0", "::",
-        "255.255.255.255", "224.0.0.1", "ff02::1", "fe80::1", "fe80::1%", "fe80::1%no-such-link", "::1%",
+        "255.255.255.255", "224.0.0.1", "::ffff:0.0.0.0", "ff02::1", "fe80::1", "fe80::1%",
+        "fe80::1%no-such-link", "::1%",
         "a..b", "-a.example", "a-.example", "exa mple.com", "example.com\n", "bücher.example", "a\0b",
         String(repeating: "a", count: 64) + ".example",
         String(repeating: "abcdefg.", count: 32) + "example",
@@ -27,6 +28,7 @@ internal import Testing
     @Test func `two spellings of a name are one host`() {
         #expect(NetworkHost("Example.com.") == NetworkHost("example.com"))
         #expect(NetworkHost("example.com") != NetworkHost("example.net"))
+        #expect(NetworkHost("::ffff:192.0.2.1") == NetworkHost("192.0.2.1"))
         #expect(NetworkHost("2001:DB8:0::1") == NetworkHost("2001:db8::1"))
     }
 }

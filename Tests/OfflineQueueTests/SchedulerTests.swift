@@ -178,6 +178,17 @@ internal import Testing
         #expect(scheduler.nextWake(now: .zero) == .seconds(60))
     }
 
+    @Test
+    func `a failure that comes after another's success has closed and opened the lane waits its own time`() {
+        var (scheduler, claim) = sending()
+        func conclude(_ effect: LaneEffect) -> Moment {
+            scheduler.conclude(lane: 1, epoch: claim.epoch, effect: effect, failures: 1, now: .seconds(1)).due
+        }
+        _ = conclude(.close)
+        _ = conclude(.healthy)
+        #expect(conclude(.failure) >= .seconds(1) + Backoff().base)
+    }
+
     @Test func `one cohort's failures count once`() {
         var scheduler = scheduler()
         let claim = claims(scheduler.handle(.rows(lane(), due: .zero), now: .zero))[0]

@@ -22,6 +22,8 @@ struct ControlSocket: ~Copyable {
         guard let address = UnixSocketAddress(path: path) else {
             throw .unusablePath(path: path, limit: UnixSocketAddress.longestPath)
         }
+        // Before the lock, whose file would be left beside something that is none of ours.
+        try refuseOther(than: path)
         let lock = try LockFile.taking(socket: path)
         try clear(path, address)
         let listener = try listen(on: path, address, mode: mode)
@@ -79,6 +81,15 @@ extension ControlSocket {
         case foreignFile
         case deadSocket
         case server(pid_t?)
+    }
+
+    private static func refuseOther(than path: String) throws(ControlSocketError) {
+        do throws(SystemError) {
+            guard let file = try FileIdentity(of: path), !file.isSocket else { return }
+        } catch {
+            throw .system(error)
+        }
+        throw .notASocket(path: path)
     }
 
     /// Makes room for `bind(2)`, which fails on any existing file.

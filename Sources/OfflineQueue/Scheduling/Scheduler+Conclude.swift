@@ -32,8 +32,11 @@ extension Scheduler {
         case .close where isCurrent:
             close(&lane, now: now)
             due = lane.closedUntil
-        // The lane was closed, or the path changed, since the attempt began.
-        case .failure, .close: due = max(now, lane.closedUntil)
+        // It says nothing about the path there is now.
+        case .failure where epoch < lane.freshEpoch, .close where epoch < lane.freshEpoch:
+            due = max(now, lane.closedUntil)
+        // The lane was closed since the attempt began, and may have opened again.
+        case .failure, .close: due = lane.closedUntil > now ? lane.closedUntil : due
         case .closeFor(let wait):
             lane.serverNotBefore = max(lane.serverNotBefore, now + spread(wait, lane))
             if isCurrent { lane.close(until: now) }

@@ -28,6 +28,8 @@ struct SchedulerLane: Hashable, Sendable {
     /// Rises when what was learnt before no longer counts: at a closure and at an edge. Attempts that
     /// began before do not close the lane again.
     var epoch = 0
+    /// The epoch of the last edge.
+    var freshEpoch = 0
     /// What the next claim makes due and releases.
     var expediting: Set<HoldReason>?
     /// Somebody asked to try whatever the gate says.
@@ -74,6 +76,7 @@ struct SchedulerLane: Hashable, Sendable {
     mutating func startAfresh(releasing reasons: Set<HoldReason>, now: Moment) {
         recover()
         epoch += 1
+        freshEpoch = epoch
         distrustedUntil = nil
         expediting = (expediting ?? []).union(reasons)
         rowsAreDue(at: now)

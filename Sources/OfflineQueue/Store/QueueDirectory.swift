@@ -18,7 +18,7 @@ final class QueueDirectory: Sendable {
         try Self.makeDirectory(path)
         lock = Mutex(try Self.takeLock(at: "\(path)/queue.lock"))
         try Self.makeFile("\(path)/queue.sqlite")
-        try Self.usable(path) { () throws(SystemError) in try Self.sync(path) }
+        try Self.usable(path) { () throws(SystemError) in try Directory.sync(path) }
     }
 
     func release() {
@@ -29,11 +29,7 @@ final class QueueDirectory: Sendable {
     /// become private because a queue was put there.
     private static func makeDirectory(_ path: String) throws(QueueError) {
         try usable(path) { () throws(SystemError) in
-            if mkdir(path, 0o700) == 0 {
-                try systemCall("chmod \(path)") { chmod(path, 0o700) }
-                return try sync("\(path)/..")
-            }
-            guard errno == EEXIST else { throw SystemError(call: "mkdir \(path)", errno: errno) }
+            if try Directory.make(path, mode: 0o700) { return }
             guard try isOpenToOthers(path) else { return }
             guard try isQueueOrEmpty(path) else { throw SystemError(call: "use \(path)", errno: ENOTEMPTY) }
             try systemCall("chmod \(path)") { chmod(path, 0o700) }
@@ -56,12 +52,6 @@ final class QueueDirectory: Sendable {
 
     private static func makeFile(_ path: String) throws(QueueError) {
         try usable(path) { () throws(SystemError) in _ = try FileDescriptor.openingPrivate(path) }
-    }
-
-    /// The name of a new file is durable only once its directory is.
-    private static func sync(_ path: String) throws(SystemError) {
-        let directory = try FileDescriptor.opening(path)
-        try systemCall("fsync \(path)") { fsync(directory.rawValue) }
     }
 
     private static func usable(_ path: String, _ body: () throws(SystemError) -> Void) throws(QueueError) {

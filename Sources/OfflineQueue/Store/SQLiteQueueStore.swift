@@ -23,7 +23,7 @@ package final class SQLiteQueueStore: QueueStore {
         package init() {}
     }
 
-    /// Opens the store in a directory, made when missing (its parent has to exist).
+    /// Opens the store in a directory, made when missing, with what is missing above it.
     ///
     /// - Throws: ``QueueError``: `alreadyOwned`, `directoryUnusable`, `storeUnusable`, `storeFailed`.
     package init(directory path: String, limits: Limits = Limits()) async throws {
