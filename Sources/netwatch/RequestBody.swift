@@ -12,7 +12,16 @@ enum RequestBody {
         guard let handle = FileHandle(forReadingAtPath: name) else {
             throw CommandError(.usage, "could not read `\(name)`: \(String(cString: strerror(errno)))")
         }
+        guard !isDirectory(name) else {
+            throw CommandError(.usage, "could not read `\(name)`: is a directory")
+        }
         return try limited(contents(of: handle, "`\(name)`"), "`\(name)`")
+    }
+
+    private static func isDirectory(_ path: String) -> Bool {
+        var isDirectory: ObjCBool = false
+        let exists = FileManager.default.fileExists(atPath: path, isDirectory: &isDirectory)
+        return exists && isDirectory.boolValue
     }
 
     /// Reads one byte more than is accepted, so that an endless file is noticed and not read.

@@ -43,6 +43,7 @@ internal import Testing
 
     @Test(arguments: [
         (["send", "http://127.0.0.1/", "-d", "@/no/such/file"], 64, "could not read `/no/such/file`"),
+        (["send", "http://127.0.0.1/", "-d", "@/tmp"], 64, "could not read `/tmp`: is a directory"),
         (["send", "http://127.0.0.1/", "-d", "@/dev/zero"], 64, "longer than 1048576 bytes"),
         (["send", "http://127.0.0.1/", "-H", "no-colon"], 64, "`no-colon` is not a header"),
         (["send", "http://127.0.0.1/", "--socket", "/no/such/socket"], 69, "no service listens"),

@@ -1,7 +1,6 @@
 import Dispatch
 import Glibc
 import NetworkReachability
-
 // Prints the reachability of a host each time it changes.
 guard CommandLine.arguments.count == 2,
     let manager = NetworkReachabilityManager(host: CommandLine.arguments[1])
