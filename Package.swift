@@ -84,7 +84,7 @@ let package = Package(
         .executableTarget(
             name: "netwatch",
             dependencies: [
-                "ClientCore", "NetwatchService", "NetworkReachability", "OfflineQueue",
+                "ClientCore", "NetwatchEventLoop", "NetwatchService", "NetworkReachability", "OfflineQueue",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ] + (isSanitized ? ["CNetwatchTestSupport"] : []),

@@ -1,5 +1,6 @@
 internal import Foundation
 internal import Glibc
+internal import NetwatchEventLoop
 
 /// Where output goes: data to standard output, messages to standard error.
 enum Printer {
@@ -8,7 +9,7 @@ enum Printer {
     static func data(_ line: String) {
         if write(line + "\n", to: STDOUT_FILENO) { return }
         if errno == EPIPE { exit(ExitStatus.yes.rawValue) }
-        error("could not write to standard output: \(String(cString: strerror(errno)))")
+        error("could not write to standard output: \(errnoDescription(errno))")
         exit(ExitStatus.unknown.rawValue)
     }
 
@@ -17,7 +18,8 @@ enum Printer {
     static func exitWhenReaderLeaves() {
         var status = stat()
         guard fstat(STDOUT_FILENO, &status) == 0, status.st_mode & S_IFMT == S_IFIFO else { return }
-        Thread.detachNewThread {
+        // Without a thread the command goes on until it is ended, as any other would.
+        try? startDetachedThread(named: "nw-reader") {
             var output = pollfd(fd: STDOUT_FILENO, events: 0, revents: 0)
             while poll(&output, 1, -1) == -1, errno == EINTR {}
             exit(ExitStatus.yes.rawValue)

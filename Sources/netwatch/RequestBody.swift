@@ -1,4 +1,5 @@
 internal import Foundation
+internal import NetwatchEventLoop
 internal import OfflineQueue
 
 /// Reads the body that `-d` names: text, `@FILE`, or `@-` for standard input.
@@ -10,7 +11,7 @@ enum RequestBody {
             return try limited(contents(of: .standardInput, "standard input"), "standard input")
         }
         guard let handle = FileHandle(forReadingAtPath: name) else {
-            throw CommandError(.usage, "could not read `\(name)`: \(String(cString: strerror(errno)))")
+            throw CommandError(.usage, "could not read `\(name)`: \(errnoDescription(errno))")
         }
         guard !isDirectory(name) else {
             throw CommandError(.usage, "could not read `\(name)`: is a directory")

@@ -19,15 +19,15 @@ internal import Testing
     @Test func `handlers run in their order, also one added after the end`() async throws {
         let server = try ScriptedServer()
         let queue = DispatchQueue(label: "test")
-        let order = Log<Int>()
+        let order = Recorder<Int>()
         let request = session.request(server.url)
-            .response(queue: queue) { _ in order.append(1) }
-            .responseData(queue: queue) { _ in order.append(2) }
-            .response(queue: queue) { _ in order.append(3) }
+            .response(queue: queue) { _ in order.record(1) }
+            .responseData(queue: queue) { _ in order.record(2) }
+            .response(queue: queue) { _ in order.record(3) }
         _ = await request.response()
         await withCheckedContinuation { done in
             request.responseData(queue: queue) { _ in
-                order.append(4)
+                order.record(4)
                 done.resume()
             }
         }
@@ -46,9 +46,9 @@ internal import Testing
 
     @Test func `cancelling a request completes its handlers once with the named error`() async throws {
         let server = try ScriptedServer { _ in .stall(then: .close) }
-        let errors = Log<any Error>()
+        let errors = Recorder<any Error>()
         let request = session.request(server.url).responseData(queue: .global()) { response in
-            if let error = response.error { errors.append(error) }
+            if let error = response.error { errors.record(error) }
         }
         await server.requests(atLeast: 1)
         request.cancel()
@@ -101,11 +101,11 @@ internal import Testing
     @Test func `a request that ended is kept by nobody, and keeps nothing`() async throws {
         let server = try ScriptedServer()
         weak var request: DataRequest?
-        weak var held: Log<Int>?
+        weak var held: Recorder<Int>?
         do {
-            let log = Log<Int>()
+            let log = Recorder<Int>()
             held = log
-            let made = session.request(server.url).response(queue: .global()) { _ in log.append(1) }
+            let made = session.request(server.url).response(queue: .global()) { _ in log.record(1) }
             request = made
             _ = await made.response()
         }
@@ -115,46 +115,46 @@ internal import Testing
 
     @Test func `a handler may hold the last reference to its own session`() async throws {
         let server = try ScriptedServer { _ in .stall(then: .respond("")) }
-        let done = Log<Int>()
+        let done = Recorder<Int>()
         do {
             let session = SessionManager(engine: engine)
             session.request(server.url).response(queue: .global()) { _ in
-                withExtendedLifetime(session) { done.append(1) }
+                withExtendedLifetime(session) { done.record(1) }
             }
         }
         await server.requests(atLeast: 1)
         server.release()
-        await done.count(atLeast: 1)
+        try await done.wait { $0.count >= 1 }
         #expect(done.values == [1])
     }
 
     @Test func `five hundred requests complete once each`() async throws {
         let server = try ScriptedServer { .respond($0.target) }
-        let completions = Log<String>()
+        let completions = Recorder<String>()
         await withTaskGroup { group in
             for index in 0..<500 {
                 let request = session.request("\(server.url)/\(index)").responseData(queue: .global()) {
-                    completions.append(String(decoding: $0.value ?? Data(), as: UTF8.self))
+                    completions.record(String(decoding: $0.value ?? Data(), as: UTF8.self))
                 }
                 group.addTask { _ = await request.response() }
             }
         }
-        await completions.count(atLeast: 500)
+        try await completions.wait { $0.count >= 500 }
         #expect(Set(completions.values) == Set((0..<500).map { "/\($0)" }))
         #expect(completions.values.count == 500)
     }
 
     @Test func `requests cancelled from many threads at any moment complete once each`() async throws {
         let server = try ScriptedServer()
-        let completions = Log<Int>()
+        let completions = Recorder<Int>()
         for index in 0..<300 {
             let request = session.request(server.url).response(queue: .global()) { _ in
-                completions.append(index)
+                completions.record(index)
             }
             for _ in 0..<2 { DispatchQueue.global().async { request.cancel() } }
-            request.response(queue: .global()) { _ in completions.append(index + 1000) }
+            request.response(queue: .global()) { _ in completions.record(index + 1000) }
         }
-        await completions.count(atLeast: 600)
+        try await completions.wait { $0.count >= 600 }
         #expect(completions.values.sorted() == Array(0..<300) + Array(1000..<1300))
     }
 }

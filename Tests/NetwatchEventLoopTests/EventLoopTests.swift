@@ -1,6 +1,6 @@
 internal import Glibc
 internal import NetwatchEventLoop
-internal import Synchronization
+internal import NetwatchTestSupport
 internal import Testing
 
 @Suite struct EventLoopTests {
@@ -29,9 +29,8 @@ internal import Testing
     @Test func `closures run in the order they were handed over`() async throws {
         let loop = try EventLoop(label: "test")
         let order = await withCheckedContinuation { continuation in
-            let seen = Mutex<[Int]>([])
-            let collected = Collected(seen)
-            for index in 0..<100 { loop.execute { collected.append(index) } }
+            let collected = Recorder<Int>()
+            for index in 0..<100 { loop.execute { collected.record(index) } }
             loop.execute { continuation.resume(returning: collected.values) }
         }
         #expect(order == Array(0..<100))
@@ -39,13 +38,13 @@ internal import Testing
 
     @Test func `timers fire in the order of their deadlines and a cancelled one does not`() async throws {
         let loop = try EventLoop(label: "test")
-        let fired = Collected(Mutex<[Int]>([]))
+        let fired = Recorder<Int>()
         let now = ContinuousClock.now
         await withCheckedContinuation { continuation in
             loop.schedule(at: now + .milliseconds(30)) { continuation.resume() }
-            loop.schedule(at: now + .milliseconds(20)) { fired.append(2) }
-            loop.schedule(at: now - .seconds(1)) { fired.append(1) }
-            let cancelled = loop.schedule(at: now + .milliseconds(10)) { fired.append(99) }
+            loop.schedule(at: now + .milliseconds(20)) { fired.record(2) }
+            loop.schedule(at: now - .seconds(1)) { fired.record(1) }
+            let cancelled = loop.schedule(at: now + .milliseconds(10)) { fired.record(99) }
             loop.cancel(cancelled)
         }
         #expect(fired.values == [1, 2])
@@ -61,14 +60,14 @@ internal import Testing
             close(output)
         }
         let registration = await withCheckedContinuation { continuation in
-            let handle = Collected<EventLoop.Registration>(Mutex([]))
+            let handle = Recorder<EventLoop.Registration>()
             let registration = try! owner.loop.register(input, for: .read) { _ in
                 var byte: UInt8 = 0
                 read(input, &byte, 1)
                 owner.assumeIsolated { $0.received(byte) }
                 if byte == 2, let first = handle.values.first { continuation.resume(returning: first) }
             }
-            handle.append(registration)
+            handle.record(registration)
             for byte: UInt8 in [1, 2] { withUnsafePointer(to: byte) { _ = write(output, $0, 1) } }
         }
         owner.loop.unregister(registration)
@@ -81,15 +80,4 @@ internal import Testing
             _ = try EventLoop(label: "test", networkNamespace: "/no/such/namespace")
         }
     }
-}
-
-/// Values collected from another thread.
-private final class Collected<Value: Sendable>: Sendable {
-    private let storage: Mutex<[Value]>
-
-    init(_ storage: consuming sending Mutex<[Value]>) { self.storage = storage }
-
-    var values: [Value] { storage.withLock { $0 } }
-
-    func append(_ value: Value) { storage.withLock { $0.append(value) } }
 }

@@ -95,15 +95,15 @@ package func shell(_ command: String) throws -> String {
 /// A result that a thread of ours hands to one that waits.
 private final class ThreadResult<Value: Sendable>: Sendable {
     private let value = Mutex<Result<Value, SystemError>?>(nil)
+    private let isGiven = Gate()
 
     func give(_ result: Result<Value, SystemError>) {
         value.withLock { $0 = result }
+        isGiven.open()
     }
 
     func wait() -> Result<Value, SystemError> {
-        while true {
-            if let result = value.withLock({ $0 }) { return result }
-            sched_yield()
-        }
+        isGiven.wait()
+        return value.withLock { $0! }
     }
 }

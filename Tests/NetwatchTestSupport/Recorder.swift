@@ -44,9 +44,9 @@ package final class Recorder<Value: Sendable>: Sendable {
     /// Waits until the values recorded so far satisfy a condition.
     ///
     /// - Throws: ``TimeOut`` with the values after `patience`, which only bounds how long a failing test
-    ///   takes.
+    ///   takes. The default is less than the interval of a monitor's audit, which finds whatever was missed.
     package func wait(
-        patience: Duration = .seconds(20),
+        patience: Duration = .seconds(50),
         until isSatisfied: @escaping @Sendable ([Value]) -> Bool
     ) async throws {
         let id = state.withLock { state in
@@ -71,8 +71,11 @@ package final class Recorder<Value: Sendable>: Sendable {
     }
 
     /// Waits until the newest value satisfies a condition.
-    package func waitForLast(_ isSatisfied: @escaping @Sendable (Value) -> Bool) async throws {
-        try await wait { $0.last.map(isSatisfied) ?? false }
+    package func waitForLast(
+        patience: Duration = .seconds(50),
+        _ isSatisfied: @escaping @Sendable (Value) -> Bool
+    ) async throws {
+        try await wait(patience: patience) { $0.last.map(isSatisfied) ?? false }
     }
 
     private func giveUp(_ id: Int) {
