@@ -2,6 +2,7 @@
 #ifndef CNETWATCH_NETLINK_SHIM_H
 #define CNETWATCH_NETLINK_SHIM_H
 
+#include <linux/filter.h>
 #include <linux/if.h>
 #include <linux/if_addr.h>
 #include <linux/if_link.h>
@@ -9,6 +10,7 @@
 #include <linux/netlink.h>
 #include <linux/nexthop.h>
 #include <linux/rtnetlink.h>
+#include <linux/sock_diag.h>
 #include <netlink/attr.h>
 #include <netlink/msg.h>
 #include <netlink/netlink.h>

@@ -135,7 +135,7 @@ extension EventLoop {
     /// Names one scheduled timer.
     package struct Timer: Hashable, Sendable {
         let id: UInt64
-        let deadline: ContinuousClock.Instant
+        package let deadline: ContinuousClock.Instant
     }
 
     /// Runs a closure on the loop's thread once a moment has come. Callable from any thread.

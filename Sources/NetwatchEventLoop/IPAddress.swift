@@ -8,27 +8,61 @@ public struct IPAddress: Hashable, Sendable {
         case ipv6
     }
 
-    /// The address in network byte order: 4 bytes for IPv4, 16 for IPv6.
-    public let bytes: [UInt8]
+    /// The address family.
+    public let family: Family
 
     /// The interface index of a zone (`fe80::1%eth0`, RFC 4007 §11); 0 when the address has none.
     public let zone: UInt32
 
-    /// Makes an address of its bytes in network order, or returns `nil` unless there are 4 or 16.
-    public init?(bytes: some Collection<UInt8>, zone: UInt32 = 0) {
-        guard bytes.count == 4 || bytes.count == 16 else { return nil }
-        self.bytes = Array(bytes)
+    // Two words rather than an array or `UInt128`: whoever watches many hosts holds many addresses.
+    private let high: UInt64
+    private let low: UInt64
+
+    private init(family: Family, bits: UInt128, zone: UInt32) {
+        self.family = family
         self.zone = zone
+        high = UInt64(truncatingIfNeeded: bits >> 64)
+        low = UInt64(truncatingIfNeeded: bits)
     }
 
-    /// The address family.
-    public var family: Family {
-        bytes.count == 4 ? .ipv4 : .ipv6
+    /// Makes an address of its bytes in network order, or returns `nil` unless there are 4 or 16.
+    public init?(bytes: some Collection<UInt8>, zone: UInt32 = 0) {
+        let family: Family
+        switch bytes.count {
+        case 4: family = .ipv4
+        case 16: family = .ipv6
+        default: return nil
+        }
+        let value = bytes.reduce(UInt128(0)) { $0 << 8 | UInt128($1) }
+        self.init(family: family, bits: value << (128 - family.bitWidth), zone: zone)
+    }
+
+    /// The address in network byte order: 4 bytes for IPv4, 16 for IPv6.
+    public var bytes: [UInt8] {
+        (0..<family.bitWidth / 8).map { UInt8(truncatingIfNeeded: bits >> (120 - 8 * $0)) }
+    }
+
+    /// The address as a number whose highest bit is its first, so that one arithmetic of prefixes serves
+    /// both families.
+    package var bits: UInt128 {
+        UInt128(high) << 64 | UInt128(low)
     }
 
     /// Whether the address is only valid on one link: `fe80::/10` (RFC 4291 §2.5.6).
     public var isLinkLocal: Bool {
-        family == .ipv6 && bytes[0] == 0xfe && bytes[1] & 0xc0 == 0x80
+        family == .ipv6 && high >> 54 == 0xfe80 >> 6
+    }
+
+    /// The same address with another zone.
+    package func inZone(_ zone: UInt32) -> IPAddress {
+        IPAddress(family: family, bits: bits, zone: zone)
+    }
+}
+
+extension IPAddress.Family {
+    /// How many bits an address has.
+    package var bitWidth: Int {
+        self == .ipv4 ? 32 : 128
     }
 }
 

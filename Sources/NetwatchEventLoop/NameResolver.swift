@@ -1,4 +1,4 @@
-package import Glibc
+internal import Glibc
 internal import Synchronization
 
 /// Resolves names with `getaddrinfo(3)` on a few threads of its own.
@@ -120,22 +120,5 @@ package final class NameResolver: Sendable {
             .prefix { $0 != nil }
             .compactMap { IPAddress(socketAddress: $0!.pointee.ai_addr) }
         return addresses.isEmpty ? .failure(Failure(code: EAI_NONAME)) : .success(addresses)
-    }
-}
-
-extension IPAddress {
-    /// Reads the address of a `sockaddr_in` or `sockaddr_in6`; `nil` for other families.
-    package init?(socketAddress pointer: UnsafePointer<sockaddr>?) {
-        guard let pointer else { return nil }
-        switch CInt(pointer.pointee.sa_family) {
-        case AF_INET:
-            let address = UnsafeRawPointer(pointer).loadUnaligned(as: sockaddr_in.self)
-            self.init(bytes: withUnsafeBytes(of: address.sin_addr, Array.init))
-        case AF_INET6:
-            let address = UnsafeRawPointer(pointer).loadUnaligned(as: sockaddr_in6.self)
-            self.init(bytes: withUnsafeBytes(of: address.sin6_addr, Array.init), zone: address.sin6_scope_id)
-        default:
-            return nil
-        }
     }
 }

@@ -8,7 +8,7 @@ package import NetwatchEventLoop
 package final class EventSocket {
     /// What one drain found.
     package struct Batch: Hashable, Sendable {
-        package var events: Set<NetlinkEvent> = []
+        package var events: [NetlinkEvent] = []
         /// Notifications and datagrams that could not be read.
         package var malformed = 0
         /// Datagrams of other processes, which were ignored.
@@ -19,18 +19,19 @@ package final class EventSocket {
         package init() {}
     }
 
-    private static let groups = [
-        RTNLGRP_LINK,
-        RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV6_IFADDR,
-        RTNLGRP_IPV4_ROUTE, RTNLGRP_IPV6_ROUTE,
-        RTNLGRP_IPV4_RULE, RTNLGRP_IPV6_RULE,
-        RTNLGRP_NEXTHOP,
+    private static let groups: [NetlinkEvent.Class: [rtnetlink_groups]] = [
+        .link: [RTNLGRP_LINK],
+        .address: [RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV6_IFADDR],
+        .route: [RTNLGRP_IPV4_ROUTE, RTNLGRP_IPV6_ROUTE],
+        .rule: [RTNLGRP_IPV4_RULE, RTNLGRP_IPV6_RULE],
+        .nextHop: [RTNLGRP_NEXTHOP],
         // `ignore_routes_with_linkdown` changes what a lookup answers.
-        RTNLGRP_IPV4_NETCONF, RTNLGRP_IPV6_NETCONF,
+        .setting: [RTNLGRP_IPV4_NETCONF, RTNLGRP_IPV6_NETCONF],
     ]
 
     private let handle: NetlinkHandle
     private let buffer: UnsafeMutableRawBufferPointer
+    private var drops: UInt32 = 0
 
     /// How many datagrams one drain takes, so that a storm does not keep the thread from its other work.
     private static let longestDrain = 1024
@@ -38,13 +39,26 @@ package final class EventSocket {
     /// Opens a socket in the calling thread's network namespace and joins every group before anything is
     /// read, so that no change after this call goes unnoticed.
     ///
-    /// - Parameter receiveBufferSize: The receive buffer to ask for, in bytes.
+    /// - Parameters:
+    ///   - receiveBufferSize: The receive buffer to ask for, in bytes.
+    ///   - inherited: A netlink socket of the route protocol that somebody else opened, with a greater
+    ///     buffer than this process may ask for, which stays as it is. A copy of the descriptor is used.
+    ///   - classes: What to be told of; for tests, everything else needs all.
     /// - Throws: ``SystemError`` of `socket`, `bind`, or of joining a group.
-    package init(receiveBufferSize: CInt) throws(SystemError) {
-        handle = try NetlinkHandle.connected()
-        handle.setReceiveBuffer(receiveBufferSize)
-        for group in Self.groups { try handle.join(group) }
+    package init(
+        receiveBufferSize: CInt,
+        inherited: CInt? = nil,
+        classes: Set<NetlinkEvent.Class> = Set(NetlinkEvent.Class.allCases)
+    ) throws(SystemError) {
+        if let inherited {
+            handle = try NetlinkHandle.adopting(copyOf: inherited)
+        } else {
+            handle = try NetlinkHandle.connected()
+            handle.setReceiveBuffer(receiveBufferSize)
+        }
+        for group in classes.flatMap({ Self.groups[$0]! }) { try handle.join(group) }
         buffer = .allocate(byteCount: NetlinkHandle.bufferSize, alignment: 8)
+        drops = handle.dropCount
     }
 
     deinit {
@@ -55,6 +69,15 @@ package final class EventSocket {
     /// nothing else to see.
     package var descriptor: CInt {
         handle.descriptor
+    }
+
+    /// Has the kernel pass on only what the filter lets through, from now on. The change is atomic: no
+    /// notification is lost to it.
+    ///
+    /// - Throws: ``SystemError`` of `setsockopt`: `ENOMEM` when the program is larger than
+    ///   `net.core.optmem_max` allows. The filter before stays.
+    package func attach(_ filter: EventFilter) throws(SystemError) {
+        try handle.attach(filter.program)
     }
 
     /// Receives until nothing is waiting, or a good many datagrams have come; the rest keeps the descriptor
@@ -70,7 +93,9 @@ package final class EventSocket {
         while received < Self.longestDrain || batch.isOverrun {
             received += 1
             switch handle.receive(into: buffer) {
-            case .nothing: return batch
+            case .nothing:
+                noteDrops(&batch)
+                return batch
             case .datagram(let count): batch.add(UnsafeMutableRawBufferPointer(rebasing: buffer[..<count]))
             case .foreign: batch.foreign += 1
             case .overrun: batch.isOverrun = true
@@ -78,6 +103,14 @@ package final class EventSocket {
             }
         }
         return batch
+    }
+
+    /// A second witness beside `ENOBUFS`, which is reported once, to whoever reads next: the kernel also
+    /// counts what it dropped.
+    private func noteDrops(_ batch: inout Batch) {
+        let count = handle.dropCount
+        if count != drops { batch.isOverrun = true }
+        drops = count
     }
 }
 
@@ -90,7 +123,8 @@ extension EventSocket.Batch {
     }
 
     private mutating func add(_ event: NetlinkEvent) {
-        events.insert(event)
+        if event == .irrelevant { return }
+        events.append(event)
         if event == .malformed { malformed += 1 }
     }
 }

@@ -19,7 +19,7 @@ struct NetlinkAttribute {
     /// The value as an address, or `nil` unless it has the length of one.
     func address(zone: UInt32 = 0) -> IPAddress? {
         let address = IPAddress(bytes: bytes)
-        return address?.isLinkLocal == true ? IPAddress(bytes: bytes, zone: zone) : address
+        return address?.isLinkLocal == true ? address?.inZone(zone) : address
     }
 }
 

@@ -39,6 +39,27 @@ struct NetlinkHandle: ~Copyable {
         return handle
     }
 
+    /// Takes over a copy of a netlink socket that somebody else opened and bound.
+    ///
+    /// - Throws: ``SystemError``: `EPROTOTYPE` unless it is a netlink socket of the route protocol.
+    static func adopting(copyOf descriptor: CInt) throws(SystemError) -> NetlinkHandle {
+        var domain: CInt = 0
+        var length = socklen_t(MemoryLayout<CInt>.size)
+        try systemCall("getsockopt") { getsockopt(descriptor, SOL_SOCKET, SO_DOMAIN, &domain, &length) }
+        guard domain == AF_NETLINK else { throw SystemError(call: "inherited socket", errno: EPROTOTYPE) }
+        guard let socket = nl_socket_alloc() else {
+            throw SystemError(call: "nl_socket_alloc", errno: ENOMEM)
+        }
+        let handle = NetlinkHandle(owning: socket)
+        let copy = try systemCall("fcntl") { fcntl(descriptor, F_DUPFD_CLOEXEC, 3) }
+        guard nl_socket_set_fd(socket, NETLINK_ROUTE, copy) == 0 else {
+            close(copy)
+            throw SystemError(call: "inherited socket", errno: EPROTOTYPE)
+        }
+        try netlinkCall("nl_socket_set_nonblocking") { nl_socket_set_nonblocking(socket) }
+        return handle
+    }
+
     private init(owning socket: OpaquePointer) {
         self.socket = socket
     }
@@ -62,6 +83,13 @@ struct NetlinkHandle: ~Copyable {
     func join(_ group: rtnetlink_groups) throws(SystemError) {
         try netlinkCall("join netlink group \(group.rawValue)") {
             nl_socket_add_membership(socket, CInt(group.rawValue))
+        }
+    }
+
+    /// Sends messages that lie one behind the other.
+    func send(_ messages: UnsafeRawBufferPointer) throws(SystemError) {
+        try systemCall("send netlink requests") {
+            Glibc.send(descriptor, messages.baseAddress, messages.count, 0)
         }
     }
 
@@ -122,6 +150,28 @@ struct NetlinkHandle: ~Copyable {
         if setsockopt(descriptor, SOL_SOCKET, SO_RCVBUFFORCE, &size, length) != 0 {
             setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &size, length)
         }
+    }
+
+    /// How many messages the kernel has dropped on this socket for want of buffer, since it was opened.
+    /// What a filter rejects does not count. 0 where the kernel does not tell (before Linux 4.12).
+    var dropCount: UInt32 {
+        withUnsafeTemporaryAllocation(of: UInt32.self, capacity: Int(SK_MEMINFO_VARS)) { counters in
+            counters.initialize(repeating: 0)
+            var length = socklen_t(counters.count * MemoryLayout<UInt32>.size)
+            _ = getsockopt(descriptor, SOL_SOCKET, SO_MEMINFO, counters.baseAddress, &length)
+            return counters[Int(SK_MEMINFO_DROPS)]
+        }
+    }
+
+    /// Replaces the socket's filter.
+    func attach(_ program: [sock_filter]) throws(SystemError) {
+        var program = program
+        let result = program.withUnsafeMutableBufferPointer { instructions in
+            var description = sock_fprog(len: UInt16(instructions.count), filter: instructions.baseAddress)
+            let length = socklen_t(MemoryLayout<sock_fprog>.size)
+            return setsockopt(descriptor, SOL_SOCKET, SO_ATTACH_FILTER, &description, length) == 0 ? 0 : errno
+        }
+        if result != 0 { throw SystemError(call: "SO_ATTACH_FILTER", errno: result) }
     }
 }
 

@@ -19,6 +19,10 @@ package final class RequestSocket {
 
     private let handle: NetlinkHandle
     private let buffer: UnsafeMutableRawBufferPointer
+    private let requests: UnsafeMutableRawBufferPointer
+    /// Of the next lookup. Far from libnl's own, which begin with the time; a reply to an earlier request that
+    /// was given up must not be taken for that to a later one.
+    private var sequenceNumber: UInt32 = 0
 
     /// Opens a socket in the calling thread's network namespace.
     ///
@@ -31,46 +35,71 @@ package final class RequestSocket {
         handle.enable(NETLINK_EXT_ACK)
         handle.setReceiveBuffer(1024 * 1024)
         buffer = .allocate(byteCount: NetlinkHandle.bufferSize, alignment: 8)
+        let batchLength = 2 * Self.batchSize * RouteQueryWriter.longestQuery
+        requests = .allocate(byteCount: batchLength, alignment: 8)
     }
 
     deinit {
         buffer.deallocate()
+        requests.deallocate()
     }
 
     // MARK: Lookups
 
-    /// Looks an address up in the kernel's routing tables (`RTM_GETROUTE`), as the caller's user and
-    /// without a mark.
+    /// How many queries go to the kernel at once. It answers each with two datagrams before the call returns;
+    /// so many fit into the smallest receive buffer that an unprivileged process has.
+    package static let batchSize = 64
+
+    /// Looks addresses up in the kernel's routing tables (`RTM_GETROUTE`), each in two ways.
     ///
-    /// - Parameters:
-    ///   - address: Where a packet would go. Its zone is the interface it has to leave by.
-    ///   - matchesTable: Sets `RTM_F_FIB_MATCH`: describe the table entry instead of the packet's way.
-    /// - Throws: ``SystemError`` when there is no answer to be had from the socket; a refusal of the kernel
-    ///   is an answer.
-    package func lookUp(_ address: IPAddress, matchesTable: Bool) throws(SystemError) -> RouteLookup {
-        var header = rtmsg()
-        header.rtm_family = UInt8(address.family == .ipv4 ? AF_INET : AF_INET6)
-        header.rtm_dst_len = UInt8(address.bytes.count * 8)
-        header.rtm_flags = matchesTable ? UInt32(RTM_F_FIB_MATCH) : 0
-        let request = try NetlinkRequest.message(type: CInt(RTM_GETROUTE), header: header)
-        try request.put(RTA_DST, address.bytes)
-        if address.zone != 0 { try request.put(RTA_OIF, address.zone) }
-        return try answer(to: try handle.send(request))
+    /// - Parameter queries: At most ``batchSize``.
+    /// - Returns: The answers, in the order of the queries. A refusal of the kernel is an answer.
+    /// - Throws: ``SystemError`` when the socket does not give all answers.
+    package func lookUp(_ queries: [RouteQuery]) throws(SystemError) -> [RouteAnswer] {
+        precondition(queries.count <= Self.batchSize, "too many queries at once")
+        if queries.isEmpty { return [] }
+        return try readAnswers(queries.count, firstNumber: try ask(queries))
     }
 
-    private func answer(to sequenceNumber: UInt32) throws(SystemError) -> RouteLookup {
+    /// Sends two requests for each query. Returns the sequence number of the first, whose successors the
+    /// others have.
+    private func ask(_ queries: [RouteQuery]) throws(SystemError) -> UInt32 {
+        let firstNumber = sequenceNumber
+        var writer = RouteQueryWriter(requests)
+        for query in queries {
+            writer.append(query, matchesTable: false, sequenceNumber: sequenceNumber)
+            writer.append(query, matchesTable: true, sequenceNumber: sequenceNumber &+ 1)
+            sequenceNumber &+= 2
+        }
+        try handle.send(writer.bytes)
+        return firstNumber
+    }
+
+    private func readAnswers(_ count: Int, firstNumber: UInt32) throws(SystemError) -> [RouteAnswer] {
+        var answers: [RouteAnswer] = []
+        answers.reserveCapacity(count)
+        while answers.count < count {
+            let number = firstNumber &+ 2 * UInt32(answers.count)
+            let lookup = try readAnswer(number)
+            answers.append(RouteAnswer(lookup: lookup, tableMatch: try readAnswer(number &+ 1)))
+        }
+        return answers
+    }
+
+    /// One reply a datagram, in the order of the requests.
+    private func readAnswer(_ sequenceNumber: UInt32) throws(SystemError) -> RouteLookup {
         while let datagram = try receive() {
-            for message in NetlinkMessages(datagram) where message.sequenceNumber == sequenceNumber {
-                if CInt(message.type) == NLMSG_ERROR, let refusal = RouteLookup(refusal: message) {
-                    return refusal
-                }
-                if CInt(message.type) == CInt(RTM_NEWROUTE), let route = Route(message) {
-                    return .route(route)
-                }
-                throw SystemError(call: "RTM_GETROUTE", errno: EBADMSG)
-            }
+            var messages = NetlinkMessages(datagram)
+            guard let message = messages.next() else { continue }
+            if message.sequenceNumber == sequenceNumber { return try Self.answer(message) }
         }
         throw SystemError(call: "RTM_GETROUTE", errno: ENODATA)
+    }
+
+    private static func answer(_ message: NetlinkMessage) throws(SystemError) -> RouteLookup {
+        if CInt(message.type) == NLMSG_ERROR, let refusal = RouteLookup(refusal: message) { return refusal }
+        if CInt(message.type) == CInt(RTM_NEWROUTE), let route = Route(message) { return .route(route) }
+        throw SystemError(call: "RTM_GETROUTE", errno: EBADMSG)
     }
 
     // MARK: Tables

@@ -35,6 +35,11 @@ package struct Route: Hashable, Sendable {
     }
 
     package var kind = Kind.other(0)
+    /// How many bits of the destination the table's entry fixes: 0 for a default route. Only a lookup with
+    /// `RTM_F_FIB_MATCH` tells; a plain one has the whole address.
+    package var prefixLength = 0
+    /// The routing table that decided (`RTA_TABLE`): 254 is the main one.
+    package var table: UInt32 = 0
     /// `RTNH_F_…` and `RTM_F_…` flags of the route.
     package var flags: UInt32 = 0
     package var outputInterface: UInt32?
@@ -67,12 +72,15 @@ extension Route {
         guard let header = message.familyHeader(rtmsg.self) else { return nil }
         kind = Kind(header.rtm_type)
         flags = header.rtm_flags
+        prefixLength = Int(header.rtm_dst_len)
+        table = UInt32(header.rtm_table)
         var attributes = message.attributes(after: rtmsg.self)
         // A zone can only be told once the interface is known, whichever order they come in.
         var gateway: NetlinkAttribute?
         while let attribute = attributes.next() {
             switch attribute.type {
             case CInt(RTA_OIF.rawValue): outputInterface = attribute.number
+            case CInt(RTA_TABLE.rawValue): table = attribute.number ?? table
             case CInt(RTA_GATEWAY.rawValue): gateway = attribute
             case CInt(RTA_VIA.rawValue): gateway = attribute.withoutFamily
             case CInt(RTA_PREFSRC.rawValue): source = attribute.address()

@@ -11,26 +11,35 @@ actor MonitorCore {
     /// Why the kernel cannot be asked; `nil` while it can.
     nonisolated let failure = Mutex<SystemError?>(nil)
 
-    private let configuration: PathMonitor.Configuration
-    private let resolver: NameResolver
-    private var connection: NetlinkConnection?
+    let configuration: PathMonitor.Configuration
+    let resolver: NameResolver
+    var connection: NetlinkConnection?
     private var reconnectDue: ContinuousClock.Instant?
     private var schedule: RecomputeSchedule
     private var interfacesAreStale = true
-    private var general = PathReader.Judgement.noNetlink
-    private var records: [PathTarget: TargetRecord] = [:]
     private var timer: EventLoop.Timer?
-    private(set) var statistics = PathMonitor.Statistics()
+
+    var book = AddressBook()
+    var filter: RouteFilter
+    var targets: [WatchKey: WatchedTarget] = [:]
+    private var wakeUps = WakeUps<WatchedTarget>()
+    /// Always watched: a name that never resolved is judged by it.
+    let general: WatchedTarget
+
+    var statistics = PathMonitor.Statistics()
 
     init(loop: EventLoop, configuration: PathMonitor.Configuration, resolver: NameResolver) {
         self.loop = loop
         self.configuration = configuration
         self.resolver = resolver
+        filter = RouteFilter(isWanted: configuration.filtersRoutes)
         schedule = RecomputeSchedule(
             confirmDelay: configuration.confirmDelay,
             auditInterval: configuration.auditInterval,
             now: .now
         )
+        let key = WatchKey(target: .general, options: PathOptions())
+        general = WatchedTarget(key, settle: configuration.settle, now: .now)
     }
 
     /// Runs `body` on the monitor's thread: at once when called there, as subscribers do.
@@ -42,7 +51,9 @@ actor MonitorCore {
     // MARK: The connection to the kernel
 
     func start() {
+        targets[general.key] = general
         connect()
+        rest(general, on: configuration.generalAddresses)
         recompute(.everything, now: .now)
         setTimer()
     }
@@ -54,17 +65,17 @@ actor MonitorCore {
             }
             failure.withLock { $0 = nil }
             reconnectDue = nil
+            filter.reset(now: .now)
         } catch {
             disconnect(error)
         }
     }
 
-    /// Without the kernel nothing is known. The sockets are opened again after a while.
+    /// Without the kernel little is known. The sockets are opened again after a while.
     private func disconnect(_ error: SystemError) {
         connection = nil
         failure.withLock { $0 = error }
         reconnectDue = .now + configuration.reconnectInterval
-        general = .noNetlink
     }
 
     private func receiveEvents() {
@@ -78,151 +89,170 @@ actor MonitorCore {
     }
 
     /// Takes what the kernel announced. Nothing in it is believed but that something may have changed.
-    func take(_ batch: EventSocket.Batch) {
+    func take(_ received: EventSocket.Batch) {
+        let batch = configuration.faults.interceptor?(received) ?? received
         statistics.add(batch)
-        let mustReadInterfaces: Set<NetlinkEvent> = [.link, .address, .malformed]
-        if batch.isOverrun || !batch.events.isDisjoint(with: mustReadInterfaces) { interfacesAreStale = true }
-        guard batch.isOverrun || !batch.events.subtracting([.irrelevant]).isEmpty else { return }
+        guard batch.isOverrun || !batch.events.isEmpty else { return }
+        if batch.isOverrun { markEverything() }
+        for event in batch.events { mark(event) }
         schedule.noteEvents(isOverrun: batch.isOverrun, now: .now)
         tick()
+    }
+
+    private func mark(_ event: NetlinkEvent) {
+        switch event {
+        case .link, .address, .malformed: interfacesAreStale = true
+        default: break
+        }
+        book.mark(event)
+    }
+
+    private func markEverything() {
+        interfacesAreStale = true
+        book.markEverything()
     }
 
     // MARK: Recomputation
 
     /// Does whatever is due, and sets the timer to the next thing that will be.
-    private func tick() {
+    func tick() {
         let now = ContinuousClock.now
-        if let due = reconnectDue, due <= now {
+        let due = wakeUps.takeDue(at: now)
+        for target in due { book.mark(target.slots) }
+        if let reconnect = reconnectDue, reconnect <= now {
             connect()
             recompute(.everything, now: now)
         } else if let run = schedule.takeDue(now: now) {
             recompute(run, now: now)
-        } else if records.values.contains(where: { $0.isDue(at: now) }) {
+        } else if !due.isEmpty {
             recompute(.changed, now: now)
         }
-        for (target, record) in records where record.resolution?.isDue(at: now) == true { resolve(target) }
+        for target in due { attend(to: target, now: now) }
+        if filter.isDue(at: now), let events = connection?.events { filter.tighten(events, around: book) }
         setTimer()
+    }
+
+    private func attend(to target: WatchedTarget, now: ContinuousClock.Instant) {
+        // It may have been given up meanwhile, by a subscriber of another.
+        guard targets[target.key] === target else { return }
+        judge(target, now: now)
+        if target.resolution?.isDue(at: now) == true { resolve(target) }
     }
 
     private func recompute(_ run: RecomputeSchedule.Run, now: ContinuousClock.Instant) {
         statistics.recomputations += 1
-        let isOtherNetwork = readKernel(run)
-        for target in records.keys {
-            // A name may have other addresses where the way to it is another.
-            let isOtherWay = judge(target, now: now)
-            if isOtherNetwork || isOtherWay { resolve(target, afterPathChange: true) }
-        }
+        if run == .everything { markEverything() }
+        let isOtherNetwork = interfacesAreStale && readInterfaces()
+        lookUpWhatIsMarked(run, now: now)
+        // Names may have other addresses where the machine is connected otherwise.
+        if isOtherNetwork { resolveAll() }
     }
 
-    /// Brings interfaces and the general verdict up to date. Returns whether the machine is connected
-    /// otherwise than before.
-    private func readKernel(_ run: RecomputeSchedule.Run) -> Bool {
+    /// Reads the interfaces anew. Returns whether the machine is connected otherwise than before.
+    private func readInterfaces() -> Bool {
         guard let reader = connection?.reader else { return false }
-        let before = (reader.interfaces.waysOut, general.verdict)
+        let before = reader.interfaces
         do {
-            if interfacesAreStale || run == .everything { try readInterfaces(reader) }
-            general = reader.judge(PathTarget.representativeAddresses)!
+            let reading = try reader.readInterfaces()
+            statistics.malformed += reading.malformed
+            interfacesAreStale = reading.isInterrupted
+            if reading.isInterrupted { schedule.noteEvents(isOverrun: false, now: .now) }
         } catch {
             disconnect(error)
         }
-        return before != (reader.interfaces.waysOut, general.verdict)
+        // The kernel revives next hops over it without a word.
+        if reader.interfaces.hasBetterLink(than: before) { book.markEverything() }
+        return reader.interfaces.waysOut != before.waysOut
     }
 
-    private func readInterfaces(_ reader: PathReader) throws(SystemError) {
-        let reading = try reader.readInterfaces()
-        statistics.malformed += reading.malformed
-        interfacesAreStale = reading.isInterrupted
-        if reading.isInterrupted { schedule.noteEvents(isOverrun: false, now: .now) }
-    }
-
-    /// Looks a target up and tells its subscribers of a new status. Returns whether its way is another.
-    @discardableResult
-    private func judge(_ target: PathTarget, now: ContinuousClock.Instant) -> Bool {
-        let generation = records[target]?.hold.published?.pathGeneration
-        let judgement = judgement(on: target)
-        guard let status = records[target]?.update(judgement, now: now) else { return false }
-        // From a copy: a subscriber may come back here.
-        for deliver in records[target]?.subscribers.values.map(\.self) ?? [] { deliver(status) }
-        return generation != nil && status.pathGeneration != generation
-    }
-
-    private func judgement(on target: PathTarget) -> PathReader.Judgement {
-        guard let reader = connection?.reader else { return .noNetlink }
-        switch target {
-        case .general:
-            return general
-        case .host(let host):
-            if case .address(let address) = host.kind { return reader.judge([address])! }
-            return reader.judge(records[target]?.resolution?.addresses ?? []) ?? unresolved
+    /// Looks up every address that may have changed, and tells those who watch what did.
+    func lookUpWhatIsMarked(_ run: RecomputeSchedule.Run = .changed, now: ContinuousClock.Instant) {
+        let marked = book.takeDirty()[...]
+        var concerned: Set<WatchedTarget> = []
+        for start in stride(from: 0, to: marked.count, by: PathReader.batchSize) {
+            let batch = marked[start..<min(start + PathReader.batchSize, marked.count)]
+            for (entry, judgement) in zip(batch, judgements(on: batch.map { ($0.address, $0.options) })) {
+                if isLate(entry.slot, run) { continue }
+                if book.update(entry.slot, judgement, now: now) {
+                    concerned.formUnion(book.watchers(of: entry.slot))
+                }
+            }
         }
+        statistics.lookups += marked.count
+        for target in concerned { judge(target, now: now) }
+    }
+
+    private func judgements(on addresses: [(IPAddress, PathOptions)]) -> [Judgement] {
+        guard let reader = connection?.reader else { return addresses.map(ConnectOracle.judge) }
+        do {
+            return try reader.judge(addresses)
+        } catch {
+            // As after an overrun, it is tried again and again, ever more slowly.
+            schedule.noteEvents(isOverrun: true, now: .now)
+            return addresses.map { _ in Judgement(.unknown(.lookupFailed)) }
+        }
+    }
+
+    private func isLate(_ slot: AddressBook.Slot, _ run: RecomputeSchedule.Run) -> Bool {
+        configuration.faults.answersLate && run == .changed && book.judgement(at: slot) != nil
+    }
+
+    /// Draws the conclusion for a target from what is known of its addresses, and tells its subscribers of a
+    /// new status.
+    func judge(_ target: WatchedTarget, now: ContinuousClock.Instant) {
+        let generation = target.hold.published?.pathGeneration
+        let status = target.update(finding(on: target), now: now)
+        target.expiryDue = target.slots.compactMap { book.expiry(at: $0) }.min()
+        wakeUps.set(target, target.nextDue)
+        guard let status else { return }
+        // From a copy: a subscriber may come back here.
+        for subscriber in target.subscribers { subscriber.deliver(status) }
+        if let generation, generation != status.pathGeneration { resolve(target, afterPathChange: true) }
+        if target === general { judgeUnresolved(now: now) }
+    }
+
+    private func judgeUnresolved(now: ContinuousClock.Instant) {
+        for target in targets.values where target.slots.isEmpty {
+            judge(target, now: now)
+            resolve(target, afterPathChange: true)
+        }
+    }
+
+    private func finding(on target: WatchedTarget) -> Finding {
+        Finding(target.slots.compactMap { book.judgement(at: $0)?.verdict }) ?? unresolved
     }
 
     /// A name that never resolved is out of reach when everything is; otherwise it cannot be told.
-    private var unresolved: PathReader.Judgement {
-        if case .notReachable = general.verdict { return general }
-        return PathReader.Judgement(verdict: .unknown(.unresolved), lifetime: nil)
+    private var unresolved: Finding {
+        if connection == nil { return Finding(.unknown(.noNetlink)) }
+        let way = finding(on: general)
+        if case .notReachable = way.verdict { return way }
+        return Finding(.unknown(.unresolved))
     }
 
-    private func setTimer() {
+    /// Time has passed that nobody saw: every path is suspect, and everything is looked up again.
+    func renew() {
+        let now = ContinuousClock.now
+        for target in targets.values { target.hold.suspectPath() }
+        recompute(.everything, now: now)
+        for target in targets.values { judge(target, now: now) }
+        resolveAll()
+        setTimer()
+    }
+
+    func setTimer() {
+        let due = [reconnectDue, wakeUps.earliest, filter.due].compactMap(\.self).reduce(schedule.nextDue, min)
+        if let timer, timer.deadline == due { return }
         if let timer { loop.cancel(timer) }
-        let due = [reconnectDue, records.values.compactMap(\.nextDue).min()].compactMap(\.self)
-        timer = loop.schedule(at: due.reduce(schedule.nextDue, min)) { [weak self] in
-            self?.assumeIsolated { $0.tick() }
+        timer = loop.schedule(at: due) { [weak self] in
+            self?.assumeIsolated { core in
+                core.timer = nil
+                core.tick()
+            }
         }
     }
 
-    // MARK: Names
-
-    private func resolve(_ target: PathTarget, afterPathChange: Bool = false) {
-        guard records[target]?.resolution?.begin(afterPathChange: afterPathChange) == true else { return }
-        startLookup(target)
+    func forget(_ target: WatchedTarget) {
+        wakeUps.set(target, nil)
     }
-
-    private func startLookup(_ target: PathTarget) {
-        guard let name = records[target]?.resolution?.name else { return }
-        resolver.resolve(name) { [weak self] outcome in
-            self?.perform { $0.resolved(target, outcome) }
-        }
-    }
-
-    private func resolved(_ target: PathTarget, _ outcome: NameResolver.Outcome) {
-        let now = ContinuousClock.now
-        let mustStartAnother = records[target]?.resolution?.end(outcome, now: now) ?? false
-        if mustStartAnother { startLookup(target) }
-        judge(target, now: now)
-        setTimer()
-    }
-
-    // MARK: Subscribers
-
-    func subscribe(_ id: UInt64, to target: PathTarget, _ deliver: @escaping @Sendable (PathStatus) -> Void) {
-        if let published = records[target]?.hold.published {
-            records[target]?.subscribers[id] = deliver
-            return deliver(published)
-        }
-        let isNew = records[target] == nil
-        let now = ContinuousClock.now
-        var record = records[target] ?? TargetRecord(target: target, settle: configuration.settle, now: now)
-        record.subscribers[id] = deliver
-        records[target] = record
-        guard isNew else { return }
-        resolve(target)
-        judge(target, now: now)
-        setTimer()
-    }
-
-    func unsubscribe(_ id: UInt64, from target: PathTarget) {
-        records[target]?.subscribers[id] = nil
-        if records[target]?.subscribers.isEmpty == true { records[target] = nil }
-    }
-
-    /// The status last published, or what can be said of a target that has none yet.
-    func status(of target: PathTarget) -> PathStatus {
-        records[target]?.hold.published
-            ?? PathStatus(target: target, verdict: .unknown(.resolving), pathGeneration: 0)
-    }
-}
-
-extension PathReader.Judgement {
-    fileprivate static let noNetlink = Self(verdict: .unknown(.noNetlink), lifetime: nil)
 }

@@ -16,7 +16,11 @@ final class NetlinkConnection {
         configuration: PathMonitor.Configuration,
         onEvents: @escaping @Sendable () -> Void
     ) throws(SystemError) {
-        events = try EventSocket(receiveBufferSize: CInt(clamping: configuration.receiveBufferSize))
+        events = try EventSocket(
+            receiveBufferSize: CInt(clamping: configuration.receiveBufferSize),
+            inherited: configuration.inheritedSocket,
+            classes: configuration.faults.heardClasses
+        )
         reader = try PathReader()
         self.loop = loop
         registration = try loop.register(events.descriptor, for: .read) { _ in onEvents() }

@@ -4,9 +4,9 @@ public import NetwatchEventLoop
 public struct NetworkPath: Hashable, Sendable {
     /// The address the packet would go to.
     public let destination: IPAddress
-    /// The interface it would leave by: its index, which is its identity.
+    /// The interface it would leave by: its index, which is its identity. 0 where netlink is missing.
     public let interfaceIndex: UInt32
-    /// The interface's name when the path was looked up.
+    /// The interface's name when the path was looked up; empty where netlink is missing.
     public let interfaceName: String
     /// The next router, or `nil` when the destination is on the interface's own network.
     public let gateway: IPAddress?
@@ -14,6 +14,32 @@ public struct NetworkPath: Hashable, Sendable {
     public let source: IPAddress?
     /// Whether the destination is this machine itself. Such a path says nothing about the network.
     public let isLocal: Bool
+    /// How many bits of the destination the deciding route fixes: 0 for a default route, all of them for a
+    /// host's own.
+    public var prefixLength: Int { Int(shortPrefixLength) }
+    private let shortPrefixLength: UInt8
+    /// The routing table that decided: 254 is the main one, 255 the local one, others are chosen by rules.
+    public let table: UInt32
+
+    init(
+        destination: IPAddress,
+        interfaceIndex: UInt32,
+        interfaceName: String,
+        gateway: IPAddress?,
+        source: IPAddress?,
+        isLocal: Bool,
+        prefixLength: Int,
+        table: UInt32
+    ) {
+        self.destination = destination
+        self.interfaceIndex = interfaceIndex
+        self.interfaceName = interfaceName
+        self.gateway = gateway
+        self.source = source
+        self.isLocal = isLocal
+        shortPrefixLength = UInt8(clamping: prefixLength)
+        self.table = table
+    }
 
     /// Whether another path leads the same way for a connection: same interface, source and gateway.
     func isSameWay(as other: NetworkPath) -> Bool {

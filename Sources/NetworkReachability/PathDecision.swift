@@ -2,35 +2,22 @@ internal import Glibc
 internal import NetwatchEventLoop
 internal import NetwatchNetlink
 
-/// The interfaces and their addresses at one moment.
-struct InterfaceTable: Hashable, Sendable {
-    var links: [UInt32: Link] = [:]
-    var addresses: [InterfaceAddress] = []
-
-    /// The addresses that a name server elsewhere could be asked from. Links that come and go without one,
-    /// like those of containers, change nothing.
-    var waysOut: Set<InterfaceAddress> {
-        let usable = addresses.filter { address in
-            guard let link = links[address.interface], !link.isLoopback, link.hasCarrier else { return false }
-            return address.isUsable && !address.address.isLinkLocal
-        }
-        return Set(usable)
-    }
-}
-
 /// Decides whether one address can be reached, from what the kernel answered. Pure: no call is made here.
 struct PathDecision {
-    let destination: IPAddress
-    /// The plain lookup: the way a packet would take.
-    let lookup: RouteLookup
-    /// The lookup with `RTM_F_FIB_MATCH`: the only one that shows a lost carrier.
-    let tableMatch: RouteLookup
+    let query: RouteQuery
+    let answer: RouteAnswer
     let interfaces: InterfaceTable
 
+    private var destination: IPAddress { query.destination }
+
     var verdict: PathStatus.Verdict {
-        switch lookup {
-        case .refused(let errno, let message): Self.refusal(errno: errno, message: message)
-        case .route(let route): verdict(on: route)
+        // IPv6 ignores a source that no interface has, and IPv4 calls it a missing route.
+        if let source = query.source, interfaces.isUsable(source: source, on: nil) != true {
+            return .notReachable(.noSource)
+        }
+        switch answer.lookup {
+        case .refused(let errno, let message): return Self.refusal(errno: errno, message: message)
+        case .route(let route): return verdict(on: route)
         }
     }
 
@@ -48,14 +35,25 @@ struct PathDecision {
 
     private func verdict(on route: Route) -> PathStatus.Verdict {
         switch route.kind {
-        case .local: .reachable(path(route, isLocal: true))
+        case .local: localVerdict(on: route)
         case .unicast: unicastVerdict(on: route)
         case .group: .notReachable(.notUnicast)
         case .other: .unknown(.lookupFailed)
         }
     }
 
+    /// What this machine sends to itself goes by the loopback interface, even to the address of another one.
+    private func localVerdict(on route: Route) -> PathStatus.Verdict {
+        if interfaces.isLoopbackDown {
+            return .notReachable(.loopbackDown)
+        }
+        return .reachable(path(route, isLocal: true))
+    }
+
     private func unicastVerdict(on route: Route) -> PathStatus.Verdict {
+        // Told to use an interface, an IPv4 lookup takes any address for a neighbour on it when there is no
+        // route; only the table knows.
+        if query.outputInterface != 0, case .refused = answer.tableMatch { return .notReachable(.noRoute) }
         guard let interface = route.outputInterface, hasCarrier(interface) else {
             return .notReachable(.noCarrier)
         }
@@ -66,21 +64,18 @@ struct PathDecision {
     /// An interface that is not in the table is gone, or so new that its own event is still to come.
     private func hasCarrier(_ interface: UInt32) -> Bool {
         guard interfaces.links[interface]?.hasCarrier == true else { return false }
-        if case .route(let match) = tableMatch { return !match.isDown }
+        if case .route(let match) = answer.tableMatch { return !match.isDown }
         return true
     }
 
     /// The kernel routes by a source it cannot use: a link-local one towards a global destination, or one
     /// that duplicate address detection has not passed; and for IPv4 by none at all.
     private func hasUsableSource(_ route: Route) -> Bool {
-        guard let source = route.source else { return false }
+        guard let source = query.source ?? route.source else { return false }
         if destination.family == .ipv4 { return true }
         if source.isLinkLocal, !destination.isLinkLocal { return false }
-        // The same link-local address may stand on several links.
-        let holders = interfaces.addresses.filter { $0.address.bytes == source.bytes }
-        let holder = holders.first { $0.interface == route.outputInterface } ?? holders.first
         // Not in the table means changed since it was read; that change has its own event.
-        return holder?.isUsable ?? true
+        return interfaces.isUsable(source: source, on: route.outputInterface) ?? true
     }
 
     private func path(_ route: Route, isLocal: Bool) -> NetworkPath {
@@ -90,25 +85,42 @@ struct PathDecision {
             interfaceIndex: index,
             interfaceName: interfaces.links[index]?.name ?? "",
             gateway: route.gateway,
-            source: route.source,
-            isLocal: isLocal
+            source: query.source ?? route.source,
+            isLocal: isLocal,
+            prefixLength: tableRoute?.prefixLength ?? route.prefixLength,
+            table: route.table
         )
+    }
+
+    private var tableRoute: Route? {
+        if case .route(let match) = answer.tableMatch { match } else { nil }
     }
 }
 
 extension PathDecision {
-    /// For how long the answers are valid without any event; `nil` when for ever.
-    var lifetime: Duration? {
-        if case .route(let match) = tableMatch { match.lifetime } else { nil }
+    /// What was decided, and what it rests on.
+    var judgement: Judgement {
+        var judgement = Judgement(verdict)
+        judgement.lifetime = tableRoute?.lifetime
+        if case .route(let route) = answer.lookup { judgement.interface = route.outputInterface ?? 0 }
+        judgement.isMultipath = tableRoute?.nextHops.isEmpty == false
+        return judgement
     }
 }
 
-extension PathStatus.Verdict {
-    /// The verdict on a host with several addresses: reachable by the first that is, in the resolver's
-    /// order (RFC 6724); otherwise unknown if any is; otherwise what is wrong with the first.
-    static func combined(_ verdicts: [PathStatus.Verdict]) -> PathStatus.Verdict? {
-        verdicts.first { if case .reachable = $0 { true } else { false } }
-            ?? verdicts.first { if case .unknown = $0 { true } else { false } }
-            ?? verdicts.first
+/// The verdict on one address, and what could make it another.
+struct Judgement: Hashable, Sendable {
+    let verdict: PathStatus.Verdict
+    /// For how long it is valid without any event; `nil` when for ever.
+    var lifetime: Duration?
+    /// The interface that the way leads over, with carrier or without; 0 when there is none.
+    var interface: UInt32 = 0
+    /// Whether other interfaces could take over.
+    var isMultipath = false
+
+    init(_ verdict: PathStatus.Verdict) {
+        self.verdict = verdict
     }
+
+    static let noNetlink = Judgement(.unknown(.noNetlink))
 }

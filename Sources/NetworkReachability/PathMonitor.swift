@@ -24,15 +24,36 @@ public final class PathMonitor: Sendable {
             set { clampedSettle = min(max(newValue, .zero), .milliseconds(250)) }
         }
         /// How long after the last notification everything is looked up once more, because the kernel
-        /// announces some changes before it makes them. Default 150 ms.
+        /// announces some changes before it makes them; while they keep coming, at the latest ten times as
+        /// long after the first. Default 150 ms.
         public var confirmDelay: Duration = .milliseconds(150)
         /// How often everything is looked up without any notification. Default 60 s.
         public var auditInterval: Duration = .seconds(60)
-        /// How long after a failure the netlink sockets are opened again. Default 5 s.
+        /// How long after a failure the netlink sockets are opened again, and how often, without them, each
+        /// path is looked up by other means. Default 5 s.
         public var reconnectInterval: Duration = .seconds(5)
         /// The receive buffer to ask for, in bytes; without `CAP_NET_ADMIN` the kernel grants at most
         /// `net.core.rmem_max`. Default 4 MiB, enough for 5,000 waiting route notifications.
         public var receiveBufferSize = 4 * 1024 * 1024
+
+        /// Whether the kernel is to hold back announcements of routes that cover no watched address, which
+        /// spares a wake-up for each. Default `true`. The statuses are the same either way.
+        public var filtersRoutes = true
+        /// The addresses that decide about ``PathTarget/general``, nothing being sent to them. Default two of
+        /// the root name servers (`a` and `k`, IANA root hints), whose addresses are as stable and as widely
+        /// routed as any.
+        public var generalAddresses = [
+            IPAddress("198.41.0.4")!, IPAddress("2001:503:ba3e::2:30")!,
+            IPAddress("193.0.14.129")!, IPAddress("2001:7fd::1")!,
+        ]
+        /// The descriptor of a netlink socket of the route protocol (`NETLINK_ROUTE`) to listen on, which
+        /// somebody with more privilege opened with a larger buffer, like systemd's `ListenNetlink=` with
+        /// `ReceiveBuffer=`. It has to belong to the namespace that is watched. A copy is used. Default
+        /// `nil`: one is opened.
+        public var inheritedSocket: CInt?
+
+        /// Ways to break the monitor, for tests.
+        package var faults = MonitorFaults()
 
         private var clampedSettle: Duration = .milliseconds(30)
 
@@ -43,6 +64,8 @@ public final class PathMonitor: Sendable {
     /// What a monitor has counted since it was made.
     package struct Statistics: Hashable, Sendable {
         package var recomputations = 0
+        /// Addresses looked up.
+        package var lookups = 0
         package var overruns = 0
         package var malformed = 0
         package var foreign = 0
@@ -63,9 +86,10 @@ public final class PathMonitor: Sendable {
 
     /// Starts a monitor.
     ///
-    /// It always starts: where there is no netlink, or the namespace cannot be entered, every status is
-    /// `unknown` and ``failure`` tells why. Returns when the kernel's state has been read once, which takes
-    /// about a millisecond.
+    /// It always starts: where there is no netlink, or the namespace cannot be entered, ``failure`` tells why.
+    /// Without netlink every path is looked up now and then by other means, which can tell that there is one
+    /// but not that there is none: then the status is `unknown`. Returns when the kernel's state has been
+    /// read once, which takes about a millisecond.
     ///
     /// - Parameter configuration: How the monitor works.
     public convenience init(configuration: Configuration = Configuration()) {
@@ -95,19 +119,22 @@ public final class PathMonitor: Sendable {
     ///
     /// - Parameters:
     ///   - target: What to watch.
+    ///   - options: What is special about the packets whose way is asked for. Default nothing.
     ///   - onUpdate: Called with the first status, and then with every one that differs from the one
     ///     before. It runs on the monitor's thread and must not block. The first call comes at once for an
     ///     address; for a name when its first lookup ends, at the latest after 2 s.
     /// - Returns: The watch, which lasts as long as it is retained and not cancelled.
     public func watch(
         _ target: PathTarget,
+        options: PathOptions = PathOptions(),
         onUpdate: @escaping @Sendable (PathStatus) -> Void
     ) -> PathWatch {
         let id = nextID.add(1, ordering: .relaxed).newValue
-        let watch = PathWatch(monitor: self, target: target, id: id, onUpdate: onUpdate)
+        let key = WatchKey(target: target, options: options)
+        let watch = PathWatch(monitor: self, key: key, id: id, onUpdate: onUpdate)
         let delivery = watch.delivery
         if let core {
-            core.perform { $0.subscribe(id, to: target) { delivery.deliver($0) } }
+            core.perform { $0.subscribe(.init(id: id) { delivery.deliver($0) }, to: key) }
         } else {
             delivery.deliver(Self.unknowable(target))
         }
@@ -115,26 +142,29 @@ public final class PathMonitor: Sendable {
     }
 
     /// The statuses of a target, the present one first. Only the newest is kept for a slow reader.
-    public func statuses(of target: PathTarget) -> AsyncStream<PathStatus> {
+    public func statuses(
+        of target: PathTarget,
+        options: PathOptions = PathOptions()
+    ) -> AsyncStream<PathStatus> {
         AsyncStream(bufferingPolicy: .bufferingNewest(1)) { continuation in
-            let watch = self.watch(target) { continuation.yield($0) }
+            let watch = self.watch(target, options: options) { continuation.yield($0) }
             continuation.onTermination = { _ in watch.cancel() }
         }
     }
 
-    func end(_ id: UInt64, _ target: PathTarget) {
-        core?.perform { $0.unsubscribe(id, from: target) }
+    func end(_ id: UInt64, _ key: WatchKey) {
+        core?.perform { $0.unsubscribe(id, from: key) }
     }
 
     /// The status of a watched target, read on the monitor's thread. The caller waits as it would for a
     /// lock: nothing on that thread ever blocks.
-    func statusNow(of target: PathTarget) -> PathStatus {
-        guard let core else { return Self.unknowable(target) }
-        return core.loop.runAndWait { core.assumeIsolated { $0.status(of: target) } }
+    func statusNow(of key: WatchKey) -> PathStatus {
+        guard let core else { return Self.unknowable(key.target) }
+        return core.loop.runAndWait { core.assumeIsolated { $0.status(of: key) } }
     }
 
     private static func unknowable(_ target: PathTarget) -> PathStatus {
-        PathStatus(target: target, verdict: .unknown(.noNetlink), pathGeneration: 0)
+        PathStatus(target: target, finding: Finding(.unknown(.noNetlink)), pathGeneration: 0)
     }
 
     // MARK: For tests

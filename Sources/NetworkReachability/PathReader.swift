@@ -24,40 +24,35 @@ final class PathReader {
     func readInterfaces() throws(SystemError) -> Reading {
         let links = try socket.links()
         let addresses = try socket.addresses()
-        interfaces = InterfaceTable(
-            links: Dictionary(links.elements.map { ($0.index, $0) }) { _, last in last },
-            addresses: addresses.elements
-        )
+        interfaces = InterfaceTable(links: links.elements, addresses: addresses.elements)
         return Reading(
             malformed: links.malformed + addresses.malformed,
             isInterrupted: links.isInterrupted || addresses.isInterrupted
         )
     }
 
-    /// A verdict, and for how long it holds if nothing is announced; `nil` for ever.
-    struct Judgement {
-        let verdict: PathStatus.Verdict
-        let lifetime: Duration?
-    }
+    /// How many addresses may be judged at once.
+    static let batchSize = RequestSocket.batchSize
 
-    /// The verdict on a target that has these addresses; `nil` when it has none.
-    func judge(_ addresses: [IPAddress]) -> Judgement? {
-        let judgements = addresses.map(judge)
-        guard let verdict = PathStatus.Verdict.combined(judgements.map(\.verdict)) else { return nil }
-        return Judgement(verdict: verdict, lifetime: judgements.compactMap(\.lifetime).min())
-    }
-
-    private func judge(_ address: IPAddress) -> Judgement {
-        do {
-            let decision = PathDecision(
-                destination: address,
-                lookup: try socket.lookUp(address, matchesTable: false),
-                tableMatch: try socket.lookUp(address, matchesTable: true),
-                interfaces: interfaces
-            )
-            return Judgement(verdict: decision.verdict, lifetime: decision.lifetime)
-        } catch {
-            return Judgement(verdict: .unknown(.lookupFailed), lifetime: nil)
+    /// Judges addresses, each with the options of those who want to know; in their order.
+    ///
+    /// - Throws: ``SystemError`` when the kernel does not answer.
+    func judge(_ addresses: [(IPAddress, PathOptions)]) throws(SystemError) -> [Judgement] {
+        let queries = addresses.map { query($0.0, $0.1) }
+        var answers = try socket.lookUp(queries.compactMap(\.self))[...]
+        return queries.map { query in
+            guard let query else { return Judgement(.notReachable(.noInterface)) }
+            return PathDecision(query: query, answer: answers.removeFirst(), interfaces: interfaces).judgement
         }
+    }
+
+    /// `nil` when the interface that has to be used is not there.
+    private func query(_ address: IPAddress, _ options: PathOptions) -> RouteQuery? {
+        var query = RouteQuery(address, source: options.source, mark: options.mark, userID: options.userID)
+        if let name = options.interface {
+            guard let index = interfaces.index(named: name) else { return nil }
+            query.outputInterface = index
+        }
+        return query
     }
 }

@@ -32,6 +32,18 @@ public struct PathStatus: Hashable, Sendable {
     /// did not, and when a path was lost and found again too quickly to be reported: connections made
     /// before may be dead.
     public let pathGeneration: UInt64
+    /// Whether an IPv4 address of the target is reachable.
+    public let supportsIPv4: Bool
+    /// Whether an IPv6 address of the target is reachable.
+    public let supportsIPv6: Bool
+
+    init(target: PathTarget, finding: Finding, pathGeneration: UInt64) {
+        self.target = target
+        self.pathGeneration = pathGeneration
+        verdict = finding.verdict
+        supportsIPv4 = finding.supportsIPv4
+        supportsIPv6 = finding.supportsIPv6
+    }
 
     /// Whether the answer is yes.
     public var isReachable: Bool {
@@ -63,6 +75,10 @@ extension PathStatus.Reason {
     public static let blackhole = Self(rawValue: "blackhole")
     /// There is a route, but its interface has no carrier: the cable is out.
     public static let noCarrier = Self(rawValue: "noCarrier")
+    /// The loopback interface is down, and nothing reaches this machine itself without it.
+    public static let loopbackDown = Self(rawValue: "loopbackDown")
+    /// There is no interface of the name in ``PathOptions/interface``.
+    public static let noInterface = Self(rawValue: "noInterface")
     /// There is a route, but no source address the far side could answer to.
     public static let noSource = Self(rawValue: "noSource")
     /// The address is a broadcast or multicast address here.
@@ -86,6 +102,8 @@ extension PathStatus.Reason: CustomStringConvertible {
         case .prohibited: "prohibited by a route or rule"
         case .blackhole: "blackhole route"
         case .noCarrier: "no carrier"
+        case .loopbackDown: "the loopback interface is down"
+        case .noInterface: "no such interface"
         case .noSource: "no usable source address"
         case .notUnicast: "not a unicast address"
         case .unresolved: "name not resolved"

@@ -3,16 +3,14 @@ public enum PathTarget: Hashable, Sendable {
     /// The routes to one host.
     case host(NetworkHost)
 
-    /// Whether this machine has a route to the public Internet in either family. No packet is sent.
+    /// Whether this machine has a way out in either family: a default route that works, or another route,
+    /// of a policy rule or of a full table, that covers one of
+    /// ``PathMonitor/Configuration/generalAddresses``. No packet is sent.
     ///
-    /// Judged by the routes to two of the root name servers, whose addresses are as stable and as widely
-    /// routed as any (`a.root-servers.net`, IANA root hints). Neither 0.0.0.0 nor a search for a default
-    /// route would do: the kernel answers a lookup of 0.0.0.0 with the loopback interface, and a machine
-    /// with a full table, or with policy rules, may have no default route in its main table.
+    /// Neither 0.0.0.0 nor a search for a default route would do: the kernel answers a lookup of 0.0.0.0 with
+    /// the loopback interface, and a machine with a full table, or with policy rules, may have no default
+    /// route in its main table.
     case general
-
-    /// The addresses that decide about ``general``.
-    static let representativeAddresses = [IPAddress("198.41.0.4")!, IPAddress("2001:503:ba3e::2:30")!]
 }
 
 extension PathTarget: CustomStringConvertible {

@@ -37,17 +37,19 @@ public final class PathWatch: Sendable {
     private let monitor: PathMonitor
     private let id: UInt64
 
+    private let key: WatchKey
+
     /// What is watched.
-    public let target: PathTarget
+    public var target: PathTarget { key.target }
 
     init(
         monitor: PathMonitor,
-        target: PathTarget,
+        key: WatchKey,
         id: UInt64,
         onUpdate: @escaping @Sendable (PathStatus) -> Void
     ) {
         self.monitor = monitor
-        self.target = target
+        self.key = key
         self.id = id
         delivery = Delivery(onUpdate: onUpdate)
     }
@@ -59,13 +61,13 @@ public final class PathWatch: Sendable {
     /// The newest status. Before the first one has been delivered it is read from the monitor's thread;
     /// for a name whose first lookup is still running it is `unknown`.
     public var status: PathStatus {
-        delivery.latest ?? monitor.statusNow(of: target)
+        delivery.latest ?? monitor.statusNow(of: key)
     }
 
     /// Ends the watch. Its callback may be running on the monitor's thread while this returns, but is not
     /// called again.
     public func cancel() {
         delivery.cancel()
-        monitor.end(id, target)
+        monitor.end(id, key)
     }
 }

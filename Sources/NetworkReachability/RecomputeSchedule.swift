@@ -3,13 +3,17 @@
 /// The first event after a quiet time is acted on at once. A storm of events is acted on every
 /// ``spacing``; a storm that overruns the receive buffer less often, up to once a second. A quiet time
 /// after the last event everything is looked up once more, because the kernel announces some changes
-/// before it makes them, and once in a long while without any reason, because it makes some silently.
+/// before it makes them; and if there is no quiet time, now and then all the same. Once in a long while
+/// everything is looked up without any reason, because the kernel makes some changes silently.
 struct RecomputeSchedule: Sendable {
     /// Shortest time between two recomputations during a storm.
     static let spacing: Duration = .milliseconds(10)
     /// Waiting times while the receive buffer keeps overrunning: NetworkManager's cap is 1 s too.
     static let firstOverrunSpacing: Duration = .milliseconds(50)
     static let longestOverrunSpacing: Duration = .seconds(1)
+
+    /// How many times the delay a confirmation is put off at most while events keep coming.
+    static let longestConfirmFactor = 10
 
     private let confirmDelay: Duration
     private let auditInterval: Duration
@@ -19,6 +23,7 @@ struct RecomputeSchedule: Sendable {
     private var overrunSinceLastRun = false
     private var eventDue: ContinuousClock.Instant?
     private var confirmDue: ContinuousClock.Instant?
+    private var confirmDeadline: ContinuousClock.Instant?
     private var auditDue: ContinuousClock.Instant
 
     init(confirmDelay: Duration, auditInterval: Duration, now: ContinuousClock.Instant) {
@@ -29,12 +34,19 @@ struct RecomputeSchedule: Sendable {
 
     /// The next moment at which `takeDue(now:)` is worth asking.
     var nextDue: ContinuousClock.Instant {
-        [eventDue, confirmDue, auditDue].compactMap(\.self).min()!
+        [eventDue, pacedConfirmDue, auditDue].compactMap(\.self).min()!
+    }
+
+    /// Not before the events that wait are looked into, which are made to wait when they are too many.
+    private var pacedConfirmDue: ContinuousClock.Instant? {
+        confirmDue.map { max($0, eventDue ?? $0) }
     }
 
     /// Notes that something may have changed.
     mutating func noteEvents(isOverrun: Bool, now: ContinuousClock.Instant) {
-        confirmDue = now + confirmDelay
+        let deadline = confirmDeadline ?? now + confirmDelay * Self.longestConfirmFactor
+        confirmDeadline = deadline
+        confirmDue = min(now + confirmDelay, deadline)
         if isOverrun, !overrunSinceLastRun {
             overrunSinceLastRun = true
             overrunsInARow += 1
@@ -61,13 +73,13 @@ struct RecomputeSchedule: Sendable {
     /// Takes the recomputation that is due, if any; it counts as done.
     mutating func takeDue(now: ContinuousClock.Instant) -> Run? {
         guard nextDue <= now else { return nil }
-        let isConfirmed = confirmDue.map { $0 <= now } ?? false
+        let isConfirmed = pacedConfirmDue.map { $0 <= now } ?? false
         let run: Run = isConfirmed || auditDue <= now ? .everything : .changed
         if !overrunSinceLastRun { overrunsInARow = 0 }
         overrunSinceLastRun = false
         lastRun = now
         eventDue = nil
-        if isConfirmed { confirmDue = nil }
+        if isConfirmed { (confirmDue, confirmDeadline) = (nil, nil) }
         auditDue = now + auditInterval
         return run
     }

@@ -12,24 +12,30 @@ struct StatusHold: Sendable {
     private(set) var published: PathStatus?
     /// Until when a change is held back; `nil` when nothing is.
     private(set) var heldUntil: ContinuousClock.Instant?
+    private var isSuspect = false
 
     init(target: PathTarget, settle: Duration) {
         self.target = target
         self.settle = settle
     }
 
-    /// Takes a fresh verdict. Returns the new status when it differs from the one before.
-    mutating func update(
-        _ verdict: PathStatus.Verdict,
-        now: ContinuousClock.Instant
-    ) -> PathStatus? {
-        if case .reachable(let path) = verdict { return publish(verdict, generation: generation(of: path)) }
-        if verdict == published?.verdict {
+    /// Takes a fresh finding. Returns the new status when it differs from the one before.
+    mutating func update(_ finding: Finding, now: ContinuousClock.Instant) -> PathStatus? {
+        if case .reachable(let path) = finding.verdict {
+            return publish(finding, generation: generation(of: path))
+        }
+        if finding.verdict == published?.verdict {
             heldUntil = nil
             return nil
         }
         if mustHold(now: now) { return nil }
-        return publish(verdict, generation: published?.pathGeneration ?? 0)
+        return publish(finding, generation: published?.pathGeneration ?? 0)
+    }
+
+    /// Has the generation rise with the next path that is found, even if it is the one before: time passed
+    /// that nobody saw, and connections may have died in it.
+    mutating func suspectPath() {
+        isSuspect = true
     }
 
     private mutating func mustHold(now: ContinuousClock.Instant) -> Bool {
@@ -42,13 +48,15 @@ struct StatusHold: Sendable {
     /// The generation rises when the way changed, and when it had been lost since it was last seen.
     private func generation(of path: NetworkPath) -> UInt64 {
         guard let published else { return 1 }
-        let isUnchanged = heldUntil == nil && published.path?.isSameWay(as: path) == true
+        let isSameWay = published.path?.isSameWay(as: path) == true
+        let isUnchanged = heldUntil == nil && !isSuspect && isSameWay
         return isUnchanged ? published.pathGeneration : published.pathGeneration + 1
     }
 
-    private mutating func publish(_ verdict: PathStatus.Verdict, generation: UInt64) -> PathStatus? {
+    private mutating func publish(_ finding: Finding, generation: UInt64) -> PathStatus? {
         heldUntil = nil
-        let status = PathStatus(target: target, verdict: verdict, pathGeneration: generation)
+        isSuspect = false
+        let status = PathStatus(target: target, finding: finding, pathGeneration: generation)
         guard status != published else { return nil }
         published = status
         return status

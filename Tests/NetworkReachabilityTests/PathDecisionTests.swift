@@ -12,14 +12,15 @@ internal import Testing
 
     private var route = Route()
     private var match = Route()
-    private var interfaces = InterfaceTable()
+    private var links: [Link] = []
+    private var addresses: [InterfaceAddress] = []
 
     init() {
         route.kind = .unicast
         route.outputInterface = 2
         route.source = IPAddress("192.0.2.1")
         match = route
-        interfaces.links[2] = link(flags: Self.up, state: Self.operationallyUp)
+        links = [link(flags: Self.up, state: Self.operationallyUp)]
     }
 
     private func link(flags: UInt32, state: UInt8) -> Link {
@@ -31,10 +32,9 @@ internal import Testing
         _ lookup: RouteLookup? = nil
     ) -> PathStatus.Verdict {
         let decision = PathDecision(
-            destination: IPAddress(destination)!,
-            lookup: lookup ?? .route(route),
-            tableMatch: .route(match),
-            interfaces: interfaces
+            query: RouteQuery(IPAddress(destination)!),
+            answer: RouteAnswer(lookup: lookup ?? .route(route), tableMatch: .route(match)),
+            interfaces: InterfaceTable(links: links, addresses: addresses)
         )
         return decision.verdict
     }
@@ -61,9 +61,9 @@ internal import Testing
 
     @Test func `a lost carrier shows in the link`() {
         var decision = self
-        decision.interfaces.links[2] = link(flags: Self.up, state: Self.operationallyDown)
+        decision.links = [link(flags: Self.up, state: Self.operationallyDown)]
         #expect(decision.verdict() == .notReachable(.noCarrier))
-        decision.interfaces.links[2] = nil
+        decision.links = []
         #expect(decision.verdict() == .notReachable(.noCarrier))
     }
 
@@ -90,7 +90,7 @@ internal import Testing
         var decision = self
         decision.route.source = source.flatMap(IPAddress.init)
         if let address = decision.route.source {
-            decision.interfaces.addresses = [.init(interface: 2, address: address, flags: flags)]
+            decision.addresses = [.init(interface: 2, address: address, flags: flags)]
         }
         let verdict = decision.verdict(on: "2001:db8:ffff::7")
         #expect((verdict != .notReachable(.noSource)) == usable, "\(verdict)")
@@ -100,14 +100,14 @@ internal import Testing
         var decision = self
         decision.route.source = IPAddress("fe80::1")
         let address = IPAddress("fe80::1")!
-        decision.interfaces.addresses = [
+        decision.addresses = [
             .init(interface: 3, address: address, flags: 0x40),
             .init(interface: 2, address: address, flags: 0x80),
         ]
         #expect(decision.verdict(on: "fe80::2%2") != .notReachable(.noSource))
-        decision.interfaces.addresses.swapAt(0, 1)
+        decision.addresses.swapAt(0, 1)
         decision.route.outputInterface = 3
-        decision.interfaces.links[3] = link(flags: Self.up, state: Self.operationallyUp)
+        decision.links.append(Link(index: 3, name: "eth1", flags: Self.up, operationalState: Self.operationallyUp))
         #expect(decision.verdict(on: "fe80::2%3") == .notReachable(.noSource))
     }
 
@@ -123,18 +123,16 @@ internal import Testing
         #expect(decision.verdict() == .notReachable(.noSource))
     }
 
-    @Test func `one reachable address is enough, in the resolver's order`() {
+    @Test func `one reachable address is enough, in the resolver's order`() throws {
         let path = verdict()
-        #expect(PathStatus.Verdict.combined([.notReachable(.noRoute), path]) == path)
+        #expect(Finding([.notReachable(.noRoute), path])?.verdict == path)
+        #expect(Finding([.notReachable(.noRoute), .unknown(.lookupFailed)])?.verdict == .unknown(.lookupFailed))
         #expect(
-            PathStatus.Verdict.combined([.notReachable(.noRoute), .unknown(.lookupFailed)])
-                == .unknown(.lookupFailed)
+            Finding([.notReachable(.blackhole), .notReachable(.noRoute)])?.verdict == .notReachable(.blackhole)
         )
-        #expect(
-            PathStatus.Verdict.combined([.notReachable(.blackhole), .notReachable(.noRoute)])
-                == .notReachable(.blackhole)
-        )
-        #expect(PathStatus.Verdict.combined([]) == nil)
+        #expect(Finding([]) == nil)
+        let finding = try #require(Finding([.notReachable(.noRoute), path]))
+        #expect(finding.supportsIPv4 && !finding.supportsIPv6)
     }
 }
 

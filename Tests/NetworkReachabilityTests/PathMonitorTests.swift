@@ -7,25 +7,37 @@ internal import Testing
 @Suite struct PathMonitorTests {
     private let localhost = PathTarget.host(NetworkHost("127.0.0.1")!)
 
-    @Test func `without netlink a status is unknown, never not reachable, and the monitor says why`()
-        async throws
-    {
-        let statuses = Recorder<PathStatus>()
-        let watches = Recorder<(PathMonitor, PathWatch)>()
-        let listens = Recorder<Bool>()
-        try startDetachedThread(named: "sandbox") {
-            guard netwatch_deny_netlink() == 0 else { return }
-            let monitor = PathMonitor()
-            let watch = monitor.watch(localhost) { statuses.record($0) }
-            listens.record(NetworkReachabilityManager(target: localhost, monitor: monitor).startListening())
-            watches.record((monitor, watch))
-        }
-        try await watches.wait { !$0.isEmpty }
-        try await statuses.wait { !$0.isEmpty }
-        let (monitor, watch) = watches.values[0]
-        #expect(watch.status.verdict == .unknown(.noNetlink))
-        #expect(listens.values == [false])
+    @Test(.enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"))
+    func `without netlink a way that can be told counts, and anything else is unknown`() async throws {
+        let testbed = try VethTestbed()
+        try testbed.near.ip("route del default")
+        var configuration = PathMonitor.Configuration()
+        configuration.networkNamespace = testbed.near.path
+        configuration.reconnectInterval = .milliseconds(20)
+        let monitor = try await Self.sandboxed { [configuration] in PathMonitor(configuration: configuration) }
+        let near = WatchedTargetRecorder(VethTestbed.farAddress, monitor)
+        let remote = WatchedTargetRecorder(VethTestbed.remoteAddress, monitor)
+        #expect(near.watch.status.path?.source == IPAddress(VethTestbed.nearAddress))
+        #expect(remote.watch.status.verdict == .unknown(.noNetlink))
         #expect(monitor.failure?.description == "netlink socket: Operation not permitted")
+        #expect(!NetworkReachabilityManager(target: remote.target, monitor: monitor).startListening())
+        // It is asked again and again.
+        try testbed.addDefaultRoutes()
+        try await remote.recorder.waitForLast(\.isReachable)
+        try testbed.near.ip("route del default")
+        try await remote.recorder.waitForLast { $0.verdict == .unknown(.noNetlink) }
+    }
+
+    /// Runs something on a thread that may not use netlink, and neither may the threads it starts.
+    private static func sandboxed<Value: Sendable>(
+        _ body: @escaping @Sendable () -> Value
+    ) async throws -> Value {
+        let values = Recorder<Value>()
+        try startDetachedThread(named: "sandbox") {
+            if netwatch_deny_netlink() == 0 { values.record(body()) }
+        }
+        try await values.wait { !$0.isEmpty }
+        return values.values[0]
     }
 
     @Test func `a namespace that cannot be entered makes every status unknown`() {
@@ -76,5 +88,17 @@ internal import Testing
         let monitor = PathMonitor()
         var iterator = monitor.statuses(of: localhost).makeAsyncIterator()
         #expect(await iterator.next()?.isReachable == true)
+    }
+}
+
+/// A watched address with everything its watch was told.
+private struct WatchedTargetRecorder {
+    let target: PathTarget
+    let recorder = Recorder<PathStatus>()
+    let watch: PathWatch
+
+    init(_ address: String, _ monitor: PathMonitor) {
+        target = .host(NetworkHost(address)!)
+        watch = monitor.watch(target) { [recorder] in recorder.record($0) }
     }
 }

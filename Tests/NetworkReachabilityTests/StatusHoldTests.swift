@@ -15,7 +15,9 @@ internal import Testing
             interfaceName: "eth0",
             gateway: IPAddress(gateway),
             source: IPAddress("192.0.2.1"),
-            isLocal: false
+            isLocal: false,
+            prefixLength: 0,
+            table: 254
         )
     }
 
@@ -28,62 +30,62 @@ internal import Testing
     @Test func `the first status is published at once, whatever it is`() {
         for verdict in [way, gone, .unknown(.noNetlink)] {
             var hold = hold()
-            #expect(hold.update(verdict, now: at(0))?.verdict == verdict)
+            #expect(hold.update(Finding(verdict), now: at(0))?.verdict == verdict)
         }
     }
 
     @Test func `the edge to reachable does not wait`() {
         var hold = hold()
-        _ = hold.update(gone, now: at(0))
-        #expect(hold.update(way, now: at(0))?.verdict == way)
+        _ = hold.update(Finding(gone), now: at(0))
+        #expect(hold.update(Finding(way), now: at(0))?.verdict == way)
     }
 
     @Test func `the edge away waits for the settle time`() {
         var hold = hold()
-        _ = hold.update(way, now: at(0))
-        #expect(hold.update(gone, now: at(10)) == nil)
+        _ = hold.update(Finding(way), now: at(0))
+        #expect(hold.update(Finding(gone), now: at(10)) == nil)
         #expect(hold.heldUntil == at(40))
-        #expect(hold.update(gone, now: at(39)) == nil)
-        #expect(hold.update(gone, now: at(40))?.verdict == gone)
+        #expect(hold.update(Finding(gone), now: at(39)) == nil)
+        #expect(hold.update(Finding(gone), now: at(40))?.verdict == gone)
         #expect(hold.heldUntil == nil)
     }
 
     @Test func `without a settle time nothing waits`() {
         var hold = hold(settle: .zero)
-        _ = hold.update(way, now: at(0))
-        #expect(hold.update(gone, now: at(0))?.verdict == gone)
+        _ = hold.update(Finding(way), now: at(0))
+        #expect(hold.update(Finding(gone), now: at(0))?.verdict == gone)
     }
 
     @Test func `a loss that heals in time is no loss, but raises the generation`() {
         var hold = hold()
-        let before = hold.update(way, now: at(0))
-        #expect(hold.update(gone, now: at(10)) == nil)
-        let after = hold.update(way, now: at(20))
+        let before = hold.update(Finding(way), now: at(0))
+        #expect(hold.update(Finding(gone), now: at(10)) == nil)
+        let after = hold.update(Finding(way), now: at(20))
         #expect(after?.verdict == before?.verdict)
         #expect(before?.pathGeneration == 1)
         #expect(after?.pathGeneration == 2)
         #expect(hold.heldUntil == nil)
-        #expect(hold.update(gone, now: at(45)) == nil, "the next loss has a settle time of its own")
+        #expect(hold.update(Finding(gone), now: at(45)) == nil, "the next loss has a settle time of its own")
     }
 
     @Test func `a passing reason is not published`() {
         var hold = hold()
-        _ = hold.update(gone, now: at(0))
-        #expect(hold.update(.notReachable(.noCarrier), now: at(5)) == nil)
-        #expect(hold.update(gone, now: at(10)) == nil)
+        _ = hold.update(Finding(gone), now: at(0))
+        #expect(hold.update(Finding(.notReachable(.noCarrier)), now: at(5)) == nil)
+        #expect(hold.update(Finding(gone), now: at(10)) == nil)
         #expect(hold.heldUntil == nil)
     }
 
     @Test func `the same verdict is published once`() {
         var hold = hold()
-        _ = hold.update(way, now: at(0))
-        #expect(hold.update(way, now: at(100)) == nil)
+        _ = hold.update(Finding(way), now: at(0))
+        #expect(hold.update(Finding(way), now: at(100)) == nil)
     }
 
     @Test func `another gateway raises the generation`() {
         var hold = hold()
-        let first = hold.update(way, now: at(0))
-        let moved = hold.update(.reachable(Self.path(gateway: "192.0.2.3")), now: at(1))
+        let first = hold.update(Finding(way), now: at(0))
+        let moved = hold.update(Finding(.reachable(Self.path(gateway: "192.0.2.3"))), now: at(1))
         #expect(first?.pathGeneration == 1)
         #expect(moved?.pathGeneration == 2)
     }

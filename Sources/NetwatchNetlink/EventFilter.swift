@@ -1,0 +1,244 @@
+internal import CNetwatchNetlink
+internal import Glibc
+package import NetwatchEventLoop
+
+/// What the kernel passes on of its notifications: a classic BPF program for the socket that listens.
+///
+/// Only routes are ever held back: those that cover none of the watched addresses, of which a machine with a
+/// full table sees thousands a second. All else passes, and so does every default route. The filter is an
+/// optimisation: a program that lets more through is never wrong.
+package struct EventFilter {
+    let program: [sock_filter]
+    /// What it watches over; `nil` when it lets everything through.
+    package let prefixes: [IPPrefix]?
+
+    /// How many instructions a program may have. The kernel's limit is 4096 (`BPF_MAXINSNS`), and
+    /// `net.core.optmem_max`, 20 KiB before Linux 6.7, bounds the memory of the translated program: 2,000
+    /// instructions of it.
+    private static let longestProgram = 1800
+
+    /// Lets everything through.
+    package static let open = EventFilter(program: [.accept], prefixes: nil)
+
+    /// Lets through what may concern these addresses: all routes that cover one of them, and, when there
+    /// are too many to tell apart, routes near them.
+    ///
+    /// - Parameter addresses: Of both families, in any order.
+    package init(covering addresses: [IPAddress]) {
+        let families = Dictionary(grouping: addresses, by: \.family)
+        let groups = IPAddress.Family.allCases.map {
+            PrefixCover(addresses: families[$0, default: []].map(\.bits), family: $0)
+        }
+        // From every address for itself down to ever larger neighbourhoods.
+        for budget in [1024, 256, 64, 16, 4, 1] {
+            let prefixes = groups.flatMap { $0.prefixes(atMost: budget) }
+            let program = Self.program(for: prefixes)
+            if program.count <= Self.longestProgram {
+                self.init(program: program, prefixes: prefixes)
+                return
+            }
+        }
+        self = .open
+    }
+
+    private init(program: [sock_filter], prefixes: [IPPrefix]?) {
+        self.program = program
+        self.prefixes = prefixes
+    }
+
+    /// Whether a route to an address would pass.
+    package func covers(_ address: IPAddress) -> Bool {
+        prefixes?.contains { $0.contains(address) } ?? true
+    }
+}
+
+// MARK: - The program
+
+/// Offsets of netlink(7) and rtnetlink(7) messages, which the kernel filters one at a time.
+private enum Offset {
+    static let type: UInt32 = 4
+    static let flags: UInt32 = 6
+    static let family: UInt32 = 16
+    static let prefixLength: UInt32 = 17
+    /// Behind `struct rtmsg`.
+    static let attributes: UInt32 = 28
+}
+
+/// Slots of the program's scratch memory. The route's addresses are the numbers from `first` to `last`,
+/// in words of 32 bits, the highest first.
+private enum Slot {
+    static let prefixLength: UInt32 = 0
+    static func first(_ word: Int) -> UInt32 { UInt32(1 + word) }
+    static func last(_ word: Int) -> UInt32 { UInt32(5 + word) }
+    static let all: ClosedRange<UInt32> = 0...8
+}
+
+extension EventFilter {
+    private static func program(for prefixes: [IPPrefix]) -> [sock_filter] {
+        let ipv6 = routes(.ipv6, prefixes)
+        // The verifier wants every slot that is read to be written on every way to it.
+        return [.load(0)] + Slot.all.map { .store($0) }
+            // Numbers of netlink are in the machine's order, loads in the network's.
+            + [.loadHalf(Offset.type)]
+            + unless(anyOf: [UInt16(RTM_NEWROUTE), UInt16(RTM_DELROUTE)].map { UInt32($0.bigEndian) })
+            // Of a datagram with several messages the filter would see the first only.
+            + [.loadHalf(Offset.flags), .jump(ifSet: UInt32(UInt16(NLM_F_MULTI).bigEndian), 0, 1), .accept]
+            + [.loadByte(Offset.prefixLength), .jump(ifEqual: 0, 0, 1), .accept, .store(Slot.prefixLength)]
+            + [.loadByte(Offset.family), .jump(ifEqual: UInt32(AF_INET6), 0, 1), .skip(1), .skip(ipv6.count)]
+            + ipv6
+            + [.jump(ifEqual: UInt32(AF_INET), 1, 0), .accept]
+            + routes(.ipv4, prefixes)
+    }
+
+    /// Accepts unless the accumulator is one of two values.
+    private static func unless(anyOf values: [UInt32]) -> [sock_filter] {
+        [.jump(ifEqual: values[0], 2, 0), .jump(ifEqual: values[1], 1, 0), .accept]
+    }
+
+    /// Judges a route of one family; ends on every way.
+    private static func routes(_ family: IPAddress.Family, _ prefixes: [IPPrefix]) -> [sock_filter] {
+        let ranges = prefixes.filter { $0.family == family }.map { AddressRange($0) }
+        guard !ranges.isEmpty else { return [.reject] }
+        let words = family.bitWidth / 32
+        return findDestination
+            + (0..<words).flatMap { [.loadBehindX(4 + 4 * UInt32($0)), .store(Slot.first($0))] }
+            + (0..<words).flatMap(lastWord)
+            + [.loadSlot(Slot.first(0))]
+            + search(ranges.sorted { $0.first < $1.first }, word: 0)
+    }
+
+    /// Leaves the offset of the `RTA_DST` attribute in X, or accepts what has none.
+    private static var findDestination: [sock_filter] {
+        let loadAttribute = UInt32(bitPattern: SKF_AD_OFF + SKF_AD_NLATTR)
+        return [
+            .load(Offset.attributes), .loadX(UInt32(RTA_DST.rawValue)), .loadAbsolute(loadAttribute),
+            .jump(ifEqual: 0, 0, 1), .accept, .copyToX,
+        ]
+    }
+
+    /// Stores a word of the route's last address: its first with ones behind the prefix.
+    private static func lastWord(_ word: Int) -> [sock_filter] {
+        let start = 32 * UInt32(word)
+        return [
+            .loadSlot(Slot.prefixLength),
+            .jump(ifAtLeast: start + 32, 9, 0),
+            .jump(ifAtLeast: start, 1, 0), .load(start), .subtract(start), .copyToX,
+            .load(.max), .shiftRightByX, .loadSlotX(Slot.first(word)), .orX, .skip(1),
+            .loadSlot(Slot.first(word)),
+            .store(Slot.last(word)),
+        ]
+    }
+
+    /// Accepts if the route's range of this word meets one of the ranges, and so do the words behind it; else
+    /// rejects. The accumulator holds the word of the route's first address.
+    ///
+    /// A binary search for the first range that ends at or behind it.
+    private static func search(_ ranges: [AddressRange], word: Int) -> [sock_filter] {
+        let groups = AddressRange.grouped(ranges, byWord: word)
+        let beyond = groups.last!.last
+        return [.jump(ifGreater: beyond, 0, 1), .reject] + search(groups[...], word: word)
+    }
+
+    private static func search(_ groups: ArraySlice<AddressRange.Group>, word: Int) -> [sock_filter] {
+        guard groups.count > 1 else { return meet(groups.first!, word: word) }
+        let middle = groups.startIndex + (groups.count - 1) / 2
+        let left = search(groups[...middle], word: word)
+        let right = search(groups[(middle + 1)...], word: word)
+        // A conditional jump reaches 255 instructions far.
+        let goRight: [sock_filter] =
+            left.count <= 255
+            ? [.jump(ifGreater: groups[middle].last, UInt8(left.count), 0)]
+            : [.jump(ifGreater: groups[middle].last, 0, 1), .skip(left.count)]
+        return goRight + left + right
+    }
+
+    /// The route's range ends at or behind the start of the group's, or is rejected.
+    private static func meet(_ group: AddressRange.Group, word: Int) -> [sock_filter] {
+        let begins: [sock_filter] = [.loadSlot(Slot.last(word)), .jump(ifAtLeast: group.first, 1, 0), .reject]
+        if group.inner.isEmpty { return begins + [.accept] }
+        return begins + [.loadSlot(Slot.first(word + 1))] + search(group.inner, word: word + 1)
+    }
+}
+
+/// The addresses of a prefix.
+private struct AddressRange {
+    let first: UInt128
+    let last: UInt128
+
+    init(_ prefix: IPPrefix) {
+        first = prefix.firstBits
+        // With ones behind the family's own bits too, so that an IPv4 range is whole behind its only word.
+        last = prefix.lastBits | (prefix.family == .ipv4 ? UInt128.max >> 32 : 0)
+    }
+
+    /// Ranges that are the same in one word of their addresses, which is all of them one value of it; or one
+    /// range of several values, behind which no word matters.
+    struct Group {
+        let first: UInt32
+        let last: UInt32
+        /// What to tell apart by the next word; empty when nothing is left to tell.
+        var inner: [AddressRange]
+    }
+
+    /// - Parameter ranges: In order, apart from each other.
+    static func grouped(_ ranges: [AddressRange], byWord word: Int) -> [Group] {
+        ranges.reduce(into: []) { groups, range in
+            let (first, last) = (range.word(word, of: range.first), range.word(word, of: range.last))
+            if let group = groups.last, group.first == first, group.last == last, first == last {
+                groups[groups.count - 1].inner.append(range)
+            } else {
+                groups.append(Group(first: first, last: last, inner: range.isWhole(behind: word) ? [] : [range]))
+            }
+        }
+    }
+
+    private func word(_ word: Int, of bits: UInt128) -> UInt32 {
+        UInt32(truncatingIfNeeded: bits >> (96 - 32 * word))
+    }
+
+    /// Whether every value of the words behind this one belongs to the range.
+    private func isWhole(behind word: Int) -> Bool {
+        let behind = word == 3 ? 0 : UInt128.max >> (32 * (word + 1))
+        return first & behind == 0 && last & behind == behind
+    }
+}
+
+// MARK: - Instructions
+
+extension sock_filter {
+    private init(_ code: CInt, _ operand: UInt32 = 0, _ whenTrue: UInt8 = 0, _ whenFalse: UInt8 = 0) {
+        self.init(code: UInt16(code), jt: whenTrue, jf: whenFalse, k: operand)
+    }
+
+    static let accept = Self(BPF_RET | BPF_K, .max)
+    static let reject = Self(BPF_RET | BPF_K, 0)
+
+    static func load(_ value: UInt32) -> Self { Self(BPF_LD | BPF_IMM, value) }
+    static func loadX(_ value: UInt32) -> Self { Self(BPF_LDX | BPF_IMM, value) }
+    static func loadByte(_ offset: UInt32) -> Self { Self(BPF_LD | BPF_B | BPF_ABS, offset) }
+    static func loadHalf(_ offset: UInt32) -> Self { Self(BPF_LD | BPF_H | BPF_ABS, offset) }
+    static func loadAbsolute(_ offset: UInt32) -> Self { Self(BPF_LD | BPF_W | BPF_ABS, offset) }
+    static func loadBehindX(_ offset: UInt32) -> Self { Self(BPF_LD | BPF_W | BPF_IND, offset) }
+    static func loadSlot(_ slot: UInt32) -> Self { Self(BPF_LD | BPF_MEM, slot) }
+    static func loadSlotX(_ slot: UInt32) -> Self { Self(BPF_LDX | BPF_MEM, slot) }
+    static func store(_ slot: UInt32) -> Self { Self(BPF_ST, slot) }
+    static let copyToX = Self(BPF_MISC | BPF_TAX)
+
+    static func subtract(_ value: UInt32) -> Self { Self(BPF_ALU | BPF_SUB | BPF_K, value) }
+    static let shiftRightByX = Self(BPF_ALU | BPF_RSH | BPF_X)
+    static let orX = Self(BPF_ALU | BPF_OR | BPF_X)
+
+    static func skip(_ count: Int) -> Self { Self(BPF_JMP | BPF_JA, UInt32(count)) }
+    static func jump(ifEqual value: UInt32, _ yes: UInt8, _ no: UInt8) -> Self {
+        Self(BPF_JMP | BPF_JEQ | BPF_K, value, yes, no)
+    }
+    static func jump(ifSet mask: UInt32, _ yes: UInt8, _ no: UInt8) -> Self {
+        Self(BPF_JMP | BPF_JSET | BPF_K, mask, yes, no)
+    }
+    static func jump(ifGreater value: UInt32, _ yes: UInt8, _ no: UInt8) -> Self {
+        Self(BPF_JMP | BPF_JGT | BPF_K, value, yes, no)
+    }
+    static func jump(ifAtLeast value: UInt32, _ yes: UInt8, _ no: UInt8) -> Self {
+        Self(BPF_JMP | BPF_JGE | BPF_K, value, yes, no)
+    }
+}

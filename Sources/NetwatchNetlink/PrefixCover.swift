@@ -1,0 +1,57 @@
+internal import NetwatchEventLoop
+
+/// Covers many addresses of one family with few prefixes.
+struct PrefixCover {
+    private let family: IPAddress.Family
+    /// Each once, in order.
+    private let addresses: [UInt128]
+    /// For each length, how many neighbours have exactly so many leading bits in common.
+    private let commonLengths: [Int]
+
+    /// - Parameter addresses: ``IPAddress/bits``, in any order.
+    init(addresses: [UInt128], family: IPAddress.Family) {
+        let sorted = Set(addresses).sorted()
+        self.family = family
+        self.addresses = sorted
+        commonLengths = zip(sorted, sorted.dropFirst()).reduce(into: Array(repeating: 0, count: 129)) {
+            $0[Self.commonLength($1.0, $1.1)] += 1
+        }
+    }
+
+    /// Prefixes apart from each other, in order, that together cover every address.
+    ///
+    /// Neighbours share a prefix when they have at least so many bits in common, the same number all over:
+    /// then no prefix lies within another.
+    func prefixes(atMost limit: Int) -> [IPPrefix] {
+        guard let first = addresses.first else { return [] }
+        let length = longestLength(limit: limit)
+        var prefixes: [IPPrefix] = []
+        var (start, end) = (first, first)
+        for address in addresses.dropFirst() {
+            if Self.commonLength(end, address) < length {
+                prefixes.append(prefix(from: start, to: end))
+                start = address
+            }
+            end = address
+        }
+        return prefixes + [prefix(from: start, to: end)]
+    }
+
+    /// The most bits that neighbours can be asked to have in common while the groups stay few enough.
+    private func longestLength(limit: Int) -> Int {
+        var groups = 1
+        for length in 0...128 {
+            groups += commonLengths[length]
+            if groups > limit { return length }
+        }
+        return 129
+    }
+
+    private func prefix(from first: UInt128, to last: UInt128) -> IPPrefix {
+        IPPrefix(family, bits: first, length: Self.commonLength(first, last))
+    }
+
+    private static func commonLength(_ left: UInt128, _ right: UInt128) -> Int {
+        (left ^ right).leadingZeroBitCount
+    }
+}

@@ -1,0 +1,60 @@
+internal import Glibc
+internal import NetwatchEventLoop
+
+/// Asks the kernel for a way where netlink is missing, as in some sandboxes: `connect(2)` on a UDP socket
+/// looks the route up without sending, and `getsockname(2)` tells the source address it chose.
+///
+/// It shows neither the interface nor its carrier, and a sandbox may refuse for reasons of its own, so it
+/// says yes or nothing. Its socket belongs to the calling thread's network namespace.
+enum ConnectOracle {
+    /// The discard service (RFC 863); nothing is sent to it.
+    private static let port: in_port_t = 9
+
+    static func judge(_ address: IPAddress, _ options: PathOptions) -> Judgement {
+        guard let source = source(towards: address, options) else { return .noNetlink }
+        let path = NetworkPath(
+            destination: address,
+            interfaceIndex: 0,
+            interfaceName: "",
+            gateway: nil,
+            source: source,
+            isLocal: source == address,
+            prefixLength: 0,
+            table: 0
+        )
+        return Judgement(.reachable(path))
+    }
+
+    private static func source(towards address: IPAddress, _ options: PathOptions) -> IPAddress? {
+        let family = address.family == .ipv4 ? AF_INET : AF_INET6
+        let descriptor = socket(family, CInt(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        guard descriptor >= 0 else { return nil }
+        let owner = FileDescriptor(owning: descriptor)
+        guard apply(options, to: owner.rawValue) else { return nil }
+        if let source = options.source, !call(bind, owner.rawValue, source, port: 0) { return nil }
+        guard call(connect, owner.rawValue, address, port: port) else { return nil }
+        return IPAddress(localOf: owner.rawValue)
+    }
+
+    /// Returns whether everything that was asked for is asked for. Another user cannot be.
+    private static func apply(_ options: PathOptions, to descriptor: CInt) -> Bool {
+        if options.userID != nil { return false }
+        if var mark = options.mark {
+            let length = socklen_t(MemoryLayout<UInt32>.size)
+            guard setsockopt(descriptor, SOL_SOCKET, SO_MARK, &mark, length) == 0 else { return false }
+        }
+        guard let name = options.interface else { return true }
+        return setsockopt(descriptor, SOL_SOCKET, SO_BINDTODEVICE, name, socklen_t(name.utf8.count)) == 0
+    }
+
+    private typealias SocketCall = (CInt, UnsafePointer<sockaddr>?, socklen_t) -> CInt
+
+    private static func call(
+        _ function: SocketCall,
+        _ descriptor: CInt,
+        _ address: IPAddress,
+        port: in_port_t
+    ) -> Bool {
+        address.withSocketAddress(port: port) { function(descriptor, $0, $1) } == 0
+    }
+}

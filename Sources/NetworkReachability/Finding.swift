@@ -1,0 +1,39 @@
+/// What was found out about a target from the verdicts on its addresses.
+struct Finding: Hashable, Sendable {
+    let verdict: PathStatus.Verdict
+    var supportsIPv4 = false
+    var supportsIPv6 = false
+
+    init(_ verdict: PathStatus.Verdict) {
+        self.verdict = verdict
+        note(verdict)
+    }
+
+    /// Reachable by the first address that is, in the resolver's order (RFC 6724); otherwise unknown if any
+    /// is; otherwise what is wrong with the first. `nil` when there are none.
+    init?(_ verdicts: some Collection<PathStatus.Verdict>) {
+        let decisive =
+            verdicts.first(where: \.isReachable) ?? verdicts.first(where: \.isUnknown) ?? verdicts.first
+        guard let decisive else { return nil }
+        verdict = decisive
+        for verdict in verdicts { note(verdict) }
+    }
+
+    private mutating func note(_ verdict: PathStatus.Verdict) {
+        guard case .reachable(let path) = verdict else { return }
+        switch path.destination.family {
+        case .ipv4: supportsIPv4 = true
+        case .ipv6: supportsIPv6 = true
+        }
+    }
+}
+
+extension PathStatus.Verdict {
+    var isReachable: Bool {
+        if case .reachable = self { true } else { false }
+    }
+
+    fileprivate var isUnknown: Bool {
+        if case .unknown = self { true } else { false }
+    }
+}

@@ -1,0 +1,31 @@
+internal import NetwatchEventLoop
+
+// The names of watched hosts.
+extension MonitorCore {
+    func resolveAll() {
+        for target in targets.values { resolve(target, afterPathChange: true) }
+    }
+
+    func resolve(_ target: WatchedTarget, afterPathChange: Bool = false) {
+        guard target.resolution?.begin(afterPathChange: afterPathChange) == true else { return }
+        startLookup(target.key)
+    }
+
+    private func startLookup(_ key: WatchKey) {
+        guard let name = targets[key]?.resolution?.name else { return }
+        resolver.resolve(name) { [weak self] outcome in
+            self?.perform { $0.resolved(key, outcome) }
+        }
+    }
+
+    private func resolved(_ key: WatchKey, _ outcome: NameResolver.Outcome) {
+        guard let target = targets[key] else { return }
+        let now = ContinuousClock.now
+        let mustStartAnother = target.resolution?.end(outcome, now: now) ?? false
+        if mustStartAnother { startLookup(key) }
+        rest(target, on: target.resolution?.addresses ?? [])
+        lookUpWhatIsMarked(now: now)
+        judge(target, now: now)
+        setTimer()
+    }
+}

@@ -1,0 +1,53 @@
+internal import NetwatchEventLoop
+
+// Who watches what.
+extension MonitorCore {
+    func subscribe(_ subscriber: WatchedTarget.Subscriber, to key: WatchKey) {
+        if let target = targets[key] {
+            target.add(subscriber)
+            if let published = target.hold.published { subscriber.deliver(published) }
+        } else {
+            begin(key, subscriber)
+        }
+    }
+
+    private func begin(_ key: WatchKey, _ subscriber: WatchedTarget.Subscriber) {
+        let now = ContinuousClock.now
+        let target = WatchedTarget(key, settle: configuration.settle, now: now)
+        target.add(subscriber)
+        targets[key] = target
+        switch key.target {
+        case .general:
+            rest(target, on: configuration.generalAddresses)
+        case .host(let host):
+            if case .address(let address) = host.kind { rest(target, on: [address]) }
+        }
+        resolve(target)
+        lookUpWhatIsMarked(now: now)
+        judge(target, now: now)
+        setTimer()
+    }
+
+    func unsubscribe(_ id: UInt64, from key: WatchKey) {
+        guard let target = targets[key] else { return }
+        target.remove(id)
+        guard target.subscribers.isEmpty, target !== general else { return }
+        targets[key] = nil
+        rest(target, on: [])
+        forget(target)
+    }
+
+    /// The status last published, or what can be said of a target that has none yet.
+    func status(of key: WatchKey) -> PathStatus {
+        let resolving = Finding(.unknown(.resolving))
+        return targets[key]?.hold.published
+            ?? PathStatus(target: key.target, finding: resolving, pathGeneration: 0)
+    }
+
+    /// Has a target rest on these addresses. What concerns new ones passes the filter before they are looked
+    /// up, so that no change goes unnoticed.
+    func rest(_ target: WatchedTarget, on addresses: [IPAddress]) {
+        filter.cover(addresses, connection?.events)
+        book.assign(addresses, to: target)
+    }
+}

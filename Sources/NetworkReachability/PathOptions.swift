@@ -1,0 +1,22 @@
+public import NetwatchEventLoop
+
+/// What is special about the packets whose way is asked for. Policy rules may send them elsewhere than
+/// others; ask with what the connections will really use.
+public struct PathOptions: Hashable, Sendable {
+    /// The firewall mark (`SO_MARK`). Default `nil`: none.
+    public var mark: UInt32?
+
+    /// The user who sends, for rules with `uidrange`. Default `nil`: this process's.
+    public var userID: UInt32?
+
+    /// The interface that packets have to leave by (`SO_BINDTODEVICE`), by name. Default `nil`: any. While
+    /// there is none of that name, nothing is reachable.
+    public var interface: String?
+
+    /// The source address (`bind(2)`). Default `nil`: the kernel's choice. While no interface has it, nothing
+    /// is reachable.
+    public var source: IPAddress?
+
+    /// Makes options of the defaults.
+    public init() {}
+}

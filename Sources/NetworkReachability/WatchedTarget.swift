@@ -1,0 +1,63 @@
+internal import NetwatchEventLoop
+
+/// What a watch is about: the target, and the packets whose way is asked for.
+struct WatchKey: Hashable, Sendable {
+    let target: PathTarget
+    let options: PathOptions
+}
+
+/// What the monitor keeps about one watched target. Confined to the monitor's thread.
+final class WatchedTarget {
+    let key: WatchKey
+    /// What is known of it, and published.
+    var hold: StatusHold
+    /// `nil` for everything that is not a name.
+    var resolution: NameResolution?
+    /// Where its addresses stand in the monitor's ``AddressBook``, in the resolver's order.
+    var slots: [AddressBook.Slot] = []
+    /// When a route that the last verdict rests on expires.
+    var expiryDue: ContinuousClock.Instant?
+    private(set) var subscribers: [Subscriber] = []
+
+    struct Subscriber {
+        let id: UInt64
+        let deliver: @Sendable (PathStatus) -> Void
+    }
+
+    init(_ key: WatchKey, settle: Duration, now: ContinuousClock.Instant) {
+        self.key = key
+        hold = StatusHold(target: key.target, settle: settle)
+        if case .host(let host) = key.target, case .name(let name) = host.kind {
+            resolution = NameResolution(name: name, now: now)
+        }
+    }
+
+    /// The next moment at which this target needs attention without any event.
+    var nextDue: ContinuousClock.Instant? {
+        [hold.heldUntil, expiryDue, resolution?.firstStatusDue, resolution?.retryDue].compactMap(\.self).min()
+    }
+
+    func add(_ subscriber: Subscriber) {
+        subscribers.append(subscriber)
+    }
+
+    func remove(_ id: UInt64) {
+        subscribers.removeAll { $0.id == id }
+    }
+
+    /// Takes a fresh finding. Returns the new status when it differs from the one before.
+    func update(_ finding: Finding, now: ContinuousClock.Instant) -> PathStatus? {
+        if resolution?.mayHaveStatus(now: now) == false { return nil }
+        return hold.update(finding, now: now)
+    }
+}
+
+extension WatchedTarget: Hashable {
+    static func == (left: WatchedTarget, right: WatchedTarget) -> Bool {
+        left === right
+    }
+
+    func hash(into hasher: inout Hasher) {
+        hasher.combine(ObjectIdentifier(self))
+    }
+}
