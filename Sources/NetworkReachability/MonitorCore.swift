@@ -128,8 +128,12 @@ actor MonitorCore {
             recompute(.changed, now: now)
         }
         for target in due { attend(to: target, now: now) }
-        if filter.isDue(at: now), let events = connection?.events { filter.tighten(events, around: book) }
+        if filter.isDue(at: now) { tightenFilter() }
         setTimer()
+    }
+
+    func tightenFilter() {
+        if let events = connection?.events { filter.tighten(events, around: book) }
     }
 
     private func attend(to target: WatchedTarget, now: ContinuousClock.Instant) {

@@ -175,6 +175,11 @@ public final class PathMonitor: Sendable {
         return core.loop.runAndWait { core.assumeIsolated { $0.statistics } }
     }
 
+    /// Makes the kernel's filter tight around what is watched now, without waiting for more to come.
+    package func tightenFilter() {
+        core?.perform { $0.tightenFilter() }
+    }
+
     /// Takes bytes as if the kernel had sent them.
     package func ingest(_ datagram: [UInt8]) {
         core?.perform { core in

@@ -11,15 +11,17 @@ struct WatchedHost {
     let recorder = Recorder<PathStatus>()
     let watch: PathWatch
 
-    init(_ address: String, in testbed: VethTestbed, settle: Duration = .milliseconds(30)) throws {
+    init(_ address: String, in testbed: VethTestbed, settle: Duration = .milliseconds(30), isFiltered: Bool = true) throws {
         self.testbed = testbed
         self.address = try #require(IPAddress(address))
         var configuration = PathMonitor.Configuration()
         configuration.networkNamespace = testbed.near.path
         configuration.settle = settle
+        configuration.filtersRoutes = isFiltered
         monitor = PathMonitor(configuration: configuration)
         let recorder = recorder
         watch = monitor.watch(.host(try #require(NetworkHost(address)))) { recorder.record($0) }
+        if isFiltered { monitor.tightenFilter() }
     }
 
     func becomes(reachable: Bool, _ location: SourceLocation = #_sourceLocation) async throws {
