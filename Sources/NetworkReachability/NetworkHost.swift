@@ -23,38 +23,26 @@ public struct NetworkHost: Hashable, Sendable {
     /// underscores, 253 bytes in all, a dot at the end allowed; internationalised names in their `xn--`
     /// form. A last label of digits only is refused, because it can only be a mistyped address.
     ///
-    /// Returns `nil` for anything else: a URL, a port, an empty string; for an address that is not one
-    /// host's (multicast, `255.255.255.255`, `0.0.0.0`, `::`); and for a link-local IPv6 address without
-    /// the zone that tells its link apart from the others (RFC 4007 §11).
-    public init?(_ text: String) {
+    /// Refused is anything else: a URL, a port, an empty string; an address that is not one host's
+    /// (multicast, `255.255.255.255`, `0.0.0.0`, `::`); and a link-local IPv6 address without the zone that
+    /// tells its link apart from the others (RFC 4007 §11).
+    ///
+    /// - Throws: ``InvalidHost``, which says what is wrong.
+    public init(validating text: String) throws(InvalidHost) {
         self.text = text
         if let address = IPAddress(text)?.unmapped {
-            guard address.isOneHost, !address.isLinkLocal || address.zone != 0 else { return nil }
+            guard address.isOneHost else { throw InvalidHost(text, .notOneHost) }
+            guard !address.isLinkLocal || address.zone != 0 else { throw InvalidHost(text, .noZone) }
             kind = .address(address)
         } else {
-            guard let name = Self.normalizedName(text) else { return nil }
-            kind = .name(name)
+            kind = .name(try HostName.normalized(text))
         }
     }
 
-    private static func normalizedName(_ text: String) -> String? {
-        var name = text.lowercased()
-        if name.hasSuffix(".") { name.removeLast() }
-        guard name.utf8.count <= 253 else { return nil }
-        let labels = name.split(separator: ".", omittingEmptySubsequences: false)
-        guard labels.allSatisfy(isLabel), !labels.last!.allSatisfy(\.isNumber) else { return nil }
-        return name
-    }
-
-    private static func isLabel(_ label: Substring) -> Bool {
-        guard (1...63).contains(label.utf8.count), label.first != "-", label.last != "-" else { return false }
-        return label.utf8.allSatisfy { byte in
-            switch byte {
-            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"): true
-            case UInt8(ascii: "-"), UInt8(ascii: "_"): true
-            default: false
-            }
-        }
+    /// Makes a host of what ``init(validating:)`` accepts, else `nil`.
+    public init?(_ text: String) {
+        guard let host = try? NetworkHost(validating: text) else { return nil }
+        self = host
     }
 }
 

@@ -46,3 +46,16 @@ public struct NetworkPath: Hashable, Sendable {
         interfaceIndex == other.interfaceIndex && source == other.source && gateway == other.gateway
     }
 }
+
+extension NetworkPath: CustomStringConvertible {
+    /// The path in words for a person: `over eth0 from 192.0.2.7 via 192.0.2.1`.
+    public var description: String {
+        if isLocal { return "on this machine" }
+        let parts = [
+            interfaceName.isEmpty ? nil : "over \(interfaceName)",
+            source.map { "from \($0)" },
+            gateway.map { "via \($0)" },
+        ]
+        return parts.compactMap(\.self).joined(separator: " ")
+    }
+}

@@ -9,24 +9,6 @@ internal import Synchronization
 ///
 /// Keep a reference to the manager for as long as it should listen. It may be used from any thread.
 public final class NetworkReachabilityManager: Sendable {
-    /// What is known of the host.
-    public enum NetworkReachabilityStatus: Hashable, Sendable {
-        /// It could not be told: the name has not been resolved yet, or the kernel could not be asked.
-        case unknown
-        /// There is no way to the host.
-        case notReachable
-        /// There is a way to the host, over this kind of connection.
-        case reachable(ConnectionType)
-    }
-
-    /// The kind of interface the way leads over.
-    public enum ConnectionType: Hashable, Sendable {
-        /// Ethernet or Wi-Fi; for now every interface counts as this.
-        case ethernetOrWiFi
-        /// A mobile network. Not told apart yet, so never reported.
-        case wwan
-    }
-
     /// Receives the status each time it changed.
     public typealias Listener = @Sendable (NetworkReachabilityStatus) -> Void
 
@@ -37,21 +19,25 @@ public final class NetworkReachabilityManager: Sendable {
         var session: ListeningSession?
     }
 
+    /// A manager of the network in general, like `NetworkReachabilityManager()`.
+    public static let `default` = NetworkReachabilityManager()
+
     private let target: PathTarget
+    private let options: PathOptions
     private let monitor: PathMonitor
     private let state = Mutex(State())
 
     /// Makes a manager for one host.
     ///
-    /// - Parameter host: A name or an address literal; see ``NetworkHost/init(_:)``. A scheme, a port or an
-    ///   empty string gives `nil`.
+    /// - Parameter host: A name or an address literal; see ``NetworkHost/init(validating:)``. A scheme, a
+    ///   port or an empty string gives `nil`; ``init(validating:options:monitor:)`` says why.
     public convenience init?(host: String) {
         self.init(host: host, monitor: .shared)
     }
 
     /// Makes a manager for the network in general; see ``PathTarget/general``. Never `nil`.
     public convenience init?() {
-        self.init(target: .general, monitor: .shared)
+        self.init(target: .general)
     }
 
     /// Makes a manager for one host on a monitor of your own.
@@ -60,9 +46,30 @@ public final class NetworkReachabilityManager: Sendable {
         self.init(target: .host(host), monitor: monitor)
     }
 
-    /// Makes a manager for any target on a monitor of your own.
-    public init(target: PathTarget, monitor: PathMonitor) {
+    /// Makes a manager for one host.
+    ///
+    /// - Parameters:
+    ///   - host: A name or an address literal.
+    ///   - options: What is special about the packets whose way is asked for. Default nothing.
+    ///   - monitor: The monitor to ask. Default the one that the process shares.
+    /// - Throws: ``InvalidHost``, which says what is wrong with the host.
+    public convenience init(
+        validating host: String,
+        options: PathOptions = PathOptions(),
+        monitor: PathMonitor = .shared
+    ) throws(InvalidHost) {
+        self.init(target: .host(try NetworkHost(validating: host)), options: options, monitor: monitor)
+    }
+
+    /// Makes a manager for any target.
+    ///
+    /// - Parameters:
+    ///   - target: What to listen for.
+    ///   - options: What is special about the packets whose way is asked for. Default nothing.
+    ///   - monitor: The monitor to ask. Default the one that the process shares.
+    public init(target: PathTarget, options: PathOptions = PathOptions(), monitor: PathMonitor = .shared) {
         self.target = target
+        self.options = options
         self.monitor = monitor
     }
 
@@ -72,33 +79,37 @@ public final class NetworkReachabilityManager: Sendable {
 
     // MARK: Status
 
-    /// The status now. Known at once for an address; `unknown` for a name until its first lookup ended.
-    public var networkReachabilityStatus: NetworkReachabilityStatus {
-        NetworkReachabilityStatus(watch.status)
-    }
-
-    /// Whether there is a way to the host, over whatever kind of connection.
-    public var isReachable: Bool {
-        isReachableOnWWAN || isReachableOnEthernetOrWiFi
-    }
-
-    /// Whether there is a way to the host over a mobile network.
-    public var isReachableOnWWAN: Bool {
-        networkReachabilityStatus == .reachable(.wwan)
-    }
-
-    /// Whether there is a way to the host over Ethernet or Wi-Fi.
-    public var isReachableOnEthernetOrWiFi: Bool {
-        networkReachabilityStatus == .reachable(.ethernetOrWiFi)
+    /// What is known of the way to the host, in more detail than ``networkReachabilityStatus``: over which
+    /// interface, from which address, or why not.
+    public var pathStatus: PathStatus {
+        watch.status
     }
 
     /// The watch behind the getters, made when first needed.
     private var watch: PathWatch {
         state.withLock { state in
-            let watch = state.watch ?? monitor.watch(target) { _ in }
+            let watch = state.watch ?? monitor.watch(target, options: options) { _ in }
             state.watch = watch
             return watch
         }
+    }
+
+    /// The statuses, the present one first, none the same as the one before. Only the newest is kept for a
+    /// slow reader. Each call gives a sequence of its own.
+    public var statuses: AsyncStream<NetworkReachabilityStatus> {
+        AsyncStream(bufferingPolicy: .bufferingNewest(1)) { continuation in
+            let statuses = DistinctStatuses()
+            let watch = monitor.watch(target, options: options) { path in
+                if let status = statuses.next(path) { continuation.yield(status) }
+            }
+            continuation.onTermination = { _ in watch.cancel() }
+        }
+    }
+
+    /// The statuses in detail, the present one first. Unlike ``statuses`` they tell when only the way
+    /// changed. Only the newest is kept for a slow reader. Each call gives a sequence of its own.
+    public var paths: AsyncStream<PathStatus> {
+        monitor.statuses(of: target, options: options)
     }
 
     // MARK: Listening
@@ -119,8 +130,8 @@ public final class NetworkReachabilityManager: Sendable {
     /// Starts calling the listener: with the present status first, offline included, then with each that
     /// differs from the one before. Calls come one at a time. Starting again starts over.
     ///
-    /// - Returns: Whether the kernel can be asked. If not, the listener hears `unknown`, and the truth as
-    ///   soon as it can.
+    /// - Returns: Whether the kernel can be asked. If not, the listener hears `unknown` of all that cannot be
+    ///   told otherwise, and the truth as soon as it can.
     @discardableResult
     public func startListening() -> Bool {
         let session = ListeningSession(queue: listenerQueue) { [weak self] status in
@@ -131,7 +142,7 @@ public final class NetworkReachabilityManager: Sendable {
             return state.session
         }
         previous?.end()
-        session.begin(monitor.watch(target) { [weak session] in session?.take($0) })
+        begin(session)
         return monitor.failure == nil
     }
 
@@ -144,64 +155,41 @@ public final class NetworkReachabilityManager: Sendable {
         }
         session?.end()
     }
-}
 
-/// What lies between one `startListening` and its end.
-private final class ListeningSession: Sendable {
-    private struct State {
-        var watch: PathWatch?
-        var isEnded = false
+    /// Calls another listener beside ``listener``, whatever that one does, in the same way.
+    ///
+    /// - Parameters:
+    ///   - queue: Where it is called. Default the main queue.
+    ///   - listener: What is called.
+    /// - Returns: What has to be retained for as long as the listener is to be called.
+    public func addListener(
+        onQueue queue: DispatchQueue = .main,
+        _ listener: @escaping Listener
+    ) -> ReachabilityListening {
+        let session = ListeningSession(queue: queue, call: listener)
+        begin(session)
+        return ReachabilityListening(session)
     }
 
-    private let queue: DispatchQueue
-    private let call: NetworkReachabilityManager.Listener
-    private let state = Mutex(State())
-    private let delivered = Mutex<NetworkReachabilityManager.NetworkReachabilityStatus?>(nil)
-
-    init(queue: DispatchQueue, call: @escaping NetworkReachabilityManager.Listener) {
-        // Serial even where the listener's queue is concurrent.
-        self.queue = DispatchQueue(label: "netwatch.reachability", target: queue)
-        self.call = call
-    }
-
-    /// Keeps the watch whose statuses come to ``take(_:)``, unless the session ended meanwhile.
-    func begin(_ watch: PathWatch) {
-        let isEnded = state.withLock { state in
-            if !state.isEnded { state.watch = watch }
-            return state.isEnded
-        }
-        if isEnded { watch.cancel() }
-    }
-
-    func end() {
-        let watch = state.withLock { state in
-            state.isEnded = true
-            defer { state.watch = nil }
-            return state.watch
-        }
-        watch?.cancel()
-    }
-
-    /// Passes a status on if it differs from the one passed on before.
-    func take(_ status: PathStatus) {
-        let status = NetworkReachabilityManager.NetworkReachabilityStatus(status)
-        let isNew = delivered.withLock { delivered in
-            defer { delivered = status }
-            return delivered != status
-        }
-        guard isNew else { return }
-        queue.async { [self] in
-            if !state.withLock({ $0.isEnded }) { call(status) }
-        }
+    private func begin(_ session: ListeningSession) {
+        session.begin(monitor.watch(target, options: options) { [weak session] in session?.take($0) })
     }
 }
 
-extension NetworkReachabilityManager.NetworkReachabilityStatus {
-    fileprivate init(_ status: PathStatus) {
-        switch status.verdict {
-        case .unknown: self = .unknown
-        case .notReachable: self = .notReachable
-        case .reachable: self = .reachable(.ethernetOrWiFi)
-        }
+/// One listener that was added. It is called until this is cancelled or released.
+public final class ReachabilityListening: Sendable {
+    private let session: ListeningSession
+
+    fileprivate init(_ session: ListeningSession) {
+        self.session = session
+    }
+
+    deinit {
+        session.end()
+    }
+
+    /// Ends the listening. Once this returned on the listener's queue, the listener is not called again.
+    public func cancel() {
+        session.end()
     }
 }

@@ -114,3 +114,21 @@ extension PathStatus.Reason: CustomStringConvertible {
         }
     }
 }
+
+extension PathStatus: CustomStringConvertible {
+    /// The status in words for a person: `example.com: reachable over eth0 from 192.0.2.7 via 192.0.2.1`.
+    public var description: String {
+        "\(target): \(verdict)"
+    }
+}
+
+extension PathStatus.Verdict: CustomStringConvertible {
+    /// The verdict in words for a person.
+    public var description: String {
+        switch self {
+        case .unknown(let reason): "unknown: \(reason)"
+        case .notReachable(let reason): "not reachable: \(reason)"
+        case .reachable(let path): "reachable \(path)"
+        }
+    }
+}

@@ -62,6 +62,46 @@ private typealias Status = NetworkReachabilityManager.NetworkReachabilityStatus
         }
     }
 
+    @Test func `the names of Alamofire 5 do the same`() async throws {
+        let manager = try NetworkReachabilityManager(validating: "127.0.0.1")
+        let (first, second) = (Recorder<Status>(), Recorder<Status>())
+        #expect(manager.startListening(onQueue: queue) { first.record($0) })
+        try await first.wait { $0 == [.reachable(.ethernetOrWiFi)] }
+        // The second replaces the first.
+        #expect(manager.startListening(onQueue: queue) { second.record($0) })
+        try await second.wait { $0 == [.reachable(.ethernetOrWiFi)] }
+        #expect(first.values.count == 1)
+        #expect(manager.status == manager.networkReachabilityStatus)
+        #expect(!manager.isReachableOnCellular)
+        #expect(Status.reachable(.cellular) == .reachable(.wwan))
+        #expect(NetworkReachabilityManager.default != nil)
+    }
+
+    @Test func `several listeners hear the same, each until it is ended`() async throws {
+        let manager = try NetworkReachabilityManager(validating: "127.0.0.1")
+        let (first, second) = (Recorder<Status>(), Recorder<Status>())
+        let listening = manager.addListener(onQueue: queue) { first.record($0) }
+        let other = manager.addListener(onQueue: queue) { second.record($0) }
+        manager.stopListening()
+        try await first.wait { $0.count == 1 }
+        try await second.wait { $0.count == 1 }
+        listening.cancel()
+        other.cancel()
+    }
+
+    @Test func `sequences begin with the present status`() async throws {
+        let manager = try NetworkReachabilityManager(validating: "127.0.0.1")
+        for await status in manager.statuses {
+            #expect(status == .reachable(.ethernetOrWiFi))
+            break
+        }
+        for await path in manager.paths {
+            #expect(path.path?.isLocal == true)
+            #expect("\(path)" == "127.0.0.1: reachable on this machine")
+            break
+        }
+    }
+
     @Test func `a manager that is released stops listening`() throws {
         weak var reference: NetworkReachabilityManager?
         let statuses: Recorder<Status>

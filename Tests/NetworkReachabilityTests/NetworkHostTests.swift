@@ -25,6 +25,26 @@ internal import Testing
         #expect(NetworkReachabilityManager(host: text) == nil)
     }
 
+    @Test(
+        arguments: [
+            ("", .empty), ("https://example.com", .scheme), ("example.com/path", .path),
+            ("example.com?q", .path), ("user@example.com", .user), ("example.com:443", .port),
+            ("[::1]", .brackets), ("fe80::1%no-such-link", .unknownZone), ("192.0.2.1%1", .zone),
+            ("1.2.3.256", .mistypedAddress), ("127.1", .mistypedAddress), ("ff02::1", .notOneHost),
+            ("fe80::1", .noZone), ("a..b", .labelLength), ("-a.example", .hyphen),
+            ("bücher.example", .character), (String(repeating: "abcdefg.", count: 32) + "example", .tooLong),
+        ] as [(String, InvalidHost.Reason)]
+    )
+    func `the reason is told`(text: String, reason: InvalidHost.Reason) {
+        #expect(throws: InvalidHost.self) { try NetworkHost(validating: text) }
+        do throws(InvalidHost) {
+            _ = try NetworkReachabilityManager(validating: text)
+        } catch {
+            #expect(error.reason == reason)
+            #expect(error.description == "`\(text)` is not a host: \(reason.rawValue)")
+        }
+    }
+
     @Test func `two spellings of a name are one host`() {
         #expect(NetworkHost("Example.com.") == NetworkHost("example.com"))
         #expect(NetworkHost("example.com") != NetworkHost("example.net"))

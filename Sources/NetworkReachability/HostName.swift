@@ -1,0 +1,42 @@
+/// Names of hosts, as RFC 1123 §2.1 allows them.
+enum HostName {
+    /// The name in lower case, without the dot at its end.
+    static func normalized(_ text: String) throws(InvalidHost) -> String {
+        if text.isEmpty { throw InvalidHost(text, .empty) }
+        if let reason = reasonOfMistakenForm(text) { throw InvalidHost(text, reason) }
+        var name = text.lowercased()
+        if name.hasSuffix(".") { name.removeLast() }
+        guard name.utf8.count <= 253 else { throw InvalidHost(text, .tooLong) }
+        let labels = name.split(separator: ".", omittingEmptySubsequences: false)
+        for label in labels {
+            if let reason = reasonAgainst(label) { throw InvalidHost(text, reason) }
+        }
+        guard !labels.last!.allSatisfy(\.isNumber) else { throw InvalidHost(text, .mistypedAddress) }
+        return name
+    }
+
+    /// What people give instead of a host.
+    private static func reasonOfMistakenForm(_ text: String) -> InvalidHost.Reason? {
+        if text.contains("://") { return .scheme }
+        if text.contains(where: { "/?#".contains($0) }) { return .path }
+        if text.contains("@") { return .user }
+        if text.contains(where: { "[]".contains($0) }) { return .brackets }
+        if text.contains("%") { return text.contains(":") ? .unknownZone : .zone }
+        if text.filter({ $0 == ":" }).count == 1 { return .port }
+        return nil
+    }
+
+    private static func reasonAgainst(_ label: Substring) -> InvalidHost.Reason? {
+        guard (1...63).contains(label.utf8.count) else { return .labelLength }
+        guard label.utf8.allSatisfy(isAllowed) else { return .character }
+        return label.first == "-" || label.last == "-" ? .hyphen : nil
+    }
+
+    private static func isAllowed(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"): true
+        case UInt8(ascii: "-"), UInt8(ascii: "_"): true
+        default: false
+        }
+    }
+}
