@@ -154,7 +154,9 @@ extension EventFilter {
 
     /// The route's range ends at or behind the start of the group's, or is rejected.
     private static func meet(_ group: AddressRange.Group, word: Int) -> [sock_filter] {
-        let begins: [sock_filter] = [.loadSlot(Slot.last(word)), .jump(ifAtLeast: group.first, 1, 0), .reject]
+        let begins: [sock_filter] = [
+            .loadSlot(Slot.last(word)), .jump(ifAtLeast: group.first, 1, 0), .reject,
+        ]
         if group.inner.isEmpty { return begins + [.accept] }
         return begins + [.loadSlot(Slot.first(word + 1))] + search(group.inner, word: word + 1)
     }
@@ -187,7 +189,9 @@ private struct AddressRange {
             if let group = groups.last, group.first == first, group.last == last, first == last {
                 groups[groups.count - 1].inner.append(range)
             } else {
-                groups.append(Group(first: first, last: last, inner: range.isWhole(behind: word) ? [] : [range]))
+                groups.append(
+                    Group(first: first, last: last, inner: range.isWhole(behind: word) ? [] : [range])
+                )
             }
         }
     }

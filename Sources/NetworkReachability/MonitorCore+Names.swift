@@ -20,7 +20,7 @@ extension MonitorCore {
 
     private func resolved(_ key: WatchKey, _ outcome: NameResolver.Outcome) {
         guard let target = targets[key] else { return }
-        let now = ContinuousClock.now
+        let now = self.now
         let mustStartAnother = target.resolution?.end(outcome, now: now) ?? false
         if mustStartAnother { startLookup(key) }
         rest(target, on: target.resolution?.addresses ?? [])

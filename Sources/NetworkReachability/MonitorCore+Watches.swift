@@ -12,7 +12,7 @@ extension MonitorCore {
     }
 
     private func begin(_ key: WatchKey, _ subscriber: WatchedTarget.Subscriber) {
-        let now = ContinuousClock.now
+        let now = self.now
         let target = WatchedTarget(key, settle: configuration.settle, now: now)
         target.add(subscriber)
         targets[key] = target
@@ -47,7 +47,7 @@ extension MonitorCore {
     /// Has a target rest on these addresses. What concerns new ones passes the filter before they are looked
     /// up, so that no change goes unnoticed.
     func rest(_ target: WatchedTarget, on addresses: [IPAddress]) {
-        filter.cover(addresses, connection?.events)
+        filter.cover(addresses, connection?.events, now: now)
         book.assign(addresses, to: target)
     }
 }

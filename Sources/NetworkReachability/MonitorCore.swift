@@ -17,7 +17,7 @@ actor MonitorCore {
     private var reconnectDue: ContinuousClock.Instant?
     private var schedule: RecomputeSchedule
     private var interfacesAreStale = true
-    private var timer: EventLoop.Timer?
+    private var timer: (due: ContinuousClock.Instant, cancel: MonitorClock.Cancellation)?
 
     var book = AddressBook()
     var filter: RouteFilter
@@ -33,14 +33,17 @@ actor MonitorCore {
         self.configuration = configuration
         self.resolver = resolver
         filter = RouteFilter(isWanted: configuration.filtersRoutes)
+        let now = configuration.clock.now()
         schedule = RecomputeSchedule(
             confirmDelay: configuration.confirmDelay,
             auditInterval: configuration.auditInterval,
-            now: .now
+            now: now
         )
         let key = WatchKey(target: .general, options: PathOptions())
-        general = WatchedTarget(key, settle: configuration.settle, now: .now)
+        general = WatchedTarget(key, settle: configuration.settle, now: now)
     }
+
+    var now: ContinuousClock.Instant { configuration.clock.now() }
 
     /// Runs `body` on the monitor's thread: at once when called there, as subscribers do.
     nonisolated func perform(_ body: @escaping @Sendable (isolated MonitorCore) -> Void) {
@@ -54,7 +57,7 @@ actor MonitorCore {
         targets[general.key] = general
         connect()
         rest(general, on: configuration.generalAddresses)
-        recompute(.everything, now: .now)
+        recompute(.everything, now: now)
         setTimer()
     }
 
@@ -65,7 +68,7 @@ actor MonitorCore {
             }
             failure.withLock { $0 = nil }
             reconnectDue = nil
-            filter.reset(now: .now)
+            filter.reset(now: now)
         } catch {
             disconnect(error)
         }
@@ -75,15 +78,15 @@ actor MonitorCore {
     private func disconnect(_ error: SystemError) {
         connection = nil
         failure.withLock { $0 = error }
-        reconnectDue = .now + configuration.reconnectInterval
+        reconnectDue = now + configuration.reconnectInterval
     }
 
-    private func receiveEvents() {
+    func receiveEvents() {
         do {
             if let batch = try connection?.events.drain() { take(batch) }
         } catch {
             disconnect(error)
-            recompute(.everything, now: .now)
+            recompute(.everything, now: now)
             setTimer()
         }
     }
@@ -95,7 +98,7 @@ actor MonitorCore {
         guard batch.isOverrun || !batch.events.isEmpty else { return }
         if batch.isOverrun { markEverything() }
         for event in batch.events { mark(event) }
-        schedule.noteEvents(isOverrun: batch.isOverrun, now: .now)
+        schedule.noteEvents(isOverrun: batch.isOverrun, now: now)
         tick()
     }
 
@@ -116,7 +119,7 @@ actor MonitorCore {
 
     /// Does whatever is due, and sets the timer to the next thing that will be.
     func tick() {
-        let now = ContinuousClock.now
+        let now = self.now
         let due = wakeUps.takeDue(at: now)
         for target in due { book.mark(target.slots) }
         if let reconnect = reconnectDue, reconnect <= now {
@@ -160,7 +163,7 @@ actor MonitorCore {
             let reading = try reader.readInterfaces()
             statistics.malformed += reading.malformed
             interfacesAreStale = reading.isInterrupted
-            if reading.isInterrupted { schedule.noteEvents(isOverrun: false, now: .now) }
+            if reading.isInterrupted { schedule.noteEvents(isOverrun: false, now: now) }
         } catch {
             disconnect(error)
         }
@@ -192,7 +195,7 @@ actor MonitorCore {
             return try reader.judge(addresses)
         } catch {
             // As after an overrun, it is tried again and again, ever more slowly.
-            schedule.noteEvents(isOverrun: true, now: .now)
+            schedule.noteEvents(isOverrun: true, now: now)
             return addresses.map { _ in Judgement(.unknown(.lookupFailed)) }
         }
     }
@@ -236,7 +239,7 @@ actor MonitorCore {
 
     /// Time has passed that nobody saw: every path is suspect, and everything is looked up again.
     func renew() {
-        let now = ContinuousClock.now
+        let now = self.now
         for target in targets.values { target.hold.suspectPath() }
         recompute(.everything, now: now)
         for target in targets.values { judge(target, now: now) }
@@ -245,15 +248,19 @@ actor MonitorCore {
     }
 
     func setTimer() {
-        let due = [reconnectDue, wakeUps.earliest, filter.due].compactMap(\.self).reduce(schedule.nextDue, min)
-        if let timer, timer.deadline == due { return }
-        if let timer { loop.cancel(timer) }
-        timer = loop.schedule(at: due) { [weak self] in
+        let due = [reconnectDue, wakeUps.earliest, filter.due].compactMap(\.self).reduce(
+            schedule.nextDue,
+            min
+        )
+        if timer?.due == due { return }
+        timer?.cancel()
+        let cancel = configuration.clock.schedule(loop, due) { [weak self] in
             self?.assumeIsolated { core in
                 core.timer = nil
                 core.tick()
             }
         }
+        timer = (due, cancel)
     }
 
     func forget(_ target: WatchedTarget) {

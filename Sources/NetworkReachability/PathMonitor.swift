@@ -52,6 +52,8 @@ public final class PathMonitor: Sendable {
         /// `nil`: one is opened.
         public var inheritedSocket: CInt?
 
+        /// For tests.
+        package var clock = MonitorClock.system
         /// Ways to break the monitor, for tests.
         package var faults = MonitorFaults()
 
@@ -178,6 +180,11 @@ public final class PathMonitor: Sendable {
     /// Makes the kernel's filter tight around what is watched now, without waiting for more to come.
     package func tightenFilter() {
         core?.perform { $0.tightenFilter() }
+    }
+
+    /// Takes everything that the kernel has announced so far, before this returns.
+    package func catchUp() {
+        core?.loop.runAndWait { [core] in core?.assumeIsolated { $0.receiveEvents() } }
     }
 
     /// Takes bytes as if the kernel had sent them.

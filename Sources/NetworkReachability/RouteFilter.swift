@@ -29,14 +29,14 @@ struct RouteFilter {
     }
 
     /// Lets routes to these addresses through before this returns.
-    mutating func cover(_ addresses: [IPAddress], _ events: EventSocket?) {
+    mutating func cover(_ addresses: [IPAddress], _ events: EventSocket?, now: ContinuousClock.Instant) {
         guard isWanted, let events, !addresses.isEmpty else { return }
         if !addresses.allSatisfy(current.covers) {
             // Cannot fail for want of memory: it is one instruction. Then the one before is the open one too.
             guard (try? events.attach(.open)) != nil else { return }
             current = .open
         }
-        due = .now + Self.delay
+        due = now + Self.delay
     }
 
     /// Rejects what concerns none of the addresses.

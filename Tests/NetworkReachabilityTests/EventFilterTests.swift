@@ -15,7 +15,9 @@ internal import Testing
         mutating func address() -> IPAddress {
             Bool.random(using: &random)
                 ? IPAddress(bytes: [10, byte(3), byte(7), byte(255)])!
-                : IPAddress(bytes: [0x20, 0x01, 0x0d, 0xb8, byte(1), byte(3)] + (0..<10).map { _ in byte(1) })!
+                : IPAddress(
+                    bytes: [0x20, 0x01, 0x0d, 0xb8, byte(1), byte(3)] + (0..<10).map { _ in byte(1) }
+                )!
         }
 
         mutating func route() -> IPPrefix {
@@ -54,10 +56,16 @@ internal import Testing
     }
 
     @Test(.enabled(if: isAvailable))
-    func `with more addresses than fit, lets through their neighbours too, and far away still nothing`() throws {
+    func `with more addresses than fit, lets through their neighbours too, and far away still nothing`()
+        throws
+    {
         let addresses = (0..<20_000).map { IPAddress(bytes: [10, 1, UInt8($0 / 256), UInt8($0 % 256)])! }
-        let near = [IPPrefix(IPAddress("10.1.0.0")!, length: 16), IPPrefix(IPAddress("10.1.78.31")!, length: 32)]
-        let far = [IPPrefix(IPAddress("172.16.0.0")!, length: 12), IPPrefix(IPAddress("2001:db8::")!, length: 32)]
+        let near = [
+            IPPrefix(IPAddress("10.1.0.0")!, length: 16), IPPrefix(IPAddress("10.1.78.31")!, length: 32),
+        ]
+        let far = [
+            IPPrefix(IPAddress("172.16.0.0")!, length: 12), IPPrefix(IPAddress("2001:db8::")!, length: 32),
+        ]
         #expect(try heard(near + far, watching: addresses) == Set(near))
     }
 

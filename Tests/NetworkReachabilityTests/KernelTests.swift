@@ -19,7 +19,9 @@ struct KernelTests {
         #expect(host.edges == [true, false, true])
     }
 
-    @Test(arguments: bothWays) func `a cable pulled at the far end, which changes no route`(isFiltered: Bool) async throws {
+    @Test(arguments: bothWays) func `a cable pulled at the far end, which changes no route`(isFiltered: Bool)
+        async throws
+    {
         let host = try WatchedHost(VethTestbed.remoteAddress, in: try VethTestbed(), isFiltered: isFiltered)
         try await host.becomes(reachable: true)
         try host.testbed.setCable(connected: false)
@@ -29,7 +31,9 @@ struct KernelTests {
         #expect(host.edges == [true, false, true])
     }
 
-    @Test(arguments: bothWays) func `the last address removed, which takes routes along without a word`(isFiltered: Bool) async throws {
+    @Test(arguments: bothWays) func `the last address removed, which takes routes along without a word`(
+        isFiltered: Bool
+    ) async throws {
         let host = try WatchedHost(VethTestbed.remoteAddress, in: try VethTestbed(), isFiltered: isFiltered)
         try await host.becomes(reachable: true)
         try host.testbed.near.ip("addr del \(VethTestbed.nearAddress)/24 dev near0")
@@ -72,7 +76,9 @@ struct KernelTests {
         }
     }
 
-    @Test(arguments: bothWays) func `an IPv6 host over a default route, with and without a global address`(isFiltered: Bool) async throws {
+    @Test(arguments: bothWays) func `an IPv6 host over a default route, with and without a global address`(
+        isFiltered: Bool
+    ) async throws {
         let testbed = try VethTestbed()
         try testbed.near.ip("-6 addr add fe80::1/64 dev near0 nodad")
         let host = try WatchedHost(VethTestbed.remoteIPv6Address, in: testbed, isFiltered: isFiltered)
@@ -84,7 +90,9 @@ struct KernelTests {
         try await host.becomes(reachable: true)
     }
 
-    @Test(arguments: bothWays) func `an IPv6 address counts once duplicate detection has passed`(isFiltered: Bool) async throws {
+    @Test(arguments: bothWays) func `an IPv6 address counts once duplicate detection has passed`(
+        isFiltered: Bool
+    ) async throws {
         let testbed = try VethTestbed()
         try testbed.near.ip("-6 addr add fe80::1/64 dev near0 nodad")
         try testbed.near.ip("-6 addr del 2001:db8::1/64 dev near0")
@@ -104,7 +112,9 @@ struct KernelTests {
         try await host.becomes(reachable: true)
     }
 
-    @Test(arguments: bothWays) func `a next hop object deleted, which takes its routes along without a word`(isFiltered: Bool) async throws {
+    @Test(arguments: bothWays) func `a next hop object deleted, which takes its routes along without a word`(
+        isFiltered: Bool
+    ) async throws {
         let testbed = try VethTestbed()
         try testbed.near.ip("route del default")
         try testbed.near.ip("nexthop add id 7 via \(VethTestbed.farAddress) dev near0")
@@ -115,7 +125,9 @@ struct KernelTests {
         try await host.becomes(.noRoute)
     }
 
-    @Test(arguments: bothWays) func `a host offline from the start is reported once, and at once`(isFiltered: Bool) async throws {
+    @Test(arguments: bothWays) func `a host offline from the start is reported once, and at once`(
+        isFiltered: Bool
+    ) async throws {
         let testbed = try VethTestbed()
         try testbed.near.ip("link set near0 down")
         let host = try WatchedHost(VethTestbed.farAddress, in: testbed, isFiltered: isFiltered)
@@ -124,7 +136,9 @@ struct KernelTests {
         #expect(host.recorder.values.count == 1)
     }
 
-    @Test(arguments: bothWays) func `this machine's own addresses are local whatever the links do`(isFiltered: Bool) async throws {
+    @Test(arguments: bothWays) func `this machine's own addresses are local whatever the links do`(
+        isFiltered: Bool
+    ) async throws {
         let testbed = try VethTestbed()
         let host = try WatchedHost("127.0.0.1", in: testbed, isFiltered: isFiltered)
         try await host.becomes(reachable: true)
@@ -135,7 +149,9 @@ struct KernelTests {
         #expect(host.watch.status.isReachable)
     }
 
-    @Test(arguments: bothWays) func `a new gateway keeps the status and raises the path generation`(isFiltered: Bool) async throws {
+    @Test(arguments: bothWays) func `a new gateway keeps the status and raises the path generation`(
+        isFiltered: Bool
+    ) async throws {
         let host = try WatchedHost(VethTestbed.remoteAddress, in: try VethTestbed(), isFiltered: isFiltered)
         try await host.becomes(reachable: true)
         let before = host.watch.status.pathGeneration
@@ -145,7 +161,9 @@ struct KernelTests {
         #expect(host.recorder.values.allSatisfy { $0.isReachable })
     }
 
-    @Test(arguments: bothWays) func `the general target follows the default route`(isFiltered: Bool) async throws {
+    @Test(arguments: bothWays) func `the general target follows the default route`(isFiltered: Bool)
+        async throws
+    {
         let testbed = try VethTestbed()
         let host = try WatchedHost(VethTestbed.farAddress, in: testbed, isFiltered: isFiltered)
         let general = Recorder<PathStatus>()
@@ -158,15 +176,23 @@ struct KernelTests {
         #expect(host.watch.status.isReachable)
     }
 
-    @Test(arguments: bothWays) func `an IPv6 route that expires, which the kernel tells half a minute late`(isFiltered: Bool) async throws {
-        let host = try WatchedHost(VethTestbed.remoteIPv6Address, in: try VethTestbed(), isFiltered: isFiltered)
+    @Test(arguments: bothWays) func `an IPv6 route that expires, which the kernel tells half a minute late`(
+        isFiltered: Bool
+    ) async throws {
+        let host = try WatchedHost(
+            VethTestbed.remoteIPv6Address,
+            in: try VethTestbed(),
+            isFiltered: isFiltered
+        )
         try await host.becomes(reachable: true)
         try host.testbed.near.ip("-6 route replace default via \(VethTestbed.farIPv6Address) expires 2")
         // The kernel's own announcement would come 30 s later.
         try await host.recorder.waitForLast(patience: .seconds(20)) { $0.reason == .noRoute }
     }
 
-    @Test(arguments: bothWays) func `a storm of routes is looked into now and then, not at every one`(isFiltered: Bool) async throws {
+    @Test(arguments: bothWays) func `a storm of routes is looked into now and then, not at every one`(
+        isFiltered: Bool
+    ) async throws {
         let testbed = try VethTestbed()
         let host = try WatchedHost(VethTestbed.remoteAddress, in: testbed, isFiltered: isFiltered)
         try await host.becomes(reachable: true)
@@ -183,7 +209,10 @@ struct KernelTests {
         #expect(host.monitor.statistics.recomputations < (isFiltered ? 40 : 4000))
     }
 
-    @Test(arguments: bothWays) func `what happened during an overrun of the receive buffer is found out after it`(isFiltered: Bool) async throws {
+    @Test(arguments: bothWays)
+    func `what happened during an overrun of the receive buffer is found out after it`(isFiltered: Bool)
+        async throws
+    {
         let testbed = try VethTestbed()
         let host = try WatchedHost(VethTestbed.remoteAddress, in: testbed, isFiltered: isFiltered)
         try await host.becomes(reachable: true)

@@ -107,7 +107,9 @@ internal import Testing
         #expect(decision.verdict(on: "fe80::2%2") != .notReachable(.noSource))
         decision.addresses.swapAt(0, 1)
         decision.route.outputInterface = 3
-        decision.links.append(Link(index: 3, name: "eth1", flags: Self.up, operationalState: Self.operationallyUp))
+        decision.links.append(
+            Link(index: 3, name: "eth1", flags: Self.up, operationalState: Self.operationallyUp)
+        )
         #expect(decision.verdict(on: "fe80::2%3") == .notReachable(.noSource))
     }
 
@@ -126,9 +128,12 @@ internal import Testing
     @Test func `one reachable address is enough, in the resolver's order`() throws {
         let path = verdict()
         #expect(Finding([.notReachable(.noRoute), path])?.verdict == path)
-        #expect(Finding([.notReachable(.noRoute), .unknown(.lookupFailed)])?.verdict == .unknown(.lookupFailed))
         #expect(
-            Finding([.notReachable(.blackhole), .notReachable(.noRoute)])?.verdict == .notReachable(.blackhole)
+            Finding([.notReachable(.noRoute), .unknown(.lookupFailed)])?.verdict == .unknown(.lookupFailed)
+        )
+        #expect(
+            Finding([.notReachable(.blackhole), .notReachable(.noRoute)])?.verdict
+                == .notReachable(.blackhole)
         )
         #expect(Finding([]) == nil)
         let finding = try #require(Finding([.notReachable(.noRoute), path]))

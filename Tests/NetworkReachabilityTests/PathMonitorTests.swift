@@ -14,7 +14,8 @@ internal import Testing
         var configuration = PathMonitor.Configuration()
         configuration.networkNamespace = testbed.near.path
         configuration.reconnectInterval = .milliseconds(20)
-        let monitor = try await Self.sandboxed { [configuration] in PathMonitor(configuration: configuration) }
+        let monitor = try await Self.sandboxed { [configuration] in PathMonitor(configuration: configuration)
+        }
         let near = WatchedTargetRecorder(VethTestbed.farAddress, monitor)
         let remote = WatchedTargetRecorder(VethTestbed.remoteAddress, monitor)
         #expect(near.watch.status.path?.source == IPAddress(VethTestbed.nearAddress))

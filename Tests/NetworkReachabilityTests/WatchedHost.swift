@@ -11,7 +11,12 @@ struct WatchedHost {
     let recorder = Recorder<PathStatus>()
     let watch: PathWatch
 
-    init(_ address: String, in testbed: VethTestbed, settle: Duration = .milliseconds(30), isFiltered: Bool = true) throws {
+    init(
+        _ address: String,
+        in testbed: VethTestbed,
+        settle: Duration = .milliseconds(30),
+        isFiltered: Bool = true
+    ) throws {
         self.testbed = testbed
         self.address = try #require(IPAddress(address))
         var configuration = PathMonitor.Configuration()

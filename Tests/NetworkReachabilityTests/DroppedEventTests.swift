@@ -1,0 +1,144 @@
+internal import NetwatchEventLoop
+internal import NetwatchNetlink
+internal import NetwatchTestSupport
+internal import NetworkReachability
+internal import Synchronization
+internal import Testing
+
+/// Announcements of the kernel that never arrive.
+@Suite(.enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"))
+struct DroppedEventTests {
+    /// Changes after which the remote host is out of reach, each announced in a way of its own.
+    static let changes = [
+        "link set near0 down",
+        "addr del 192.0.2.1/24 dev near0",
+        "route del default",
+        "route add blackhole 198.51.100.7",
+        "rule add to 198.51.100.7 prohibit",
+        "nexthop del id 7",
+    ]
+
+    @Test(arguments: changes)
+    func `what was not announced is found out a confirm delay after any later announcement`(change: String)
+        throws
+    {
+        let host = try DeafHost()
+        try host.miss(change)
+        #expect(host.watch.status.isReachable)
+        try host.hear("link set lo mtu 60000")
+        host.clock.advance(by: .milliseconds(149))
+        #expect(host.watch.status.isReachable)
+        host.clock.advance(by: .milliseconds(1))
+        #expect(!host.watch.status.isReachable)
+    }
+
+    @Test(arguments: changes)
+    func `what was not announced is found out by the next audit`(change: String) throws {
+        let host = try DeafHost()
+        try host.miss(change)
+        host.clock.advance(by: .milliseconds(59_999))
+        #expect(host.watch.status.isReachable)
+        host.clock.advance(by: .milliseconds(1))
+        #expect(!host.watch.status.isReachable)
+    }
+
+    @Test(arguments: changes)
+    func `any single announcement of a change may be lost`(change: String) throws {
+        var index = 0
+        var wasLost = true
+        while wasLost {
+            let host = try DeafHost(losing: index)
+            try host.hear(change)
+            try host.hear("link set lo mtu 60000")
+            host.clock.advance(by: .milliseconds(150))
+            #expect(!host.watch.status.isReachable, "without announcement \(index)")
+            wasLost = host.hasLost
+            index += 1
+        }
+        #expect(index > 1)
+    }
+
+    @Test func `an announcement is acted on at once`() throws {
+        let host = try DeafHost()
+        try host.hear("route add blackhole 198.51.100.7")
+        #expect(!host.watch.status.isReachable)
+    }
+}
+
+/// A remote host behind a next hop object, watched on a test clock by a monitor that misses what it is told
+/// to miss.
+private struct DeafHost {
+    fileprivate struct Ears {
+        var isDeaf = false
+        /// Which announcement is lost, counted from the first that is heard; `nil` for none.
+        var losing: Int?
+        var hasLost = false
+    }
+
+    let clock = TestClock()
+    let watch: PathWatch
+    private let testbed: VethTestbed
+    private let monitor: PathMonitor
+    private let ears: SharedValue<Ears>
+
+    init(losing: Int? = nil) throws {
+        testbed = try VethTestbed()
+        try testbed.near.ip(
+            "route del default",
+            "nexthop add id 7 via \(VethTestbed.farAddress) dev near0",
+            "route add default nhid 7"
+        )
+        ears = SharedValue(Ears(losing: losing))
+        var configuration = PathMonitor.Configuration()
+        configuration.networkNamespace = testbed.near.path
+        configuration.settle = .zero
+        configuration.clock = clock.monitorClock
+        configuration.filtersRoutes = false
+        configuration.faults.interceptor = { [ears] batch in ears.withValue { $0.hear(batch) } }
+        monitor = PathMonitor(configuration: configuration)
+        watch = monitor.watch(.host(try #require(NetworkHost(VethTestbed.remoteAddress)))) { _ in }
+        #expect(watch.status.isReachable)
+    }
+
+    var hasLost: Bool { ears.withValue { $0.hasLost } }
+
+    /// Makes a change that the monitor hears nothing of.
+    func miss(_ change: String) throws {
+        ears.withValue { $0.isDeaf = true }
+        try hear(change)
+        ears.withValue { $0.isDeaf = false }
+    }
+
+    /// Makes a change, and has the monitor take all that the kernel announced of it.
+    func hear(_ change: String) throws {
+        try testbed.near.ip(change)
+        monitor.catchUp()
+    }
+}
+
+extension DeafHost.Ears {
+    fileprivate mutating func hear(_ batch: EventSocket.Batch) -> EventSocket.Batch {
+        var batch = batch
+        if isDeaf { batch.events = [] }
+        if let index = losing {
+            losing = index - batch.events.count
+            if batch.events.indices.contains(index) {
+                batch.events.remove(at: index)
+                hasLost = true
+                losing = nil
+            }
+        }
+        return batch
+    }
+}
+
+/// A value behind a lock that several can hold.
+private final class SharedValue<Value: Sendable>: Sendable {
+    private let value: Mutex<Value>
+
+    init(_ value: Value) { self.value = Mutex(value) }
+
+    func withValue<Result>(_ body: (inout sending Value) -> sending Result) -> sending Result {
+        value.withLock(body)
+    }
+}
