@@ -51,6 +51,7 @@ struct NetlinkHandle: ~Copyable {
             throw SystemError(call: "nl_socket_alloc", errno: ENOMEM)
         }
         let handle = NetlinkHandle(owning: socket)
+        try bindIfNeeded(descriptor)
         let copy = try systemCall("fcntl") { fcntl(descriptor, F_DUPFD_CLOEXEC, 3) }
         guard nl_socket_set_fd(socket, NETLINK_ROUTE, copy) == 0 else {
             close(copy)
@@ -58,6 +59,18 @@ struct NetlinkHandle: ~Copyable {
         }
         try netlinkCall("nl_socket_set_nonblocking") { nl_socket_set_nonblocking(socket) }
         return handle
+    }
+
+    /// To a socket without an address of its own the kernel announces nothing.
+    private static func bindIfNeeded(_ descriptor: CInt) throws(SystemError) {
+        var address = sockaddr_nl()
+        var length = socklen_t(MemoryLayout<sockaddr_nl>.size)
+        try withUnsafeMutablePointer(to: &address) { netlink throws(SystemError) in
+            try netlink.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer throws(SystemError) in
+                try systemCall("getsockname") { getsockname(descriptor, pointer, &length) }
+                if netlink.pointee.nl_pid == 0 { try systemCall("bind") { bind(descriptor, pointer, length) } }
+            }
+        }
     }
 
     private init(owning socket: OpaquePointer) {

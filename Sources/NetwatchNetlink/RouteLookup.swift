@@ -38,7 +38,8 @@ package struct Route: Hashable, Sendable {
     /// How many bits of the destination the table's entry fixes: 0 for a default route. Only a lookup with
     /// `RTM_F_FIB_MATCH` tells; a plain one has the whole address.
     package var prefixLength = 0
-    /// The routing table that decided (`RTA_TABLE`): 254 is the main one.
+    /// The routing table that decided (`RTA_TABLE`): 254 is the main one. Only a lookup with
+    /// `RTM_F_FIB_MATCH` tells.
     package var table: UInt32 = 0
     /// `RTNH_F_…` and `RTM_F_…` flags of the route.
     package var flags: UInt32 = 0
@@ -93,11 +94,12 @@ extension Route {
         self.gateway = gateway?.address(zone: outputInterface ?? 0)
     }
 
-    /// Reads what is left of a route's life, in units of `USER_HZ`, which is 100 (`rta_expires`).
+    /// Reads what is left of a route's life, in units of `USER_HZ`, which is 100 (`rta_expires`). Negative
+    /// when it has passed and nobody noticed yet.
     private static func lifetime(_ bytes: UnsafeRawBufferPointer) -> Duration? {
         guard bytes.count >= MemoryLayout<rta_cacheinfo>.size else { return nil }
-        let expires = bytes.loadUnaligned(as: rta_cacheinfo.self).rta_expires
-        return expires > 0 ? .milliseconds(10 * Int64(expires)) : nil
+        let expires = Int64(Int32(bitPattern: bytes.loadUnaligned(as: rta_cacheinfo.self).rta_expires))
+        return expires == 0 ? nil : .milliseconds(10 * max(0, expires))
     }
 
     /// Reads `struct rtnexthop` entries, each as long as it says and aligned to 4.

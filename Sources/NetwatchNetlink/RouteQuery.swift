@@ -82,7 +82,11 @@ struct RouteQueryWriter {
         route.rtm_family = query.destination.family.number
         route.rtm_dst_len = UInt8(query.destination.family.bitWidth)
         route.rtm_src_len = UInt8(query.source?.family.bitWidth ?? 0)
-        route.rtm_flags = matchesTable ? UInt32(RTM_F_FIB_MATCH) : 0
+        if matchesTable {
+            route.rtm_flags |= UInt32(RTM_F_FIB_MATCH)
+            // IPv4 calls every table the main one unless it is asked; IPv6 does not take the question.
+            if query.destination.family == .ipv4 { route.rtm_flags |= UInt32(RTM_F_LOOKUP_TABLE) }
+        }
         return route
     }
 

@@ -97,13 +97,26 @@ struct AddressBook {
         guard records[Int(slot)] != nil else { return false }
         let isNew = records[Int(slot)]!.judgement?.verdict != judgement.verdict
         records[Int(slot)]!.judgement = judgement
-        // A little later than the kernel says, which rounds down to 10 ms.
-        let expiry = judgement.lifetime.map { now + $0 + .milliseconds(20) }
+        let expiry = judgement.lifetime.map { now + $0 + Self.expiryMargin } ?? upcomingExpiry(at: slot, now)
         records[Int(slot)]!.expiry = expiry
         return isNew || expiry != nil
     }
 
+    /// The kernel rounds what is left down to 10 ms, counts in ticks of up to 10 ms, and drops a route one tick
+    /// after its time.
+    private static let expiryMargin: Duration = .milliseconds(50)
+
+    /// In its last 10 ms a route looks as if it would never expire.
+    private func upcomingExpiry(
+        at slot: Slot,
+        _ now: ContinuousClock.Instant
+    ) -> ContinuousClock.Instant? {
+        records[Int(slot)]?.expiry.flatMap { $0 > now ? $0 : nil }
+    }
+
     // MARK: What has to be looked up
+
+    var hasMarks: Bool { !dirty.isEmpty }
 
     /// Takes out everything that has to be looked up.
     mutating func takeDirty() -> [(slot: Slot, address: IPAddress, options: PathOptions)] {

@@ -81,7 +81,7 @@ actor MonitorCore {
         reconnectDue = now + configuration.reconnectInterval
     }
 
-    func receiveEvents() {
+    private func receiveEvents() {
         do {
             if let batch = try connection?.events.drain() { take(batch) }
         } catch {
@@ -89,6 +89,12 @@ actor MonitorCore {
             recompute(.everything, now: now)
             setTimer()
         }
+    }
+
+    func catchUp() {
+        receiveEvents()
+        if book.hasMarks || interfacesAreStale { recompute(.changed, now: now) }
+        setTimer()
     }
 
     /// Takes what the kernel announced. Nothing in it is believed but that something may have changed.

@@ -88,7 +88,7 @@ struct PathDecision {
             source: query.source ?? route.source,
             isLocal: isLocal,
             prefixLength: tableRoute?.prefixLength ?? route.prefixLength,
-            table: route.table
+            table: tableRoute?.table ?? route.table
         )
     }
 

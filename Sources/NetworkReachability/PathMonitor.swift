@@ -182,9 +182,9 @@ public final class PathMonitor: Sendable {
         core?.perform { $0.tightenFilter() }
     }
 
-    /// Takes everything that the kernel has announced so far, before this returns.
+    /// Takes everything that the kernel has announced so far and acts on it, however short ago it last did.
     package func catchUp() {
-        core?.loop.runAndWait { [core] in core?.assumeIsolated { $0.receiveEvents() } }
+        core?.loop.runAndWait { [core] in core?.assumeIsolated { $0.catchUp() } }
     }
 
     /// Takes bytes as if the kernel had sent them.

@@ -14,6 +14,7 @@ struct WatchedHost {
     init(
         _ address: String,
         in testbed: VethTestbed,
+        options: PathOptions = PathOptions(),
         settle: Duration = .milliseconds(30),
         isFiltered: Bool = true
     ) throws {
@@ -25,7 +26,9 @@ struct WatchedHost {
         configuration.filtersRoutes = isFiltered
         monitor = PathMonitor(configuration: configuration)
         let recorder = recorder
-        watch = monitor.watch(.host(try #require(NetworkHost(address)))) { recorder.record($0) }
+        watch = monitor.watch(.host(try #require(NetworkHost(address))), options: options) {
+            recorder.record($0)
+        }
         if isFiltered { monitor.tightenFilter() }
     }
 

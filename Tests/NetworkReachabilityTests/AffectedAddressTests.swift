@@ -1,0 +1,231 @@
+internal import CNetwatchLinux
+internal import Glibc
+internal import NetwatchEventLoop
+internal import NetwatchTestSupport
+internal import Testing
+
+@testable internal import NetwatchNetlink
+@testable internal import NetworkReachability
+
+/// Which addresses an announcement concerns.
+@Suite struct AddressBookTests {
+    private var book = AddressBook()
+    private var targets: [String: WatchedTarget] = [:]
+    private let now = ContinuousClock.now
+
+    /// Addresses, each with what is known of it: the interface that leads there, or nothing.
+    private mutating func watch(_ addresses: [(String, UInt32?)]) {
+        for (text, interface) in addresses {
+            let key = WatchKey(target: .host(NetworkHost(text)!), options: PathOptions())
+            let target = WatchedTarget(key, settle: .zero, now: now)
+            targets[text] = target
+            book.assign([IPAddress(text)!], to: target)
+            _ = book.takeDirty()
+            _ = book.update(target.slots[0], judgement(IPAddress(text)!, interface), now: now)
+        }
+    }
+
+    private func judgement(_ address: IPAddress, _ interface: UInt32?) -> Judgement {
+        guard let interface else { return Judgement(.notReachable(.noRoute)) }
+        let path = NetworkPath(
+            destination: address,
+            interfaceIndex: interface,
+            interfaceName: "eth\(interface)",
+            gateway: nil,
+            source: nil,
+            isLocal: false,
+            prefixLength: 0,
+            table: 254
+        )
+        var judgement = Judgement(.reachable(path))
+        judgement.interface = interface
+        return judgement
+    }
+
+    private mutating func marked(by event: NetlinkEvent) -> [String] {
+        book.mark(event)
+        return book.takeDirty().map { "\($0.address)" }.sorted()
+    }
+
+    private static func prefix(_ text: String) -> IPPrefix {
+        let parts = text.split(separator: "/")
+        return IPPrefix(IPAddress(String(parts[0]))!, length: Int(parts[1])!)
+    }
+
+    @Test func `each kind of announcement has its reach`() {
+        var book = self
+        book.watch([("10.0.0.1", 1), ("10.0.0.2", 2), ("10.1.0.1", 2), ("2001:db8::1", 1), ("10.9.0.1", nil)])
+        let all = ["10.0.0.1", "10.0.0.2", "10.1.0.1", "10.9.0.1", "2001:db8::1"]
+        #expect(book.marked(by: .route(Self.prefix("10.0.0.0/24"))) == ["10.0.0.1", "10.0.0.2"])
+        #expect(book.marked(by: .route(Self.prefix("10.1.0.1/32"))) == ["10.1.0.1"])
+        #expect(book.marked(by: .route(Self.prefix("10.2.0.0/16"))) == [])
+        #expect(book.marked(by: .route(.everything(.ipv4))) == all.filter { !$0.contains(":") })
+        #expect(book.marked(by: .route(.everything(.ipv6))) == ["2001:db8::1"])
+        // What has no way may have one now.
+        #expect(book.marked(by: .link(1)) == ["10.0.0.1", "10.9.0.1", "2001:db8::1"])
+        #expect(book.marked(by: .address(interface: 3, Self.prefix("10.1.0.0/16"))) == ["10.1.0.1", "10.9.0.1"])
+        for event in [NetlinkEvent.rule, .nextHop, .setting, .malformed] {
+            #expect(book.marked(by: event) == all)
+        }
+        #expect(book.marked(by: .irrelevant) == [])
+    }
+
+    @Test func `an address that several watch is looked up once, and given up with the last`() {
+        var book = self
+        book.watch([("10.0.0.1", 1)])
+        let other = WatchedTarget(WatchKey(target: .general, options: PathOptions()), settle: .zero, now: now)
+        book.book.assign([IPAddress("10.0.0.1")!], to: other)
+        #expect(book.book.count == 1)
+        #expect(book.marked(by: .rule) == ["10.0.0.1"])
+        book.book.assign([], to: other)
+        #expect(book.book.count == 1)
+        book.book.assign([], to: book.targets["10.0.0.1"]!)
+        #expect(book.book.count == 0)
+        #expect(book.marked(by: .rule) == [])
+    }
+
+    @Test func `addresses that come and go are found, and only those`() {
+        var book = AddressBook()
+        var random = SeededGenerator(seed: 5)
+        var watched: [IPAddress: WatchedTarget] = [:]
+        for _ in 0..<2000 {
+            let address = IPAddress(bytes: [10, 0, UInt8.random(in: 0...3, using: &random), .random(in: 0...255, using: &random)])!
+            if let target = watched.removeValue(forKey: address) {
+                book.assign([], to: target)
+            } else {
+                let key = WatchKey(target: .host(NetworkHost("\(address)")!), options: PathOptions())
+                watched[address] = WatchedTarget(key, settle: .zero, now: now)
+                book.assign([address], to: watched[address]!)
+            }
+            _ = book.takeDirty()
+            let prefix = IPPrefix(address, length: Int.random(in: 22...32, using: &random))
+            book.mark(.route(prefix))
+            let found = Set(book.takeDirty().map(\.address))
+            #expect(found.isSuperset(of: watched.keys.filter(prefix.contains)))
+            #expect(found.isSubset(of: watched.keys))
+        }
+    }
+}
+
+/// The same with a kernel.
+@Suite(.enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"))
+struct AffectedHostTests {
+    private let testbed: VethTestbed
+    private let monitor: PathMonitor
+
+    init() throws {
+        testbed = try VethTestbed()
+        var configuration = PathMonitor.Configuration()
+        configuration.networkNamespace = testbed.near.path
+        // Nothing but what an announcement calls for.
+        configuration.confirmDelay = .seconds(3600)
+        configuration.settle = .zero
+        monitor = PathMonitor(configuration: configuration)
+    }
+
+    @Test func `one route among many hosts costs the lookups of those it covers`() async throws {
+        let watches = (0..<1000).map { number in
+            monitor.watch(.host(NetworkHost("10.0.\(number / 100).\(number % 100)")!)) { _ in }
+        }
+        monitor.tightenFilter()
+        let before = monitor.statistics.lookups
+        try testbed.near.ip("route add blackhole 10.0.7.16/29")
+        monitor.catchUp()
+        #expect(monitor.statistics.lookups - before == 8)
+        #expect(watches.count { $0.status.reason == .blackhole } == 8)
+        try testbed.near.ip("route add blackhole 172.16.0.0/12")
+        monitor.catchUp()
+        #expect(monitor.statistics.lookups - before == 8)
+    }
+
+    @Test func `a host that is added behind a tight filter is heard of`() async throws {
+        let first = monitor.watch(.host(NetworkHost("10.0.0.1")!)) { _ in }
+        monitor.tightenFilter()
+        let second = monitor.watch(.host(NetworkHost("10.99.0.1")!)) { _ in }
+        try testbed.near.ip("route add blackhole 10.99.0.0/16")
+        monitor.catchUp()
+        #expect(first.status.isReachable)
+        #expect(second.status.reason == .blackhole)
+        monitor.tightenFilter()
+        try testbed.near.ip("route del blackhole 10.99.0.0/16")
+        monitor.catchUp()
+        #expect(second.status.isReachable)
+    }
+
+    @Test func `200,000 routes that concern nobody wake nobody`() async throws {
+        let watch = monitor.watch(.host(NetworkHost(VethTestbed.remoteAddress)!)) { _ in }
+        monitor.tightenFilter()
+        let before = monitor.statistics
+        for action in ["add", "del"] {
+            try testbed.near.shell(
+                """
+                awk 'BEGIN { for (i = 0; i < 100000; i++)
+                    printf "route \(action) 10.%d.%d.%d/32 dev near0\\n", i / 65536, i / 256 % 256, i % 256 }' \\
+                | ip -batch -
+                """
+            )
+        }
+        monitor.catchUp()
+        // One or two for what is left of the making of the testbed; without the filter it is hundreds.
+        #expect(monitor.statistics.recomputations <= before.recomputations + 2)
+        #expect(monitor.statistics.overruns == 0)
+        #expect(watch.status.isReachable)
+    }
+}
+
+/// A socket that somebody with more privilege opened.
+@Suite(.enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"))
+struct InheritedSocketTests {
+    /// Opens a socket as systemd does for `ListenNetlink=`, bound and with a large buffer.
+    private func open(_ namespace: NetworkNamespace, protocolNumber: CInt = 0) -> FileDescriptor {
+        FileDescriptor(
+            owning: namespace.run {
+                let descriptor = socket(AF_NETLINK, CInt(SOCK_RAW.rawValue), protocolNumber)
+                var size: CInt = 16 << 20
+                // SO_RCVBUFFORCE; in a user namespace the kernel cuts it to what anyone may have.
+                if setsockopt(descriptor, SOL_SOCKET, 33, &size, 4) != 0 {
+                    setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &size, 4)
+                }
+                return descriptor
+            }
+        )
+    }
+
+    private static func bufferSize(_ descriptor: CInt) -> CInt {
+        var size: CInt = 0
+        var length = socklen_t(4)
+        getsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &size, &length)
+        return size
+    }
+
+    @Test func `is listened on, with the buffer it came with`() async throws {
+        let testbed = try VethTestbed()
+        let inherited = open(testbed.near)
+        let size = Self.bufferSize(inherited.rawValue)
+        var configuration = PathMonitor.Configuration()
+        configuration.networkNamespace = testbed.near.path
+        configuration.inheritedSocket = inherited.rawValue
+        configuration.receiveBufferSize = 4096
+        let monitor = PathMonitor(configuration: configuration)
+        let watch = monitor.watch(.host(NetworkHost(VethTestbed.remoteAddress)!)) { _ in }
+        #expect(monitor.failure == nil)
+        #expect(watch.status.isReachable)
+        try testbed.near.ip("route add blackhole \(VethTestbed.remoteAddress)")
+        monitor.catchUp()
+        #expect(monitor.statistics.recomputations > 1)
+        #expect(Self.bufferSize(inherited.rawValue) == size)
+    }
+
+    @Test func `that is none is refused, and the monitor says so`() throws {
+        let namespace = try NetworkNamespace()
+        let file = try FileDescriptor.opening("/dev/null")
+        // NETLINK_AUDIT speaks another protocol.
+        let audit = open(namespace, protocolNumber: 9)
+        for descriptor in [file.rawValue, audit.rawValue, -1] {
+            var configuration = PathMonitor.Configuration()
+            configuration.networkNamespace = namespace.path
+            configuration.inheritedSocket = descriptor
+            #expect(PathMonitor(configuration: configuration).failure != nil)
+        }
+    }
+}

@@ -1,0 +1,66 @@
+internal import NetwatchEventLoop
+internal import NetwatchTestSupport
+internal import NetworkReachability
+internal import Testing
+
+/// Whether there is a way out at all.
+@Suite(.enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"))
+struct GeneralTargetTests {
+    private let testbed: VethTestbed
+    private let statuses = Recorder<PathStatus>()
+
+    init() throws {
+        testbed = try VethTestbed()
+    }
+
+    private func watch(_ addresses: [IPAddress]? = nil) -> PathWatch {
+        var configuration = PathMonitor.Configuration()
+        configuration.networkNamespace = testbed.near.path
+        if let addresses { configuration.generalAddresses = addresses }
+        return PathMonitor(configuration: configuration).watch(.general) { [statuses] in statuses.record($0) }
+    }
+
+    @Test func `a default route of either family is enough`() async throws {
+        let watch = watch()
+        try await statuses.waitForLast { $0.supportsIPv4 && $0.supportsIPv6 }
+        #expect(watch.status.path?.prefixLength == 0)
+        try testbed.near.ip("route del default")
+        try await statuses.waitForLast { !$0.supportsIPv4 && $0.supportsIPv6 }
+        #expect(watch.status.path?.destination.family == .ipv6)
+        try testbed.near.ip("-6 route del default")
+        try await statuses.waitForLast { $0.reason == .noRoute }
+        try testbed.addDefaultRoutes()
+        try await statuses.waitForLast { $0.supportsIPv4 && $0.supportsIPv6 }
+    }
+
+    @Test func `loopback alone is no way out`() async throws {
+        try testbed.near.ip("link set near0 down")
+        let watch = watch()
+        #expect(watch.status.reason == .noRoute)
+    }
+
+    @Test func `two halves of a default route in a policy table are a way out`() async throws {
+        try testbed.near.ip("route del default", "-6 route del default", "rule add lookup 51820")
+        let watch = watch()
+        try await statuses.waitForLast { $0.reason == .noRoute }
+        try testbed.near.ip("route add 128.0.0.0/1 via \(VethTestbed.farAddress) table 51820")
+        try await statuses.waitForLast { $0.path?.table == 51820 && $0.path?.prefixLength == 1 }
+        withExtendedLifetime(watch) {}
+    }
+
+    @Test func `one address that is routed away does not decide`() async throws {
+        let watch = watch()
+        try await statuses.waitForLast(\.isReachable)
+        try testbed.near.ip("-6 route del default", "route add blackhole 198.41.0.4")
+        try await statuses.waitForLast { $0.path?.destination == IPAddress("193.0.14.129") }
+        withExtendedLifetime(watch) {}
+    }
+
+    @Test func `the addresses that decide can be chosen`() async throws {
+        let watch = watch([IPAddress("203.0.113.1")!])
+        try await statuses.waitForLast(\.isReachable)
+        try testbed.near.ip("route add unreachable 203.0.113.0/24")
+        try await statuses.waitForLast { $0.reason == .unreachable }
+        withExtendedLifetime(watch) {}
+    }
+}

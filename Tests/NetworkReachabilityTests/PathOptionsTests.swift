@@ -1,0 +1,88 @@
+internal import Glibc
+internal import NetwatchEventLoop
+internal import NetwatchTestSupport
+internal import NetworkReachability
+internal import Testing
+
+/// Packets that policy rules send elsewhere than others.
+@Suite(.enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"))
+struct PathOptionsTests {
+    private let testbed: VethTestbed
+
+    init() throws {
+        testbed = try VethTestbed()
+    }
+
+    /// The remote host, watched with options and without.
+    private func hosts(
+        _ address: String = VethTestbed.remoteAddress,
+        _ change: (inout PathOptions) -> Void
+    ) throws -> (special: WatchedHost, plain: WatchedHost) {
+        var options = PathOptions()
+        change(&options)
+        return (
+            try WatchedHost(address, in: testbed, options: options), try WatchedHost(address, in: testbed)
+        )
+    }
+
+    @Test func `a mark that a rule prohibits`() async throws {
+        let (marked, plain) = try hosts { $0.mark = 0x17 }
+        try await marked.becomes(reachable: true)
+        try testbed.near.ip("rule add fwmark 0x17 prohibit")
+        try await marked.recorder.waitForLast { $0.reason == .prohibited }
+        #expect(plain.watch.status.isReachable)
+    }
+
+    @Test func `a user whom a rule prohibits`() async throws {
+        let (other, plain) = try hosts { $0.userID = 4711 }
+        try testbed.near.ip("rule add uidrange 4711-4711 prohibit")
+        try await other.recorder.waitForLast { $0.reason == .prohibited }
+        #expect(plain.watch.status.isReachable)
+    }
+
+    @Test(arguments: [VethTestbed.remoteAddress, VethTestbed.remoteIPv6Address])
+    func `an interface that has no route there, although another has`(address: String) async throws {
+        try testbed.near.ip("link add idle0 type veth peer name idle1")
+        try testbed.near.ip("link set idle1 up", "link set idle0 up", "addr add 192.0.2.129/28 dev idle0")
+        try testbed.near.ip("-6 addr add 2001:db8:1::1/64 dev idle0 nodad")
+        let (bound, plain) = try hosts(address) { $0.interface = "idle0" }
+        try await bound.recorder.waitForLast { $0.reason == .noRoute }
+        try await plain.recorder.waitForLast(\.isReachable)
+        try testbed.near.ip("\(address.contains(":") ? "-6 " : "")route add default dev idle0 metric 4000")
+        try await bound.recorder.waitForLast { $0.path?.interfaceName == "idle0" }
+        #expect(plain.watch.status.path?.interfaceName == "near0")
+    }
+
+    @Test func `an interface that is not there yet`() async throws {
+        let (bound, _) = try hosts { $0.interface = "late0" }
+        try await bound.recorder.waitForLast { $0.reason == .noInterface }
+        try testbed.near.ip("link set near0 down", "link set near0 name late0", "link set late0 up")
+        try testbed.near.ip("route add default via \(VethTestbed.farAddress)")
+        try await bound.recorder.waitForLast { $0.path?.interfaceName == "late0" }
+    }
+
+    @Test(arguments: [
+        (VethTestbed.remoteAddress, "192.0.2.77"), (VethTestbed.remoteIPv6Address, "2001:db8::77"),
+    ])
+    func `a source address that comes and goes`(address: String, source: String) async throws {
+        let (sourced, plain) = try hosts(address) { $0.source = IPAddress(source) }
+        try await sourced.recorder.waitForLast { $0.reason == .noSource }
+        try testbed.near.ip("addr add \(source)/\(address.contains(":") ? "128 nodad" : "32") dev near0")
+        try await sourced.recorder.waitForLast { $0.path?.source == IPAddress(source) }
+        try testbed.near.ip("addr del \(source)/\(address.contains(":") ? 128 : 32) dev near0")
+        try await sourced.recorder.waitForLast { $0.reason == .noSource }
+        #expect(plain.watch.status.isReachable)
+    }
+
+    @Test func `a source address chooses a table`() async throws {
+        try testbed.near.ip("addr add 192.0.2.77/32 dev near0", "rule add from 192.0.2.77 lookup 77")
+        try testbed.near.ip("route add unreachable 198.51.100.0/24 table 77")
+        let (sourced, plain) = try hosts { $0.source = IPAddress("192.0.2.77") }
+        try await sourced.recorder.waitForLast { $0.reason == .unreachable }
+        try await plain.recorder.waitForLast(\.isReachable)
+        try testbed.near.ip("route replace 198.51.100.0/24 via \(VethTestbed.farAddress) table 77")
+        try await sourced.recorder.waitForLast { $0.path?.table == 77 }
+        #expect(sourced.watch.status.path?.prefixLength == 24)
+        #expect(plain.watch.status.path?.prefixLength == 0)
+    }
+}
