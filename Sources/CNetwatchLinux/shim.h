@@ -54,6 +54,10 @@ extern int timerfd_settime(
     struct netwatch_itimerspec *old
 );
 
+// What a timer on CLOCK_REALTIME needs in order to notice that the clock was set.
+static const int TFD_TIMER_ABSTIME = 1;
+static const int TFD_TIMER_CANCEL_ON_SET = 2;
+
 // setns(2), unshare(2); from <linux/sched.h>
 static const int CLONE_NEWNET = 0x40000000;
 extern int setns(int descriptor, int type);

@@ -17,6 +17,7 @@
 #include <netlink/object.h>
 #include <netlink/route/addr.h>
 #include <netlink/route/link.h>
+#include <netlink/route/link/vxlan.h>
 #include <netlink/socket.h>
 
 // libnl's headers only forward-declare these two; they are exported by libnl-route-3 as parsers of one

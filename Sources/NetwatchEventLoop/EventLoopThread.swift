@@ -49,7 +49,7 @@ enum EventLoopThread {
         let launch = try Launch()
         try startDetachedThread(named: label) {
             do throws(SystemError) {
-                if let networkNamespace { try enter(networkNamespace) }
+                if let networkNamespace { try enterNetworkNamespace(networkNamespace) }
                 launch.answer(nil)
             } catch {
                 return launch.answer(error)
@@ -58,10 +58,5 @@ enum EventLoopThread {
             core.run()
         }
         try launch.waitForAnswer()
-    }
-
-    private static func enter(_ networkNamespace: String) throws(SystemError) {
-        let namespace = try FileDescriptor.opening(networkNamespace)
-        try systemCall("setns \(networkNamespace)") { setns(namespace.rawValue, CLONE_NEWNET) }
     }
 }

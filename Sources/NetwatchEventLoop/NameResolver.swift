@@ -5,7 +5,11 @@ internal import Synchronization
 ///
 /// A lookup may block for tens of seconds when name servers are silent, so it must never run on an event
 /// loop or on the cooperative pool. Lookups of a name that is being looked up join it; when every thread
-/// is busy the others wait their turn. A thread without work ends.
+/// is busy the others wait their turn, however many they are. A thread without work ends.
+///
+/// A resolver of a network namespace asks its name servers from there. Which ones those are it reads, like
+/// everybody, from the files of the process's mount namespace; and what the C library hands to a service on
+/// this machine (`nscd`, `nss-resolve`) is looked up where that service is.
 package final class NameResolver: Sendable {
     /// Why a name has no addresses.
     package struct Failure: Error, Hashable, CustomStringConvertible {
@@ -28,11 +32,12 @@ package final class NameResolver: Sendable {
 
     private struct State {
         var waiters: [String: [@Sendable (Outcome) -> Void]] = [:]
-        var pending: [String] = []
+        var pending = WaitingLine<String>()
         var threads = 0
     }
 
     private let maximumThreads: Int
+    private let networkNamespace: String?
     private let lookUp: @Sendable (String) -> Outcome
     private let state = Mutex(State())
 
@@ -41,12 +46,16 @@ package final class NameResolver: Sendable {
 
     /// - Parameters:
     ///   - maximumThreads: How many lookups run at once. Default 4.
+    ///   - networkNamespace: A path to the network namespace that names are looked up in. `nil`, the default,
+    ///     is the process's own. One that cannot be entered fails every lookup, with `EAI_SYSTEM`.
     ///   - lookUp: The blocking lookup; tests put their own here.
     package init(
         maximumThreads: Int = 4,
+        networkNamespace: String? = nil,
         lookUp: @escaping @Sendable (String) -> Outcome = NameResolver.getAddresses
     ) {
         self.maximumThreads = maximumThreads
+        self.networkNamespace = networkNamespace
         self.lookUp = lookUp
     }
 
@@ -67,10 +76,19 @@ package final class NameResolver: Sendable {
 
     private func startThread() {
         do {
-            try startDetachedThread(named: "nw-resolver") { self.work() }
+            try startDetachedThread(named: "nw-resolver") { self.run() }
         } catch {
             failWaiters(errno: error.errno)
         }
+    }
+
+    private func run() {
+        do throws(SystemError) {
+            if let networkNamespace { try enterNetworkNamespace(networkNamespace) }
+        } catch {
+            return failWaiters(errno: error.errno)
+        }
+        work()
     }
 
     /// Looks names up until none is waiting.
@@ -84,22 +102,19 @@ package final class NameResolver: Sendable {
 
     private func nextName() -> String? {
         state.withLock { state in
-            guard !state.pending.isEmpty else {
-                state.threads -= 1
-                return nil
-            }
-            return state.pending.removeFirst()
+            let name = state.pending.popFirst()
+            if name == nil { state.threads -= 1 }
+            return name
         }
     }
 
-    /// Without a single thread nothing would ever answer those who wait; another thread takes the work.
+    /// Counts a thread that came to nothing. Without a single one nothing would ever answer those who wait;
+    /// otherwise another takes the work.
     private func failWaiters(errno: CInt) {
         let abandoned: [@Sendable (Outcome) -> Void] = state.withLock { state in
             state.threads -= 1
             guard state.threads == 0 else { return [] }
-            let names = state.pending
-            state.pending = []
-            return names.flatMap { state.waiters.removeValue(forKey: $0) ?? [] }
+            return state.pending.removeAll().flatMap { state.waiters.removeValue(forKey: $0) ?? [] }
         }
         for waiter in abandoned { waiter(.failure(Failure(code: EAI_SYSTEM, errno: errno))) }
     }

@@ -1,0 +1,90 @@
+internal import Glibc
+internal import NetwatchTestSupport
+internal import Testing
+
+@testable internal import NetwatchEventLoop
+
+@Suite struct NameResolverTests {
+    private let found = NameResolver.Outcome.success([IPAddress("192.0.2.1")!])
+
+    @Test func `names wait in the order they came, a hundred thousand of them`() async throws {
+        let gate = Gate()
+        let asked = Recorder<String>(), answered = Recorder<Bool>()
+        let names = (0..<100_000).map(String.init)
+        let resolver = NameResolver(maximumThreads: 1) { [found] name in
+            if name == "first" { gate.wait() }
+            asked.record(name)
+            return found
+        }
+        resolver.resolve("first") { _ in }
+        for name in names { resolver.resolve(name) { _ in } }
+        resolver.resolve("last") { _ in answered.record(true) }
+        gate.open()
+        try await answered.wait { !$0.isEmpty }
+        // Said in one word: a report of the difference would take minutes.
+        let isInOrder = asked.values == ["first"] + names + ["last"]
+        #expect(isInOrder)
+    }
+
+    @Test func `a lookup that fits one under way joins it`() async throws {
+        let gate = Gate()
+        let asked = Recorder<String>(), answered = Recorder<NameResolver.Outcome>()
+        let resolver = NameResolver { [found] name in
+            asked.record(name)
+            gate.wait()
+            return found
+        }
+        for _ in 0..<3 { resolver.resolve("a.example") { answered.record($0) } }
+        gate.open()
+        try await answered.wait { $0.count == 3 }
+        #expect(asked.values == ["a.example"])
+        #expect(answered.values == [found, found, found])
+    }
+
+    @Test func `a namespace that is not there fails everything that waits`() async throws {
+        let answered = Recorder<NameResolver.Outcome>()
+        let resolver = NameResolver(networkNamespace: "/no/such/namespace")
+        let names = (0..<100).map { "192.0.2.\($0)" }
+        for name in names { resolver.resolve(name) { answered.record($0) } }
+        try await answered.wait { $0.count == names.count }
+        let failure = NameResolver.Outcome.failure(.init(code: EAI_SYSTEM, errno: ENOENT))
+        #expect(answered.values.allSatisfy { $0 == failure })
+    }
+
+    @Test(.enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"))
+    func `names are looked up in the namespace, by every thread and only there`() async throws {
+        let namespace = try NetworkNamespace()
+        let places = Recorder<String>()
+        let rendezvous = Gate()
+        let resolver = NameResolver(maximumThreads: 2, networkNamespace: namespace.path) { [found] name in
+            places.record(currentNetworkNamespace())
+            rendezvous.wait()
+            return found
+        }
+        let inside = namespace.run { currentNetworkNamespace() }
+        for name in ["a.example", "b.example"] { resolver.resolve(name) { _ in } }
+        try await places.wait { $0.count == 2 }
+        rendezvous.open()
+        rendezvous.open()
+        #expect(places.values == [inside, inside])
+        #expect(currentNetworkNamespace() != inside)
+    }
+
+    @Test(.enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"))
+    func `the C library looks up on a thread in a namespace`() async throws {
+        let namespace = try NetworkNamespace()
+        let resolver = NameResolver(networkNamespace: namespace.path)
+        let answered = Recorder<NameResolver.Outcome>()
+        resolver.resolve("192.0.2.7") { answered.record($0) }
+        try await answered.wait { !$0.isEmpty }
+        #expect(answered.values == [.success([IPAddress("192.0.2.7")!])])
+        withExtendedLifetime(namespace) {}
+    }
+}
+
+/// The network namespace of the calling thread, by its number.
+private func currentNetworkNamespace() -> String {
+    var bytes = [UInt8](repeating: 0, count: 64)
+    let count = readlink("/proc/thread-self/ns/net", &bytes, bytes.count)
+    return String(decoding: bytes.prefix(max(0, count)), as: UTF8.self)
+}

@@ -1,0 +1,157 @@
+internal import CNetwatchLinux
+internal import Glibc
+internal import NetwatchEventLoop
+internal import NetwatchTestSupport
+internal import Synchronization
+internal import Testing
+
+@testable internal import NetworkReachability
+
+@Suite struct ClockWatchTests {
+    private let start = ClockReading(
+        monotonic: .seconds(1000),
+        boottime: .seconds(1500),
+        realtime: .seconds(1_800_000_000)
+    )
+
+    /// What is found when the clocks have moved by so much.
+    private func findings(
+        monotonic: Duration,
+        boottime: Duration,
+        realtime: Duration
+    ) -> [ClockWatch.Finding] {
+        var watch = ClockWatch(start)
+        return watch.compare(with: start.later(monotonic: monotonic, boottime: boottime, realtime: realtime))
+    }
+
+    @Test func `clocks that go on together tell nothing`() {
+        for time in [Duration.zero, .milliseconds(1), .seconds(3600), .seconds(365 * 86_400)] {
+            #expect(findings(monotonic: time, boottime: time, realtime: time) == [])
+        }
+    }
+
+    @Test func `boot time ahead of monotonic time was a suspension`() {
+        #expect(
+            findings(monotonic: .seconds(5), boottime: .seconds(65), realtime: .seconds(65))
+                == [.resumed(after: .seconds(60))]
+        )
+        #expect(
+            findings(monotonic: .zero, boottime: .milliseconds(100), realtime: .milliseconds(100))
+                == [.resumed(after: .milliseconds(100))]
+        )
+        #expect(findings(monotonic: .zero, boottime: .milliseconds(99), realtime: .milliseconds(99)) == [])
+    }
+
+    @Test func `time of day ahead of boot time was set, as after a pause of a virtual machine`() {
+        #expect(
+            findings(monotonic: .seconds(1), boottime: .seconds(1), realtime: .seconds(601))
+                == [.clockStepped(by: .seconds(600))]
+        )
+        #expect(
+            findings(monotonic: .seconds(1), boottime: .seconds(1), realtime: .seconds(-1))
+                == [.clockStepped(by: .seconds(-2))]
+        )
+    }
+
+    @Test func `a leap second and what a time daemon corrects are no steps`() {
+        for correction in [-1999, -1000, -400, -128, 128, 400, 1000, 1999] {
+            let realtime: Duration = .seconds(64) + .milliseconds(correction)
+            #expect(findings(monotonic: .seconds(64), boottime: .seconds(64), realtime: realtime) == [])
+        }
+    }
+
+    @Test func `a suspension after which the clock is set is both, and told once`() {
+        var watch = ClockWatch(start)
+        let later = start.later(monotonic: .seconds(1), boottime: .seconds(11), realtime: .seconds(14))
+        #expect(
+            watch.compare(with: later) == [.resumed(after: .seconds(10)), .clockStepped(by: .seconds(3))]
+        )
+        #expect(watch.compare(with: later) == [])
+    }
+
+    @Test func `the real clocks, read many times, tell nothing`() {
+        var watch = ClockWatch(.now())
+        for _ in 0..<10_000 { #expect(watch.compare(with: .now()) == []) }
+    }
+}
+
+@Suite struct ClockObserverTests {
+    /// Clocks that a test sets.
+    private final class Clocks: Sendable {
+        private let reading = Mutex(ClockReading(monotonic: .zero, boottime: .zero, realtime: .zero))
+
+        func read() -> ClockReading { reading.withLock { $0 } }
+
+        func advance(monotonic: Duration, boottime: Duration, realtime: Duration) {
+            reading.withLock {
+                $0 = $0.later(monotonic: monotonic, boottime: boottime, realtime: realtime)
+            }
+        }
+    }
+
+    private let loop: EventLoop
+    private let clocks = Clocks()
+    private let findings = Recorder<ClockWatch.Finding>()
+    private let observer: ClockObserver
+
+    init() throws {
+        loop = try EventLoop(label: "test")
+        observer = ClockObserver(loop: loop, readClocks: clocks.read) { [findings] in findings.record($0) }
+        observer.start()
+    }
+
+    /// How the kernel describes the timer: its clock and the flags it was set with.
+    private func timerSettings() async throws -> String {
+        let descriptor = try #require(await observer.descriptor)
+        return try shell("grep -E '^(clockid|settime flags)' /proc/\(getpid())/fdinfo/\(descriptor)")
+    }
+
+    @Test func `the kernel is asked to wake us when the clock is set`() async throws {
+        // CLOCK_REALTIME; TFD_TIMER_ABSTIME and TFD_TIMER_CANCEL_ON_SET.
+        #expect(try await timerSettings() == "clockid: 0\nsettime flags: 03\n")
+        #expect(observer.failure.withLock { $0 } == nil)
+    }
+
+    @Test func `when the descriptor wakes us the clocks are compared, and it is armed again`() async throws {
+        clocks.advance(monotonic: .seconds(1), boottime: .seconds(31), realtime: .seconds(31))
+        let descriptor = try #require(await observer.descriptor)
+        // A test must not set the machine's clock: the timer is made to expire instead.
+        var soon = netwatch_itimerspec()
+        soon.nanoseconds = 1
+        try #require(timerfd_settime(descriptor, 0, &soon, nil) == 0)
+        try await findings.wait { $0 == [.resumed(after: .seconds(30))] }
+        #expect(try await timerSettings() == "clockid: 0\nsettime flags: 03\n")
+    }
+
+    @Test func `whoever is awake may have the clocks compared`() async {
+        await observer.check()
+        #expect(findings.values == [])
+        clocks.advance(monotonic: .seconds(1), boottime: .seconds(1), realtime: .seconds(100))
+        await observer.check()
+        await observer.check()
+        #expect(findings.values == [.clockStepped(by: .seconds(99))])
+    }
+
+    @Test func `nothing is open or told after the observer has gone`() async throws {
+        weak var gone: ClockObserver?
+        var descriptor: CInt?
+        do {
+            let other = ClockObserver(loop: loop) { _ in }
+            other.start()
+            descriptor = await other.descriptor
+            gone = other
+        }
+        #expect(descriptor != nil)
+        #expect(gone == nil)
+    }
+}
+
+extension ClockReading {
+    fileprivate func later(monotonic: Duration, boottime: Duration, realtime: Duration) -> ClockReading {
+        ClockReading(
+            monotonic: self.monotonic + monotonic,
+            boottime: self.boottime + boottime,
+            realtime: self.realtime + realtime
+        )
+    }
+}
