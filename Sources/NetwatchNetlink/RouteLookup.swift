@@ -98,7 +98,7 @@ extension Route {
     /// when it has passed and nobody noticed yet.
     private static func lifetime(_ bytes: UnsafeRawBufferPointer) -> Duration? {
         guard bytes.count >= MemoryLayout<rta_cacheinfo>.size else { return nil }
-        let expires = Int64(Int32(bitPattern: bytes.loadUnaligned(as: rta_cacheinfo.self).rta_expires))
+        let expires = Int64(bytes.loadUnaligned(as: rta_cacheinfo.self).rta_expires)
         return expires == 0 ? nil : .milliseconds(10 * max(0, expires))
     }
 

@@ -14,8 +14,7 @@ enum ConnectOracle {
         guard let source = source(towards: address, options) else { return .noNetlink }
         let path = NetworkPath(
             destination: address,
-            interfaceIndex: 0,
-            interfaceName: "",
+            interface: nil,
             gateway: nil,
             source: source,
             isLocal: source == address,

@@ -7,6 +7,8 @@ struct InterfaceTable: Hashable, Sendable {
     let addresses: [UInt32: [InterfaceAddress]]
     /// Whether there is a loopback interface that carries nothing, not even to this machine itself.
     let isLoopbackDown: Bool
+    /// What each interface is.
+    var descriptions: [UInt32: NetworkInterface] = [:]
 
     init(links: [Link] = [], addresses: [InterfaceAddress] = []) {
         self.links = Dictionary(links.map { ($0.index, $0) }) { _, last in last }
@@ -40,9 +42,13 @@ struct InterfaceTable: Hashable, Sendable {
         return Set(usable.map(\.withoutLifetimes))
     }
 
-    /// Whether an interface can now carry packets that could not before.
+    /// Whether an interface can now carry packets that could not before. Ports of bridges, like the links of
+    /// containers, carry none of this machine's own.
     func hasBetterLink(than before: InterfaceTable) -> Bool {
-        links.values.contains { $0.hasCarrier && before.links[$0.index]?.hasCarrier != true }
+        links.values.contains { link in
+            let isPort = link.master != nil && addresses[link.index] == nil
+            return link.hasCarrier && !isPort && before.links[link.index]?.hasCarrier != true
+        }
     }
 }
 

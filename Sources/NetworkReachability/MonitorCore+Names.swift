@@ -13,9 +13,20 @@ extension MonitorCore {
 
     private func startLookup(_ key: WatchKey) {
         guard let name = targets[key]?.resolution?.name else { return }
+        watchResolverConfiguration()
         resolver.resolve(name) { [weak self] outcome in
             self?.perform { $0.resolved(key, outcome) }
         }
+    }
+
+    /// From the first name on.
+    private func watchResolverConfiguration() {
+        guard resolverConfiguration == nil else { return }
+        let watch = ResolverConfigurationWatch(loop: loop, paths: configuration.resolverFiles) { [weak self] in
+            self?.perform { $0.resolveAll() }
+        }
+        resolverConfiguration = watch
+        watch.start()
     }
 
     private func resolved(_ key: WatchKey, _ outcome: NameResolver.Outcome) {
@@ -26,6 +37,6 @@ extension MonitorCore {
         rest(target, on: target.resolution?.addresses ?? [])
         lookUpWhatIsMarked(now: now)
         judge(target, now: now)
-        setTimer()
+        finish()
     }
 }

@@ -25,7 +25,7 @@ extension MonitorCore {
         resolve(target)
         lookUpWhatIsMarked(now: now)
         judge(target, now: now)
-        setTimer()
+        finish()
     }
 
     func unsubscribe(_ id: UInt64, from key: WatchKey) {

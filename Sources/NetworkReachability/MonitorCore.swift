@@ -27,6 +27,12 @@ actor MonitorCore {
     let general: WatchedTarget
 
     var statistics = PathMonitor.Statistics()
+    var snapshot: NetworkSnapshot
+    var snapshotIsStale = true
+    var snapshotReceivers: [UInt64: SnapshotReceiver] = [:]
+
+    private var clocks: ClockObserver?
+    var resolverConfiguration: ResolverConfigurationWatch?
 
     init(loop: EventLoop, configuration: PathMonitor.Configuration, resolver: NameResolver) {
         self.loop = loop
@@ -41,6 +47,8 @@ actor MonitorCore {
         )
         let key = WatchKey(target: .general, options: PathOptions())
         general = WatchedTarget(key, settle: configuration.settle, now: now)
+        let nothing = PathStatus(target: .general, finding: Finding(.unknown(.resolving)), pathGeneration: 0)
+        snapshot = NetworkSnapshot(generation: 0, interfaces: [], general: nothing)
     }
 
     var now: ContinuousClock.Instant { configuration.clock.now() }
@@ -55,10 +63,17 @@ actor MonitorCore {
 
     func start() {
         targets[general.key] = general
+        observeClocks()
         connect()
         rest(general, on: configuration.generalAddresses)
         recompute(.everything, now: now)
-        setTimer()
+        finish()
+    }
+
+    /// After a suspension, or a step of the clock, time has passed that nobody saw.
+    private func observeClocks() {
+        clocks = ClockObserver(loop: loop) { [weak self] _ in self?.perform { $0.renew() } }
+        clocks?.start()
     }
 
     private func connect() {
@@ -87,14 +102,14 @@ actor MonitorCore {
         } catch {
             disconnect(error)
             recompute(.everything, now: now)
-            setTimer()
+            finish()
         }
     }
 
     func catchUp() {
         receiveEvents()
         if book.hasMarks || interfacesAreStale { recompute(.changed, now: now) }
-        setTimer()
+        finish()
     }
 
     /// Takes what the kernel announced. Nothing in it is believed but that something may have changed.
@@ -125,6 +140,7 @@ actor MonitorCore {
 
     /// Does whatever is due, and sets the timer to the next thing that will be.
     func tick() {
+        clocks?.assumeIsolated { $0.check() }
         let now = self.now
         let due = wakeUps.takeDue(at: now)
         for target in due { book.mark(target.slots) }
@@ -138,7 +154,7 @@ actor MonitorCore {
         }
         for target in due { attend(to: target, now: now) }
         if filter.isDue(at: now) { tightenFilter() }
-        setTimer()
+        finish()
     }
 
     func tightenFilter() {
@@ -154,7 +170,11 @@ actor MonitorCore {
 
     private func recompute(_ run: RecomputeSchedule.Run, now: ContinuousClock.Instant) {
         statistics.recomputations += 1
-        if run == .everything { markEverything() }
+        if run == .everything {
+            markEverything()
+            // Does nothing unless it failed before.
+            resolverConfiguration?.start()
+        }
         let isOtherNetwork = interfacesAreStale && readInterfaces()
         lookUpWhatIsMarked(run, now: now)
         // Names may have other addresses where the machine is connected otherwise.
@@ -163,6 +183,7 @@ actor MonitorCore {
 
     /// Reads the interfaces anew. Returns whether the machine is connected otherwise than before.
     private func readInterfaces() -> Bool {
+        snapshotIsStale = true
         guard let reader = connection?.reader else { return false }
         let before = reader.interfaces
         do {
@@ -221,7 +242,10 @@ actor MonitorCore {
         // From a copy: a subscriber may come back here.
         for subscriber in target.subscribers { subscriber.deliver(status) }
         if let generation, generation != status.pathGeneration { resolve(target, afterPathChange: true) }
-        if target === general { judgeUnresolved(now: now) }
+        if target === general {
+            snapshotIsStale = true
+            judgeUnresolved(now: now)
+        }
     }
 
     private func judgeUnresolved(now: ContinuousClock.Instant) {
@@ -250,10 +274,16 @@ actor MonitorCore {
         recompute(.everything, now: now)
         for target in targets.values { judge(target, now: now) }
         resolveAll()
+        finish()
+    }
+
+    /// Ends whatever this thread was woken for.
+    func finish() {
+        if snapshotIsStale { publishSnapshot() }
         setTimer()
     }
 
-    func setTimer() {
+    private func setTimer() {
         let due = [reconnectDue, wakeUps.earliest, filter.due].compactMap(\.self).reduce(
             schedule.nextDue,
             min

@@ -21,7 +21,7 @@ final class NetlinkConnection {
             inherited: configuration.inheritedSocket,
             classes: configuration.faults.heardClasses
         )
-        reader = try PathReader()
+        reader = try PathReader(configuration)
         self.loop = loop
         registration = try loop.register(events.descriptor, for: .read) { _ in onEvents() }
     }

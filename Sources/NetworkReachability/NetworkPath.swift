@@ -8,6 +8,12 @@ public struct NetworkPath: Hashable, Sendable {
     public let interfaceIndex: UInt32
     /// The interface's name when the path was looked up; empty where netlink is missing.
     public let interfaceName: String
+    /// What the interface is; ``InterfaceType/other`` where netlink is missing.
+    public let interfaceType: InterfaceType
+    /// What carries the interface's packets in the end: the Wi-Fi under a bridge, the Ethernet under a tunnel.
+    public let medium: InterfaceType
+    /// Whether the way leads through a tunnel.
+    public let isTunnel: Bool
     /// The next router, or `nil` when the destination is on the interface's own network.
     public let gateway: IPAddress?
     /// The source address the packet would carry.
@@ -23,8 +29,7 @@ public struct NetworkPath: Hashable, Sendable {
 
     init(
         destination: IPAddress,
-        interfaceIndex: UInt32,
-        interfaceName: String,
+        interface: NetworkInterface?,
         gateway: IPAddress?,
         source: IPAddress?,
         isLocal: Bool,
@@ -32,8 +37,11 @@ public struct NetworkPath: Hashable, Sendable {
         table: UInt32
     ) {
         self.destination = destination
-        self.interfaceIndex = interfaceIndex
-        self.interfaceName = interfaceName
+        interfaceIndex = interface?.index ?? 0
+        interfaceName = interface?.name ?? ""
+        interfaceType = interface?.type ?? .other
+        medium = interface?.medium ?? .other
+        isTunnel = interface?.isTunnel ?? false
         self.gateway = gateway
         self.source = source
         self.isLocal = isLocal

@@ -13,7 +13,7 @@ extension NetworkReachabilityManager {
     public enum ConnectionType: Hashable, Sendable {
         /// Ethernet, Wi-Fi, and everything that is no mobile network.
         case ethernetOrWiFi
-        /// A mobile network.
+        /// A mobile network, be it under a tunnel; see ``NetworkPath/medium``.
         case wwan
 
         /// ``wwan``, as Alamofire 5 calls it.
@@ -56,7 +56,7 @@ extension NetworkReachabilityManager.NetworkReachabilityStatus {
         switch status.verdict {
         case .unknown: self = .unknown
         case .notReachable: self = .notReachable
-        case .reachable: self = .reachable(.ethernetOrWiFi)
+        case .reachable(let path): self = .reachable(.init(medium: path.medium))
         }
     }
 }

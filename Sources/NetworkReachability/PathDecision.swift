@@ -79,11 +79,9 @@ struct PathDecision {
     }
 
     private func path(_ route: Route, isLocal: Bool) -> NetworkPath {
-        let index = route.outputInterface ?? 0
-        return NetworkPath(
+        NetworkPath(
             destination: destination,
-            interfaceIndex: index,
-            interfaceName: interfaces.links[index]?.name ?? "",
+            interface: route.outputInterface.flatMap { interfaces.descriptions[$0] },
             gateway: route.gateway,
             source: query.source ?? route.source,
             isLocal: isLocal,

@@ -15,8 +15,9 @@ public final class PathMonitor: Sendable {
     /// How a monitor works. The defaults suit everything but tests.
     public struct Configuration: Sendable {
         /// A path to the network namespace to watch (`/run/netns/NAME`, `/proc/PID/ns/net`). Needs
-        /// `CAP_SYS_ADMIN`. Default `nil`: the process's own, where names are resolved and zones are looked
-        /// up in any case.
+        /// `CAP_SYS_ADMIN`. Default `nil`: the process's own. Name servers are asked from there too, but which
+        /// ones they are is read from the process's own files, and zones are looked up in the process's own
+        /// namespace.
         public var networkNamespace: String?
         /// How long the edge away from reachable is held back. Default 30 ms, 0 to 250 ms.
         public var settle: Duration {
@@ -52,6 +53,8 @@ public final class PathMonitor: Sendable {
         /// `nil`: one is opened.
         public var inheritedSocket: CInt?
 
+        /// For tests.
+        package var resolverFiles = ResolverConfigurationWatch.systemPaths
         /// For tests.
         package var clock = MonitorClock.system
         /// Ways to break the monitor, for tests.
@@ -95,7 +98,9 @@ public final class PathMonitor: Sendable {
     ///
     /// - Parameter configuration: How the monitor works.
     public convenience init(configuration: Configuration = Configuration()) {
-        self.init(configuration: configuration, resolver: .shared)
+        let namespace = configuration.networkNamespace
+        let resolver = namespace.map { NameResolver(networkNamespace: $0) } ?? .shared
+        self.init(configuration: configuration, resolver: resolver)
     }
 
     package init(configuration: Configuration, resolver: NameResolver) {
@@ -154,6 +159,30 @@ public final class PathMonitor: Sendable {
         }
     }
 
+    /// The interfaces and the way out in general, now. Read on the monitor's thread, for which the caller waits
+    /// as it would for a lock.
+    public var snapshot: NetworkSnapshot {
+        guard let core else { return Self.unknowableSnapshot }
+        return core.loop.runAndWait { core.assumeIsolated { $0.snapshot } }
+    }
+
+    /// What ``snapshot`` shows, now and after each change. Only the newest is kept for a slow reader.
+    public var snapshots: AsyncStream<NetworkSnapshot> {
+        AsyncStream(bufferingPolicy: .bufferingNewest(1)) { continuation in
+            guard let core else { return _ = continuation.yield(Self.unknowableSnapshot) }
+            let id = nextID.add(1, ordering: .relaxed).newValue
+            core.perform { $0.subscribeToSnapshots(id) { continuation.yield($0) } }
+            // Not only the subscription but the monitor too lasts as long as somebody reads.
+            continuation.onTermination = { [self] _ in
+                self.core?.perform { $0.unsubscribeFromSnapshots(id) }
+            }
+        }
+    }
+
+    private static var unknowableSnapshot: NetworkSnapshot {
+        NetworkSnapshot(generation: 0, interfaces: [], general: unknowable(.general))
+    }
+
     func end(_ id: UInt64, _ key: WatchKey) {
         core?.perform { $0.unsubscribe(id, from: key) }
     }
@@ -175,6 +204,11 @@ public final class PathMonitor: Sendable {
     package var statistics: Statistics {
         guard let core else { return Statistics() }
         return core.loop.runAndWait { core.assumeIsolated { $0.statistics } }
+    }
+
+    /// Acts as after a suspension.
+    package func renew() {
+        core?.perform { $0.renew() }
     }
 
     /// Makes the kernel's filter tight around what is watched now, without waiting for more to come.

@@ -6,10 +6,15 @@ internal import NetwatchNetlink
 /// Confined to the monitor's thread, like the socket it owns.
 final class PathReader {
     private let socket: RequestSocket
+    private let generalAddresses: [IPAddress]
+    private var classifier: InterfaceClassifier
     private(set) var interfaces = InterfaceTable()
 
-    init() throws(SystemError) {
+    init(_ configuration: PathMonitor.Configuration) throws(SystemError) {
         socket = try RequestSocket()
+        generalAddresses = configuration.generalAddresses
+        // sysfs shows the namespace that it was mounted in.
+        classifier = InterfaceClassifier(sysfs: configuration.networkNamespace == nil ? .system : .none)
     }
 
     /// How a reading of the tables went.
@@ -25,10 +30,25 @@ final class PathReader {
         let links = try socket.links()
         let addresses = try socket.addresses()
         interfaces = InterfaceTable(links: links.elements, addresses: addresses.elements)
+        describe(addresses.elements)
         return Reading(
             malformed: links.malformed + addresses.malformed,
             isInterrupted: links.isInterrupted || addresses.isInterrupted
         )
+    }
+
+    private func describe(_ addresses: [InterfaceAddress]) {
+        let types = classifier.types(of: interfaces.links)
+        let stack = InterfaceStack(links: interfaces.links, types: types)
+        let all = stack.describeAll(addresses: addresses, hasDefaultRoute: hasDefaultRoute)
+        interfaces.descriptions = Dictionary(uniqueKeysWithValues: all.map { ($0.index, $0) })
+    }
+
+    /// Whether packets to the outside could leave by an interface.
+    private func hasDefaultRoute(over interface: UInt32) -> Bool {
+        let queries = generalAddresses.map { RouteQuery($0, outputInterface: interface) }
+        let answers = (try? socket.lookUp(queries)) ?? []
+        return answers.contains { if case .route = $0.tableMatch { true } else { false } }
     }
 
     /// How many addresses may be judged at once.

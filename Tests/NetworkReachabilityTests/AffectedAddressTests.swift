@@ -29,8 +29,7 @@ internal import Testing
         guard let interface else { return Judgement(.notReachable(.noRoute)) }
         let path = NetworkPath(
             destination: address,
-            interfaceIndex: interface,
-            interfaceName: "eth\(interface)",
+            interface: .fake(interface),
             gateway: nil,
             source: nil,
             isLocal: false,
@@ -118,6 +117,7 @@ struct AffectedHostTests {
         var configuration = PathMonitor.Configuration()
         configuration.networkNamespace = testbed.near.path
         // Nothing but what an announcement calls for.
+        configuration.auditInterval = .seconds(3600)
         configuration.confirmDelay = .seconds(3600)
         configuration.settle = .zero
         monitor = PathMonitor(configuration: configuration)

@@ -31,17 +31,19 @@ internal import Testing
         on destination: String = "198.51.100.7",
         _ lookup: RouteLookup? = nil
     ) -> PathStatus.Verdict {
+        var interfaces = InterfaceTable(links: links, addresses: addresses)
+        interfaces.descriptions = [2: .fake(2)]
         let decision = PathDecision(
             query: RouteQuery(IPAddress(destination)!),
             answer: RouteAnswer(lookup: lookup ?? .route(route), tableMatch: .route(match)),
-            interfaces: InterfaceTable(links: links, addresses: addresses)
+            interfaces: interfaces
         )
         return decision.verdict
     }
 
     @Test func `a unicast route with carrier and source is a way`() throws {
         guard case .reachable(let path) = verdict() else { throw Unexpected(verdict()) }
-        #expect(path.interfaceName == "eth0")
+        #expect(path.interfaceName == "eth2")
         #expect(path.source == IPAddress("192.0.2.1"))
         #expect(!path.isLocal)
     }

@@ -11,8 +11,7 @@ internal import Testing
     private static func path(gateway: String = "192.0.2.2") -> NetworkPath {
         NetworkPath(
             destination: IPAddress("198.51.100.7")!,
-            interfaceIndex: 2,
-            interfaceName: "eth0",
+            interface: .fake(2),
             gateway: IPAddress(gateway),
             source: IPAddress("192.0.2.1"),
             isLocal: false,

@@ -1,0 +1,19 @@
+/// Interfaces and the way out at one moment.
+public struct NetworkSnapshot: Hashable, Sendable {
+    /// Rises with each snapshot of a monitor.
+    public let generation: UInt64
+    /// Every interface, in the order of their indexes. Empty where netlink is missing.
+    public let interfaces: [NetworkInterface]
+    /// The way out in general; see ``PathTarget/general``.
+    public let general: PathStatus
+
+    /// Whether there is a way out by IPv4.
+    public var supportsIPv4: Bool { general.supportsIPv4 }
+    /// Whether there is a way out by IPv6.
+    public var supportsIPv6: Bool { general.supportsIPv6 }
+
+    /// Whether another snapshot shows the same.
+    func isSame(as other: NetworkSnapshot) -> Bool {
+        interfaces == other.interfaces && general == other.general
+    }
+}
