@@ -37,6 +37,25 @@ public struct IPAddress: Hashable, Sendable {
         self.init(family: family, bits: value << (128 - family.bitWidth), zone: zone)
     }
 
+    /// Makes an address of its bytes in network order, or returns `nil` unless there are 4 or 16.
+    ///
+    /// Not generic: the kernel's answers are read through it, ten thousand at a time, and a generic
+    /// initializer is not specialized in another module.
+    package init?(raw bytes: UnsafeRawBufferPointer, zone: UInt32 = 0) {
+        switch bytes.count {
+        case 4:
+            family = .ipv4
+            high = UInt64(UInt32(bigEndian: bytes.loadUnaligned(as: UInt32.self))) << 32
+            low = 0
+        case 16:
+            family = .ipv6
+            high = UInt64(bigEndian: bytes.loadUnaligned(as: UInt64.self))
+            low = UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
+        default: return nil
+        }
+        self.zone = zone
+    }
+
     /// The address in network byte order: 4 bytes for IPv4, 16 for IPv6.
     public var bytes: [UInt8] {
         (0..<family.bitWidth / 8).map { UInt8(truncatingIfNeeded: bits >> (120 - 8 * $0)) }

@@ -31,10 +31,10 @@ extension InterfaceAddress {
             count: Int(nl_addr_get_len(local))
         )
         let interface = UInt32(bitPattern: rtnl_addr_get_ifindex(address))
-        guard let value = IPAddress(bytes: bytes) else { return nil }
+        guard let value = IPAddress(raw: bytes) else { return nil }
         self.init(
             interface: interface,
-            address: value.isLinkLocal ? IPAddress(bytes: bytes, zone: interface)! : value,
+            address: value.isLinkLocal ? IPAddress(raw: bytes, zone: interface)! : value,
             flags: rtnl_addr_get_flags(address)
         )
     }

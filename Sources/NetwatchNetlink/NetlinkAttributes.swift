@@ -18,7 +18,7 @@ struct NetlinkAttribute {
 
     /// The value as an address, or `nil` unless it has the length of one.
     func address(zone: UInt32 = 0) -> IPAddress? {
-        let address = IPAddress(bytes: bytes)
+        let address = IPAddress(raw: bytes)
         return address?.isLinkLocal == true ? address?.inZone(zone) : address
     }
 }

@@ -124,7 +124,7 @@ extension NetlinkMessage {
     ) -> IPPrefix? {
         var attributes = attributes(after: header)
         while let attribute = attributes.next() {
-            guard attribute.type == type, let address = IPAddress(bytes: attribute.bytes) else { continue }
+            guard attribute.type == type, let address = IPAddress(raw: attribute.bytes) else { continue }
             return address.family == family ? IPPrefix(address, length: length) : nil
         }
         return nil

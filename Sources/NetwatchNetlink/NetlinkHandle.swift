@@ -68,7 +68,9 @@ struct NetlinkHandle: ~Copyable {
         try withUnsafeMutablePointer(to: &address) { netlink throws(SystemError) in
             try netlink.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer throws(SystemError) in
                 try systemCall("getsockname") { getsockname(descriptor, pointer, &length) }
-                if netlink.pointee.nl_pid == 0 { try systemCall("bind") { bind(descriptor, pointer, length) } }
+                if netlink.pointee.nl_pid == 0 {
+                    try systemCall("bind") { bind(descriptor, pointer, length) }
+                }
             }
         }
     }

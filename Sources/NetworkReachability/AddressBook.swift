@@ -12,15 +12,27 @@ struct AddressBook {
     fileprivate struct Record {
         let key: Key
         /// `nil` until it has been looked up.
-        var judgement: Judgement?
+        var verdict: PathStatus.Verdict?
         var expiry: ContinuousClock.Instant?
-        var watchers: [WatchedTarget]
-        var isDirty = true
+        var interface: UInt32 = 0
+        var isMultipath = false
+        var mark = Mark.urgent
+        /// Who wants to know: at least one, as a rule no more.
+        var watcher: WatchedTarget
+        var otherWatchers: [WatchedTarget] = []
+    }
+
+    /// Whether an address has to be looked up, and how soon.
+    fileprivate enum Mark {
+        case none
+        /// To make sure, when nothing urgent is left.
+        case patient
+        case urgent
     }
 
     fileprivate struct Key: Hashable {
         let address: IPAddress
-        let options: PathOptions
+        let options: SparseOptions
     }
 
     /// With holes where addresses were given up, which are used again.
@@ -28,7 +40,8 @@ struct AddressBook {
     private var holes: [Slot] = []
     private var slots: [Key: Slot] = [:]
     private var order = AddressOrder()
-    private var dirty: [Slot] = []
+    private var urgent: [Slot] = []
+    private var patient: [Slot] = []
 
     /// How many addresses there are.
     var count: Int { slots.count }
@@ -38,29 +51,32 @@ struct AddressBook {
     /// Has a target rest on these addresses instead of those before.
     mutating func assign(_ addresses: [IPAddress], to target: WatchedTarget) {
         let before = target.slots
-        target.slots = addresses.map { add(Key(address: $0, options: target.key.options), target) }
+        let options = SparseOptions(target.key.options)
+        target.slots = addresses.map { add(Key(address: $0, options: options), target) }
         for slot in before { remove(target, from: slot) }
     }
 
     private mutating func add(_ key: Key, _ target: WatchedTarget) -> Slot {
         if let slot = slots[key] {
-            records[Int(slot)]!.watchers.append(target)
+            records[Int(slot)]!.otherWatchers.append(target)
             return slot
         }
         let slot = holes.popLast() ?? Slot(records.count)
-        let record = Record(key: key, watchers: [target])
+        let record = Record(key: key, watcher: target)
         if Int(slot) == records.count { records.append(record) } else { records[Int(slot)] = record }
         slots[key] = slot
         order.insert(key.address, slot)
-        dirty.append(slot)
+        urgent.append(slot)
         return slot
     }
 
     private mutating func remove(_ target: WatchedTarget, from slot: Slot) {
-        let index = records[Int(slot)]!.watchers.firstIndex { $0 === target }
-        if let index { records[Int(slot)]!.watchers.remove(at: index) }
-        guard let record = records[Int(slot)], record.watchers.isEmpty else { return }
-        slots[record.key] = nil
+        let isLast = records[Int(slot)]!.remove(target)
+        if isLast { giveUp(slot) }
+    }
+
+    private mutating func giveUp(_ slot: Slot) {
+        slots[records[Int(slot)]!.key] = nil
         records[Int(slot)] = nil
         holes.append(slot)
         order.removeOne()
@@ -73,7 +89,7 @@ struct AddressBook {
     }
 
     func watchers(of slot: Slot) -> [WatchedTarget] {
-        records[Int(slot)]?.watchers ?? []
+        records[Int(slot)].map { [$0.watcher] + $0.otherWatchers } ?? []
     }
 
     /// Every address, some of them twice.
@@ -83,8 +99,8 @@ struct AddressBook {
 
     // MARK: What is known
 
-    func judgement(at slot: Slot) -> Judgement? {
-        records[Int(slot)]?.judgement
+    func verdict(at slot: Slot) -> PathStatus.Verdict? {
+        records[Int(slot)]?.verdict
     }
 
     /// When what is known ends to be valid without any event; `nil` when it does not.
@@ -95,11 +111,9 @@ struct AddressBook {
     /// Takes what was found out. Returns whether those who watch must hear of it.
     mutating func update(_ slot: Slot, _ judgement: Judgement, now: ContinuousClock.Instant) -> Bool {
         guard records[Int(slot)] != nil else { return false }
-        let isNew = records[Int(slot)]!.judgement?.verdict != judgement.verdict
-        records[Int(slot)]!.judgement = judgement
+        // A little later than the kernel says.
         let expiry = judgement.lifetime.map { now + $0 + Self.expiryMargin } ?? upcomingExpiry(at: slot, now)
-        records[Int(slot)]!.expiry = expiry
-        return isNew || expiry != nil
+        return records[Int(slot)]!.update(judgement, expiry: expiry) || expiry != nil
     }
 
     /// The kernel rounds what is left down to 10 ms, counts in ticks of up to 10 ms, and drops a route one tick
@@ -116,20 +130,29 @@ struct AddressBook {
 
     // MARK: What has to be looked up
 
-    var hasMarks: Bool { !dirty.isEmpty }
+    var hasMarks: Bool { !urgent.isEmpty || !patient.isEmpty }
 
-    /// Takes out everything that has to be looked up.
-    mutating func takeDirty() -> [(slot: Slot, address: IPAddress, options: PathOptions)] {
-        defer { dirty.removeAll(keepingCapacity: true) }
-        return dirty.compactMap { slot in
-            guard let key = records[Int(slot)]?.key, records[Int(slot)]!.isDirty else { return nil }
-            records[Int(slot)]!.isDirty = false
+    /// Takes out what has to be looked up, what is urgent first.
+    mutating func takeMarked(atMost limit: Int) -> [(slot: Slot, address: IPAddress, options: SparseOptions)]
+    {
+        let first = Self.take(limit, from: &urgent)
+        let second = Self.take(limit - first.count, from: &patient)
+        return (first + second).compactMap { slot in
+            guard let key = records[Int(slot)]?.key, records[Int(slot)]!.mark != .none else { return nil }
+            records[Int(slot)]!.mark = .none
             return (slot, key.address, key.options)
         }
     }
 
-    mutating func markEverything() {
-        markWhere { _ in true }
+    private static func take(_ limit: Int, from slots: inout [Slot]) -> [Slot] {
+        defer { slots.removeLast(min(limit, slots.count)) }
+        return slots.suffix(limit)
+    }
+
+    /// Marks all: at once, because they may have changed; or patiently, to make sure that they have not.
+    mutating func markEverything(patiently isPatient: Bool = false) {
+        let mark: Mark = isPatient ? .patient : .urgent
+        for index in records.indices { self.mark(Slot(index), mark) }
     }
 
     mutating func mark(_ slots: [Slot]) {
@@ -160,19 +183,42 @@ struct AddressBook {
         for index in records.indices where records[index].map(isConcerned) == true { mark(Slot(index)) }
     }
 
-    private mutating func mark(_ slot: Slot) {
-        guard records[Int(slot)]?.isDirty == false else { return }
-        records[Int(slot)]!.isDirty = true
-        dirty.append(slot)
+    private mutating func mark(_ slot: Slot, _ mark: Mark = .urgent) {
+        guard let present = records[Int(slot)]?.mark, present != mark, present != .urgent else { return }
+        records[Int(slot)]!.mark = mark
+        if mark == .urgent { urgent.append(slot) } else { patient.append(slot) }
     }
 }
 
 extension AddressBook.Record {
+    /// Takes what was found out. Returns whether the verdict is another one.
+    ///
+    /// One that is the same is not replaced: statuses share it.
+    fileprivate mutating func update(_ judgement: Judgement, expiry: ContinuousClock.Instant?) -> Bool {
+        self.expiry = expiry
+        interface = judgement.interface
+        isMultipath = judgement.isMultipath
+        if verdict == judgement.verdict { return false }
+        verdict = judgement.verdict
+        return true
+    }
+
+    /// Returns whether nobody is left.
+    fileprivate mutating func remove(_ target: WatchedTarget) -> Bool {
+        if let index = otherWatchers.firstIndex(where: { $0 === target }) {
+            otherWatchers.remove(at: index)
+            return false
+        }
+        guard watcher === target else { return false }
+        guard let next = otherWatchers.popLast() else { return true }
+        watcher = next
+        return false
+    }
+
     /// Whether the way may be another after a change of an interface. It may be a new one wherever there is
     /// none now.
     fileprivate func mayDepend(on interface: UInt32) -> Bool {
-        guard let judgement else { return true }
-        return judgement.interface == interface || judgement.isMultipath || !judgement.verdict.isReachable
-            || key.options != PathOptions()
+        guard let verdict else { return true }
+        return self.interface == interface || isMultipath || !verdict.isReachable || !key.options.areDefaults
     }
 }

@@ -22,7 +22,8 @@ extension MonitorCore {
     /// From the first name on.
     private func watchResolverConfiguration() {
         guard resolverConfiguration == nil else { return }
-        let watch = ResolverConfigurationWatch(loop: loop, paths: configuration.resolverFiles) { [weak self] in
+        let watch = ResolverConfigurationWatch(loop: loop, paths: configuration.resolverFiles) {
+            [weak self] in
             self?.perform { $0.resolveAll() }
         }
         resolverConfiguration = watch

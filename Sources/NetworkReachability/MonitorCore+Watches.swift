@@ -13,8 +13,7 @@ extension MonitorCore {
 
     private func begin(_ key: WatchKey, _ subscriber: WatchedTarget.Subscriber) {
         let now = self.now
-        let target = WatchedTarget(key, settle: configuration.settle, now: now)
-        target.add(subscriber)
+        let target = WatchedTarget(key, settle: configuration.settle, now: now, subscriber: subscriber)
         targets[key] = target
         switch key.target {
         case .general:

@@ -17,6 +17,7 @@ actor MonitorCore {
     private var reconnectDue: ContinuousClock.Instant?
     private var schedule: RecomputeSchedule
     private var interfacesAreStale = true
+    private var isGoingOn = false
     private var timer: (due: ContinuousClock.Instant, cancel: MonitorClock.Cancellation)?
 
     var book = AddressBook()
@@ -140,7 +141,6 @@ actor MonitorCore {
 
     /// Does whatever is due, and sets the timer to the next thing that will be.
     func tick() {
-        clocks?.assumeIsolated { $0.check() }
         let now = self.now
         let due = wakeUps.takeDue(at: now)
         for target in due { book.mark(target.slots) }
@@ -155,6 +155,7 @@ actor MonitorCore {
         for target in due { attend(to: target, now: now) }
         if filter.isDue(at: now) { tightenFilter() }
         finish()
+        clocks?.assumeIsolated { $0.check() }
     }
 
     func tightenFilter() {
@@ -171,7 +172,8 @@ actor MonitorCore {
     private func recompute(_ run: RecomputeSchedule.Run, now: ContinuousClock.Instant) {
         statistics.recomputations += 1
         if run == .everything {
-            markEverything()
+            interfacesAreStale = true
+            book.markEverything(patiently: true)
             // Does nothing unless it failed before.
             resolverConfiguration?.start()
         }
@@ -199,9 +201,13 @@ actor MonitorCore {
         return reader.interfaces.waysOut != before.waysOut
     }
 
-    /// Looks up every address that may have changed, and tells those who watch what did.
+    /// How many addresses are looked up in one turn of the loop, about 5 ms: making sure of a hundred thousand
+    /// must not keep what is urgent waiting.
+    private static let sliceSize = 16 * PathReader.batchSize
+
+    /// Looks up the addresses that may have changed, and tells those who watch what did.
     func lookUpWhatIsMarked(_ run: RecomputeSchedule.Run = .changed, now: ContinuousClock.Instant) {
-        let marked = book.takeDirty()[...]
+        let marked = book.takeMarked(atMost: Self.sliceSize)
         var concerned: Set<WatchedTarget> = []
         for start in stride(from: 0, to: marked.count, by: PathReader.batchSize) {
             let batch = marked[start..<min(start + PathReader.batchSize, marked.count)]
@@ -214,10 +220,26 @@ actor MonitorCore {
         }
         statistics.lookups += marked.count
         for target in concerned { judge(target, now: now) }
+        if book.hasMarks { goOn(run) }
     }
 
-    private func judgements(on addresses: [(IPAddress, PathOptions)]) -> [Judgement] {
-        guard let reader = connection?.reader else { return addresses.map(ConnectOracle.judge) }
+    /// Looks up the rest in the next turn of the loop.
+    private func goOn(_ run: RecomputeSchedule.Run) {
+        guard !isGoingOn else { return }
+        isGoingOn = true
+        loop.execute { [weak self] in
+            self?.assumeIsolated { core in
+                core.isGoingOn = false
+                core.lookUpWhatIsMarked(run, now: core.now)
+                core.finish()
+            }
+        }
+    }
+
+    private func judgements(on addresses: [(IPAddress, SparseOptions)]) -> [Judgement] {
+        guard let reader = connection?.reader else {
+            return addresses.map { ConnectOracle.judge($0.0, $0.1.options) }
+        }
         do {
             return try reader.judge(addresses)
         } catch {
@@ -228,7 +250,7 @@ actor MonitorCore {
     }
 
     private func isLate(_ slot: AddressBook.Slot, _ run: RecomputeSchedule.Run) -> Bool {
-        configuration.faults.answersLate && run == .changed && book.judgement(at: slot) != nil
+        configuration.faults.answersLate && run == .changed && book.verdict(at: slot) != nil
     }
 
     /// Draws the conclusion for a target from what is known of its addresses, and tells its subscribers of a
@@ -256,7 +278,7 @@ actor MonitorCore {
     }
 
     private func finding(on target: WatchedTarget) -> Finding {
-        Finding(target.slots.compactMap { book.judgement(at: $0)?.verdict }) ?? unresolved
+        Finding(target.slots.compactMap { book.verdict(at: $0) }) ?? unresolved
     }
 
     /// A name that never resolved is out of reach when everything is; otherwise it cannot be told.

@@ -57,7 +57,7 @@ final class PathReader {
     /// Judges addresses, each with the options of those who want to know; in their order.
     ///
     /// - Throws: ``SystemError`` when the kernel does not answer.
-    func judge(_ addresses: [(IPAddress, PathOptions)]) throws(SystemError) -> [Judgement] {
+    func judge(_ addresses: [(IPAddress, SparseOptions)]) throws(SystemError) -> [Judgement] {
         let queries = addresses.map { query($0.0, $0.1) }
         var answers = try socket.lookUp(queries.compactMap(\.self))[...]
         return queries.map { query in
@@ -67,7 +67,9 @@ final class PathReader {
     }
 
     /// `nil` when the interface that has to be used is not there.
-    private func query(_ address: IPAddress, _ options: PathOptions) -> RouteQuery? {
+    private func query(_ address: IPAddress, _ sparseOptions: SparseOptions) -> RouteQuery? {
+        if sparseOptions.areDefaults { return RouteQuery(address) }
+        let options = sparseOptions.options
         var query = RouteQuery(address, source: options.source, mark: options.mark, userID: options.userID)
         if let name = options.interface {
             guard let index = interfaces.index(named: name) else { return nil }

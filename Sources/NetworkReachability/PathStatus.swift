@@ -10,7 +10,8 @@ public struct PathStatus: Hashable, Sendable {
         /// The kernel would refuse to send, or would send into nowhere.
         case notReachable(Reason)
         /// The kernel would send, this way.
-        case reachable(NetworkPath)
+        // Indirect, so that all who keep a verdict share one path.
+        indirect case reachable(NetworkPath)
     }
 
     /// Why a target is not reachable or could not be judged. New reasons may be added.

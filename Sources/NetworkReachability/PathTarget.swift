@@ -1,7 +1,8 @@
 /// What is watched: one host, or the way out in general.
 public enum PathTarget: Hashable, Sendable {
     /// The routes to one host.
-    case host(NetworkHost)
+    // Indirect, as the path of a verdict is: whoever watches many hosts has each in many statuses.
+    indirect case host(NetworkHost)
 
     /// Whether this machine has a way out in either family: a default route that works, or another route,
     /// of a policy rule or of a full table, that covers one of

@@ -3,7 +3,14 @@ internal import NetwatchEventLoop
 /// What a watch is about: the target, and the packets whose way is asked for.
 struct WatchKey: Hashable, Sendable {
     let target: PathTarget
-    let options: PathOptions
+    private let sparseOptions: SparseOptions
+
+    init(target: PathTarget, options: PathOptions) {
+        self.target = target
+        sparseOptions = SparseOptions(options)
+    }
+
+    var options: PathOptions { sparseOptions.options }
 }
 
 /// What the monitor keeps about one watched target. Confined to the monitor's thread.
@@ -17,15 +24,21 @@ final class WatchedTarget {
     var slots: [AddressBook.Slot] = []
     /// When a route that the last verdict rests on expires.
     var expiryDue: ContinuousClock.Instant?
-    private(set) var subscribers: [Subscriber] = []
+    private(set) var subscribers: [Subscriber]
 
     struct Subscriber {
         let id: UInt64
         let deliver: @Sendable (PathStatus) -> Void
     }
 
-    init(_ key: WatchKey, settle: Duration, now: ContinuousClock.Instant) {
+    init(
+        _ key: WatchKey,
+        settle: Duration,
+        now: ContinuousClock.Instant,
+        subscriber: Subscriber? = nil
+    ) {
         self.key = key
+        subscribers = subscriber.map { [$0] } ?? []
         hold = StatusHold(target: key.target, settle: settle)
         if case .host(let host) = key.target, case .name(let name) = host.kind {
             resolution = NameResolution(name: name, now: now)

@@ -20,7 +20,7 @@ internal import Testing
             let target = WatchedTarget(key, settle: .zero, now: now)
             targets[text] = target
             book.assign([IPAddress(text)!], to: target)
-            _ = book.takeDirty()
+            _ = book.takeMarked(atMost: .max)
             _ = book.update(target.slots[0], judgement(IPAddress(text)!, interface), now: now)
         }
     }
@@ -43,7 +43,7 @@ internal import Testing
 
     private mutating func marked(by event: NetlinkEvent) -> [String] {
         book.mark(event)
-        return book.takeDirty().map { "\($0.address)" }.sorted()
+        return book.takeMarked(atMost: .max).map { "\($0.address)" }.sorted()
     }
 
     private static func prefix(_ text: String) -> IPPrefix {
@@ -62,11 +62,23 @@ internal import Testing
         #expect(book.marked(by: .route(.everything(.ipv6))) == ["2001:db8::1"])
         // What has no way may have one now.
         #expect(book.marked(by: .link(1)) == ["10.0.0.1", "10.9.0.1", "2001:db8::1"])
-        #expect(book.marked(by: .address(interface: 3, Self.prefix("10.1.0.0/16"))) == ["10.1.0.1", "10.9.0.1"])
+        #expect(
+            book.marked(by: .address(interface: 3, Self.prefix("10.1.0.0/16"))) == ["10.1.0.1", "10.9.0.1"]
+        )
         for event in [NetlinkEvent.rule, .nextHop, .setting, .malformed] {
             #expect(book.marked(by: event) == all)
         }
         #expect(book.marked(by: .irrelevant) == [])
+    }
+
+    @Test func `what may have changed comes before what is only made sure of`() {
+        var book = self
+        book.watch([("10.0.0.1", 1), ("10.0.0.2", 1), ("10.0.0.3", 1)])
+        book.book.markEverything(patiently: true)
+        book.book.mark(.route(Self.prefix("10.0.0.2/32")))
+        #expect(book.book.takeMarked(atMost: 1).map { "\($0.address)" } == ["10.0.0.2"])
+        #expect(book.book.takeMarked(atMost: 10).count == 2)
+        #expect(!book.book.hasMarks)
     }
 
     @Test func `an address that several watch is looked up once, and given up with the last`() {
@@ -88,7 +100,9 @@ internal import Testing
         var random = SeededGenerator(seed: 5)
         var watched: [IPAddress: WatchedTarget] = [:]
         for _ in 0..<2000 {
-            let address = IPAddress(bytes: [10, 0, UInt8.random(in: 0...3, using: &random), .random(in: 0...255, using: &random)])!
+            let address = IPAddress(bytes: [
+                10, 0, UInt8.random(in: 0...3, using: &random), .random(in: 0...255, using: &random),
+            ])!
             if let target = watched.removeValue(forKey: address) {
                 book.assign([], to: target)
             } else {
@@ -96,10 +110,10 @@ internal import Testing
                 watched[address] = WatchedTarget(key, settle: .zero, now: now)
                 book.assign([address], to: watched[address]!)
             }
-            _ = book.takeDirty()
+            _ = book.takeMarked(atMost: .max)
             let prefix = IPPrefix(address, length: Int.random(in: 22...32, using: &random))
             book.mark(.route(prefix))
-            let found = Set(book.takeDirty().map(\.address))
+            let found = Set(book.takeMarked(atMost: .max).map(\.address))
             #expect(found.isSuperset(of: watched.keys.filter(prefix.contains)))
             #expect(found.isSubset(of: watched.keys))
         }

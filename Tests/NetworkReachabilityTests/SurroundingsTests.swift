@@ -35,6 +35,7 @@ struct SurroundingsTests {
         configuration.faults.interceptor = { _ in .init() }
         let monitor = PathMonitor(configuration: configuration)
         let watch = monitor.watch(.host(NetworkHost(VethTestbed.remoteAddress)!)) { _ in }
+        #expect(watch.status.isReachable)
         try testbed.near.ip("route add blackhole \(VethTestbed.remoteAddress)")
         monitor.catchUp()
         #expect(watch.status.isReachable)
@@ -58,7 +59,9 @@ struct SurroundingsTests {
         let statuses = Recorder<PathStatus>()
         let watch = monitor.watch(.host(NetworkHost("name.example")!)) { statuses.record($0) }
         try await statuses.waitForLast { $0.path?.destination == IPAddress("203.0.113.1") }
-        try shell("echo nameserver 192.0.2.2 > \(directory.file("new")) && mv \(directory.file("new")) \(directory.file("resolv.conf"))")
+        try shell(
+            "echo nameserver 192.0.2.2 > \(directory.file("new")) && mv \(directory.file("new")) \(directory.file("resolv.conf"))"
+        )
         try await statuses.waitForLast { $0.path?.destination == IPAddress("203.0.113.2") }
         withExtendedLifetime(watch) {}
     }
