@@ -47,6 +47,22 @@ internal import Testing
         watch.cancel()
     }
 
+    @Test func `only who asks while the first lookup runs is told that it does`() async throws {
+        let isAnswered = Gate()
+        let resolver = NameResolver { _ in
+            isAnswered.wait()
+            return .failure(.init(code: -2))
+        }
+        let monitor = PathMonitor(configuration: .init(), resolver: resolver)
+        let statuses = Recorder<PathStatus>()
+        let host = try #require(NetworkHost("nosuch.invalid"))
+        let watch = monitor.watch(.host(host)) { statuses.record($0) }
+        #expect(watch.status.verdict == .unknown(.resolving))
+        isAnswered.open()
+        try await statuses.wait { !$0.isEmpty }
+        #expect(statuses.values.allSatisfy { $0.reason != .resolving })
+    }
+
     private static func options(for reason: PathStatus.Reason) -> PathOptions {
         var options = PathOptions()
         if reason == .noInterface { options.interface = "wg0" }
