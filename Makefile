@@ -5,7 +5,7 @@ DEMO_PACKAGES := $(BUILD_PACKAGES) iproute2 util-linux
 TEST_PACKAGES := $(DEMO_PACKAGES) curl openssl systemd
 PREFIX ?= /usr/local
 
-.PHONY: demo test check run install clean
+.PHONY: demo test check docs run install clean
 
 ## demo: show the main job in namespaces of its own: cable out, requests kept, cable in, requests delivered
 demo:
@@ -22,6 +22,11 @@ test:
 check:
 	@scripts/setup $(BUILD_PACKAGES)
 	@scripts/check
+
+## docs: the documentation of NetworkReachability as a static site in .build/docs
+docs:
+	@scripts/setup libnl-3-dev libnl-route-3-dev pkgconf
+	@scripts/docs
 
 ## run: watch a host, e.g. make run HOST=example.com
 run:

@@ -58,7 +58,7 @@ extension InvalidHost.Reason {
 }
 
 extension InvalidHost: CustomStringConvertible {
-    /// The text and what is wrong with it: `` `example.com:80` is not a host: it has a port ``.
+    /// A sentence for a person: the text between backticks, and what is wrong with it.
     public var description: String {
         "`\(text)` is not a host: \(reason.rawValue)"
     }

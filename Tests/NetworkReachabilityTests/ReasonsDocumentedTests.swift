@@ -1,0 +1,118 @@
+internal import CNetwatchTestSupport
+internal import NetwatchEventLoop
+internal import NetwatchTestSupport
+internal import NetworkReachability
+internal import Testing
+
+/// What the article on the reasons says is tried: each of its commands is run, and both the command and the
+/// library have to answer as it says.
+@Suite struct ReasonsDocumentedTests {
+    private static let article = Result { try ReasonsArticle() }
+    private static let reproductions = (try? article.get().reproductions) ?? []
+
+    @Test func `every reason has a section`() throws {
+        let sections = Set(try Self.article.get().headings)
+        let reasons = try ReasonsArticle.declaredReasons()
+        #expect(reasons.contains(PathStatus.Reason.noRoute.rawValue))
+        #expect(reasons.subtracting(sections) == [])
+        // And the other way round, but for the one that makes the network.
+        #expect(sections.subtracting(reasons).count == 1)
+    }
+
+    @Test(
+        .enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"),
+        arguments: reproductions
+    )
+    func `the commands and the library say what the article says`(_ shown: ReasonsArticle.Reproduction)
+        async throws
+    {
+        let network = try Self.article.get().network
+        let namespace = try NetworkNamespace()
+        for change in network.changes { try namespace.shell(change) }
+        if shown.reason == .noNetlink { return try await expectWithoutNetlink(shown, in: namespace) }
+        let monitor = Self.monitor(of: namespace)
+        let statuses = Recorder<PathStatus>()
+        let host = try #require(NetworkHost(shown.host))
+        let watch = monitor.watch(.host(host), options: Self.options(for: shown.reason)) {
+            statuses.record($0)
+        }
+        if shown.heading != network.heading {
+            try await statuses.wait { !$0.isEmpty }
+            for change in shown.changes { try namespace.shell(change) }
+        }
+        try await statuses.waitForLast { "\($0)" == shown.status }
+        for question in shown.questions {
+            expect(namespace.run { Self.answer(to: question) }, of: question)
+        }
+        watch.cancel()
+    }
+
+    @Test func `only who asks while the first lookup runs is told that it does`() async throws {
+        let isAnswered = Gate()
+        let resolver = NameResolver { _ in
+            isAnswered.wait()
+            return .failure(.init(code: -2))
+        }
+        let monitor = PathMonitor(configuration: .init(), resolver: resolver)
+        let statuses = Recorder<PathStatus>()
+        let host = try #require(NetworkHost("nosuch.invalid"))
+        let watch = monitor.watch(.host(host)) { statuses.record($0) }
+        #expect(watch.status.verdict == .unknown(.resolving))
+        isAnswered.open()
+        try await statuses.wait { !$0.isEmpty }
+        #expect(statuses.values.allSatisfy { $0.reason != .resolving })
+    }
+
+    private static func options(for reason: PathStatus.Reason) -> PathOptions {
+        var options = PathOptions()
+        if reason == .noInterface { options.interface = "wg0" }
+        if reason == .lookupFailed { options.source = IPAddress("2001:db8::1") }
+        return options
+    }
+
+    /// A monitor inside a namespace, where no name has an address.
+    private static func monitor(of namespace: NetworkNamespace) -> PathMonitor {
+        var configuration = PathMonitor.Configuration()
+        configuration.networkNamespace = namespace.path
+        return PathMonitor(
+            configuration: configuration,
+            resolver: NameResolver { _ in .failure(.init(code: -2)) }
+        )
+    }
+
+    /// Lets a thread that may not use netlink ask the questions and start the monitor.
+    private func expectWithoutNetlink(
+        _ shown: ReasonsArticle.Reproduction,
+        in namespace: NetworkNamespace
+    ) async throws {
+        for change in shown.changes { try namespace.shell(change) }
+        let host = try #require(NetworkHost(shown.host))
+        let outcomes = Recorder<(answers: [String], status: PathStatus)>()
+        try startDetachedThread(named: "sandbox") {
+            guard netwatch_deny_netlink() == 0 else { return }
+            let watch = Self.monitor(of: namespace).watch(.host(host)) { _ in }
+            outcomes.record((shown.questions.map(Self.answer), watch.status))
+        }
+        try await outcomes.wait { !$0.isEmpty }
+        #expect("\(outcomes.values[0].status)" == shown.status)
+        for (answer, question) in zip(outcomes.values[0].answers, shown.questions) {
+            expect(answer, of: question)
+        }
+    }
+
+    private static func answer(to question: ReasonsArticle.Command) -> String {
+        do {
+            // A resolver that cannot reach its name server should not take long over it.
+            return try shell("export RES_OPTIONS='timeout:1 attempts:1'\n\(question.text)")
+        } catch {
+            return (error as? CommandFailure)?.output ?? "\(error)"
+        }
+    }
+
+    /// Compares words, because the spaces between them mean nothing.
+    private func expect(_ answer: String, of question: ReasonsArticle.Command) {
+        let words = answer.split(whereSeparator: \.isWhitespace)
+        let expected = question.output.flatMap { $0.split(whereSeparator: \.isWhitespace) }
+        #expect(words == expected, "\(question.text)")
+    }
+}
