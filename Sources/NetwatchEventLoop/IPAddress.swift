@@ -1,10 +1,12 @@
 internal import Glibc
 
 /// An IPv4 or IPv6 address, the latter with the interface it is scoped to.
-public struct IPAddress: Hashable, Sendable {
+public struct IPAddress: Hashable, Sendable, CustomStringConvertible {
     /// The address family.
     public enum Family: Hashable, Sendable, CaseIterable {
+        /// RFC 791: 32 bits.
         case ipv4
+        /// RFC 8200: 128 bits.
         case ipv6
     }
 
@@ -56,6 +58,35 @@ public struct IPAddress: Hashable, Sendable {
         self.zone = zone
     }
 
+    /// Parses the numeric form of one address: dotted quad or RFC 4291 text, with a zone for IPv6.
+    ///
+    /// Returns `nil` for everything else, the short forms of `inet_aton(3)` such as `127.1` included. A
+    /// zone is an interface name, which has to exist, or an index.
+    public init?(_ text: String) {
+        let parts = text.split(separator: "%", maxSplits: 1, omittingEmptySubsequences: false)
+        if parts.count == 1, let bytes = Self.parse(text, family: AF_INET, count: 4) {
+            self.init(bytes: bytes)
+            return
+        }
+        guard let bytes = Self.parse(String(parts[0]), family: AF_INET6, count: 16) else { return nil }
+        guard parts.count == 2 else {
+            self.init(bytes: bytes)
+            return
+        }
+        guard let zone = Self.zoneIndex(String(parts[1])) else { return nil }
+        self.init(bytes: bytes, zone: zone)
+    }
+
+    /// The numeric form (`inet_ntop(3)`), with the zone as an index: `fe80::1%2`.
+    public var description: String {
+        let text = withUnsafeTemporaryAllocation(of: CChar.self, capacity: Int(INET6_ADDRSTRLEN)) { buffer in
+            let family = family == .ipv4 ? AF_INET : AF_INET6
+            inet_ntop(family, bytes, buffer.baseAddress, socklen_t(buffer.count))
+            return String(cString: buffer.baseAddress!)
+        }
+        return zone == 0 ? text : "\(text)%\(zone)"
+    }
+
     /// The address in network byte order: 4 bytes for IPv4, 16 for IPv6.
     public var bytes: [UInt8] {
         (0..<family.bitWidth / 8).map { UInt8(truncatingIfNeeded: bits >> (120 - 8 * $0)) }
@@ -87,26 +118,7 @@ extension IPAddress.Family {
 
 // MARK: - Text
 
-extension IPAddress: CustomStringConvertible {
-    /// Parses the numeric form of one address: dotted quad or RFC 4291 text, with a zone for IPv6.
-    ///
-    /// Returns `nil` for everything else, the short forms of `inet_aton(3)` such as `127.1` included. A
-    /// zone is an interface name, which has to exist, or an index.
-    public init?(_ text: String) {
-        let parts = text.split(separator: "%", maxSplits: 1, omittingEmptySubsequences: false)
-        if parts.count == 1, let bytes = Self.parse(text, family: AF_INET, count: 4) {
-            self.init(bytes: bytes)
-            return
-        }
-        guard let bytes = Self.parse(String(parts[0]), family: AF_INET6, count: 16) else { return nil }
-        guard parts.count == 2 else {
-            self.init(bytes: bytes)
-            return
-        }
-        guard let zone = Self.zoneIndex(String(parts[1])) else { return nil }
-        self.init(bytes: bytes, zone: zone)
-    }
-
+extension IPAddress {
     private static func parse(_ text: String, family: CInt, count: Int) -> [UInt8]? {
         var bytes = [UInt8](repeating: 0, count: count)
         return inet_pton(family, text, &bytes) == 1 ? bytes : nil
@@ -116,15 +128,5 @@ extension IPAddress: CustomStringConvertible {
         if let index = UInt32(text), index > 0 { return index }
         let index = if_nametoindex(text)
         return index > 0 ? index : nil
-    }
-
-    /// The numeric form (`inet_ntop(3)`), with the zone as an index: `fe80::1%2`.
-    public var description: String {
-        let text = withUnsafeTemporaryAllocation(of: CChar.self, capacity: Int(INET6_ADDRSTRLEN)) { buffer in
-            let family = family == .ipv4 ? AF_INET : AF_INET6
-            inet_ntop(family, bytes, buffer.baseAddress, socklen_t(buffer.count))
-            return String(cString: buffer.baseAddress!)
-        }
-        return zone == 0 ? text : "\(text)%\(zone)"
     }
 }

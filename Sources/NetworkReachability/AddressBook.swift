@@ -88,8 +88,10 @@ struct AddressBook {
         for (key, slot) in slots { order.insert(key.address, slot) }
     }
 
-    func watchers(of slot: Slot) -> [WatchedTarget] {
-        records[Int(slot)].map { [$0.watcher] + $0.otherWatchers } ?? []
+    func forEachWatcher(of slot: Slot, _ body: (WatchedTarget) -> Void) {
+        guard let record = records[Int(slot)] else { return }
+        body(record.watcher)
+        for target in record.otherWatchers { body(target) }
     }
 
     /// Every address, some of them twice.

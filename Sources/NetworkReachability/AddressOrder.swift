@@ -6,25 +6,31 @@ internal import NetwatchEventLoop
 /// linear time, when the first prefix is asked for after addresses came. Those that went stay in it until
 /// half of it is stale; asking for one of them costs a lookup too many and nothing else.
 struct AddressOrder {
-    private struct Entry {
+    fileprivate struct Entry {
         let bits: UInt128
         let slot: AddressBook.Slot
     }
 
-    private var entries: [IPAddress.Family: [Entry]] = [:]
-    private var unsorted: Set<IPAddress.Family> = []
-    private var count = 0
+    fileprivate struct Family {
+        var entries: [Entry] = []
+        var isSorted = true
+    }
+
+    private var ipv4 = Family()
+    private var ipv6 = Family()
     private var stale = 0
 
     /// Whether it is worth the work to begin anew.
     var isMostlyStale: Bool {
-        stale > 64 && stale > count / 2
+        stale > 64 && stale > (ipv4.entries.count + ipv6.entries.count) / 2
     }
 
     mutating func insert(_ address: IPAddress, _ slot: AddressBook.Slot) {
-        entries[address.family, default: []].append(Entry(bits: address.bits, slot: slot))
-        unsorted.insert(address.family)
-        count += 1
+        let entry = Entry(bits: address.bits, slot: slot)
+        switch address.family {
+        case .ipv4: ipv4.insert(entry)
+        case .ipv6: ipv6.insert(entry)
+        }
     }
 
     mutating func removeOne() {
@@ -33,16 +39,24 @@ struct AddressOrder {
 
     /// The slots of the addresses that lie within a prefix.
     mutating func slots(within prefix: IPPrefix) -> [AddressBook.Slot] {
-        sort(prefix.family)
-        guard let entries = entries[prefix.family] else { return [] }
-        let first = entries.partitionPoint { $0.bits >= prefix.firstBits }
-        let last = prefix.lastBits
-        return entries[first...].prefix { $0.bits <= last }.map(\.slot)
+        switch prefix.family {
+        case .ipv4: ipv4.slots(prefix.firstBits...prefix.lastBits)
+        case .ipv6: ipv6.slots(prefix.firstBits...prefix.lastBits)
+        }
+    }
+}
+
+extension AddressOrder.Family {
+    fileprivate mutating func insert(_ entry: AddressOrder.Entry) {
+        entries.append(entry)
+        isSorted = false
     }
 
-    private mutating func sort(_ family: IPAddress.Family) {
-        guard unsorted.remove(family) != nil else { return }
-        entries[family]?.sort { $0.bits < $1.bits }
+    fileprivate mutating func slots(_ range: ClosedRange<UInt128>) -> [AddressBook.Slot] {
+        if !isSorted { entries.sort { $0.bits < $1.bits } }
+        isSorted = true
+        let first = entries.partitionPoint { $0.bits >= range.lowerBound }
+        return entries[first...].prefix { $0.bits <= range.upperBound }.map(\.slot)
     }
 }
 

@@ -208,18 +208,23 @@ actor MonitorCore {
     /// Looks up the addresses that may have changed, and tells those who watch what did.
     func lookUpWhatIsMarked(_ run: RecomputeSchedule.Run = .changed, now: ContinuousClock.Instant) {
         let marked = book.takeMarked(atMost: Self.sliceSize)
-        var concerned: Set<WatchedTarget> = []
+        var concerned: [WatchedTarget] = []
         for start in stride(from: 0, to: marked.count, by: PathReader.batchSize) {
             let batch = marked[start..<min(start + PathReader.batchSize, marked.count)]
             for (entry, judgement) in zip(batch, judgements(on: batch.map { ($0.address, $0.options) })) {
                 if isLate(entry.slot, run) { continue }
-                if book.update(entry.slot, judgement, now: now) {
-                    concerned.formUnion(book.watchers(of: entry.slot))
+                guard book.update(entry.slot, judgement, now: now) else { continue }
+                book.forEachWatcher(of: entry.slot) { target in
+                    if !target.isConcerned { concerned.append(target) }
+                    target.isConcerned = true
                 }
             }
         }
         statistics.lookups += marked.count
-        for target in concerned { judge(target, now: now) }
+        for target in concerned {
+            target.isConcerned = false
+            judge(target, now: now)
+        }
         if book.hasMarks { goOn(run) }
     }
 

@@ -25,7 +25,8 @@ public struct NetworkHost: Hashable, Sendable {
     ///
     /// Refused is anything else: a URL, a port, an empty string; an address that is not one host's
     /// (multicast, `255.255.255.255`, `0.0.0.0`, `::`); and a link-local IPv6 address without the zone that
-    /// tells its link apart from the others (RFC 4007 §11).
+    /// tells its link apart from the others (RFC 4007 §11), which is looked up in the process's own network
+    /// namespace. An IPv4-mapped IPv6 address (`::ffff:192.0.2.1`) is the IPv4 address.
     ///
     /// - Throws: ``InvalidHost``, which says what is wrong.
     public init(validating text: String) throws(InvalidHost) {

@@ -80,7 +80,7 @@ public final class NetworkReachabilityManager: Sendable {
     // MARK: Status
 
     /// What is known of the way to the host, in more detail than ``networkReachabilityStatus``: over which
-    /// interface, from which address, or why not.
+    /// interface, from which address, or why not. The first question starts a watch.
     public var pathStatus: PathStatus {
         watch.status
     }
@@ -114,7 +114,7 @@ public final class NetworkReachabilityManager: Sendable {
 
     // MARK: Listening
 
-    /// Called with each new status, on ``listenerQueue``. May be replaced at any time.
+    /// Called with the first status and each new one, on ``listenerQueue``. May be replaced at any time.
     public var listener: Listener? {
         get { state.withLock { $0.listener } }
         set { state.withLock { $0.listener = newValue } }
@@ -130,8 +130,8 @@ public final class NetworkReachabilityManager: Sendable {
     /// Starts calling the listener: with the present status first, offline included, then with each that
     /// differs from the one before. Calls come one at a time. Starting again starts over.
     ///
-    /// - Returns: Whether the kernel can be asked. If not, the listener hears `unknown` of all that cannot be
-    ///   told otherwise, and the truth as soon as it can.
+    /// - Returns: `false` when the kernel cannot be asked now; the listener is then told `unknown` of what cannot
+    ///   be told otherwise, and the truth once it can.
     @discardableResult
     public func startListening() -> Bool {
         let session = ListeningSession(queue: listenerQueue) { [weak self] status in

@@ -16,7 +16,7 @@ extension NetworkReachabilityManager {
         /// A mobile network, be it under a tunnel; see ``NetworkPath/medium``.
         case wwan
 
-        /// ``wwan``, as Alamofire 5 calls it.
+        /// ``wwan``, as Alamofire 5 calls it. Not a case of its own: a `switch` needs `.wwan`.
         public static var cellular: ConnectionType { .wwan }
     }
 

@@ -12,13 +12,15 @@ struct PathDecision {
 
     var verdict: PathStatus.Verdict {
         // IPv6 ignores a source that no interface has, and IPv4 calls it a missing route.
-        if let source = query.source, interfaces.isUsable(source: source, on: nil) != true {
-            return .notReachable(.noSource)
-        }
+        if let source = query.source, !canSend(from: source) { return .notReachable(.noSource) }
         switch answer.lookup {
         case .refused(let errno, let message): return Self.refusal(errno: errno, message: message)
         case .route(let route): return verdict(on: route)
         }
+    }
+
+    private func canSend(from source: IPAddress) -> Bool {
+        source.family == destination.family && interfaces.isUsable(source: source, on: nil) == true
     }
 
     private static func refusal(errno: CInt, message: String?) -> PathStatus.Verdict {

@@ -19,20 +19,26 @@ public final class PathMonitor: Sendable {
         /// ones they are is read from the process's own files, and zones are looked up in the process's own
         /// namespace.
         public var networkNamespace: String?
-        /// How long the edge away from reachable is held back. Default 30 ms, 0 to 250 ms.
-        public var settle: Duration {
-            get { clampedSettle }
-            set { clampedSettle = min(max(newValue, .zero), .milliseconds(250)) }
+        /// How long the edge away from reachable is held back. Default 30 ms, 0 to 250 ms; what lies outside is
+        /// moved to the nearer end, here and below.
+        public var settle: Duration = .milliseconds(30) {
+            didSet { settle = min(max(settle, .zero), .milliseconds(250)) }
         }
         /// How long after the last notification everything is looked up once more, because the kernel
         /// announces some changes before it makes them; while they keep coming, at the latest ten times as
-        /// long after the first. Default 150 ms.
-        public var confirmDelay: Duration = .milliseconds(150)
-        /// How often everything is looked up without any notification. Default 60 s.
-        public var auditInterval: Duration = .seconds(60)
+        /// long after the first. Default 150 ms, at least 10 ms.
+        public var confirmDelay: Duration = .milliseconds(150) {
+            didSet { confirmDelay = max(confirmDelay, .milliseconds(10)) }
+        }
+        /// How often everything is looked up without any notification. Default 60 s, at least 100 ms.
+        public var auditInterval: Duration = .seconds(60) {
+            didSet { auditInterval = max(auditInterval, .milliseconds(100)) }
+        }
         /// How long after a failure the netlink sockets are opened again, and how often, without them, each
-        /// path is looked up by other means. Default 5 s.
-        public var reconnectInterval: Duration = .seconds(5)
+        /// path is looked up by other means. Default 5 s, at least 10 ms.
+        public var reconnectInterval: Duration = .seconds(5) {
+            didSet { reconnectInterval = max(reconnectInterval, .milliseconds(10)) }
+        }
         /// The receive buffer to ask for, in bytes; without `CAP_NET_ADMIN` the kernel grants at most
         /// `net.core.rmem_max`. Default 4 MiB, enough for 5,000 waiting route notifications.
         public var receiveBufferSize = 4 * 1024 * 1024
@@ -42,11 +48,10 @@ public final class PathMonitor: Sendable {
         public var filtersRoutes = true
         /// The addresses that decide about ``PathTarget/general``, nothing being sent to them. Default two of
         /// the root name servers (`a` and `k`, IANA root hints), whose addresses are as stable and as widely
-        /// routed as any.
-        public var generalAddresses = [
-            IPAddress("198.41.0.4")!, IPAddress("2001:503:ba3e::2:30")!,
-            IPAddress("193.0.14.129")!, IPAddress("2001:7fd::1")!,
-        ]
+        /// routed as any; an empty list means them too.
+        public var generalAddresses = rootNameServers {
+            didSet { if generalAddresses.isEmpty { generalAddresses = Self.rootNameServers } }
+        }
         /// The descriptor of a netlink socket of the route protocol (`NETLINK_ROUTE`) to listen on, which
         /// somebody with more privilege opened with a larger buffer, like systemd's `ListenNetlink=` with
         /// `ReceiveBuffer=`. It has to belong to the namespace that is watched. A copy is used. Default
@@ -60,7 +65,10 @@ public final class PathMonitor: Sendable {
         /// Ways to break the monitor, for tests.
         package var faults = MonitorFaults()
 
-        private var clampedSettle: Duration = .milliseconds(30)
+        private static let rootNameServers = [
+            IPAddress("198.41.0.4")!, IPAddress("2001:503:ba3e::2:30")!,
+            IPAddress("193.0.14.129")!, IPAddress("2001:7fd::1")!,
+        ]
 
         /// Makes a configuration of the defaults.
         public init() {}
@@ -116,7 +124,8 @@ public final class PathMonitor: Sendable {
         }
     }
 
-    /// Why the kernel cannot be asked: the failed system call and its error. `nil` while all is well.
+    /// Why the kernel cannot be asked: the failed system call and its error. `nil` while all is well. A
+    /// namespace that cannot be entered is final; netlink is tried again.
     public var failure: SystemError? {
         guard let core else { return startFailure }
         return core.failure.withLock { $0 }
@@ -148,7 +157,12 @@ public final class PathMonitor: Sendable {
         return watch
     }
 
-    /// The statuses of a target, the present one first. Only the newest is kept for a slow reader.
+    /// The statuses of a target, the present one first; for a name it takes up to 2 s. Only the newest is kept for
+    /// a slow reader. The sequence does not end by itself; ending the reading ends the watch.
+    ///
+    /// - Parameters:
+    ///   - target: What to watch.
+    ///   - options: What is special about the packets whose way is asked for. Default nothing.
     public func statuses(
         of target: PathTarget,
         options: PathOptions = PathOptions()

@@ -31,11 +31,13 @@ public struct PathStatus: Hashable, Sendable {
     public let verdict: Verdict
     /// Rises when the interface, the source address or the gateway of the path changed, even if the verdict
     /// did not, and when a path was lost and found again too quickly to be reported: connections made
-    /// before may be dead.
+    /// before may be dead. 0 until there is a path, 1 with the first; each target has its own.
     public let pathGeneration: UInt64
-    /// Whether an IPv4 address of the target is reachable.
+    /// Whether an IPv4 address of the target is reachable; for ``PathTarget/general``, whether there is a way out
+    /// by IPv4.
     public let supportsIPv4: Bool
-    /// Whether an IPv6 address of the target is reachable.
+    /// Whether an IPv6 address of the target is reachable; for ``PathTarget/general``, whether there is a way out
+    /// by IPv6.
     public let supportsIPv6: Bool
 
     init(target: PathTarget, finding: Finding, pathGeneration: UInt64) {
@@ -66,7 +68,7 @@ public struct PathStatus: Hashable, Sendable {
 }
 
 extension PathStatus.Reason {
-    /// No route covers the address (`ENETUNREACH`).
+    /// No route covers the address, or an `unreachable` rule does, or the kernel has no IPv6 (`ENETUNREACH`).
     public static let noRoute = Self(rawValue: "noRoute")
     /// An `unreachable` route covers it (`EHOSTUNREACH`).
     public static let unreachable = Self(rawValue: "unreachable")
@@ -80,13 +82,14 @@ extension PathStatus.Reason {
     public static let loopbackDown = Self(rawValue: "loopbackDown")
     /// There is no interface of the name in ``PathOptions/interface``.
     public static let noInterface = Self(rawValue: "noInterface")
-    /// There is a route, but no source address the far side could answer to.
+    /// There is a route, but no source address the far side could answer to; or no interface has the one in
+    /// ``PathOptions/source``.
     public static let noSource = Self(rawValue: "noSource")
     /// The address is a broadcast or multicast address here.
     public static let notUnicast = Self(rawValue: "notUnicast")
     /// The name has never been resolved, although there is a way out.
     public static let unresolved = Self(rawValue: "unresolved")
-    /// The first lookup of the name has not ended yet.
+    /// The first lookup of the name has not ended yet. Only getters tell it.
     public static let resolving = Self(rawValue: "resolving")
     /// The kernel could not be asked; ``PathMonitor/failure`` tells why.
     public static let noNetlink = Self(rawValue: "noNetlink")

@@ -58,8 +58,8 @@ public final class PathWatch: Sendable {
         cancel()
     }
 
-    /// The newest status. Before the first one has been delivered it is read from the monitor's thread;
-    /// for a name whose first lookup is still running it is `unknown`.
+    /// The newest status. Before the first one has been delivered it is read from the monitor's thread, for which
+    /// the caller waits as it would for a lock; for a name whose first lookup is still running it is `unknown`.
     public var status: PathStatus {
         delivery.latest ?? monitor.statusNow(of: key)
     }

@@ -34,7 +34,7 @@ struct RecomputeSchedule: Sendable {
 
     /// The next moment at which `takeDue(now:)` is worth asking.
     var nextDue: ContinuousClock.Instant {
-        [eventDue, pacedConfirmDue, auditDue].compactMap(\.self).min()!
+        min(earliest(eventDue, pacedConfirmDue) ?? auditDue, auditDue)
     }
 
     /// Not before the events that wait are looked into, which are made to wait when they are too many.

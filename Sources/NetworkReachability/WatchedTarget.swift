@@ -25,6 +25,8 @@ final class WatchedTarget {
     /// When a route that the last verdict rests on expires.
     var expiryDue: ContinuousClock.Instant?
     private(set) var subscribers: [Subscriber]
+    /// Whether it waits, in this turn, to be judged anew.
+    var isConcerned = false
 
     struct Subscriber {
         let id: UInt64
@@ -47,7 +49,10 @@ final class WatchedTarget {
 
     /// The next moment at which this target needs attention without any event.
     var nextDue: ContinuousClock.Instant? {
-        [hold.heldUntil, expiryDue, resolution?.firstStatusDue, resolution?.retryDue].compactMap(\.self).min()
+        earliest(
+            earliest(hold.heldUntil, expiryDue),
+            earliest(resolution?.firstStatusDue, resolution?.retryDue)
+        )
     }
 
     func add(_ subscriber: Subscriber) {

@@ -66,7 +66,6 @@ internal import Testing
     private static func options(for reason: PathStatus.Reason) -> PathOptions {
         var options = PathOptions()
         if reason == .noInterface { options.interface = "wg0" }
-        if reason == .lookupFailed { options.source = IPAddress("2001:db8::1") }
         return options
     }
 
