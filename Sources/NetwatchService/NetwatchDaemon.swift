@@ -24,6 +24,7 @@ package struct NetwatchDaemon: Service {
     private let configuration: Configuration
     private let logger: Logger
     private let notifier = SystemdNotifier.fromEnvironment()
+    private let inheritedSockets = InheritedSockets.fromEnvironment()
 
     package init(configuration: Configuration, logger: Logger) {
         self.configuration = configuration
@@ -46,7 +47,7 @@ package struct NetwatchDaemon: Service {
     }
 
     package func run() async throws {
-        let monitor = PathMonitor.shared
+        let monitor = makeMonitor()
         var settings = OfflineQueue.Configuration(directory: configuration.stateDirectory)
         // Less than the control server's grace, so that who waits for a send hears that it is kept.
         settings.stopTimeout = ControlServer.Limits().stopGrace - .seconds(2)
@@ -61,6 +62,15 @@ package struct NetwatchDaemon: Service {
             await queue.stop()
             throw error
         }
+    }
+
+    /// A socket that the service manager opened has a larger buffer than this process may ask for.
+    private func makeMonitor() -> PathMonitor {
+        guard let socket = inheritedSockets.routeNetlink else { return .shared }
+        logger.info("listening on the service manager's netlink socket")
+        var configuration = PathMonitor.Configuration()
+        configuration.inheritedSocket = socket
+        return PathMonitor(configuration: configuration)
     }
 
     private func serve(_ queue: OfflineQueue, _ monitor: PathMonitor) async throws {

@@ -29,17 +29,25 @@ package final class Subprocess: Sendable {
     ///   - path: The program.
     ///   - arguments: Its arguments, without its name.
     ///   - environment: Added to the test's own environment.
+    ///   - socket: What it has as descriptor 3; `nil` for nothing.
     ///   - namespace: The network namespace it runs in; `nil` for the test's own.
     package init(
         _ path: String,
         _ arguments: [String],
         environment: [String: String] = [:],
+        passing socket: CInt? = nil,
         in namespace: NetworkNamespace? = nil
     ) throws {
         let output = try Self.pipe()
         let errors = try Self.pipe()
         let spawn: @Sendable () -> Result<pid_t, SystemError> = {
-            Self.spawn([path] + arguments, environment, output: output.write, errors: errors.write)
+            Self.spawn(
+                [path] + arguments,
+                environment,
+                output: output.write,
+                errors: errors.write,
+                passing: socket
+            )
         }
         let result = namespace?.run(spawn) ?? spawn()
         close(output.write)
@@ -100,13 +108,15 @@ package final class Subprocess: Sendable {
         _ arguments: [String],
         _ environment: [String: String],
         output: CInt,
-        errors: CInt
+        errors: CInt,
+        passing socket: CInt?
     ) -> Result<pid_t, SystemError> {
         var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)
         posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0)
         posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO)
         posix_spawn_file_actions_adddup2(&actions, errors, STDERR_FILENO)
+        if let socket { posix_spawn_file_actions_adddup2(&actions, socket, 3) }
         var attributes = posix_spawnattr_t()
         posix_spawnattr_init(&attributes)
         // The threads of the tests block every signal; the program must not inherit that.
