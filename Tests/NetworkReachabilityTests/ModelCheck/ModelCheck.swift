@@ -1,0 +1,68 @@
+internal import Foundation
+internal import NetwatchEventLoop
+internal import NetwatchTestSupport
+internal import NetworkReachability
+internal import Synchronization
+
+/// Random changes to real networks, after each of which every published status must be the truth, without
+/// an audit.
+enum ModelCheck {
+    /// How the monitor of a scenario is made.
+    struct Setup: Sendable {
+        var settle: Duration
+        /// In bytes: hardly any, the kernel's default, and plenty.
+        var receiveBufferSize: Int
+
+        /// One of all combinations, by seed.
+        init(seed: UInt64) {
+            settle = .milliseconds(seed & 1 == 0 ? 30 : 0)
+            receiveBufferSize = [4096, 212_992, 8 * 1024 * 1024][Int((seed >> 2) % 3)]
+        }
+
+        func configuration(watching namespace: NetworkNamespace) -> PathMonitor.Configuration {
+            var configuration = PathMonitor.Configuration()
+            configuration.networkNamespace = namespace.path
+            configuration.settle = settle
+            configuration.receiveBufferSize = receiveBufferSize
+            // It would find whatever is missed.
+            configuration.auditInterval = .seconds(24 * 3600)
+            return configuration
+        }
+    }
+
+    /// Runs scenarios side by side and waits for all of them, or for the first that is told to be enough.
+    static func run(
+        _ scenarios: [Scenario],
+        until isEnough: @escaping @Sendable (ModelRun.Outcome) -> Bool = { _ in false }
+    ) async throws -> [ModelRun.Outcome] {
+        let outcomes = Recorder<ModelRun.Outcome>()
+        let queue = ScenarioQueue(scenarios)
+        // Most of the time they wait: for the monitor, or for the kernel.
+        let threads = min(scenarios.count, ProcessInfo.processInfo.activeProcessorCount * 16)
+        for _ in 0..<threads {
+            try startDetachedThread(named: "model") {
+                while let scenario = queue.next() {
+                    let outcome = ModelRun.outcome(of: scenario)
+                    outcomes.record(outcome)
+                    if isEnough(outcome) { queue.close() }
+                }
+            }
+        }
+        // Generous: 2,000 scenarios take some minutes.
+        try await outcomes.wait(patience: .seconds(3 * 3600)) {
+            $0.count == scenarios.count || $0.last.map(isEnough) == true
+        }
+        return outcomes.values
+    }
+}
+
+/// Scenarios that several threads share out among themselves.
+private final class ScenarioQueue: Sendable {
+    private let scenarios: Mutex<[Scenario]>
+
+    init(_ scenarios: [Scenario]) { self.scenarios = Mutex(scenarios.reversed()) }
+
+    func next() -> Scenario? { scenarios.withLock { $0.popLast() } }
+
+    func close() { scenarios.withLock { $0 = [] } }
+}

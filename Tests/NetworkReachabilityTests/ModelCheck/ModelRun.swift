@@ -1,0 +1,176 @@
+internal import Glibc
+internal import NetwatchEventLoop
+internal import NetwatchTestSupport
+internal import NetworkReachability
+
+/// One scenario in namespaces of its own: a monitor, and operations one after the other, after which its
+/// statuses must become the truth.
+///
+/// Confined to the thread that makes it, which waits.
+final class ModelRun {
+    /// What a run found.
+    struct Outcome: Sendable {
+        let scenario: Scenario
+        var mismatch: Mismatch?
+        var commands = 0
+        var refusals: [String] = []
+        var overruns = 0
+        /// How often the truth about an address became another.
+        var changes = 0
+        /// How long after each burst of operations every status was the truth, as far as it can be told
+        /// from asking again and again.
+        var delays: [Duration] = []
+    }
+
+    /// Statuses that stay wrong.
+    struct Mismatch: Sendable, CustomStringConvertible {
+        let operations: [Operation]
+        let differences: [String]
+
+        var description: String {
+            (operations.map { "  \($0)" } + ["then, for good:"] + differences.map { "  \($0)" })
+                .joined(separator: "\n")
+        }
+    }
+
+    /// Only bounds how long a failing check takes: without an audit nothing heals a wrong status.
+    private static let patience: Duration = .seconds(5)
+    /// The longest that the kernel takes to end what it does by itself.
+    private static let kernelPatience: Duration = .seconds(8)
+
+    /// Own addresses, neighbours, hosts behind gateways, and one that is only told apart by its link.
+    private static let hosts = [
+        "127.0.0.1", "192.0.2.1", "192.0.2.2", "203.0.113.2", "198.51.100.7", "198.51.100.200", "::1",
+        "2001:db8:0::1", "2001:db8:0::2", "2001:db8:1::2", "2001:db8:ffff::7", "2001:db8:ffff:1::9",
+        "fe80::2%100",
+    ]
+
+    private let scenario: Scenario
+    private let testbed: ModelTestbed
+    private let oracle: RouteOracle
+    private let monitor: PathMonitor
+    private let watches: [(address: IPAddress, watch: PathWatch)]
+    private let log: (String) -> Void
+    private var outcome: Outcome
+    private var truths: [IPAddress: RouteOracle.Truth] = [:]
+
+    private init(_ scenario: Scenario, log: @escaping (String) -> Void) throws {
+        self.scenario = scenario
+        self.log = log
+        outcome = Outcome(scenario: scenario)
+        testbed = try ModelTestbed(cables: scenario.cables)
+        let addresses = Self.hosts.map { IPAddress($0)! }
+        oracle = RouteOracle(in: testbed.near, addresses: addresses)
+        let monitor = PathMonitor(configuration: scenario.setup.configuration(watching: testbed.near))
+        self.monitor = monitor
+        watches = zip(addresses, Self.hosts).map { address, host in
+            (address, monitor.watch(.host(NetworkHost(host)!)) { _ in })
+        }
+    }
+
+    /// Runs a scenario to its first mismatch or its end.
+    ///
+    /// - Parameter log: Is told of each operation.
+    static func outcome(of scenario: Scenario, log: @escaping (String) -> Void = { _ in }) -> Outcome {
+        do {
+            let run = try ModelRun(scenario, log: log)
+            try run.perform()
+            return run.outcome
+        } catch {
+            var outcome = Outcome(scenario: scenario)
+            outcome.mismatch = Mismatch(operations: [], differences: ["the check itself failed: \(error)"])
+            return outcome
+        }
+    }
+
+    private func perform() throws {
+        var random = scenario.pauses
+        var position = 0
+        while outcome.mismatch == nil, position < scenario.operations.count {
+            let burst = scenario.operations[position...].prefix(
+                [1, 1, 1, 2, 3].randomElement(using: &random)!
+            )
+            position += burst.count
+            for operation in burst {
+                log("\(operation)")
+                testbed.perform(operation)
+            }
+            // Half of the time the next operation comes while the monitor is still at work on this one.
+            let mustBeQuiet = Bool.random(using: &random) || position == scenario.operations.count
+            try check(mustBeQuiet: mustBeQuiet, after: scenario.operations[..<position])
+        }
+        outcome.commands = testbed.performed
+        outcome.refusals = testbed.refusals
+        outcome.overruns = monitor.statistics.overruns
+    }
+
+    private func check(mustBeQuiet: Bool, after operations: ArraySlice<Operation>) throws {
+        let differences = try awaitTruth(mustBeQuiet: mustBeQuiet)
+        guard !differences.isEmpty else { return }
+        outcome.mismatch = Mismatch(operations: Array(operations), differences: differences)
+    }
+
+    /// Asks until every status is the truth and, if so wanted, still is after the confirm pass. Returns what
+    /// is still different after a long while.
+    private func awaitTruth(mustBeQuiet: Bool) throws -> [String] {
+        let start = ContinuousClock.now
+        var isTrue = false
+        while true {
+            let snapshot = try oracle.ask()
+            let elapsed = ContinuousClock.now - start
+            let differences = differences(from: snapshot)
+            if differences.isEmpty, !isTrue {
+                isTrue = true
+                outcome.delays.append(elapsed)
+            }
+            if elapsed > (snapshot.isChanging ? Self.kernelPatience : Self.patience) { return differences }
+            let isQuiet = elapsed > scenario.setup.quietTime && !snapshot.isChanging
+            if differences.isEmpty, isQuiet || !mustBeQuiet { return [] }
+            pause(milliseconds: differences.isEmpty ? 50 : 5)
+        }
+    }
+
+    private func differences(from snapshot: RouteOracle.Snapshot) -> [String] {
+        outcome.changes += snapshot.truths.count { truths[$0.key] != nil && truths[$0.key] != $0.value }
+        truths = snapshot.truths
+        let wrong = watches.compactMap { address, watch -> String? in
+            let status = watch.status
+            let truth = snapshot.truths[address]!
+            return status.agrees(with: truth) ? nil : "\(address): published \(status.brief), but \(truth)"
+        }
+        return wrong + snapshot.contradictions
+    }
+
+    private func pause(milliseconds: Int) {
+        var time = timespec(tv_sec: 0, tv_nsec: milliseconds * 1_000_000)
+        nanosleep(&time, nil)
+    }
+}
+
+extension ModelCheck.Setup {
+    /// After that nothing is looked up any more without an event.
+    fileprivate var quietTime: Duration {
+        settle + PathMonitor.Configuration().confirmDelay + .milliseconds(20)
+    }
+}
+
+extension PathStatus {
+    /// Whether it says what is true: whether a packet would leave, from where and by which interface, and if
+    /// not, why.
+    fileprivate func agrees(with truth: RouteOracle.Truth) -> Bool {
+        switch (verdict, truth) {
+        case (.reachable(let path), .reachable(let source, let interface)):
+            path.source?.bytes == source && path.interfaceIndex == interface
+        case (.notReachable(let reason), .notReachable(let truth)):
+            reason == truth
+        default:
+            false
+        }
+    }
+
+    fileprivate var brief: String {
+        guard let path else { return "\(verdict)" }
+        let source = path.source.map { "\($0)" } ?? "nothing"
+        return "reachable(from \(source) by interface \(path.interfaceIndex), \(path.interfaceName))"
+    }
+}

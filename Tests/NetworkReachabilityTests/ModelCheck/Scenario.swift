@@ -1,0 +1,47 @@
+internal import NetwatchTestSupport
+
+/// Everything that decides what happens in a run, but for the moments at which it happens.
+struct Scenario: Sendable {
+    let seed: UInt64
+    let cables: Int
+    let setup: ModelCheck.Setup
+    var operations: [Operation]
+    /// Decides which operations follow each other without a pause.
+    let pauses: SeededGenerator
+
+    /// Makes up a scenario.
+    ///
+    /// - Parameters:
+    ///   - focus: A kind of operation that is to come more often than others.
+    init(seed: UInt64, operations count: Int, setup: ModelCheck.Setup, focus: OperationGenerator.Kind? = nil)
+    {
+        self.seed = seed
+        self.setup = setup
+        var random = SeededGenerator(seed: seed)
+        cables = Int.random(in: 2...4, using: &random)
+        var generator = OperationGenerator(seed: random.next(), cables: cables, focus: focus)
+        operations = generator.operations(count)
+        pauses = random
+    }
+
+    /// Leaves out what is not needed for statuses that stay wrong: halves first, then less and less.
+    func shrunk() -> Scenario {
+        var scenario = self
+        var length = operations.count / 2
+        while length >= 1 {
+            var start = 0
+            while start < scenario.operations.count {
+                var shorter = scenario
+                let end = min(start + length, scenario.operations.count)
+                shorter.operations.removeSubrange(start..<end)
+                if ModelRun.outcome(of: shorter).mismatch != nil {
+                    scenario = shorter
+                } else {
+                    start += length
+                }
+            }
+            length /= 2
+        }
+        return scenario
+    }
+}
