@@ -30,13 +30,14 @@ extension OperationGenerator {
         let first = isIPv4 ? 1 : 11
         let id = first + number(below: 2)
         let target = isIPv4 ? "198.51.100.0/24" : "2001:db8:ffff::/48"
+        let blackhole = "nexthop replace id \(id) blackhole"
         let hop = "via \(isIPv4 ? cable.farIPv4 : cable.farIPv6) dev \(cable.near)"
         return switch number(below: 10) {
         case ..<4: career(of: id, target, cable)
         case ..<6: Operation(.near("nexthop replace id \(id) \(hop)"))
         case 6:
             temporarily(
-                Operation(.near("nexthop replace id \(id) blackhole")),
+                Operation(isIPv4 ? .near(blackhole) : .nearIPv6(blackhole)),
                 remedy: Operation(.near("nexthop replace id \(id) \(hop)"))
             )
         case 7: Operation(.near("nexthop del id \(id)"))
