@@ -166,6 +166,26 @@ struct SilentChangeTests {
         #expect(host.watch.status.pathGeneration > generation)
     }
 
+    @Test
+    func `an IPv6 route looked up last when it has less than 10 ms to live, which the kernel rounds to 0`()
+        async throws
+    {
+        let testbed = try VethTestbed()
+        // One of them looks it up once more at the wrong moment.
+        let hosts = try (0..<8).map { number in
+            try WatchedHost(
+                VethTestbed.remoteIPv6Address,
+                in: testbed,
+                confirmDelay: .milliseconds(1970 + 5 * number)
+            )
+        }
+        for host in hosts { try await host.becomes(reachable: true) }
+        try testbed.near.ip("-6 route replace default via \(VethTestbed.farIPv6Address) expires 2")
+        for host in hosts {
+            try await host.recorder.waitForLast(patience: .seconds(20)) { $0.reason == .noRoute }
+        }
+    }
+
     // MARK: This machine
 
     @Test func `a loopback interface that was never up, is, and is no longer`() async throws {

@@ -16,6 +16,7 @@ struct WatchedHost {
         in testbed: VethTestbed,
         options: PathOptions = PathOptions(),
         settle: Duration = .milliseconds(30),
+        confirmDelay: Duration = .milliseconds(150),
         isFiltered: Bool = true
     ) throws {
         self.testbed = testbed
@@ -23,6 +24,7 @@ struct WatchedHost {
         var configuration = PathMonitor.Configuration()
         configuration.networkNamespace = testbed.near.path
         configuration.settle = settle
+        configuration.confirmDelay = confirmDelay
         configuration.filtersRoutes = isFiltered
         monitor = PathMonitor(configuration: configuration)
         let recorder = recorder
