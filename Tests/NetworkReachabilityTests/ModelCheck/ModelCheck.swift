@@ -36,22 +36,22 @@ enum ModelCheck {
         until isEnough: @escaping @Sendable (ModelRun.Outcome) -> Bool = { _ in false }
     ) async throws -> [ModelRun.Outcome] {
         let outcomes = Recorder<ModelRun.Outcome>()
+        let ended = Recorder<Bool>()
         let queue = ScenarioQueue(scenarios)
         // Most of the time they wait: for the monitor, or for the kernel.
         let threads = min(scenarios.count, ProcessInfo.processInfo.activeProcessorCount * 16)
         for _ in 0..<threads {
             try startDetachedThread(named: "model") {
                 while let scenario = queue.next() {
-                    let outcome = ModelRun.outcome(of: scenario)
+                    let outcome = ModelRun.outcome(of: scenario, isStopped: { queue.isClosed })
                     outcomes.record(outcome)
                     if isEnough(outcome) { queue.close() }
                 }
+                ended.record(true)
             }
         }
         // Generous: 2,000 scenarios take some minutes.
-        try await outcomes.wait(patience: .seconds(3 * 3600)) {
-            $0.count == scenarios.count || $0.last.map(isEnough) == true
-        }
+        try await ended.wait(patience: .seconds(3 * 3600)) { $0.count == threads }
         return outcomes.values
     }
 }
@@ -59,10 +59,15 @@ enum ModelCheck {
 /// Scenarios that several threads share out among themselves.
 private final class ScenarioQueue: Sendable {
     private let scenarios: Mutex<[Scenario]>
+    private let closed = Atomic(false)
 
     init(_ scenarios: [Scenario]) { self.scenarios = Mutex(scenarios.reversed()) }
 
-    func next() -> Scenario? { scenarios.withLock { $0.popLast() } }
+    var isClosed: Bool { closed.load(ordering: .relaxed) }
 
-    func close() { scenarios.withLock { $0 = [] } }
+    func next() -> Scenario? {
+        isClosed ? nil : scenarios.withLock { $0.popLast() }
+    }
+
+    func close() { closed.store(true, ordering: .relaxed) }
 }

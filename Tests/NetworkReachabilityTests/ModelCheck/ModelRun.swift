@@ -51,12 +51,14 @@ final class ModelRun {
     private let monitor: PathMonitor
     private let watches: [(address: IPAddress, watch: PathWatch)]
     private let log: (String) -> Void
+    private let isStopped: () -> Bool
     private var outcome: Outcome
     private var truths: [IPAddress: RouteOracle.Truth] = [:]
 
-    private init(_ scenario: Scenario, log: @escaping (String) -> Void) throws {
+    private init(_ scenario: Scenario, log: @escaping (String) -> Void, isStopped: @escaping () -> Bool) throws {
         self.scenario = scenario
         self.log = log
+        self.isStopped = isStopped
         outcome = Outcome(scenario: scenario)
         testbed = try ModelTestbed(cables: scenario.cables)
         let addresses = Self.hosts.map { IPAddress($0)! }
@@ -70,10 +72,16 @@ final class ModelRun {
 
     /// Runs a scenario to its first mismatch or its end.
     ///
-    /// - Parameter log: Is told of each operation.
-    static func outcome(of scenario: Scenario, log: @escaping (String) -> Void = { _ in }) -> Outcome {
+    /// - Parameters:
+    ///   - log: Is told of each operation.
+    ///   - isStopped: Asked after each operation whether the rest is not wanted any more.
+    static func outcome(
+        of scenario: Scenario,
+        log: @escaping (String) -> Void = { _ in },
+        isStopped: @escaping () -> Bool = { false }
+    ) -> Outcome {
         do {
-            let run = try ModelRun(scenario, log: log)
+            let run = try ModelRun(scenario, log: log, isStopped: isStopped)
             try run.perform()
             return run.outcome
         } catch {
@@ -86,7 +94,7 @@ final class ModelRun {
     private func perform() throws {
         var random = scenario.pauses
         var position = 0
-        while outcome.mismatch == nil, position < scenario.operations.count {
+        while outcome.mismatch == nil, !isStopped(), position < scenario.operations.count {
             let burst = scenario.operations[position...].prefix(
                 [1, 1, 1, 2, 3].randomElement(using: &random)!
             )
