@@ -38,36 +38,31 @@ final class ModelRun {
     /// The longest that the kernel takes to end what it does by itself.
     private static let kernelPatience: Duration = .seconds(8)
 
-    /// Own addresses, neighbours, hosts behind gateways, and one that is only told apart by its link.
-    private static let hosts = [
-        "127.0.0.1", "192.0.2.1", "192.0.2.2", "203.0.113.2", "198.51.100.7", "198.51.100.200", "::1",
-        "2001:db8:0::1", "2001:db8:0::2", "2001:db8:1::2", "2001:db8:ffff::7", "2001:db8:ffff:1::9",
-        "fe80::2%100",
-    ]
-
     private let scenario: Scenario
     private let testbed: ModelTestbed
     private let oracle: RouteOracle
     private let monitor: PathMonitor
-    private let watches: [(address: IPAddress, watch: PathWatch)]
+    private var watches: [IPAddress: PathWatch] = [:]
     private let log: (String) -> Void
     private let isStopped: () -> Bool
     private var outcome: Outcome
     private var truths: [IPAddress: RouteOracle.Truth] = [:]
 
-    private init(_ scenario: Scenario, log: @escaping (String) -> Void, isStopped: @escaping () -> Bool) throws {
+    private init(_ scenario: Scenario, log: @escaping (String) -> Void, isStopped: @escaping () -> Bool)
+        throws
+    {
         self.scenario = scenario
         self.log = log
         self.isStopped = isStopped
         outcome = Outcome(scenario: scenario)
         testbed = try ModelTestbed(cables: scenario.cables)
-        let addresses = Self.hosts.map { IPAddress($0)! }
-        oracle = RouteOracle(in: testbed.near, addresses: addresses)
-        let monitor = PathMonitor(configuration: scenario.setup.configuration(watching: testbed.near))
-        self.monitor = monitor
-        watches = zip(addresses, Self.hosts).map { address, host in
-            (address, monitor.watch(.host(NetworkHost(host)!)) { _ in })
-        }
+        oracle = RouteOracle(in: testbed.near, addresses: Scenario.hosts.map { IPAddress($0)! })
+        monitor = PathMonitor(configuration: scenario.setup.configuration(watching: testbed.near))
+        for host in Scenario.hosts { watch(host) }
+    }
+
+    private func watch(_ host: String) {
+        watches[IPAddress(host)!] = monitor.watch(.host(NetworkHost(host)!)) { _ in }
     }
 
     /// Runs a scenario to its first mismatch or its end.
@@ -101,15 +96,23 @@ final class ModelRun {
             position += burst.count
             for operation in burst {
                 log("\(operation)")
-                testbed.perform(operation)
+                perform(operation)
             }
             // Half of the time the next operation comes while the monitor is still at work on this one.
             let mustBeQuiet = Bool.random(using: &random) || position == scenario.operations.count
             try check(mustBeQuiet: mustBeQuiet, after: scenario.operations[..<position])
         }
-        outcome.commands = testbed.performed
+        outcome.commands = testbed.commands
         outcome.refusals = testbed.refusals
         outcome.overruns = monitor.statistics.overruns
+    }
+
+    private func perform(_ operation: Operation) {
+        testbed.perform(operation)
+        for step in operation.steps {
+            if case .unwatch(let host) = step { watches[IPAddress(host)!] = nil }
+            if case .watch(let host) = step { watch(host) }
+        }
     }
 
     private func check(mustBeQuiet: Bool, after operations: ArraySlice<Operation>) throws {

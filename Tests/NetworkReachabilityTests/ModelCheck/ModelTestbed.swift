@@ -25,7 +25,7 @@ final class ModelTestbed {
     private let nearIPv6: IPBatch
     private let farIP: IPBatch
     /// Commands that were carried out, and those that the kernel refused, with its words.
-    private(set) var performed = 0
+    private(set) var commands = 0
     private(set) var refusals: [String] = []
 
     init(cables: Int) throws {
@@ -75,7 +75,7 @@ final class ModelTestbed {
 
     func perform(_ operation: Operation) {
         for step in operation.steps {
-            performed += 1
+            commands += 1
             if let complaint = perform(step) { refusals.append("\(step): \(complaint)") }
         }
     }
@@ -86,6 +86,7 @@ final class ModelTestbed {
             case .near(let command): return try nearIP.perform(command.replacing("FAR", with: far.path))
             case .nearIPv6(let command): return try nearIPv6.perform(command)
             case .far(let command): return try farIP.perform(command)
+            case .unwatch, .watch: break
             case .parameter(let name, let value): try near.setParameter(name, to: value)
             }
         } catch {

@@ -8,6 +8,9 @@ struct Operation: Sendable, CustomStringConvertible {
         case nearIPv6(String)
         /// An `ip` command at the far ends of the cables.
         case far(String)
+        /// The end of the watch of a host, and the start of another.
+        case unwatch(String)
+        case watch(String)
         /// A kernel parameter where the monitor is: `net/ipv4/…`.
         case parameter(String, String)
     }
@@ -29,6 +32,8 @@ extension Operation.Step: CustomStringConvertible {
         case .near(let command): "ip \(command)"
         case .nearIPv6(let command): "ip -6 \(command)"
         case .far(let command): "far: ip \(command)"
+        case .unwatch(let host): "stop watching \(host)"
+        case .watch(let host): "watch \(host)"
         case .parameter(let name, let value): "sysctl \(name)=\(value)"
         }
     }

@@ -16,7 +16,7 @@ struct OperationGenerator {
 
     /// What an operation is about.
     enum Kind: CaseIterable, Sendable {
-        case link, address, route, rule, nextHop, parameter, repair
+        case link, address, route, rule, nextHop, parameter, watch, repair
     }
 
     /// Kinds in proportion to how often they come.
@@ -50,6 +50,7 @@ struct OperationGenerator {
         case .rule: ruleOperation()
         case .nextHop: nextHopOperation()
         case .parameter: parameterOperation()
+        case .watch: watchOperation()
         case .repair: repair()
         }
     }
@@ -79,6 +80,11 @@ struct OperationGenerator {
     mutating func inTurn(_ first: Operation, _ others: Operation...) -> Operation {
         upcoming += others
         return first
+    }
+
+    private mutating func watchOperation() -> Operation {
+        let host = one(Scenario.hosts)
+        return temporarily(Operation(.unwatch(host)), remedy: Operation(.watch(host)))
     }
 
     /// Brings a cable to its first state, but for what refuses its routes.

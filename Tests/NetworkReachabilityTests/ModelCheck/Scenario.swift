@@ -2,6 +2,14 @@ internal import NetwatchTestSupport
 
 /// Everything that decides what happens in a run, but for the moments at which it happens.
 struct Scenario: Sendable {
+    /// What is watched: own addresses, neighbours, hosts behind gateways, and one that only its link tells
+    /// apart.
+    static let hosts = [
+        "127.0.0.1", "192.0.2.1", "192.0.2.2", "203.0.113.2", "198.51.100.7", "198.51.100.200", "::1",
+        "2001:db8:0::1", "2001:db8:0::2", "2001:db8:1::2", "2001:db8:ffff::7", "2001:db8:ffff:1::9",
+        "fe80::2%100",
+    ]
+
     let seed: UInt64
     let cables: Int
     let setup: ModelCheck.Setup
