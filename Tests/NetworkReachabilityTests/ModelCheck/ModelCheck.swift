@@ -12,6 +12,9 @@ enum ModelCheck {
         var settle: Duration
         /// In bytes: hardly any, the kernel's default, and plenty.
         var receiveBufferSize: Int
+        /// For how long statuses may differ from the truth. Only bounds how long a failing check takes: without
+        /// an audit nothing heals a wrong status.
+        var patience: Duration = .seconds(5)
 
         /// One of all combinations, by seed.
         init(seed: UInt64) {

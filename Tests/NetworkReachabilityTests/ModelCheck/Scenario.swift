@@ -12,7 +12,7 @@ struct Scenario: Sendable {
 
     let seed: UInt64
     let cables: Int
-    let setup: ModelCheck.Setup
+    var setup: ModelCheck.Setup
     var operations: [Operation]
     /// Decides which operations follow each other without a pause.
     let pauses: SeededGenerator
@@ -35,6 +35,8 @@ struct Scenario: Sendable {
     /// Leaves out what is not needed for statuses that stay wrong: halves first, then less and less.
     func shrunk() -> Scenario {
         var scenario = self
+        // Nothing else keeps the machine busy now.
+        scenario.setup.patience = .seconds(2)
         var length = operations.count / 2
         while length >= 1 {
             var start = 0
