@@ -51,7 +51,7 @@ struct WatchedHost {
         switch (status.verdict, answer) {
         case (.reachable(let path), .sends(let source)):
             #expect(path.source?.bytes == source.bytes, sourceLocation: location)
-        case (.notReachable(.noCarrier), _), (.notReachable(.noSource), _):
+        case (.notReachable(.noCarrier), _), (.notReachable(.noSource), _), (.notReachable(.loopbackDown), _):
             break
         case (.notReachable, .refuses):
             break

@@ -12,6 +12,10 @@ enum ModelCheck {
         var settle: Duration
         /// In bytes: hardly any, the kernel's default, and plenty.
         var receiveBufferSize: Int
+        var filtersRoutes: Bool
+        /// What is broken on purpose.
+        var faults = MonitorFaults()
+        var confirmDelay = PathMonitor.Configuration().confirmDelay
         /// For how long statuses may differ from the truth. Only bounds how long a failing check takes: without
         /// an audit nothing heals a wrong status.
         var patience: Duration = .seconds(5)
@@ -19,6 +23,7 @@ enum ModelCheck {
         /// One of all combinations, by seed.
         init(seed: UInt64) {
             settle = .milliseconds(seed & 1 == 0 ? 30 : 0)
+            filtersRoutes = seed & 2 == 0
             receiveBufferSize = [4096, 212_992, 8 * 1024 * 1024][Int((seed >> 2) % 3)]
         }
 
@@ -27,6 +32,9 @@ enum ModelCheck {
             configuration.networkNamespace = namespace.path
             configuration.settle = settle
             configuration.receiveBufferSize = receiveBufferSize
+            configuration.filtersRoutes = filtersRoutes
+            configuration.faults = faults
+            configuration.confirmDelay = confirmDelay
             // It would find whatever is missed.
             configuration.auditInterval = .seconds(24 * 3600)
             return configuration

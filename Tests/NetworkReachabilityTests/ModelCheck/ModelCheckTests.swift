@@ -1,8 +1,11 @@
 internal import Foundation
+internal import NetwatchNetlink
 internal import NetwatchTestSupport
+internal import NetworkReachability
 internal import Testing
 
-@Suite(.enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"))
+// One after the other: each uses the whole machine.
+@Suite(.serialized, .enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"))
 struct ModelCheckTests {
     @Test func `random changes, and every status is what the kernel says`() async throws {
         let plan = Plan(environment: ProcessInfo.processInfo.environment)
@@ -14,6 +17,62 @@ struct ModelCheckTests {
         let report = ModelCheckReport(outcomes)
         print(report)
         #expect(report.changesMuch, "a check of a network that does not change shows nothing")
+    }
+
+    @Test(arguments: [
+        (NetlinkEvent.Class.link, OperationGenerator.Kind.link), (.address, .address), (.route, .route),
+        (.rule, .rule), (.nextHop, .nextHop), (.setting, .parameter),
+    ])
+    func `the check notices a monitor that is deaf to a kind of event`(
+        event: NetlinkEvent.Class,
+        focus: OperationGenerator.Kind
+    ) async throws {
+        let isNoticed = try await isNoticed(focus: focus) { $0.faults.ignoredClasses = [event] }
+        #expect(isNoticed)
+    }
+
+    @Test func `the check notices lookups that are answered late, when no later one confirms them`()
+        async throws
+    {
+        let isNoticed = try await isNoticed {
+            $0.faults.answersLate = true
+            $0.confirmDelay = .seconds(3600)
+        }
+        #expect(isNoticed)
+    }
+
+    @Test func `lookups that are answered late are confirmed`() async throws {
+        let outcomes = try await ModelCheck.run(
+            Self.scenarios(16, operations: 20) { $0.faults.answersLate = true }
+        )
+        #expect(outcomes.compactMap(\.mismatch).isEmpty)
+    }
+
+    private func isNoticed(
+        focus: OperationGenerator.Kind? = nil,
+        sabotage: (inout ModelCheck.Setup) -> Void
+    ) async throws -> Bool {
+        let scenarios = Self.scenarios(64, operations: 40, focus: focus) { setup in
+            sabotage(&setup)
+            // A wrong status is what is looked for here.
+            setup.patience = .seconds(2)
+        }
+        let outcomes = try await ModelCheck.run(scenarios) { $0.mismatch != nil }
+        return outcomes.contains { $0.mismatch != nil }
+    }
+
+    private static func scenarios(
+        _ count: Int,
+        operations: Int,
+        focus: OperationGenerator.Kind? = nil,
+        sabotage: (inout ModelCheck.Setup) -> Void
+    ) -> [Scenario] {
+        (0..<count).map { _ in
+            let seed = UInt64.random(in: 0 ... .max)
+            var setup = ModelCheck.Setup(seed: seed)
+            sabotage(&setup)
+            return Scenario(seed: seed, operations: operations, setup: setup, focus: focus)
+        }
     }
 }
 

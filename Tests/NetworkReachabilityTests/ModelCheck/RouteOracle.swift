@@ -75,11 +75,12 @@ final class RouteOracle {
 }
 
 extension RouteOracle.Truth {
-    /// A socket sees neither a lost carrier nor a source that no one could answer to.
+    /// A socket sees neither a lost carrier, nor that loopback is down, nor a source that no one could answer to.
     fileprivate func agrees(with answer: Oracle.Answer) -> Bool {
         switch (self, answer) {
         case (.reachable(let source, _), .sends(let from)): source == from.bytes
-        case (.notReachable(.noCarrier), _), (.notReachable(.noSource), _): true
+        case (.notReachable(.noCarrier), _), (.notReachable(.noSource), _), (.notReachable(.loopbackDown), _):
+            true
         case (.notReachable, .refuses): true
         default: false
         }

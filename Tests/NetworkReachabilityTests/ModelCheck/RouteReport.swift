@@ -53,6 +53,10 @@ struct InterfaceReport {
         }
     }
 
+    var isLoopbackUp: Bool {
+        interfaces.values.contains { $0.flags.isSuperset(of: ["LOOPBACK", "UP"]) }
+    }
+
     var names: [UInt32: String] {
         Dictionary(uniqueKeysWithValues: interfaces.map { ($0.value.index, $0.key) })
     }
@@ -105,7 +109,10 @@ struct RouteReport {
         let interface = (lookup["dev"] as? String).flatMap { report.interfaces[$0] }
         let source = (lookup["prefsrc"] as? String).flatMap { IPAddress($0) }
         switch lookup["type"] as? String ?? "unicast" {
-        case "local": return .reachable(source: source?.bytes ?? [], interface: interface?.index ?? 0)
+        case "local":
+            // What this machine sends to itself goes by the loopback interface.
+            guard report.isLoopbackUp else { return .notReachable(.loopbackDown) }
+            return .reachable(source: source?.bytes ?? [], interface: interface?.index ?? 0)
         case "unicast": break
         default: return .notReachable(.notUnicast)
         }
