@@ -20,14 +20,16 @@ package final class NetworkNamespace: Sendable {
 
     package static var isAvailable: Bool { obstacle == nil }
 
-    /// Makes a namespace whose loopback interface is up.
-    package init() throws {
+    /// Makes a namespace.
+    ///
+    /// - Parameter hasLoopback: Whether its loopback interface is set up, which the kernel does not do.
+    package init(hasLoopback: Bool = true) throws {
         descriptor = try Self.unshared()
         loop = try EventLoop(
             label: "in-namespace",
             networkNamespace: "/proc/self/fd/\(descriptor.rawValue)"
         )
-        try ip("link set lo up")
+        if hasLoopback { try ip("link set lo up") }
     }
 
     private static func unshared() throws(SystemError) -> FileDescriptor {
@@ -52,6 +54,24 @@ package final class NetworkNamespace: Sendable {
     /// Runs something on a thread inside the namespace, and waits for it.
     package func run<Result: Sendable>(_ body: @escaping @Sendable () -> Result) -> Result {
         loop.runAndWait(body)
+    }
+
+    /// Sets a kernel parameter of the namespace: `net/ipv4/ip_forward`.
+    ///
+    /// - Throws: ``SystemError`` of `open` or `write`.
+    package func setParameter(_ name: String, to value: String) throws {
+        // The kernel shows and sets those of the calling thread's namespace.
+        let outcome: Swift.Result<Void, SystemError> = run {
+            Swift.Result { () throws(SystemError) in try Self.write(value, to: "/proc/sys/\(name)") }
+        }
+        try outcome.get()
+    }
+
+    private static func write(_ text: String, to path: String) throws(SystemError) {
+        let file = FileDescriptor(owning: try systemCall("open \(path)") { open(path, O_WRONLY | O_CLOEXEC) })
+        let bytes = Array(text.utf8)
+        let descriptor = file.rawValue
+        try systemCall("write \(path)") { Glibc.write(descriptor, bytes, bytes.count) }
     }
 
     /// Runs a shell command inside the namespace and returns what it printed.

@@ -14,8 +14,10 @@ package struct VethTestbed: Sendable {
     package static let remoteAddress = "198.51.100.7"
     package static let remoteIPv6Address = "2001:db8:ffff::7"
 
-    package init() throws {
-        near = try NetworkNamespace()
+    /// - Parameter near: A namespace without cables; by default a new one with loopback.
+    package init(near: NetworkNamespace? = nil) throws {
+        self.near = try near ?? NetworkNamespace()
+        let near = self.near
         far = try NetworkNamespace()
         try near.ip("link add near0 type veth peer name far0 netns \(far.path)")
         try near.ip("link set near0 addrgenmode none")

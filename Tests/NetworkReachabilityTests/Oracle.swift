@@ -13,15 +13,20 @@ struct Oracle {
     }
 
     func ask(about address: IPAddress) -> Answer {
-        namespace.run {
-            let isIPv4 = address.family == .ipv4
-            let descriptor = FileDescriptor(
-                owning: socket(isIPv4 ? AF_INET : AF_INET6, CInt(SOCK_DGRAM.rawValue), 0)
-            )
-            return isIPv4
-                ? Self.connect(descriptor.rawValue, Self.ipv4(address))
-                : Self.connect(descriptor.rawValue, Self.ipv6(address))
-        }
+        ask(about: [address])[0]
+    }
+
+    func ask(about addresses: [IPAddress]) -> [Answer] {
+        namespace.run { addresses.map(Self.connect) }
+    }
+
+    private static func connect(to address: IPAddress) -> Answer {
+        let isIPv4 = address.family == .ipv4
+        let type = CInt(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue)
+        let descriptor = FileDescriptor(owning: socket(isIPv4 ? AF_INET : AF_INET6, type, 0))
+        return isIPv4
+            ? connect(descriptor.rawValue, ipv4(address))
+            : connect(descriptor.rawValue, ipv6(address))
     }
 
     private static func connect<Address>(_ descriptor: CInt, _ target: Address) -> Answer {

@@ -1,0 +1,139 @@
+internal import Foundation
+internal import NetwatchNetlink
+internal import NetwatchTestSupport
+internal import NetworkReachability
+internal import Testing
+
+// One after the other: each uses the whole machine.
+@Suite(.serialized, .enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"))
+struct ModelCheckTests {
+    @Test func `random changes, and every status is what the kernel says`() async throws {
+        let plan = Plan(environment: ProcessInfo.processInfo.environment)
+        let outcomes = try await plan.run()
+        for outcome in outcomes {
+            guard let mismatch = outcome.mismatch else { continue }
+            Issue.record("replay with NETWATCH_SEED=\(outcome.scenario.seed)\n\(mismatch)")
+        }
+        let report = ModelCheckReport(outcomes)
+        print(report)
+        #expect(report.changesMuch, "a check of a network that does not change shows nothing")
+    }
+
+    @Test(arguments: [
+        (NetlinkEvent.Class.link, OperationGenerator.Kind.link), (.address, .address), (.route, .route),
+        (.rule, .rule), (.nextHop, .nextHop), (.setting, .parameter),
+    ])
+    func `the check notices a monitor that is deaf to a kind of event`(
+        event: NetlinkEvent.Class,
+        focus: OperationGenerator.Kind
+    ) async throws {
+        let isNoticed = try await isNoticed(focus: focus) { $0.faults.ignoredClasses = [event] }
+        #expect(isNoticed)
+    }
+
+    @Test func `the check notices lookups that are answered late, when no later one confirms them`()
+        async throws
+    {
+        let isNoticed = try await isNoticed {
+            $0.faults.answersLate = true
+            $0.confirmDelay = .seconds(3600)
+        }
+        #expect(isNoticed)
+    }
+
+    @Test func `lookups that are answered late are confirmed`() async throws {
+        let outcomes = try await ModelCheck.run(
+            Self.scenarios(16, operations: 20) { $0.faults.answersLate = true }
+        )
+        #expect(outcomes.compactMap(\.mismatch).isEmpty)
+    }
+
+    private func isNoticed(
+        focus: OperationGenerator.Kind? = nil,
+        sabotage: (inout ModelCheck.Setup) -> Void
+    ) async throws -> Bool {
+        let scenarios = Self.scenarios(64, operations: 40, focus: focus) { setup in
+            sabotage(&setup)
+            // A wrong status is what is looked for here.
+            setup.patience = .seconds(2)
+        }
+        let outcomes = try await ModelCheck.run(scenarios) { $0.mismatch != nil }
+        return outcomes.contains { $0.mismatch != nil }
+    }
+
+    private static func scenarios(
+        _ count: Int,
+        operations: Int,
+        focus: OperationGenerator.Kind? = nil,
+        sabotage: (inout ModelCheck.Setup) -> Void
+    ) -> [Scenario] {
+        (0..<count).map { _ in
+            let seed = UInt64.random(in: 0 ... .max)
+            var setup = ModelCheck.Setup(seed: seed)
+            sabotage(&setup)
+            return Scenario(seed: seed, operations: operations, setup: setup, focus: focus)
+        }
+    }
+}
+
+/// How much is checked: little by default, otherwise all that the environment asks for.
+struct Plan {
+    private let seeds: [UInt64]
+    private let operations: Int
+    private let isReplay: Bool
+
+    /// `NETWATCH_SEED` replays one seed, and then leaves out what is not needed to fail;
+    /// `NETWATCH_SOAK=1` asks for 2,000 seeds instead of 100; `NETWATCH_MODEL_SEEDS` and
+    /// `NETWATCH_MODEL_OPERATIONS` (40) for other numbers.
+    init(environment: [String: String]) {
+        func number(_ name: String) -> Int? { environment[name].flatMap { Int($0) } }
+        operations = number("NETWATCH_MODEL_OPERATIONS") ?? 40
+        let seed = environment["NETWATCH_SEED"].flatMap { UInt64($0) }
+        isReplay = seed != nil
+        let count = number("NETWATCH_MODEL_SEEDS") ?? (environment["NETWATCH_SOAK"] == "1" ? 2000 : 100)
+        seeds = seed.map { [$0] } ?? (0..<count).map { _ in UInt64.random(in: 0 ... .max) }
+    }
+
+    func run() async throws -> [ModelRun.Outcome] {
+        let scenarios = seeds.map {
+            Scenario(seed: $0, operations: operations, setup: ModelCheck.Setup(seed: $0))
+        }
+        return isReplay ? [replay(scenarios[0])] : try await ModelCheck.run(scenarios)
+    }
+
+    private func replay(_ scenario: Scenario) -> ModelRun.Outcome {
+        let outcome = ModelRun.outcome(of: scenario) { print($0) }
+        guard let mismatch = outcome.mismatch else { return outcome }
+        var scenario = scenario
+        scenario.operations = mismatch.operations
+        print("with less:\n\(scenario.shrunk().operations.map { "  \($0)" }.joined(separator: "\n"))")
+        return outcome
+    }
+}
+
+/// What a check did, in a few lines.
+struct ModelCheckReport: CustomStringConvertible {
+    let description: String
+    /// Whether the truth changed once for ten commands; three times are usual.
+    let changesMuch: Bool
+
+    init(_ outcomes: [ModelRun.Outcome]) {
+        let commands = outcomes.map(\.commands).reduce(0, +)
+        let refused = outcomes.map(\.refusals.count).reduce(0, +)
+        let changes = outcomes.map(\.changes).reduce(0, +)
+        let overruns = outcomes.map(\.overruns).reduce(0, +)
+        let delays = outcomes.flatMap(\.delays).sorted()
+        let quantiles = [50, 90, 99, 100].map { "\(Self.quantile($0, of: delays)) (\($0) %)" }
+        changesMuch = changes > commands / 10
+        description = """
+            model check: \(outcomes.count) seeds, \(commands) commands of which the kernel refused \(refused), \
+            \(changes) changes of a status, \(overruns) overruns; true again after \
+            \(quantiles.joined(separator: ", ")) ms
+            """
+    }
+
+    private static func quantile(_ percent: Int, of sorted: [Duration]) -> Int64 {
+        guard !sorted.isEmpty else { return 0 }
+        return Int64(sorted[(sorted.count - 1) * percent / 100] / .milliseconds(1))
+    }
+}

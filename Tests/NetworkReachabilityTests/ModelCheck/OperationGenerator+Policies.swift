@@ -1,0 +1,118 @@
+extension OperationGenerator {
+    // MARK: Rules
+
+    mutating func ruleOperation() -> Operation {
+        let isIPv4 = isLikely(55)
+        let target =
+            isIPv4
+            ? one(["to 198.51.100.0/24", "to 192.0.2.2", "from all", "iif lo to 203.0.113.0/24", "fwmark 7"])
+            : one(["to 2001:db8:ffff::/48", "to 2001:db8::2", "from all", "iif lo", "fwmark 7"])
+        let action = one(["prohibit", "unreachable", "blackhole", "lookup 70", "lookup 70", "lookup 70"])
+        let rule = "\(target) pref \(100 + number(below: 3)) \(action)"
+        let route =
+            isIPv4
+            ? "route replace default via \(cables[1].farIPv4) table 70"
+            : "route replace ::/0 via \(cables[1].farIPv6) table 70"
+        // A rule that leads to an empty table changes nothing.
+        let preparation: [Step] = action == "lookup 70" && isLikely(70) ? [.near(route)] : []
+        return temporarily(
+            Operation(preparation + [isIPv4 ? .near("rule add \(rule)") : .nearIPv6("rule add \(rule)")]),
+            remedy: Operation(isIPv4 ? .near("rule del \(rule)") : .nearIPv6("rule del \(rule)"))
+        )
+    }
+
+    // MARK: Next hop objects
+
+    mutating func nextHopOperation() -> Operation {
+        let cable = cable()
+        let isIPv4 = isLikely(60)
+        // Those of IPv6 are 11 and 12, groups of the two 3 and 13.
+        let first = isIPv4 ? 1 : 11
+        let id = first + number(below: 2)
+        let target = isIPv4 ? "198.51.100.0/24" : "2001:db8:ffff::/48"
+        let blackhole = "nexthop replace id \(id) blackhole"
+        let hop = "via \(isIPv4 ? cable.farIPv4 : cable.farIPv6) dev \(cable.near)"
+        return switch number(below: 10) {
+        case ..<4: career(of: id, target, cable)
+        case ..<6: Operation(.near("nexthop replace id \(id) \(hop)"))
+        case 6:
+            temporarily(
+                Operation(isIPv4 ? .near(blackhole) : .nearIPv6(blackhole)),
+                remedy: Operation(.near("nexthop replace id \(id) \(hop)"))
+            )
+        case 7: Operation(.near("nexthop del id \(id)"))
+        default: group(first, target, cable)
+        }
+    }
+
+    /// A next hop object from its making to its end, of which only itself is announced.
+    private mutating func career(of id: Int, _ target: String, _ cable: Cable) -> Operation {
+        let other = one(cables)
+        func hop(_ cable: Cable) -> Step {
+            .near("nexthop replace id \(id) via \(id < 10 ? cable.farIPv4 : cable.farIPv6) dev \(cable.near)")
+        }
+        return inTurn(
+            Operation(hop(cable), .near("route replace \(target) nhid \(id)")),
+            Operation(hop(other)),
+            Operation(.near("nexthop del id \(id)"))
+        )
+    }
+
+    private mutating func group(_ first: Int, _ target: String, _ cable: Cable) -> Operation {
+        let other = one(cables)
+        let isIPv4 = first == 1
+        let id = first + 2
+        let gateways = isIPv4 ? (cable.farIPv4, other.farIPv4) : (cable.farIPv6, other.farIPv6)
+        return temporarily(
+            Operation(
+                .near("nexthop replace id \(first) via \(gateways.0) dev \(cable.near)"),
+                .near("nexthop replace id \(first + 1) via \(gateways.1) dev \(other.near)"),
+                .near("nexthop replace id \(id) group \(first)/\(first + 1)"),
+                .near("route replace \(target) nhid \(id)")
+            ),
+            remedy: Operation(.near("nexthop \(one(["del id \(id)", "del id \(first)"]))"))
+        )
+    }
+
+    // MARK: Kernel parameters
+
+    mutating func parameterOperation() -> Operation {
+        let cable = cable()
+        let link = one(["all", "default", cable.near])
+        return switch number(below: 8) {
+        case ..<3: ignoreLinkDown(cable)
+        case 3: switchOn("net/ipv4/conf/\(link)/ignore_routes_with_linkdown")
+        case 4: switchOn("net/ipv6/conf/\(link)/ignore_routes_with_linkdown")
+        case 5: switchOn("net/ipv6/conf/\(cable.near)/disable_ipv6")
+        default: compatibility()
+        }
+    }
+
+    /// The better of two default routes has no carrier: the setting decides which one counts.
+    private mutating func ignoreLinkDown(_ cable: Cable) -> Operation {
+        let other = one(cables)
+        let family = one(["ipv4", "ipv6"])
+        let setting = "net/\(family)/conf/\(cable.near)/ignore_routes_with_linkdown"
+        return inTurn(
+            Operation(
+                .near("route replace default via \(cable.farIPv4) dev \(cable.near) metric 1"),
+                .near("route replace default via \(other.farIPv4) dev \(other.near) metric 2"),
+                .near("route replace ::/0 via \(cable.farIPv6) dev \(cable.near) metric 1"),
+                .near("route replace ::/0 via \(other.farIPv6) dev \(other.near) metric 2"),
+                .far("link set \(cable.far) down")
+            ),
+            Operation(.parameter(setting, "1")),
+            Operation(.parameter(setting, "0")),
+            Operation(.far("link set \(cable.far) up"))
+        )
+    }
+
+    private mutating func switchOn(_ parameter: String) -> Operation {
+        temporarily(Operation(.parameter(parameter, "1")), remedy: Operation(.parameter(parameter, "0")))
+    }
+
+    /// Whether the kernel announces the routes of a next hop object that is replaced.
+    private mutating func compatibility() -> Operation {
+        Operation(.parameter("net/ipv4/nexthop_compat_mode", isLikely(70) ? "0" : "1"))
+    }
+}

@@ -1,0 +1,46 @@
+extension OperationGenerator {
+    /// What covers watched hosts: longer and longer prefixes.
+    private static let ipv4Prefixes = [
+        "default", "198.0.0.0/8", "198.51.100.0/24", "198.51.100.128/25", "198.51.100.7", "198.51.100.200",
+        "192.0.2.0/24", "192.0.2.2", "203.0.113.2", "203.0.113.0/30",
+    ]
+    private static let ipv6Prefixes = [
+        "::/0", "2000::/3", "2001:db8:ffff::/48", "2001:db8:ffff:1::/64", "2001:db8:ffff::7", "2001:db8::2",
+        "2001:db8:1::/64",
+    ]
+
+    mutating func routeOperation() -> Operation {
+        let cable = cable()
+        let isIPv4 = isLikely(55)
+        let prefix = one(isIPv4 ? Self.ipv4Prefixes : Self.ipv6Prefixes)
+        let other = one(cables)
+        let gateway = isIPv4 ? cable.farIPv4 : cable.farIPv6
+        let otherGateway = isIPv4 ? other.farIPv4 : other.farIPv6
+        return switch number(below: 14) {
+        case ..<3: route("\(prefix) via \(gateway) dev \(cable.near)")
+        case 3: route("\(prefix) dev \(cable.near)")
+        case ..<6: route("\(one(["blackhole", "unreachable", "prohibit", "throw"])) \(prefix)")
+        case 6: route("\(prefix) via \(gateway) metric \(one([1, 50, 2000]))")
+        case ..<9: route("\(prefix) nexthop via \(gateway) nexthop via \(otherGateway)")
+        case 9: route("\(prefix) via \(gateway) src \(isIPv4 ? cable.nearIPv4 : cable.nearIPv6)")
+        case 10: route("\(prefix) via \(gateway) table 70")
+        case 11: route("\(isIPv4 ? "local" : "unreachable") \(prefix == "default" ? "198.51.100.7" : prefix)")
+        case 12: Operation(.near("route del \(prefix)"))
+        default:
+            isLikely(15) ? expiring(via: cable) : route("\(prefix) via \(gateway) onlink dev \(cable.near)")
+        }
+    }
+
+    private mutating func route(_ route: String) -> Operation {
+        let verb = one(["add", "replace", "append"])
+        let complete = route.hasPrefix("local") ? "\(route) dev lo" : route
+        return temporarily(
+            Operation(.near("route \(verb) \(complete)")),
+            remedy: Operation(.near("route del \(complete)"))
+        )
+    }
+
+    private mutating func expiring(via cable: Cable) -> Operation {
+        Operation(.near("route replace 2001:db8:ffff::/48 via \(cable.farIPv6) expires 2"))
+    }
+}

@@ -1,0 +1,151 @@
+internal import Foundation
+internal import NetwatchEventLoop
+internal import NetworkReachability
+
+/// Reads what `ip -json` prints: a list of objects.
+func objects(inJSON text: String) throws -> [[String: Any]] {
+    guard let list = try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [[String: Any]] else {
+        throw OracleFailure(answer: text)
+    }
+    return list
+}
+
+/// What `ip addr show` says.
+struct InterfaceReport {
+    struct Interface {
+        let index: UInt32
+        let flags: Set<String>
+        let state: String
+
+        /// The kernel's document on operational states: what reports no state is judged by its flags.
+        var hasCarrier: Bool {
+            guard flags.contains("UP") else { return false }
+            if state == "UNKNOWN" { return flags.contains("LOWER_UP") && !flags.contains("DORMANT") }
+            return state == "UP"
+        }
+
+        /// Flags show a carrier at once, the state when the kernel has got round to it.
+        var isChanging: Bool {
+            guard flags.contains("UP") else { return false }
+            if state == "DOWN" { return flags.contains("LOWER_UP") }
+            return state == "UP" && !flags.contains("LOWER_UP")
+        }
+    }
+
+    private(set) var interfaces: [String: Interface] = [:]
+    /// IPv6 addresses that are waiting for duplicate address detection, or have failed it.
+    private(set) var unusable: Set<[UInt8]> = []
+    private(set) var isChanging = false
+
+    init(json: String) throws {
+        for object in try objects(inJSON: json) {
+            guard let name = object["ifname"] as? String, let index = object["ifindex"] as? Int else {
+                continue
+            }
+            let interface = Interface(
+                index: UInt32(index),
+                flags: Set(object["flags"] as? [String] ?? []),
+                state: object["operstate"] as? String ?? ""
+            )
+            interfaces[name] = interface
+            isChanging = isChanging || interface.isChanging
+            for address in object["addr_info"] as? [[String: Any]] ?? [] { add(address, of: interface) }
+        }
+    }
+
+    var isLoopbackUp: Bool {
+        interfaces.values.contains { $0.flags.isSuperset(of: ["LOOPBACK", "UP"]) }
+    }
+
+    var names: [UInt32: String] {
+        Dictionary(uniqueKeysWithValues: interfaces.map { ($0.value.index, $0.key) })
+    }
+
+    /// Whether an interface has another name than it had.
+    func renames(_ known: [UInt32: String]) -> Bool {
+        names.contains { known[$0.key] ?? $0.value != $0.value }
+    }
+
+    private mutating func add(_ address: [String: Any], of interface: Interface) {
+        let isTentative = address["tentative"] != nil && address["optimistic"] == nil
+        let hasFailed = address["dadfailed"] != nil
+        guard isTentative || hasFailed, let text = address["local"] as? String else { return }
+        if let bytes = IPAddress(text)?.bytes { unusable.insert(bytes) }
+        // On a link without carrier it waits for ever.
+        if !hasFailed, interface.hasCarrier { isChanging = true }
+    }
+}
+
+/// What `ip route get` says about one address, plain and with `fibmatch`.
+struct RouteReport {
+    private let lookup: [String: Any]?
+    private let match: [String: Any]?
+    private let refusal: String
+
+    init(lookup: IPBatch.Answer, match: IPBatch.Answer) throws {
+        (self.lookup, refusal) = try Self.read(lookup)
+        self.match = try Self.read(match).route
+    }
+
+    private static func read(_ answer: IPBatch.Answer) throws -> (route: [String: Any]?, refusal: String) {
+        switch answer {
+        case .done(let text): (try objects(inJSON: text).first, "")
+        case .refused(let words): (nil, words)
+        }
+    }
+
+    /// Routes that live longer than a run do not matter.
+    var isExpiring: Bool {
+        (match?["expires"] as? Int).map { $0 < 10 } ?? false
+    }
+
+    /// Whether the kernel chooses among next hops. It does not always list those of a next hop object.
+    var hasSeveralWays: Bool {
+        match?["nexthops"] != nil || match?["nhid"] != nil
+    }
+
+    func truth(about address: IPAddress, _ report: InterfaceReport) -> RouteOracle.Truth {
+        guard let lookup else { return .notReachable(reason) }
+        let interface = (lookup["dev"] as? String).flatMap { report.interfaces[$0] }
+        let source = (lookup["prefsrc"] as? String).flatMap { IPAddress($0) }
+        switch lookup["type"] as? String ?? "unicast" {
+        case "local":
+            // What this machine sends to itself goes by the loopback interface.
+            guard report.isLoopbackUp else { return .notReachable(.loopbackDown) }
+            return .reachable(source: source?.bytes ?? [], interface: interface?.index ?? 0)
+        case "unicast": break
+        default: return .notReachable(.notUnicast)
+        }
+        guard let interface, interface.hasCarrier, !isDown else { return .notReachable(.noCarrier) }
+        guard let source, Self.isUsable(source, towards: address, report) else {
+            return .notReachable(.noSource)
+        }
+        return .reachable(source: source.bytes, interface: interface.index)
+    }
+
+    private static func isUsable(
+        _ source: IPAddress,
+        towards address: IPAddress,
+        _ report: InterfaceReport
+    ) -> Bool {
+        if source.isLinkLocal, !address.isLinkLocal { return false }
+        return !report.unusable.contains(source.bytes)
+    }
+
+    private var reason: PathStatus.Reason {
+        let words: [(String, PathStatus.Reason)] = [
+            ("Network is unreachable", .noRoute), ("No route to host", .unreachable),
+            ("Permission denied", .prohibited), ("Invalid argument", .blackhole),
+        ]
+        return words.first { refusal.contains($0.0) }?.1 ?? PathStatus.Reason(rawValue: refusal)
+    }
+
+    /// Whether every next hop is marked as without carrier or dead.
+    private var isDown: Bool {
+        guard let match else { return false }
+        let hops = match["nexthops"] as? [[String: Any]] ?? [match]
+        return hops.allSatisfy { hop in
+            !Set(hop["flags"] as? [String] ?? []).isDisjoint(with: ["linkdown", "dead"])
+        }
+    }
+}

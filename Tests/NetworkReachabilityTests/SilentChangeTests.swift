@@ -1,0 +1,227 @@
+internal import NetwatchEventLoop
+internal import NetwatchTestSupport
+internal import NetworkReachability
+internal import Testing
+
+/// Changes of a path that the kernel does not announce as changes of a route, or announces as something else.
+/// `KernelTests` has more of them.
+@Suite(.enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"))
+struct SilentChangeTests {
+    private static let hasVRF: Bool = {
+        guard let namespace = try? NetworkNamespace() else { return false }
+        return (try? namespace.ip("link add vrf0 type vrf table 10")) != nil
+    }()
+
+    // MARK: Next hop objects
+
+    @Test(arguments: ["0", "1"], [VethTestbed.remoteAddress, VethTestbed.remoteIPv6Address])
+    func `a next hop object replaced, with and without announcing its routes`(
+        compatibility: String,
+        address: String
+    ) async throws {
+        let testbed = try VethTestbed()
+        try testbed.near.setParameter("net/ipv4/nexthop_compat_mode", to: compatibility)
+        let isIPv4 = address == VethTestbed.remoteAddress
+        let hop = "via \(isIPv4 ? VethTestbed.farAddress : VethTestbed.farIPv6Address) dev near0"
+        try testbed.near.ip("nexthop add id 7 \(hop)", "route add \(address) nhid 7")
+        let host = try WatchedHost(address, in: testbed)
+        try await host.becomes(reachable: true)
+        try testbed.near.ip("\(isIPv4 ? "-4" : "-6") nexthop replace id 7 blackhole")
+        try await host.becomes(.blackhole)
+        try testbed.near.ip("nexthop replace id 7 \(hop)")
+        try await host.becomes(reachable: true)
+        try testbed.near.ip(
+            "route del default",
+            "-6 route del default",
+            "nexthop del id 7"
+        )
+        try await host.becomes(.noRoute)
+    }
+
+    @Test func `the member of a next hop group deleted that the host was reached by`() async throws {
+        let testbed = try VethTestbed()
+        try testbed.near.ip(
+            "nexthop add id 1 via \(VethTestbed.farAddress) dev near0",
+            "nexthop add id 2 via 192.0.2.3 dev near0",
+            "nexthop add id 3 group 1/2",
+            "route add \(VethTestbed.remoteAddress) nhid 3"
+        )
+        let host = try WatchedHost(VethTestbed.remoteAddress, in: testbed)
+        try await host.becomes(reachable: true)
+        let gateway = try #require(host.watch.status.path?.gateway)
+        try testbed.near.ip("nexthop del id \(gateway == IPAddress("192.0.2.3") ? 2 : 1)")
+        try await host.recorder.waitForLast { $0.path?.gateway != gateway }
+        try await host.becomes(reachable: true)
+    }
+
+    // MARK: Rules
+
+    @Test(arguments: [VethTestbed.remoteAddress, VethTestbed.remoteIPv6Address])
+    func `a policy rule that leads to another table`(address: String) async throws {
+        let testbed = try VethTestbed()
+        let isIPv4 = address == VethTestbed.remoteAddress
+        let (ip, gateway) = isIPv4 ? ("-4", VethTestbed.farAddress) : ("-6", VethTestbed.farIPv6Address)
+        try testbed.near.ip("\(ip) route del default", "\(ip) route add default via \(gateway) table 70")
+        let host = try WatchedHost(address, in: testbed)
+        try await host.becomes(.noRoute)
+        try testbed.near.ip("\(ip) rule add to \(address) lookup 70")
+        try await host.becomes(reachable: true)
+        try testbed.near.ip("\(ip) route replace prohibit default table 70")
+        try await host.becomes(.prohibited)
+        try testbed.near.ip("\(ip) rule del to \(address) lookup 70")
+        try await host.becomes(.noRoute)
+    }
+
+    @Test(arguments: [VethTestbed.remoteAddress, VethTestbed.remoteIPv6Address])
+    func `an unreachable rule, which the kernel answers as it does a missing route`(
+        address: String
+    ) async throws {
+        let host = try WatchedHost(address, in: try VethTestbed())
+        let ip = address == VethTestbed.remoteAddress ? "-4" : "-6"
+        try await host.becomes(reachable: true)
+        try host.testbed.near.ip("\(ip) rule add to \(address) unreachable")
+        try await host.becomes(.noRoute)
+        try host.testbed.near.ip("\(ip) rule del to \(address) unreachable")
+        try await host.becomes(reachable: true)
+    }
+
+    // MARK: Links
+
+    @Test func `the setting that makes the kernel pass over routes without carrier`() async throws {
+        let testbed = try VethTestbed()
+        try testbed.addSecondCable()
+        try testbed.near.ip("route add default via 203.0.113.2 metric 100")
+        let host = try WatchedHost(VethTestbed.remoteAddress, in: testbed)
+        try await host.becomes(reachable: true)
+        try testbed.setCable(connected: false)
+        try await host.becomes(.noCarrier)
+        let setting = "net/ipv4/conf/near0/ignore_routes_with_linkdown"
+        try testbed.near.setParameter(setting, to: "1")
+        try await host.becomes(reachable: true)
+        #expect(host.watch.status.path?.interfaceName == "near1")
+        try testbed.near.setParameter(setting, to: "0")
+        try await host.becomes(.noCarrier)
+    }
+
+    @Test func `a link that leaves a bridge, which is announced as its deletion`() async throws {
+        let testbed = try VethTestbed()
+        try testbed.near.ip("link add br0 type bridge", "link set br0 up")
+        let host = try WatchedHost(VethTestbed.farAddress, in: testbed)
+        try await host.becomes(reachable: true)
+        try testbed.near.ip("link set near0 master br0", "link set near0 nomaster")
+        // What comes later is seen later; by then the deletion has had its effect, if it has any.
+        try testbed.near.ip("route add blackhole \(VethTestbed.farAddress)")
+        try await host.becomes(.blackhole)
+        try testbed.near.ip("route del blackhole \(VethTestbed.farAddress)")
+        try await host.becomes(reachable: true)
+        #expect(host.edges == [true, false, true])
+        #expect(host.recorder.values.compactMap(\.reason) == [.blackhole])
+    }
+
+    @Test(.enabled(if: hasVRF, "this kernel has no VRF"))
+    func `a link that moves into a VRF, which takes its routes along`() async throws {
+        let host = try WatchedHost(VethTestbed.farAddress, in: try VethTestbed())
+        try await host.becomes(reachable: true)
+        try host.testbed.near.ip(
+            "link add vrf0 type vrf table 10",
+            "link set vrf0 up",
+            "link set near0 master vrf0"
+        )
+        try await host.becomes(.noRoute)
+        try host.testbed.near.ip("link set near0 nomaster")
+        try await host.becomes(reachable: true)
+    }
+
+    // MARK: Addresses
+
+    @Test func `an address that fails duplicate address detection is no source`() async throws {
+        let testbed = try VethTestbed()
+        try testbed.near.ip(
+            "-6 addr add fe80::1/64 dev near0 nodad",
+            "-6 addr del 2001:db8::1/64 dev near0",
+            "-6 route replace default dev near0"
+        )
+        try testbed.far.ip("-6 addr add 2001:db8::1/64 dev far0 nodad")
+        let host = try WatchedHost(VethTestbed.remoteIPv6Address, in: testbed)
+        try await host.becomes(.noSource)
+        try testbed.near.ip("-6 addr add 2001:db8::1/64 dev near0")
+        try testbed.near.shell("until ip -6 addr show dev near0 | grep -q dadfailed; do :; done")
+        try testbed.near.ip("-6 addr add 2001:db8::9/64 dev near0 nodad")
+        try await host.becomes(reachable: true)
+        #expect(host.watch.status.path?.source == IPAddress("2001:db8::9"))
+        #expect(host.edges == [false, true])
+    }
+
+    @Test func `an address deprecated, which makes another one the source`() async throws {
+        let testbed = try VethTestbed()
+        try testbed.near.ip("-6 addr add 2001:db8::9/64 dev near0 nodad")
+        let host = try WatchedHost(VethTestbed.remoteIPv6Address, in: testbed)
+        try await host.becomes(reachable: true)
+        let (source, generation) = (host.watch.status.path?.source, host.watch.status.pathGeneration)
+        for address in ["2001:db8::1", "2001:db8::9"] where IPAddress(address) == source {
+            try testbed.near.ip("-6 addr change \(address)/64 dev near0 valid_lft forever preferred_lft 0")
+        }
+        try await host.recorder.waitForLast { $0.path?.source != source }
+        try await host.becomes(reachable: true)
+        #expect(host.watch.status.pathGeneration > generation)
+    }
+
+    @Test
+    func `an IPv6 route looked up last when it has less than 10 ms to live, which the kernel rounds to 0`()
+        async throws
+    {
+        let testbed = try VethTestbed()
+        // One of them looks it up once more at the wrong moment.
+        let hosts = try (0..<8).map { number in
+            try WatchedHost(
+                VethTestbed.remoteIPv6Address,
+                in: testbed,
+                confirmDelay: .milliseconds(1970 + 5 * number)
+            )
+        }
+        for host in hosts { try await host.becomes(reachable: true) }
+        try testbed.near.ip("-6 route replace default via \(VethTestbed.farIPv6Address) expires 2")
+        for host in hosts {
+            try await host.recorder.waitForLast(patience: .seconds(20)) { $0.reason == .noRoute }
+        }
+    }
+
+    // MARK: This machine
+
+    @Test func `a loopback interface that was never up, is, and is no longer`() async throws {
+        let testbed = try VethTestbed(near: NetworkNamespace(hasLoopback: false))
+        // The kernel would send over them what is for this machine.
+        try testbed.near.ip("route del default", "-6 route del default")
+        let hosts = try ["127.0.0.1", "::1"].map { try WatchedHost($0, in: testbed) }
+        for host in hosts { try await host.becomes(.noRoute) }
+        try testbed.near.ip("link set lo up")
+        for host in hosts { try await host.becomes(reachable: true) }
+        #expect(hosts.allSatisfy { $0.watch.status.path?.isLocal == true })
+        try testbed.near.ip("link set lo down")
+        // The kernel still has a route to the one of IPv4, which leads nowhere.
+        try await hosts[0].becomes(.loopbackDown)
+        try await hosts[1].becomes(.noRoute)
+    }
+
+    @Test func `the own address of a link that goes down, which only IPv4 keeps`() async throws {
+        let testbed = try VethTestbed()
+        let hosts = try [VethTestbed.nearAddress, "2001:db8::1"].map { try WatchedHost($0, in: testbed) }
+        for host in hosts { try await host.becomes(reachable: true) }
+        #expect(hosts.allSatisfy { $0.watch.status.path?.isLocal == true })
+        try testbed.near.ip("link set near0 down")
+        try await hosts[1].becomes(.noRoute)
+        try await hosts[0].becomes(reachable: true)
+        #expect(hosts[0].edges == [true])
+    }
+}
+
+extension VethTestbed {
+    /// Lays `near1` with 203.0.113.1 to `far1` with 203.0.113.2.
+    fileprivate func addSecondCable() throws {
+        try near.ip("link add near1 type veth peer name far1 netns \(far.path)")
+        try near.ip("link set near1 addrgenmode none")
+        try far.ip("link set far1 addrgenmode none", "addr add 203.0.113.2/24 dev far1", "link set far1 up")
+        try near.ip("addr add 203.0.113.1/24 dev near1", "link set near1 up")
+        try near.shell("until ip -br link show near1 | grep -q ' UP '; do :; done")
+    }
+}
