@@ -103,6 +103,11 @@ public struct IPAddress: Hashable, Sendable, CustomStringConvertible {
         family == .ipv6 && high >> 54 == 0xfe80 >> 6
     }
 
+    /// Whether the address is the machine's own wherever it is: `127.0.0.0/8` (RFC 1122 §3.2.1.3), `::1`.
+    package var isLoopback: Bool {
+        family == .ipv4 ? high >> 56 == 127 : high == 0 && low == 1
+    }
+
     /// The same address with another zone.
     package func inZone(_ zone: UInt32) -> IPAddress {
         IPAddress(family: family, bits: bits, zone: zone)

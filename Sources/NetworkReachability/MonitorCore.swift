@@ -144,6 +144,8 @@ actor MonitorCore {
         let now = self.now
         let due = wakeUps.takeDue(at: now)
         for target in due { book.mark(target.slots) }
+        // A route may outlive its lifetime for a moment, and then says nothing more of its end.
+        if due.contains(where: { $0.hasExpired(at: now) }) { schedule.noteEvents(isOverrun: false, now: now) }
         if let reconnect = reconnectDue, reconnect <= now {
             connect()
             recompute(.everything, now: now)

@@ -36,20 +36,17 @@ struct PathDecision {
     }
 
     private func verdict(on route: Route) -> PathStatus.Verdict {
-        switch route.kind {
-        case .local: localVerdict(on: route)
+        // What this machine sends to itself goes by the loopback interface, even to the address of another one.
+        // While that is down, the kernel takes its addresses for others to be found over the default route.
+        if interfaces.isLoopbackDown, route.kind == .local || destination.isLoopback {
+            return .notReachable(.loopbackDown)
+        }
+        return switch route.kind {
+        case .local: .reachable(path(route, isLocal: true))
         case .unicast: unicastVerdict(on: route)
         case .group: .notReachable(.notUnicast)
         case .other: .unknown(.lookupFailed)
         }
-    }
-
-    /// What this machine sends to itself goes by the loopback interface, even to the address of another one.
-    private func localVerdict(on route: Route) -> PathStatus.Verdict {
-        if interfaces.isLoopbackDown {
-            return .notReachable(.loopbackDown)
-        }
-        return .reachable(path(route, isLocal: true))
     }
 
     private func unicastVerdict(on route: Route) -> PathStatus.Verdict {

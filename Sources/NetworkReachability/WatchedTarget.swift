@@ -55,6 +55,10 @@ final class WatchedTarget {
         )
     }
 
+    func hasExpired(at now: ContinuousClock.Instant) -> Bool {
+        expiryDue.map { $0 <= now } ?? false
+    }
+
     func add(_ subscriber: Subscriber) {
         subscribers.append(subscriber)
     }

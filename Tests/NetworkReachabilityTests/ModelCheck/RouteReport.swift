@@ -108,6 +108,10 @@ struct RouteReport {
         guard let lookup else { return .notReachable(reason) }
         let interface = (lookup["dev"] as? String).flatMap { report.interfaces[$0] }
         let source = (lookup["prefsrc"] as? String).flatMap { IPAddress($0) }
+        // The kernel would send it out by the default route, where no answer to it may come from.
+        if !report.isLoopbackUp, address.description == "::1" || address.description.hasPrefix("127.") {
+            return .notReachable(.loopbackDown)
+        }
         switch lookup["type"] as? String ?? "unicast" {
         case "local":
             // What this machine sends to itself goes by the loopback interface.
