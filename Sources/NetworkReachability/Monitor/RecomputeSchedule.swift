@@ -77,7 +77,8 @@ struct RecomputeSchedule: Sendable {
         let run: Run = isConfirmed || auditDue <= now ? .everything : .changed
         if !overrunSinceLastRun { overrunsInARow = 0 }
         overrunSinceLastRun = false
-        lastRun = now
+        // Making sure delays nothing: what is announced right after it is acted on at once.
+        if eventDue != nil { lastRun = now }
         eventDue = nil
         if isConfirmed { (confirmDue, confirmDeadline) = (nil, nil) }
         auditDue = now + auditInterval
