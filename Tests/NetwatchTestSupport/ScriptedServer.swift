@@ -1,7 +1,7 @@
 internal import CNetwatchLinux
 internal import Dispatch
 internal import Glibc
-internal import NetwatchEventLoop
+package import NetwatchEventLoop
 internal import Synchronization
 
 /// An HTTP/1.1 server that misbehaves on demand, on a TCP port or a unix socket.
@@ -54,6 +54,15 @@ package final class ScriptedServer: Sendable {
     /// How many connections were accepted so far.
     package var connectionCount: Int { core.log.withLock { $0.connections } }
 
+    /// Where the connections so far came from, in the order they were accepted.
+    package var peers: [IPAddress?] { core.log.withLock { $0.peers } }
+
+    /// Waits until that many connections have been accepted, and returns where they came from.
+    package func peers(atLeast count: Int) async -> [IPAddress?] {
+        await core.wait { $0.peers.count >= count }
+        return peers
+    }
+
     /// Waits until that many requests have come.
     @discardableResult
     package func requests(atLeast count: Int) async -> [Request] {
@@ -83,6 +92,7 @@ final class ScriptedServerCore: Sendable {
     struct Log {
         var requests: [ScriptedServer.Request] = []
         var connections = 0
+        var peers: [IPAddress?] = []
         var unread = 0
         var open: Set<CInt> = []
         var isStopped = false
@@ -174,9 +184,11 @@ final class ScriptedServerCore: Sendable {
 
     private func serve(_ descriptor: consuming FileDescriptor) {
         let rawValue = descriptor.rawValue
+        let peer = Self.peer(of: rawValue)
         let number = record { log in
             guard !log.isStopped else { return 0 }
             log.connections += 1
+            log.peers.append(peer)
             log.open.insert(rawValue)
             return log.connections
         }
@@ -185,6 +197,17 @@ final class ScriptedServerCore: Sendable {
             connection.serve()
         }
         record { _ = $0.open.remove(rawValue) }
+    }
+
+    /// `nil` on a unix socket.
+    private static func peer(of descriptor: CInt) -> IPAddress? {
+        var address = sockaddr_storage()
+        var size = socklen_t(MemoryLayout<sockaddr_storage>.size)
+        return withUnsafeMutableBytes(of: &address) { bytes in
+            let pointer = bytes.baseAddress!.assumingMemoryBound(to: sockaddr.self)
+            guard getpeername(descriptor, pointer, &size) == 0 else { return nil }
+            return IPAddress(socketAddress: pointer)
+        }
     }
 }
 
