@@ -27,7 +27,7 @@ package struct SocketBinding: Hashable, Sendable {
     package func apply(to socket: CInt) throws(SystemError) {
         do throws(SystemError) {
             try set(SO_BINDTOIFINDEX, of: SOL_SOCKET, on: socket, to: CInt(bitPattern: interfaceIndex))
-        } catch where error.errno == EPERM || error.errno == ENOPROTOOPT {
+        } catch  where error.errno == EPERM || error.errno == ENOPROTOOPT {
             // The source address alone.
         }
         if let source { try bind(socket, to: source) }
