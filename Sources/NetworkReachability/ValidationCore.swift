@@ -59,9 +59,9 @@ actor ValidationCore {
         >.Action]
     ) {
         guard !hasStopped else { return }
-        for action in step(&schedule) {
+        for action in step(&schedule) where !hasStopped {
             switch action {
-            case .publish(let status): if !hasStopped { onUpdate(status) }
+            case .publish(let status): onUpdate(status)
             case .start(let path): start(over: path)
             case .cancel: flight?.cancel()
             }
