@@ -2,7 +2,7 @@ internal import Glibc
 
 /// The way that a socket's packets have to take, whatever route the kernel would choose without it.
 package struct SocketBinding: Hashable, Sendable {
-    /// The interface that packets leave by.
+    /// The interface that packets leave by; 0 leaves it to the kernel.
     package let interfaceIndex: UInt32
     /// The address they come from; `nil` leaves it to the kernel.
     package let source: IPAddress?

@@ -10,8 +10,9 @@ public protocol Probe: Sendable {
 
     /// Tries the path once.
     ///
-    /// Called by a ``PathValidator`` on the cooperative pool, which it must not block, and never twice at the
-    /// same time. Cancelling the task ends the attempt at once; what is then returned is dropped.
+    /// Called on the cooperative pool, which it must not block; by one ``PathValidator`` never twice at the
+    /// same time. Cancelling the task ends the attempt at once; what is then returned is dropped, but the next
+    /// attempt waits for it.
     ///
     /// - Parameters:
     ///   - host: The watched host; `nil` when it is the way out in general.

@@ -3,13 +3,15 @@ internal import Synchronization
 
 /// What a ``PathValidator`` does, on the probes' thread: carries out what the schedule decides.
 actor ValidationCore {
+    private typealias Schedule = ValidationSchedule<ContinuousClock.Instant>
+
     private let loop: EventLoop
     private let host: NetworkHost?
     private let probe: any Probe
     private let onUpdate: @Sendable (ValidatedStatus) -> Void
     private nonisolated let isStopped = Atomic(false)
 
-    private var schedule: ValidationSchedule<ContinuousClock.Instant>
+    private var schedule: Schedule
     private var flight: Task<Void, Never>?
     private var timer: EventLoop.Timer?
 
@@ -26,7 +28,7 @@ actor ValidationCore {
         host = if case .host(let host) = target { host } else { nil }
         self.probe = probe
         self.onUpdate = onUpdate
-        schedule = ValidationSchedule(interval: interval)
+        schedule = Schedule(interval: interval)
     }
 
     // MARK: From any thread, in the order of the calls
@@ -53,11 +55,7 @@ actor ValidationCore {
 
     private var hasStopped: Bool { isStopped.load(ordering: .sequentiallyConsistent) }
 
-    private func act(
-        _ step: (inout ValidationSchedule<ContinuousClock.Instant>) -> [ValidationSchedule<
-            ContinuousClock.Instant
-        >.Action]
-    ) {
+    private func act(_ step: (inout Schedule) -> [Schedule.Action]) {
         guard !hasStopped else { return }
         for action in step(&schedule) where !hasStopped {
             switch action {

@@ -19,7 +19,7 @@ package final class ScriptedServer: Sendable {
     /// Listens on a port that the kernel chooses.
     ///
     /// - Parameters:
-    ///   - address: The IPv4 address to listen on.
+    ///   - address: The address to listen on.
     ///   - namespace: Where the address is; `nil` for the tests' own namespace.
     package init(
         address: String = "127.0.0.1",
@@ -46,7 +46,9 @@ package final class ScriptedServer: Sendable {
     deinit { stop() }
 
     /// `http://ADDRESS:PORT`, without a slash at the end.
-    package var url: String { "http://\(address):\(port)" }
+    package var url: String {
+        address.contains(":") ? "http://[\(address)]:\(port)" : "http://\(address):\(port)"
+    }
 
     /// The requests so far, in the order they came.
     package var requests: [Request] { core.log.withLock { $0.requests } }
@@ -218,18 +220,24 @@ enum ListeningSocket {
         _ host: String = "127.0.0.1",
         backlog: CInt? = 1024
     ) throws -> (descriptor: CInt, port: UInt16) {
-        let descriptor = try make(AF_INET)
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        inet_pton(AF_INET, host, &address.sin_addr)
-        var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+        guard let address = IPAddress(host) else { throw SystemError(call: "bind \(host)", errno: EINVAL) }
+        let descriptor = try make(address.family == .ipv4 ? AF_INET : AF_INET6)
+        try systemCall("bind \(host)") {
+            address.withSocketAddress(port: 0) { bind(descriptor, $0, $1) }
+        }
+        if let backlog { try systemCall("listen") { listen(descriptor, backlog) } }
+        return (descriptor, try port(of: descriptor))
+    }
+
+    private static func port(of descriptor: CInt) throws -> UInt16 {
+        // The port of either family is at the same place.
+        var address = sockaddr_in6()
+        var size = socklen_t(MemoryLayout<sockaddr_in6>.size)
         try withUnsafeMutableBytes(of: &address) { bytes in
             let pointer = bytes.baseAddress!.assumingMemoryBound(to: sockaddr.self)
-            try systemCall("bind") { bind(descriptor, pointer, size) }
-            if let backlog { try systemCall("listen") { listen(descriptor, backlog) } }
             try systemCall("getsockname") { getsockname(descriptor, pointer, &size) }
         }
-        return (descriptor, UInt16(bigEndian: address.sin_port))
+        return UInt16(bigEndian: address.sin6_port)
     }
 
     static func unix(_ path: String) throws -> CInt {

@@ -1,3 +1,4 @@
+internal import Glibc
 internal import NetwatchEventLoop
 internal import NetwatchTestSupport
 internal import NetworkReachability
@@ -145,17 +146,24 @@ struct TCPProbePathTests {
         #expect(gone.validation == .failed("the interface is gone"))
     }
 
-    @Test(arguments: [VethTestbed.farIPv6Address, "fe80::2"])
-    func `an IPv6 path, link-local too`(address: String) async throws {
+    @Test(arguments: [(VethTestbed.farIPv6Address, "2001:db8::1"), ("fe80::2", "fe80::1")])
+    func `an IPv6 path, link-local too`(address: String, source: String) async throws {
         try testbed.near.ip("-6 addr add fe80::1/64 dev near0 nodad")
         try testbed.far.ip("-6 addr add fe80::2/64 dev far0 nodad")
-        let host = address.hasPrefix("fe80") ? "\(address)%\(testbed.first.index)" : address
+        let isLinkLocal = address.hasPrefix("fe80")
+        let host = isLinkLocal ? "\(address)%\(testbed.first.index)" : address
+        let far0 = testbed.far.run { if_nametoindex("far0") }
+        let server = try ScriptedServer(
+            address: isLinkLocal ? "\(address)%\(far0)" : address,
+            in: testbed.far
+        )
         let statuses = Recorder<PathStatus>()
         let watch = monitor.watch(try target(host)) { statuses.record($0) }
         try await statuses.waitForLast(\.isReachable)
         let path = try #require(watch.status.path)
-        let result = await TCPProbe(port: 9, loop: loop).run(to: nil, over: path)
-        #expect(result.validation == .failed("connection refused"))
-        #expect(result.latency != nil)
+        let result = await TCPProbe(port: server.port, loop: loop).run(to: nil, over: path)
+        #expect(result.validation == .valid)
+        let peer = try #require(await server.peers(atLeast: 1)[0])
+        #expect(IPAddress(bytes: peer.bytes) == IPAddress(source))
     }
 }
