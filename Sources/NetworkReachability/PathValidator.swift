@@ -6,7 +6,7 @@ internal import NetwatchEventLoop
 /// (``PathStatus/pathGeneration``), then again after the interval, give or take 10 %. What is captive or
 /// failed is tried again sooner: after 1 s, then 2 s, 4 s, … up to the interval, give or take 25 %. Two probes
 /// never run at once, and start 250 ms apart at least. A probe whose path has gone is cancelled, and its
-/// result dropped.
+/// result dropped. Of all validators of the process 128 probe at the same time; others wait their turn.
 ///
 /// A probe never changes what the kernel says: ``ValidatedStatus/status`` is what a watch would have told.
 public final class PathValidator: Sendable {

@@ -8,6 +8,7 @@ actor ValidationCore {
     private let loop: EventLoop
     private let host: NetworkHost?
     private let probe: any Probe
+    private let slots: ProbeSlots
     private let onUpdate: @Sendable (ValidatedStatus) -> Void
     private nonisolated let isStopped = Atomic(false)
 
@@ -22,11 +23,13 @@ actor ValidationCore {
         target: PathTarget,
         probe: any Probe,
         interval: Duration?,
+        slots: ProbeSlots = .shared,
         onUpdate: @escaping @Sendable (ValidatedStatus) -> Void
     ) {
         self.loop = loop
         host = if case .host(let host) = target { host } else { nil }
         self.probe = probe
+        self.slots = slots
         self.onUpdate = onUpdate
         schedule = Schedule(interval: interval)
     }
@@ -68,12 +71,23 @@ actor ValidationCore {
     }
 
     private func start(over path: NetworkPath) {
-        let (probe, host) = (probe, host)
+        let (probe, host, slots) = (probe, host, slots)
         // Detached, because a probe is not ours to run on this thread.
         flight = Task.detached { [weak self] in
-            let result = await probe.run(to: host, over: path)
+            let result = await Self.run(probe, to: host, over: path, in: slots)
             await self?.hasEnded(result)
         }
+    }
+
+    private static func run(
+        _ probe: any Probe,
+        to host: NetworkHost?,
+        over path: NetworkPath,
+        in slots: ProbeSlots
+    ) async -> ProbeResult {
+        guard await slots.take() else { return ProbeResult(.failed("cancelled")) }
+        defer { slots.giveBack() }
+        return await probe.run(to: host, over: path)
     }
 
     private func hasEnded(_ result: ProbeResult) {

@@ -1,45 +1,8 @@
 internal import NetwatchEventLoop
 internal import NetwatchTestSupport
-internal import Synchronization
 internal import Testing
 
 @testable internal import NetworkReachability
-
-/// A probe that answers when a test says so, or when it is cancelled.
-private final class HeldProbe: Probe {
-    enum Event: Hashable {
-        case started(NetworkPath)
-        case cancelled
-    }
-
-    let name = "held"
-    let events = Recorder<Event>()
-    private let waiters = Mutex<[CheckedContinuation<ProbeResult, Never>]>([])
-
-    func run(to host: NetworkHost?, over path: NetworkPath) async -> ProbeResult {
-        await withTaskCancellationHandler {
-            await withCheckedContinuation { waiter in
-                waiters.withLock { $0.append(waiter) }
-                events.record(.started(path))
-            }
-        } onCancel: {
-            events.record(.cancelled)
-        }
-    }
-
-    /// Ends every run, cancelled ones too.
-    func answer(_ validation: PathValidation) {
-        let ended = waiters.withLock { waiters in
-            defer { waiters = [] }
-            return waiters
-        }
-        for waiter in ended { waiter.resume(returning: ProbeResult(validation)) }
-    }
-
-    var starts: [NetworkPath] {
-        events.values.compactMap { if case .started(let path) = $0 { path } else { nil } }
-    }
-}
 
 @Suite(.timeLimit(.minutes(1))) struct PathValidatorTests {
     private let localhost = PathTarget.host(NetworkHost("127.0.0.1")!)
