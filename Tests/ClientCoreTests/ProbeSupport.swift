@@ -26,7 +26,7 @@ struct EndlessAnswer: CustomTestStringConvertible {
 
     private static let okay = "HTTP/1.1 200 OK\r\nContent-Type: application/captive+json\r\n"
 
-    /// Neither head nor body ever comes to an end; words for a timeout of 200 ms.
+    /// Neither head nor body ever comes to an end; words for a timeout of 2 s.
     static let all = [
         EndlessAnswer(
             testDescription: "header lines without end",
@@ -36,12 +36,12 @@ struct EndlessAnswer: CustomTestStringConvertible {
         EndlessAnswer(
             testDescription: "nothing at all",
             script: { _ in .stall(then: .close) },
-            words: "no whole answer within 0.2 seconds"
+            words: "no whole answer within 2.0 seconds"
         ),
         EndlessAnswer(
             testDescription: "half a head",
             script: { _ in .send(okay, then: .stall(then: .close)) },
-            words: "no whole answer within 0.2 seconds"
+            words: "no whole answer within 2.0 seconds"
         ),
         EndlessAnswer(
             testDescription: "interim answers without end",

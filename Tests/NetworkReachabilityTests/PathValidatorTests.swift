@@ -63,6 +63,7 @@ internal import Testing
     }
 
     @Test func `cancelling cancels the probe`() async throws {
+        defer { probe.answer(.valid) }
         let validator = validator(interval: .seconds(1))
         try await probe.events.wait { $0.count == 1 }
         validator.cancel()
@@ -81,6 +82,7 @@ internal import Testing
     }
 
     @Test func `releasing a validator ends it`() async throws {
+        defer { probe.answer(.valid) }
         var held: PathValidator? = validator(interval: .seconds(1))
         try await probe.events.wait { $0.count == 1 }
         #expect(held != nil)
@@ -89,6 +91,7 @@ internal import Testing
     }
 
     @Test func `a stream gives the present status first, and its end ends the probing`() async throws {
+        defer { probe.answer(.valid) }
         let stream = PathMonitor.shared.validatedStatuses(of: localhost, by: probe)
         let reader = Task {
             for await status in stream { seen.record(status) }
