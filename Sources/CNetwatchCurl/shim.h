@@ -37,6 +37,10 @@ static inline CURLcode netwatch_easy_set_data_callback(
     return curl_easy_setopt(easy, option, callback);
 }
 
+static inline CURLcode netwatch_easy_set_socket_callback(CURL *easy, curl_sockopt_callback callback) {
+    return curl_easy_setopt(easy, CURLOPT_SOCKOPTFUNCTION, callback);
+}
+
 // The bit mask is deprecated since 7.85 and the text does not exist before it.
 static inline CURLcode netwatch_easy_allow_http_and_https_only(CURL *easy) {
 #if LIBCURL_VERSION_NUM >= 0x075500

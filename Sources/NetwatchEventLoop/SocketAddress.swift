@@ -29,41 +29,46 @@ extension IPAddress {
         self = address
     }
 
-    /// Calls `body` with the address as a `sockaddr_in` or `sockaddr_in6` and its length.
+    /// Hands the address to a call that takes a `sockaddr`: `sockaddr_in` or `sockaddr_in6`.
+    ///
+    /// - Parameters:
+    ///   - port: The port, in host byte order.
+    ///   - scope: The interface index that a link-local address without a zone is taken to be of. Default 0,
+    ///     none.
     package func withSocketAddress<Result>(
         port: UInt16,
+        scope: UInt32 = 0,
         _ body: (UnsafePointer<sockaddr>, socklen_t) -> Result
     ) -> Result {
-        switch family {
-        case .ipv4: Self.withPointer(to: ipv4(port: port), body)
-        case .ipv6: Self.withPointer(to: ipv6(port: port), body)
-        }
+        family == .ipv4
+            ? Self.withBytes(of: ipv4(port), body)
+            : Self.withBytes(of: ipv6(port, scope), body)
     }
 
-    private func ipv4(port: UInt16) -> sockaddr_in {
-        var result = sockaddr_in()
-        result.sin_family = sa_family_t(AF_INET)
-        result.sin_port = port.bigEndian
-        withUnsafeMutableBytes(of: &result.sin_addr) { $0.copyBytes(from: bytes) }
-        return result
+    private func ipv4(_ port: UInt16) -> sockaddr_in {
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = port.bigEndian
+        withUnsafeMutableBytes(of: &address.sin_addr) { $0.copyBytes(from: bytes) }
+        return address
     }
 
-    private func ipv6(port: UInt16) -> sockaddr_in6 {
-        var result = sockaddr_in6()
-        result.sin6_family = sa_family_t(AF_INET6)
-        result.sin6_port = port.bigEndian
-        result.sin6_scope_id = zone
-        withUnsafeMutableBytes(of: &result.sin6_addr) { $0.copyBytes(from: bytes) }
-        return result
+    private func ipv6(_ port: UInt16, _ scope: UInt32) -> sockaddr_in6 {
+        var address = sockaddr_in6()
+        address.sin6_family = sa_family_t(AF_INET6)
+        address.sin6_port = port.bigEndian
+        address.sin6_scope_id = zone == 0 && isLinkLocal ? scope : zone
+        withUnsafeMutableBytes(of: &address.sin6_addr) { $0.copyBytes(from: bytes) }
+        return address
     }
 
-    private static func withPointer<Address, Result>(
-        to address: Address,
+    private static func withBytes<Address, Result>(
+        of address: Address,
         _ body: (UnsafePointer<sockaddr>, socklen_t) -> Result
     ) -> Result {
         withUnsafePointer(to: address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                body($0, socklen_t(MemoryLayout<Address>.size))
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer in
+                body(pointer, socklen_t(MemoryLayout<Address>.size))
             }
         }
     }

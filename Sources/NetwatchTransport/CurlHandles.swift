@@ -32,6 +32,11 @@ struct EasyHandle: ~Copyable {
         try check(netwatch_easy_set_data_callback(rawValue, option, callback), option)
     }
 
+    /// Called with every socket that was made and is not connected yet.
+    func setSocketCallback(_ callback: @escaping curl_sockopt_callback) throws(TransferFailure) {
+        try check(netwatch_easy_set_socket_callback(rawValue, callback), CURLOPT_SOCKOPTFUNCTION)
+    }
+
     func allowHTTPOnly() throws(TransferFailure) {
         try check(netwatch_easy_allow_http_and_https_only(rawValue), CURLOPT_URL)
     }

@@ -9,10 +9,8 @@ struct CurlURL: Equatable {
     let host: String
     let port: Int
 
-    /// Whether the host is an address and needs no lookup.
-    var isLiteral: Bool {
-        host.hasPrefix("[") || IPAddress(host) != nil
-    }
+    /// The address that the host is, which needs no lookup; without its zone, which libcurl sees to.
+    let literal: IPAddress?
 
     /// - Throws: ``TransferFailure`` with code 3 (malformed) or 1 (neither http nor https).
     init(parsing text: String) throws(TransferFailure) {
@@ -32,7 +30,13 @@ struct CurlURL: Equatable {
         guard scheme == "http" || scheme == "https" else {
             throw .refused(CURLE_UNSUPPORTED_PROTOCOL, "the URL's scheme is neither http nor https")
         }
+        literal = Self.literal(host)
         guard !host.isEmpty else { throw .refused(CURLE_URL_MALFORMAT, "the URL names no host") }
+    }
+
+    private static func literal(_ host: String) -> IPAddress? {
+        guard host.hasPrefix("[") else { return IPAddress(host) }
+        return IPAddress(String(host.dropFirst().prefix { $0 != "]" && $0 != "%" }))
     }
 }
 

@@ -8,6 +8,9 @@ extension TransferRequest {
         try validateMethod()
         for header in headers { try validate(header) }
         if let unixSocketPath { try Self.validate(socketPath: unixSocketPath) }
+        guard unixSocketPath == nil || binding == nil else {
+            throw .refused(CURLE_BAD_FUNCTION_ARGUMENT, "a unix socket is not reached over an interface")
+        }
     }
 
     private func validateMethod() throws(TransferFailure) {

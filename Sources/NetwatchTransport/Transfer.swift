@@ -8,6 +8,7 @@ internal import NetwatchEventLoop
 final class Transfer {
     /// Why a callback of ours told libcurl to stop.
     private enum Stop {
+        case unbound(SystemError)
         case headTooLarge
         case bodyTooLarge
     }
@@ -16,6 +17,7 @@ final class Transfer {
     let isSecure: Bool
     let bodyCount: Int
     private let maximumBodyBytes: Int?
+    private let binding: SocketBinding?
     private let deliver: @Sendable (TransferEvent) -> Void
 
     // Fields go in this order: the handle before what it points to.
@@ -40,6 +42,7 @@ final class Transfer {
         isSecure = target.url.scheme == "https"
         bodyCount = target.request.body?.count ?? 0
         maximumBodyBytes = target.request.maximumResponseBodyBytes
+        binding = target.request.binding
         self.deliver = deliver
         self.easy = easy
         headers = target.request.headerList()
@@ -69,6 +72,23 @@ final class Transfer {
         try easy.set(CURLOPT_WRITEDATA, pointer: context)
         try easy.set(CURLOPT_WRITEFUNCTION) { bytes, size, count, context in
             Transfer.receive(bytes, size * count, context) { $0.receivedBody($1) }
+        }
+        guard binding != nil else { return }
+        try easy.set(CURLOPT_SOCKOPTDATA, pointer: context)
+        // CURLOPT_INTERFACE would do for the interface or for the source address, not for both.
+        try easy.setSocketCallback { context, socket, _ in
+            let transfer = Unmanaged<Transfer>.fromOpaque(context!).takeUnretainedValue()
+            return transfer.bind(socket) ? CURL_SOCKOPT_OK : CURL_SOCKOPT_ERROR
+        }
+    }
+
+    private func bind(_ socket: CInt) -> Bool {
+        do throws(SystemError) {
+            try binding?.apply(to: socket)
+            return true
+        } catch {
+            stop = .unbound(error)
+            return false
         }
     }
 
@@ -114,6 +134,9 @@ final class Transfer {
 
     private func failure(of code: CURLcode) -> TransferFailure {
         switch stop {
+        case .unbound(let error):
+            let interfaceFailed = Int32(CURLE_INTERFACE_FAILED.rawValue)
+            return failure(code: interfaceFailed, errno: error.errno, message: "\(error)")
         case .headTooLarge: return headTooLarge
         case .bodyTooLarge:
             let message = "the response's body is longer than \(maximumBodyBytes ?? 0) bytes"

@@ -46,16 +46,26 @@ package actor TransferEngine {
     private var lookups: [TransferID: Lookup] = [:]
     private var pools: [PoolID: CurlMulti] = [:]
     private var poolOfTransfer: [TransferID: PoolID] = [:]
+    /// The pool of transfers that are not tied to a way.
     private var currentPool: PoolID = 0
+    private var newestPool: PoolID = 0
 
     package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
     /// Starts the thread.
     ///
-    /// - Throws: ``SystemError`` when there are no descriptors or threads left.
-    package init(resolver: NameResolver = .shared) throws(SystemError) {
+    /// - Parameters:
+    ///   - resolver: Who looks names up.
+    ///   - networkNamespace: The namespace that connections are made in; `nil`, the default, is the
+    ///     process's own.
+    /// - Throws: ``SystemError`` when there are no descriptors or threads left, or the namespace cannot be
+    ///   entered.
+    package init(
+        resolver: NameResolver = .shared,
+        networkNamespace: String? = nil
+    ) throws(SystemError) {
         precondition(Self.initialized == CURLE_OK, "curl_global_init failed")
-        loop = try EventLoop(label: "nw-curl")
+        loop = try EventLoop(label: "nw-curl", networkNamespace: networkNamespace)
         self.resolver = resolver
     }
 
@@ -141,9 +151,9 @@ package actor TransferEngine {
         }
         guard let lookup = takeLookup(id) else { return }
         var target = lookup.target
-        target.addresses = addresses
         target.spend(lookup.started.duration(to: .now))
         do throws(TransferFailure) {
+            try target.setAddresses(addresses)
             try launch(id, target, lookup.deliver)
         } catch {
             lookup.deliver(.end(.failure(error)))
@@ -165,10 +175,12 @@ package actor TransferEngine {
         _ target: TransferTarget,
         _ deliver: @escaping @Sendable (TransferEvent) -> Void
     ) throws(TransferFailure) {
-        let pool = try pool(currentPool)
         let transfer = try Transfer(id: id, target: target, deliver: deliver)
-        try pool.add(transfer)
-        poolOfTransfer[id] = currentPool
+        // No other transfer may share a connection that was made for one way, nor the address it went to.
+        let poolID = target.request.binding == nil ? currentPool : newPool()
+        defer { forget([], of: poolID) }
+        try pool(poolID).add(transfer)
+        poolOfTransfer[id] = poolID
     }
 
     private func end(_ id: TransferID) {
@@ -179,6 +191,11 @@ package actor TransferEngine {
     }
 
     // MARK: Pools
+
+    private func newPool() -> PoolID {
+        newestPool += 1
+        return newestPool
+    }
 
     private func pool(_ id: PoolID) throws(TransferFailure) -> CurlMulti {
         if let pool = pools[id] { return pool }
@@ -205,7 +222,7 @@ package actor TransferEngine {
 
     private func retireCurrentPool() {
         let retired = currentPool
-        currentPool += 1
+        currentPool = newPool()
         forget([], of: retired)
     }
 

@@ -1,3 +1,5 @@
+package import NetwatchEventLoop
+
 /// One HTTP transfer to make: everything libcurl is told, as a value.
 package struct TransferRequest: Hashable, Sendable {
     /// A header field as it is sent: names keep their case, fields their order.
@@ -20,6 +22,13 @@ package struct TransferRequest: Hashable, Sendable {
     package var body: [UInt8]?
     /// A unix socket to connect to instead of the URL's host, which is then never looked up.
     package var unixSocketPath: String?
+    /// The way that the packets take, in place of the one that the kernel would choose; `nil`, the default,
+    /// leaves it to the kernel. A transfer with a way has connections of its own: it takes none from the pool
+    /// and leaves none there. The name lookup is not tied to it.
+    package var binding: SocketBinding?
+    /// The addresses of the URL's host, which is then not looked up; `nil`, the default, looks it up. A host
+    /// that is an address itself stays what it is.
+    package var addresses: [IPAddress]?
     /// How long the name lookup, the connection and the TLS handshake may take together. Default 15 s.
     package var connectTimeout: Duration = .seconds(15)
     /// How long less than a byte per second may go either way once connected; `nil` is for ever. Default

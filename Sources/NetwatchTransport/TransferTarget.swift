@@ -6,17 +6,35 @@ struct TransferTarget {
     var request: TransferRequest
     let url: CurlURL
     /// Empty when the host is an address, or a unix socket stands in for it.
-    var addresses: [IPAddress] = []
+    private(set) var addresses: [IPAddress] = []
 
     /// - Throws: ``TransferFailure`` of a request that may not be sent.
     init(_ request: TransferRequest) throws(TransferFailure) {
         try request.validate()
         url = try CurlURL(parsing: request.url)
         self.request = request
+        if let literal = url.literal { _ = try usable([literal]) }
+        if let known = request.addresses { try setAddresses(known) }
     }
 
     var needsLookup: Bool {
-        request.unixSocketPath == nil && !url.isLiteral
+        request.unixSocketPath == nil && request.addresses == nil && url.literal == nil
+    }
+
+    /// Takes the addresses that the host has.
+    ///
+    /// - Throws: ``TransferFailure`` with code 6 (could not resolve) when the transfer may use none of them.
+    mutating func setAddresses(_ found: [IPAddress]) throws(TransferFailure) {
+        guard url.literal == nil else { return }
+        addresses = try usable(found)
+    }
+
+    /// Those of the family that the transfer is bound to.
+    private func usable(_ addresses: [IPAddress]) throws(TransferFailure) -> [IPAddress] {
+        let family = request.binding?.family
+        let usable = addresses.filter { family == nil || $0.family == family }
+        guard usable.isEmpty else { return usable }
+        throw .noAddress(of: family)
     }
 
     /// When a lookup that has not ended by then fails the transfer, counted from its start.
@@ -41,5 +59,21 @@ struct TransferTarget {
         }
         list.append("+\(url.host):\(url.port):\(texts.joined(separator: ","))")
         return list
+    }
+}
+
+extension TransferFailure {
+    fileprivate static func noAddress(of family: IPAddress.Family?) -> TransferFailure {
+        let kind =
+            switch family {
+            case .ipv4: "IPv4 address"
+            case .ipv6: "IPv6 address"
+            case nil: "address"
+            }
+        return TransferFailure(
+            code: Int32(CURLE_COULDNT_RESOLVE_HOST.rawValue),
+            phase: .resolve,
+            message: "the host has no \(kind)"
+        )
     }
 }

@@ -54,6 +54,12 @@ struct ScriptedConnection {
         case .endlessBody:
             try write(Array("HTTP/1.1 200 OK\r\n\r\n".utf8))
             while true { try write([UInt8](repeating: 0x78, count: 16384)) }
+        case .drippingBody:
+            try write(Array("HTTP/1.1 200 OK\r\n\r\n".utf8))
+            while true {
+                try write([0x78])
+                poll(nil, 0, 50)
+            }
         }
     }
 

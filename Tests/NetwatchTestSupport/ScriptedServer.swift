@@ -1,7 +1,7 @@
 internal import CNetwatchLinux
 internal import Dispatch
 internal import Glibc
-internal import NetwatchEventLoop
+package import NetwatchEventLoop
 internal import Synchronization
 
 /// An HTTP/1.1 server that misbehaves on demand, on a TCP port or a unix socket.
@@ -19,7 +19,7 @@ package final class ScriptedServer: Sendable {
     /// Listens on a port that the kernel chooses.
     ///
     /// - Parameters:
-    ///   - address: The IPv4 address to listen on.
+    ///   - address: The address to listen on.
     ///   - namespace: Where the address is; `nil` for the tests' own namespace.
     package init(
         address: String = "127.0.0.1",
@@ -46,13 +46,24 @@ package final class ScriptedServer: Sendable {
     deinit { stop() }
 
     /// `http://ADDRESS:PORT`, without a slash at the end.
-    package var url: String { "http://\(address):\(port)" }
+    package var url: String {
+        address.contains(":") ? "http://[\(address)]:\(port)" : "http://\(address):\(port)"
+    }
 
     /// The requests so far, in the order they came.
     package var requests: [Request] { core.log.withLock { $0.requests } }
 
     /// How many connections were accepted so far.
     package var connectionCount: Int { core.log.withLock { $0.connections } }
+
+    /// Where the connections so far came from, in the order they were accepted.
+    package var peers: [IPAddress?] { core.log.withLock { $0.peers } }
+
+    /// Waits until that many connections have been accepted, and returns where they came from.
+    package func peers(atLeast count: Int) async -> [IPAddress?] {
+        await core.wait { $0.peers.count >= count }
+        return peers
+    }
 
     /// Waits until that many requests have come.
     @discardableResult
@@ -83,6 +94,7 @@ final class ScriptedServerCore: Sendable {
     struct Log {
         var requests: [ScriptedServer.Request] = []
         var connections = 0
+        var peers: [IPAddress?] = []
         var unread = 0
         var open: Set<CInt> = []
         var isStopped = false
@@ -174,9 +186,11 @@ final class ScriptedServerCore: Sendable {
 
     private func serve(_ descriptor: consuming FileDescriptor) {
         let rawValue = descriptor.rawValue
+        let peer = Self.peer(of: rawValue)
         let number = record { log in
             guard !log.isStopped else { return 0 }
             log.connections += 1
+            log.peers.append(peer)
             log.open.insert(rawValue)
             return log.connections
         }
@@ -185,6 +199,17 @@ final class ScriptedServerCore: Sendable {
             connection.serve()
         }
         record { _ = $0.open.remove(rawValue) }
+    }
+
+    /// `nil` on a unix socket.
+    private static func peer(of descriptor: CInt) -> IPAddress? {
+        var address = sockaddr_storage()
+        var size = socklen_t(MemoryLayout<sockaddr_storage>.size)
+        return withUnsafeMutableBytes(of: &address) { bytes in
+            let pointer = bytes.baseAddress!.assumingMemoryBound(to: sockaddr.self)
+            guard getpeername(descriptor, pointer, &size) == 0 else { return nil }
+            return IPAddress(socketAddress: pointer)
+        }
     }
 }
 
@@ -195,18 +220,24 @@ enum ListeningSocket {
         _ host: String = "127.0.0.1",
         backlog: CInt? = 1024
     ) throws -> (descriptor: CInt, port: UInt16) {
-        let descriptor = try make(AF_INET)
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        inet_pton(AF_INET, host, &address.sin_addr)
-        var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+        guard let address = IPAddress(host) else { throw SystemError(call: "bind \(host)", errno: EINVAL) }
+        let descriptor = try make(address.family == .ipv4 ? AF_INET : AF_INET6)
+        try systemCall("bind \(host)") {
+            address.withSocketAddress(port: 0) { bind(descriptor, $0, $1) }
+        }
+        if let backlog { try systemCall("listen") { listen(descriptor, backlog) } }
+        return (descriptor, try port(of: descriptor))
+    }
+
+    private static func port(of descriptor: CInt) throws -> UInt16 {
+        // The port of either family is at the same place.
+        var address = sockaddr_in6()
+        var size = socklen_t(MemoryLayout<sockaddr_in6>.size)
         try withUnsafeMutableBytes(of: &address) { bytes in
             let pointer = bytes.baseAddress!.assumingMemoryBound(to: sockaddr.self)
-            try systemCall("bind") { bind(descriptor, pointer, size) }
-            if let backlog { try systemCall("listen") { listen(descriptor, backlog) } }
             try systemCall("getsockname") { getsockname(descriptor, pointer, &size) }
         }
-        return (descriptor, UInt16(bigEndian: address.sin_port))
+        return UInt16(bigEndian: address.sin6_port)
     }
 
     static func unix(_ path: String) throws -> CInt {

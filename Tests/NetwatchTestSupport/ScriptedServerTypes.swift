@@ -42,6 +42,8 @@ extension ScriptedServer {
         case endlessHeaders
         /// Sends a body until the client goes away.
         case endlessBody
+        /// Sends a body a byte at a time, every 50 ms, until the client goes away.
+        case drippingBody
         /// Sends these bytes, then does the next thing; ``keep`` waits for another request.
         case send([UInt8], then: Action)
         /// Waits for another request.

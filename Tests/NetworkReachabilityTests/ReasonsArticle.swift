@@ -73,10 +73,9 @@ struct ReasonsArticle: Sendable {
 
     /// The reasons that the library declares.
     static func declaredReasons() throws -> Set<String> {
-        let files = try FileManager.default.contentsOfDirectory(at: sources, includingPropertiesForKeys: nil)
-        let texts = try files.filter { $0.pathExtension == "swift" }.map {
-            try String(contentsOf: $0, encoding: .utf8)
-        }
+        let files = FileManager.default.enumerator(at: sources, includingPropertiesForKeys: nil)
+        let swift = (files?.allObjects as? [URL] ?? []).filter { $0.pathExtension == "swift" }
+        let texts = try swift.map { try String(contentsOf: $0, encoding: .utf8) }
         let extensions = texts.flatMap { $0.components(separatedBy: "\nextension ") }
             .filter { $0.hasPrefix("PathStatus.Reason {") }
         let declaration = /public static let (\w+) = Self\(rawValue: "(\w+)"\)/

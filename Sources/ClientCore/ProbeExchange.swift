@@ -1,0 +1,137 @@
+internal import Foundation
+internal import Glibc
+internal import NetwatchEventLoop
+internal import NetwatchTransport
+internal import Synchronization
+
+/// One request of a probe, and everything that came back.
+struct ProbeExchange: Sendable {
+    /// How long an exchange may take, from the name lookup to the last byte.
+    static let acceptedTimeouts: ClosedRange<Duration> = .milliseconds(10)...Duration.seconds(60)
+
+    private(set) var head: TransferHead?
+    private(set) var body: [UInt8] = []
+    /// From the start to the head of the response.
+    private(set) var latency: Duration?
+    /// Why it is not a whole response; `nil` when it is.
+    private(set) var failure: TransferFailure?
+
+    /// Makes the request. It ends early, with code 42, when the task is cancelled.
+    static func run(_ request: TransferRequest, on engine: TransferEngine) async -> ProbeExchange {
+        let collector = ProbeCollector()
+        let id = engine.start(request) { collector.take($0) }
+        return await withTaskCancellationHandler {
+            await collector.exchange()
+        } onCancel: {
+            engine.cancel(id)
+        }
+    }
+
+    fileprivate mutating func take(_ event: TransferEvent, elapsed: Duration) -> Bool {
+        switch event {
+        case .head(let head):
+            self.head = head
+            latency = elapsed
+        case .body(let bytes):
+            body += bytes
+        case .end(let result):
+            if case .failure(let failure) = result { self.failure = failure }
+            return true
+        }
+        return false
+    }
+
+    /// The first value of a header field.
+    func header(_ name: String) -> String? {
+        head?.headers.first { $0.isNamed(name) }?.value
+    }
+
+    /// The result that this exchange comes to.
+    func result(_ validation: PathValidation, portal: CaptivePortal? = nil) -> ProbeResult {
+        ProbeResult(validation, latency: latency, portal: portal)
+    }
+
+    /// That the answer has another status than it should have, with where it sends instead.
+    func unexpectedStatus(_ status: Int) -> PathValidation {
+        guard let location = header("Location") else { return .failed("answered \(status)") }
+        return .failed("answered \(status), to `\(location.shownToPeople)`")
+    }
+}
+
+/// Gathers what a transfer delivers, for the one who waits for its end.
+private final class ProbeCollector: Sendable {
+    private struct State {
+        var exchange = ProbeExchange()
+        var hasEnded = false
+        var waiter: CheckedContinuation<ProbeExchange, Never>?
+    }
+
+    private let started = ContinuousClock.now
+    private let state = Mutex(State())
+
+    func take(_ event: TransferEvent) {
+        let elapsed = started.duration(to: .now)
+        let (waiter, exchange) = state.withLock { state in
+            state.hasEnded = state.exchange.take(event, elapsed: elapsed)
+            return (state.hasEnded ? state.waiter : nil, state.exchange)
+        }
+        waiter?.resume(returning: exchange)
+    }
+
+    func exchange() async -> ProbeExchange {
+        await withCheckedContinuation { waiter in
+            let ended = state.withLock { state in
+                if !state.hasEnded { state.waiter = waiter }
+                return state.hasEnded ? state.exchange : nil
+            }
+            if let ended { waiter.resume(returning: ended) }
+        }
+    }
+}
+
+extension TransferRequest {
+    /// A request over a path, on a connection of its own.
+    ///
+    /// When the URL names the watched host it goes to the path's destination; another name is looked up.
+    init(probing url: URL, for host: NetworkHost?, over path: NetworkPath, timeout: Duration) {
+        self.init(url: url.absoluteString)
+        // A cache has no part in this (RFC 9111 §5.2.1.4).
+        headers = [Header("Cache-Control", "no-cache"), Header("User-Agent", Self.defaultUserAgent)]
+        binding = path.binding
+        if let host, url.host.flatMap(NetworkHost.init) == host { addresses = [path.destination] }
+        connectTimeout = timeout
+        totalTimeout = timeout
+        idleTimeout = nil
+    }
+}
+
+extension TransferFailure {
+    /// Why a probe got no whole answer.
+    ///
+    /// - Parameter timeout: What it was allowed to take.
+    func words(timeout: Duration) -> String {
+        switch code {
+        case 28 where phase == .resolve: "the name was not resolved within \(timeout)"
+        case 28 where phase == .response: "no whole answer within \(timeout)"
+        case 28: "no connection within \(timeout)"
+        case 42: "cancelled"
+        // Made by the kernel; libcurl's words add only the address.
+        case 7 where osErrno != 0: errnoDescription(osErrno).lowercased()
+        default: message.shownToPeople
+        }
+    }
+}
+
+extension String {
+    /// What a server sent, for a line of text: short, and without anything that moves a cursor or turns the
+    /// direction of writing.
+    var shownToPeople: String {
+        let harmless = unicodeScalars.prefix(200).map { scalar -> Unicode.Scalar in
+            switch scalar.properties.generalCategory {
+            case .control, .format, .lineSeparator, .paragraphSeparator, .privateUse, .unassigned: "\u{fffd}"
+            default: scalar
+            }
+        }
+        return String(String.UnicodeScalarView(harmless))
+    }
+}

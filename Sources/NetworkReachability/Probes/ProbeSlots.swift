@@ -1,0 +1,76 @@
+internal import Synchronization
+
+/// How many probes run at once.
+///
+/// When a link comes up every watched host may be probed in the same moment, and ten thousand sockets are more
+/// than a process may have. Those that find no slot wait their turn.
+final class ProbeSlots: Sendable {
+    private struct Waiter {
+        let id: UInt64
+        let continuation: CheckedContinuation<Bool, Never>
+    }
+
+    private struct State {
+        var free: Int
+        var waiters: [Waiter] = []
+        var nextID: UInt64 = 0
+    }
+
+    /// Those of the process: 128, an eighth of the 1,024 descriptors that a process usually gets
+    /// (`RLIMIT_NOFILE` of getrlimit(2)).
+    static let shared = ProbeSlots(count: 128)
+
+    private let state: Mutex<State>
+
+    init(count: Int) {
+        state = Mutex(State(free: count))
+    }
+
+    /// How many wait.
+    var waiting: Int { state.withLock { $0.waiters.count } }
+
+    /// Waits for a slot. Returns false, without one, when the task is cancelled before.
+    func take() async -> Bool {
+        let id = state.withLock { state in
+            state.nextID += 1
+            return state.nextID
+        }
+        return await withTaskCancellationHandler {
+            await withCheckedContinuation { wait(Waiter(id: id, continuation: $0)) }
+        } onCancel: {
+            giveUp(id)
+        }
+    }
+
+    /// Gives a slot back.
+    func giveBack() {
+        let next = state.withLock { state -> Waiter? in
+            guard state.waiters.isEmpty else { return state.waiters.removeFirst() }
+            state.free += 1
+            return nil
+        }
+        next?.continuation.resume(returning: true)
+    }
+
+    private func wait(_ waiter: Waiter) {
+        let answer = state.withLock { state -> Bool? in
+            // Looked at under the lock: whoever cancels later finds the waiter.
+            if Task.isCancelled { return false }
+            guard state.free > 0 else {
+                state.waiters.append(waiter)
+                return nil
+            }
+            state.free -= 1
+            return true
+        }
+        if let answer { waiter.continuation.resume(returning: answer) }
+    }
+
+    private func giveUp(_ id: UInt64) {
+        let waiter = state.withLock { state -> Waiter? in
+            guard let index = state.waiters.firstIndex(where: { $0.id == id }) else { return nil }
+            return state.waiters.remove(at: index)
+        }
+        waiter?.continuation.resume(returning: false)
+    }
+}

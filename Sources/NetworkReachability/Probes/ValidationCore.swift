@@ -1,0 +1,112 @@
+internal import NetwatchEventLoop
+internal import Synchronization
+
+/// What a ``PathValidator`` does, on the probes' thread: carries out what the schedule decides.
+actor ValidationCore {
+    private typealias Schedule = ValidationSchedule<ContinuousClock.Instant>
+
+    private let loop: EventLoop
+    private let host: NetworkHost?
+    private let probe: any Probe
+    private let slots: ProbeSlots
+    private let onUpdate: @Sendable (ValidatedStatus) -> Void
+    private nonisolated let isStopped = Atomic(false)
+
+    private var schedule: Schedule
+    private var flight: Task<Void, Never>?
+    private var timer: EventLoop.Timer?
+
+    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+    init(
+        loop: EventLoop,
+        target: PathTarget,
+        probe: any Probe,
+        interval: Duration?,
+        slots: ProbeSlots = .shared,
+        onUpdate: @escaping @Sendable (ValidatedStatus) -> Void
+    ) {
+        self.loop = loop
+        host = if case .host(let host) = target { host } else { nil }
+        self.probe = probe
+        self.slots = slots
+        self.onUpdate = onUpdate
+        schedule = Schedule(interval: interval)
+    }
+
+    // MARK: From any thread, in the order of the calls
+
+    nonisolated func take(_ status: PathStatus) {
+        perform { $0.act { $0.take(status, now: .now) } }
+    }
+
+    nonisolated func check() {
+        perform { $0.act { $0.check(now: .now) } }
+    }
+
+    /// Nothing is published once this has returned, unless it is being published already.
+    nonisolated func stop() {
+        isStopped.store(true, ordering: .sequentiallyConsistent)
+        perform { $0.end() }
+    }
+
+    private nonisolated func perform(_ body: @escaping @Sendable (isolated ValidationCore) -> Void) {
+        loop.execute { self.assumeIsolated { body($0) } }
+    }
+
+    // MARK: On the probes' thread
+
+    private var hasStopped: Bool { isStopped.load(ordering: .sequentiallyConsistent) }
+
+    private func act(_ step: (inout Schedule) -> [Schedule.Action]) {
+        guard !hasStopped else { return }
+        for action in step(&schedule) where !hasStopped {
+            switch action {
+            case .publish(let status): onUpdate(status)
+            case .start(let path): start(over: path)
+            case .cancel: flight?.cancel()
+            }
+        }
+        wait()
+    }
+
+    private func start(over path: NetworkPath) {
+        let (probe, host, slots) = (probe, host, slots)
+        // Detached, because a probe is not ours to run on this thread.
+        flight = Task.detached { [weak self] in
+            let result = await Self.run(probe, to: host, over: path, in: slots)
+            await self?.hasEnded(result)
+        }
+    }
+
+    private static func run(
+        _ probe: any Probe,
+        to host: NetworkHost?,
+        over path: NetworkPath,
+        in slots: ProbeSlots
+    ) async -> ProbeResult {
+        guard await slots.take() else { return ProbeResult(.failed("cancelled")) }
+        defer { slots.giveBack() }
+        return await probe.run(to: host, over: path)
+    }
+
+    private func hasEnded(_ result: ProbeResult) {
+        flight = nil
+        act { $0.ended(result, now: .now, random: .random(in: 0...1)) }
+    }
+
+    private func wait() {
+        if let timer { loop.cancel(timer) }
+        timer = schedule.nextDue.map { due in
+            loop.schedule(at: due) { [weak self] in
+                self?.assumeIsolated { core in core.act { $0.timeHasPassed(now: .now) } }
+            }
+        }
+    }
+
+    private func end() {
+        flight?.cancel()
+        if let timer { loop.cancel(timer) }
+        timer = nil
+    }
+}

@@ -1,0 +1,126 @@
+internal import Glibc
+internal import NetwatchEventLoop
+internal import NetwatchTestSupport
+internal import NetwatchTransport
+internal import Testing
+
+/// Transfers that take a given way instead of the kernel's.
+@Suite(
+    .enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"),
+    .timeLimit(.minutes(1))
+)
+struct BindingTests {
+    private let testbed: TwoCableTestbed
+    private let engine: TransferEngine
+
+    init() throws {
+        testbed = try TwoCableTestbed()
+        engine = try TransferEngine(
+            resolver: .answering(TwoCableTestbed.host),
+            networkNamespace: testbed.near.path
+        )
+    }
+
+    private func server(_ script: @escaping ScriptedServer.Script = { _ in .respond("") }) throws
+        -> ScriptedServer
+    {
+        try ScriptedServer(address: TwoCableTestbed.host, in: testbed.far, script)
+    }
+
+    private func request(_ url: String, over cable: TwoCableTestbed.Cable?) -> TransferRequest {
+        var request = TransferRequest(url: url)
+        request.connectTimeout = .seconds(5)
+        request.binding = cable?.binding
+        return request
+    }
+
+    @Test func `a transfer takes the cable it is bound to, not the one the routes prefer`() async throws {
+        let server = try server()
+        for cable in [nil, testbed.first, testbed.second] {
+            #expect(await engine.run(request(server.url, over: cable)).head?.status == 200)
+        }
+        let second = testbed.second.source
+        #expect(server.peers == [second, testbed.first.source, second])
+    }
+
+    @Test func `a bound transfer neither takes a pooled connection nor leaves one`() async throws {
+        let server = try server()
+        for cable in [nil, testbed.second, testbed.second, nil] {
+            _ = await engine.run(request(server.url, over: cable))
+        }
+        #expect(server.requests.map(\.connection) == [1, 2, 3, 1])
+        await server.openConnections(atMost: 1)
+    }
+
+    @Test func `the source address is the one that is asked for`() async throws {
+        try testbed.near.ip("addr add 192.0.2.9/24 dev near0")
+        let server = try server()
+        var request = request(server.url, over: testbed.first)
+        let source = try #require(IPAddress("192.0.2.9"))
+        request.binding = SocketBinding(
+            interfaceIndex: testbed.first.index,
+            source: source,
+            family: .ipv4
+        )
+        _ = await engine.run(request)
+        #expect(server.peers == [source])
+    }
+
+    @Test func `a source address that is gone says so, and sends nothing`() async throws {
+        let server = try server()
+        try testbed.near.ip("addr del \(testbed.second.source)/24 dev near1")
+        let failure = await engine.run(request(server.url, over: testbed.second)).failure
+        #expect(failure?.code == 45)
+        #expect(failure?.osErrno == EADDRNOTAVAIL)
+        #expect(failure?.phase == .connect)
+        #expect(server.peers.isEmpty)
+    }
+
+    @Test func `an interface that is gone says so, and sends nothing`() async throws {
+        let server = try server()
+        var request = request(server.url, over: nil)
+        request.binding = SocketBinding(
+            interfaceIndex: testbed.second.index,
+            source: nil,
+            family: .ipv4
+        )
+        try testbed.near.ip("link del near1")
+        let failure = await engine.run(request).failure
+        #expect(failure?.code == 7)
+        #expect(failure?.osErrno == ENODEV)
+        #expect(server.peers.isEmpty)
+    }
+
+    @Test func `a bound name is connected to at the address it was given, without a lookup`() async throws {
+        let server = try server()
+        var request = request("http://netwatch.invalid:\(server.port)/", over: testbed.first)
+        request.addresses = [try #require(IPAddress(TwoCableTestbed.host))]
+        let engine = try TransferEngine(
+            resolver: NameResolver { _ in .failure(.init(code: EAI_NONAME)) },
+            networkNamespace: testbed.near.path
+        )
+        #expect(await engine.run(request).head?.status == 200)
+        #expect(server.requests.first?.values(of: "Host") == ["netwatch.invalid:\(server.port)"])
+    }
+
+    @Test func `a name without an address of the way's family is not connected to`() async throws {
+        let server = try server()
+        let way = SocketBinding(interfaceIndex: testbed.first.index, source: nil, family: .ipv6)
+        for url in [server.url, "http://netwatch.invalid:\(server.port)/"] {
+            var request = TransferRequest(url: url)
+            request.binding = way
+            let failure = await engine.run(request).failure
+            #expect(failure?.code == 6)
+            #expect(failure?.message == "the host has no IPv6 address")
+        }
+        var request = TransferRequest(url: "http://netwatch.invalid/")
+        request.addresses = []
+        #expect(await engine.run(request).failure?.message == "the host has no address")
+    }
+
+    @Test func `a unix socket cannot be bound to a way`() async {
+        var request = request("http://netwatch/", over: testbed.first)
+        request.unixSocketPath = "/run/netwatch.sock"
+        #expect(await engine.run(request).failure?.code == 43)
+    }
+}

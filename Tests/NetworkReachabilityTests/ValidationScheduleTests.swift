@@ -1,0 +1,218 @@
+internal import NetwatchEventLoop
+internal import Testing
+
+@testable internal import NetworkReachability
+
+@Suite struct ValidationScheduleTests {
+    private typealias Schedule = ValidationSchedule<ContinuousClock.Instant>
+
+    private let start = ContinuousClock.now
+    private let good = ProbeResult(.valid, latency: .milliseconds(5))
+    private let bad = ProbeResult(.failed("no answer"))
+
+    private func at(_ seconds: Double) -> ContinuousClock.Instant { start + .seconds(seconds) }
+
+    private func way(_ generation: UInt64 = 1, to destination: String = "198.51.100.7") -> PathStatus {
+        PathStatus(
+            target: .general,
+            finding: Finding(.reachable(.to(destination))),
+            pathGeneration: generation
+        )
+    }
+
+    private func gone(_ generation: UInt64 = 1) -> PathStatus {
+        PathStatus(target: .general, finding: Finding(.notReachable(.noRoute)), pathGeneration: generation)
+    }
+
+    private func published(_ status: PathStatus, _ probe: ProbeResult? = nil) -> Schedule.Action {
+        .publish(ValidatedStatus(status: status, probe: probe))
+    }
+
+    /// A schedule whose first probe ended a second after the start.
+    private func probed(_ result: ProbeResult, interval: Duration? = .seconds(30)) -> Schedule {
+        var schedule = Schedule(interval: interval)
+        _ = schedule.take(way(), now: at(0))
+        _ = schedule.ended(result, now: at(1), random: 0.5)
+        return schedule
+    }
+
+    // MARK: When
+
+    @Test func `a path is published and probed at once`() {
+        var schedule = Schedule(interval: nil)
+        #expect(schedule.take(way(), now: at(0)) == [published(way()), .start(.to("198.51.100.7"))])
+        #expect(schedule.nextDue == nil)
+        #expect(schedule.ended(good, now: at(1), random: 0) == [published(way(), good)])
+    }
+
+    @Test func `nothing is probed without a path`() {
+        for verdict in [PathStatus.Verdict.notReachable(.noRoute), .unknown(.resolving)] {
+            var schedule = Schedule(interval: .seconds(30))
+            let status = PathStatus(target: .general, finding: Finding(verdict), pathGeneration: 0)
+            #expect(schedule.take(status, now: at(0)) == [published(status)])
+            #expect(schedule.check(now: at(1)).isEmpty)
+            #expect(schedule.timeHasPassed(now: at(3600)).isEmpty)
+            #expect(schedule.nextDue == nil)
+        }
+    }
+
+    @Test(arguments: [(0.0, 27.0), (0.5, 30.0), (1.0, 33.0)])
+    func `a good path is probed again after the interval, give or take a tenth`(
+        random: Double,
+        seconds: Double
+    ) {
+        var schedule = Schedule(interval: .seconds(30))
+        _ = schedule.take(way(), now: at(0))
+        _ = schedule.ended(good, now: at(1), random: random)
+        #expect(schedule.nextDue == at(1 + seconds))
+        #expect(schedule.timeHasPassed(now: at(0.9 + seconds)).isEmpty)
+        #expect(schedule.timeHasPassed(now: at(1 + seconds)) == [.start(.to("198.51.100.7"))])
+    }
+
+    @Test func `without an interval a path is probed once, however that ends`() {
+        for result in [good, bad] {
+            #expect(probed(result, interval: nil).nextDue == nil)
+        }
+    }
+
+    @Test func `an interval is at least a second`() {
+        #expect(probed(good, interval: .zero).nextDue == at(2))
+    }
+
+    @Test func `what fails is tried again after 1, 2, 4 seconds, up to the interval`() {
+        var schedule = Schedule(interval: .seconds(30))
+        var now = at(0)
+        _ = schedule.take(way(), now: now)
+        var waits: [Duration] = []
+        for result in [bad, bad, ProbeResult(.captive(CaptivePortal())), bad, bad, bad, bad] {
+            _ = schedule.ended(result, now: now, random: 0.5)
+            let due = schedule.nextDue ?? now
+            waits.append(now.duration(to: due))
+            now = due
+            #expect(schedule.timeHasPassed(now: now) == [.start(.to("198.51.100.7"))])
+        }
+        #expect(waits == [1, 2, 4, 8, 16, 30, 30].map { .seconds($0) })
+        _ = schedule.ended(good, now: now, random: 0.5)
+        _ = schedule.timeHasPassed(now: now + .seconds(30))
+        _ = schedule.ended(bad, now: now + .seconds(30), random: 0.5)
+        #expect(schedule.nextDue == now + .seconds(31), "success begins again from the start")
+    }
+
+    @Test(arguments: [(0.0, 750), (1.0, 1250)])
+    func `the time after a failure varies by a quarter`(random: Double, milliseconds: Int) {
+        var schedule = Schedule(interval: .seconds(30))
+        _ = schedule.take(way(), now: at(0))
+        _ = schedule.ended(bad, now: at(0), random: random)
+        #expect(schedule.nextDue == at(0) + .milliseconds(milliseconds))
+    }
+
+    @Test func `failures without end do not overflow`() {
+        var schedule = Schedule(interval: .seconds(86_400))
+        _ = schedule.take(way(), now: at(0))
+        var now = at(0)
+        for _ in 0..<200 {
+            _ = schedule.ended(bad, now: now, random: 1)
+            now = schedule.nextDue ?? now
+            _ = schedule.timeHasPassed(now: now)
+        }
+        _ = schedule.ended(bad, now: now, random: 0.5)
+        #expect(schedule.nextDue == now + .seconds(86_400))
+    }
+
+    // MARK: Other paths
+
+    @Test func `a risen generation drops the result and probes the new path`() {
+        var schedule = probed(good)
+        #expect(
+            schedule.take(way(2), now: at(2)) == [published(way(2)), .start(.to("198.51.100.7"))]
+        )
+    }
+
+    @Test func `another destination of the same name is another path`() {
+        var schedule = probed(good)
+        let other = way(to: "198.51.100.8")
+        #expect(schedule.take(other, now: at(2)) == [published(other), .start(.to("198.51.100.8"))])
+    }
+
+    @Test func `a lost path is published without a result, and ends the waiting`() {
+        var schedule = probed(good)
+        #expect(schedule.take(gone(), now: at(2)) == [published(gone())])
+        #expect(schedule.nextDue == nil)
+    }
+
+    @Test func `a probe over a lost path is cancelled and its result dropped`() {
+        var schedule = Schedule(interval: .seconds(30))
+        _ = schedule.take(way(), now: at(0))
+        #expect(schedule.take(gone(), now: at(1)) == [.cancel, published(gone())])
+        #expect(schedule.ended(good, now: at(2), random: 0).isEmpty)
+    }
+
+    @Test func `the next probe waits for the end of the cancelled one`() {
+        var schedule = Schedule(interval: .seconds(30))
+        _ = schedule.take(way(), now: at(0))
+        #expect(schedule.take(way(2), now: at(1)) == [.cancel, published(way(2))])
+        #expect(schedule.take(way(3), now: at(2)) == [published(way(3))])
+        #expect(schedule.timeHasPassed(now: at(3)).isEmpty)
+        #expect(schedule.ended(good, now: at(4), random: 0) == [.start(.to("198.51.100.7"))])
+        #expect(schedule.ended(good, now: at(5), random: 0) == [published(way(3), good)])
+    }
+
+    @Test func `a link that blinks starts a probe every 250 ms at most`() {
+        var schedule = Schedule(interval: .seconds(30))
+        _ = schedule.take(way(), now: at(0))
+        _ = schedule.take(way(2), now: at(0.1))
+        _ = schedule.ended(bad, now: at(0.1), random: 0)
+        #expect(schedule.nextDue == at(0.25))
+        #expect(schedule.timeHasPassed(now: at(0.25)) == [.start(.to("198.51.100.7"))])
+    }
+
+    // MARK: Checks
+
+    @Test func `a check probes now, and what is due later is off`() {
+        var schedule = probed(good)
+        #expect(schedule.check(now: at(2)) == [.start(.to("198.51.100.7"))])
+        #expect(schedule.nextDue == nil)
+    }
+
+    @Test func `checks during a probe are answered by it`() {
+        var schedule = Schedule(interval: .seconds(30))
+        _ = schedule.take(way(), now: at(0))
+        #expect(schedule.check(now: at(0.5)).isEmpty)
+        _ = schedule.ended(good, now: at(1), random: 0.5)
+        #expect(schedule.nextDue == at(31))
+    }
+
+    @Test func `checks start one probe a second`() {
+        var schedule = Schedule(interval: nil)
+        _ = schedule.take(way(), now: at(0))
+        _ = schedule.ended(bad, now: at(0.1), random: 0)
+        #expect(schedule.check(now: at(0.2)).isEmpty)
+        #expect(schedule.check(now: at(0.3)).isEmpty)
+        #expect(schedule.nextDue == at(1))
+        #expect(schedule.timeHasPassed(now: at(1)) == [.start(.to("198.51.100.7"))])
+    }
+
+    @Test func `a check does not put off what is due sooner`() {
+        var schedule = Schedule(interval: .seconds(1))
+        _ = schedule.take(way(), now: at(0))
+        _ = schedule.ended(bad, now: at(0.01), random: 0)
+        let due = schedule.nextDue
+        #expect(schedule.check(now: at(0.02)).isEmpty)
+        #expect(schedule.nextDue == due)
+    }
+}
+
+extension NetworkPath {
+    /// A path over one interface to any IPv4 address.
+    static func to(_ destination: String) -> NetworkPath {
+        NetworkPath(
+            destination: IPAddress(destination)!,
+            interface: .fake(2),
+            gateway: IPAddress("192.0.2.2"),
+            source: IPAddress("192.0.2.1"),
+            isLocal: false,
+            prefixLength: 0,
+            table: 254
+        )
+    }
+}

@@ -1,0 +1,29 @@
+internal import Foundation
+internal import Testing
+
+@Suite struct ValidationSimulationTests {
+    /// `NETWATCH_SEED` replays one seed.
+    private static let seeds: [UInt64] = {
+        if let text = ProcessInfo.processInfo.environment["NETWATCH_SEED"], let seed = UInt64(text) {
+            return [seed]
+        }
+        return (0..<200).map { _ in UInt64.random(in: 0 ... .max) }
+    }()
+
+    @Test func `no order of statuses, checks and ends breaks a promise`() {
+        for seed in Self.seeds {
+            var simulation = ValidationSimulation(seed: seed, sabotage: nil)
+            let violations = simulation.run()
+            #expect(violations.isEmpty, "replay with NETWATCH_SEED=\(seed)")
+        }
+    }
+
+    @Test(arguments: ValidationSimulation.Sabotage.allCases)
+    func `the checks notice what is broken`(sabotage: ValidationSimulation.Sabotage) {
+        let noticed = Self.seeds.contains { seed in
+            var simulation = ValidationSimulation(seed: seed, sabotage: sabotage)
+            return !simulation.run().isEmpty
+        }
+        #expect(noticed)
+    }
+}
