@@ -2,42 +2,14 @@ internal import Foundation
 internal import NetwatchService
 internal import NetworkReachability
 
-/// Prints the statuses of one target, each with how long the one before lasted.
-struct HostReport {
-    let format: OutputFormat
-    private var previous: (line: HostLine, since: ContinuousClock.Instant)?
-
-    init(format: OutputFormat) {
-        self.format = format
-    }
-
-    mutating func print(_ status: PathStatus) {
-        let now = ContinuousClock.now
-        var line = HostLine(status, time: Date())
-        if let previous {
-            line.previous = previous.line.reachability
-            line.previousSeconds = previous.since.duration(to: now).seconds
-        }
-        switch format {
-        // The same words again: only the path's generation rose, which JSON has a member for.
-        case .text where previous?.line.isSame(to: line) == true: break
-        case .text: Printer.data(line.text)
-        case .json: Printer.json(line, with: ControlMessage.encoder)
-        }
-        // A change of reason or path does not begin a new state.
-        let isSameState = previous?.line.reachability == line.reachability
-        previous = (line, isSameState ? previous!.since : now)
-    }
-}
-
-/// One line of output, as JSON has it.
+/// One line of output about a target, as JSON has it.
 struct HostLine: Encodable {
     var v = ControlMessage.version
+    /// `host`, or `path` for the general path in `netwatch monitor`.
     var type = "host"
     var time: Date
     var host: String
-    /// `reachable`, `notReachable` or `unknown`.
-    var reachability: String
+    var reachability: Reachability
     var connection: String?
     var reason: String?
     var interface: String?
@@ -45,7 +17,7 @@ struct HostLine: Encodable {
     var gateway: String?
     var isLocal: Bool?
     var pathGeneration: UInt64
-    var previous: String?
+    var previous: Reachability?
     var previousSeconds: Double?
 
     private var words: String
@@ -59,12 +31,9 @@ struct HostLine: Encodable {
     init(_ status: PathStatus, time: Date) {
         self.time = time
         host = status.target.description
+        reachability = status.reachability
         pathGeneration = status.pathGeneration
-        switch status.verdict {
-        case .unknown(let reason): (reachability, words) = ("unknown", "\(reason)")
-        case .notReachable(let reason): (reachability, words) = ("notReachable", "\(reason)")
-        case .reachable(let path): (reachability, words) = ("reachable", path.words)
-        }
+        words = status.words
         reason = status.reason?.rawValue
         guard let path = status.path else { return }
         connection = "ethernetOrWiFi"
@@ -74,27 +43,47 @@ struct HostLine: Encodable {
         isLocal = path.isLocal
     }
 
-    /// Whether a person would read the same.
-    func isSame(to other: HostLine) -> Bool {
-        reachability == other.reachability && words == other.words
+    /// Adds the state that ended with this line, and how long it had lasted.
+    mutating func ends(_ state: Reachability, after duration: Duration) {
+        previous = state
+        previousSeconds = duration.seconds
     }
 
     /// The line for people: local time, host, state, how or why, and how long the state before lasted.
-    var text: String {
-        let state = reachability == "notReachable" ? "not reachable" : reachability
+    func text(hostWidth: Int) -> String {
         let columns = [
-            Self.clock.string(from: time),
-            host.padding(toLength: max(host.count, 20), withPad: " ", startingAt: 0),
-            state.padding(toLength: 13, withPad: " ", startingAt: 0),
-            words,
+            LocalTime.words(time),
+            host.padded(to: hostWidth),
+            statusWords,
         ]
         return columns.joined(separator: "  ") + before
     }
 
+    /// The line of the general path, in the columns of `netwatch monitor`.
+    var pathText: String {
+        let columns = [
+            LocalTime.words(time), "path".padded(to: 9), host.padded(to: 12),
+            statusWords,
+        ]
+        return columns.joined(separator: "  ") + before
+    }
+
+    /// State, and how or why.
+    var statusWords: String {
+        reachability.words.padded(to: 13) + "  " + words
+    }
+
     private var before: String {
         guard let previous, let previousSeconds, previous != reachability else { return "" }
-        let state = previous == "notReachable" ? "not reachable" : previous
-        return "  (was \(state) for \(String(format: "%.1f", previousSeconds)) s)"
+        return "  (was \(previous.words) for \(DurationText.words(.seconds(previousSeconds))))"
+    }
+}
+
+/// Times of day for people.
+enum LocalTime {
+    /// `14:03:49.202`
+    static func words(_ time: Date) -> String {
+        clock.string(from: time)
     }
 
     private static let clock: DateFormatter = {
@@ -105,17 +94,9 @@ struct HostLine: Encodable {
     }()
 }
 
-extension NetworkPath {
-    /// `eth0 192.0.2.7 via 192.0.2.1`
-    fileprivate var words: String {
-        if isLocal { return "this machine" }
-        let source = source.map { " \($0)" } ?? ""
-        return interfaceName + source + (gateway.map { " via \($0)" } ?? "")
-    }
-}
-
-extension Duration {
-    fileprivate var seconds: Double {
-        Double(components.seconds) + Double(components.attoseconds) / 1e18
+extension String {
+    /// The text with blanks to a width; longer text stays as it is.
+    func padded(to width: Int) -> String {
+        self + String(repeating: " ", count: max(0, width - count))
     }
 }
