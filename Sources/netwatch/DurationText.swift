@@ -35,7 +35,9 @@ enum DurationText {
 
     /// The duration for a person: tenths below a minute, then the two largest units.
     static func words(_ duration: Duration) -> String {
-        let seconds = max(0, duration.components.seconds)
+        // A clock that was set back makes an age negative.
+        let duration = max(duration, .zero)
+        let seconds = duration.components.seconds
         switch seconds {
         case ..<60: return "\(tenths(duration)) s"
         case ..<3600: return "\(seconds / 60) min \(seconds % 60) s"

@@ -47,7 +47,7 @@ struct MonitorCommand: AsyncParsableCommand {
     mutating func run() async throws {
         if let replay { return try Self.replay(replay, format: format) }
         var session = MonitorSession(format: format, isRaw: raw)
-        let recorder = try record.map { try Recorder($0, replacesExisting: force) }
+        let recorder = try record.map { try NotificationRecorder($0, replacesExisting: force) }
         Printer.exitWhenReaderLeaves()
         try await session.run(recorder)
     }

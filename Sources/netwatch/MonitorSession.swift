@@ -34,7 +34,7 @@ struct MonitorSession {
     }
 
     /// Runs until something fails.
-    mutating func run(_ recorder: Recorder?) async throws(CommandError) {
+    mutating func run(_ recorder: NotificationRecorder?) async throws(CommandError) {
         let watch = try NetworkWatch.starting(try handlers(recorder))
         let inbox = inbox
         let pathWatch =
@@ -46,7 +46,7 @@ struct MonitorSession {
         }
     }
 
-    private func handlers(_ recorder: Recorder?) throws(CommandError) -> NetworkWatch.Handlers {
+    private func handlers(_ recorder: NotificationRecorder?) throws(CommandError) -> NetworkWatch.Handlers {
         let inbox = inbox
         let printer = isRaw ? Mutex(NotificationPrinter(format: format, names: try namesNow())) : nil
         var handlers = NetworkWatch.Handlers()

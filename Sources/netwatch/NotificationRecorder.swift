@@ -4,7 +4,7 @@ internal import NetwatchNetlink
 internal import Synchronization
 
 /// Writes what a monitor receives to a file.
-final class Recorder: Sendable {
+final class NotificationRecorder: Sendable {
     private struct State: ~Copyable {
         var writer: NetlinkRecording.Writer
         var count = 0
