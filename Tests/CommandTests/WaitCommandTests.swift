@@ -35,22 +35,22 @@ struct WaitCommandTests {
             "--host",
             "198.51.100.9",
             "--timeout",
-            "100ms",
+            "3s",
             in: testbed
         )
         #expect(try await process.end() == .exited(1))
         #expect(
             process.errors.values == [
-                "error: timed out after 0.1 s: `198.51.100.8` is not reachable (route says unreachable), "
+                "error: timed out after 3.0 s: `198.51.100.8` is not reachable (route says unreachable), "
                     + "`198.51.100.9` is not reachable (blackhole route)"
             ]
         )
         try testbed.near.ip("link set near0 down")
-        let general = try wait("-t", "100ms", in: testbed)
+        let general = try wait("-t", "3s", in: testbed)
         #expect(try await general.end() == .exited(1))
         #expect(
             general.errors.values == [
-                "error: timed out after 0.1 s: the public Internet is not reachable (no route)"
+                "error: timed out after 3.0 s: the public Internet is not reachable (no route)"
             ]
         )
     }
@@ -61,7 +61,7 @@ struct WaitCommandTests {
         let hosts = ["--host", "198.51.100.8", "--host", VethTestbed.farAddress]
         let any = try Command.start(["wait", "--any"] + hosts, in: testbed.near)
         #expect(try await any.end() == .exited(0))
-        let all = try Command.start(["wait", "--timeout", "100ms"] + hosts, in: testbed.near)
+        let all = try Command.start(["wait", "--timeout", "3s"] + hosts, in: testbed.near)
         #expect(try await all.end() == .exited(1))
     }
 
@@ -84,17 +84,17 @@ struct WaitCommandTests {
 
     @Test func `an interface is held to its name`() async throws {
         let testbed = try VethTestbed()
-        let other = try wait("-i", "eth7", "-t", "100ms", in: testbed)
+        let other = try wait("-i", "eth7", "-t", "3s", in: testbed)
         #expect(try await other.end() == .exited(1))
         #expect(
             other.errors.values == [
-                "error: timed out after 0.1 s: the public Internet is reachable "
+                "error: timed out after 3.0 s: the public Internet is reachable "
                     + "(near0 192.0.2.1 via 192.0.2.2), but not by `eth7`"
             ]
         )
-        let missing = try wait("--for", "carrier", "-i", "eth7", "-t", "100ms", in: testbed)
+        let missing = try wait("--for", "carrier", "-i", "eth7", "-t", "3s", in: testbed)
         #expect(try await missing.end() == .exited(1))
-        #expect(missing.errors.values == ["error: timed out after 0.1 s: there is no interface `eth7`"])
+        #expect(missing.errors.values == ["error: timed out after 3.0 s: there is no interface `eth7`"])
         let any = try wait("--for", "carrier", "--any", "-i", "eth7", "-i", "near0", in: testbed)
         #expect(try await any.end() == .exited(0))
     }
