@@ -18,7 +18,7 @@ struct HostCommand: AsyncParsableCommand {
             the way to the public Internet in general is watched.
 
             A file of hosts has one host per line; blank lines, and what follows a #, are passed over. If
-            any line is wrong, all such lines are named and nothing is watched. At most \(HostList.limit)
+            any line is wrong, it is named with the reason and nothing is watched. At most \(HostList.limit)
             hosts are watched; one that is named twice is watched once.
 
             SIGINT (Ctrl-C) and SIGTERM print a summary of each host, as text, before they end the command:

@@ -13,42 +13,54 @@ struct HostList {
     /// Bytes of a line, its comment included.
     static let longestLine = 4096
 
+    /// How many bad values are named; a file of another kind has nothing else.
+    static let longestReport = 1000
+
     private(set) var hosts: [NetworkHost] = []
     private var known: Set<NetworkHost> = []
+    private var isTooLong = false
     private var problems: [String] = []
+    private var unnamedProblems = 0
 
     /// Takes arguments, and the file that `--hosts-from` names: `-` for standard input.
     ///
     /// - Throws: What is wrong, with every bad value named on standard error before.
     static func reading(_ arguments: [String], from file: String?) throws(CommandError) -> [NetworkHost] {
         var list = HostList()
-        for argument in arguments { list.add(argument[...], at: nil) }
+        for argument in arguments { list.add(argument, at: nil) }
         if let file { try list.read(file) }
         try list.reportProblems()
         return list.hosts
     }
 
     private func reportProblems() throws(CommandError) {
-        if hosts.count > Self.limit {
+        if isTooLong {
             throw CommandError(
                 .usage,
-                "\(hosts.count) hosts are too many; one command watches at most \(Self.limit)",
+                "too many hosts; one command watches at most \(Self.limit)",
                 hint: "split the list among several commands"
             )
         }
-        guard let last = problems.last else { return }
-        for problem in problems.dropLast() { Printer.error(problem) }
+        let more = unnamedProblems > 0 ? ["\(unnamedProblems) more are wrong"] : []
+        let messages = problems + more
+        guard let last = messages.last else { return }
+        for message in messages.dropLast() { Printer.error(message) }
         throw CommandError(.usage, last, hint: "give \(NetworkHost.acceptedForms)")
     }
 
-    private mutating func add(_ text: Substring, at place: String?) {
-        guard let host = NetworkHost(String(text)) else {
-            let value = Printer.quoted(text)
-            let problem = "\(value) is not a host: \(HostRefusal.reason(for: String(text)))"
-            problems.append((place.map { "\($0): " } ?? "") + problem)
-            return
+    private mutating func add(_ text: String, at place: String?) {
+        guard let host = NetworkHost(text) else {
+            let prefix = place.map { "\($0): " } ?? ""
+            return refuse(prefix + "\(Printer.quoted(text)) is not a host: \(HostRefusal.reason(for: text))")
         }
-        if known.insert(host).inserted { hosts.append(host) }
+        guard !known.contains(host) else { return }
+        guard hosts.count < Self.limit else { return isTooLong = true }
+        known.insert(host)
+        hosts.append(host)
+    }
+
+    private mutating func refuse(_ problem: String) {
+        if problems.count < Self.longestReport { problems.append(problem) } else { unnamedProblems += 1 }
     }
 
     // MARK: Files
@@ -68,13 +80,13 @@ struct HostList {
     /// Takes one line: a host, a comment after `#`, or nothing.
     private mutating func add(line: Data, at place: String) {
         guard line.count <= Self.longestLine else {
-            return problems.append("\(place): the line is longer than \(Self.longestLine) bytes")
+            return refuse("\(place): the line is longer than \(Self.longestLine) bytes")
         }
         let content = line.prefix { $0 != UInt8(ascii: "#") }
         guard let text = String(validating: content, as: UTF8.self) else {
-            return problems.append("\(place): the line is not UTF-8")
+            return refuse("\(place): the line is not UTF-8")
         }
         let host = text.trimmingCharacters(in: .whitespaces.union(.newlines))
-        if !host.isEmpty { add(host[...], at: place) }
+        if !host.isEmpty { add(host, at: place) }
     }
 }

@@ -8,8 +8,8 @@ actor NetworkWatch {
     struct Handlers: Sendable {
         /// Every datagram, and every loss, as it was received.
         var onReceived: @Sendable (NotificationSocket.Received) -> Void = { _ in }
-        /// How things are, first of all and after changes.
-        var onSnapshot: @Sendable (NetworkSnapshot) -> Void = { _ in }
+        /// How things are, first of all and after changes. `nil`: nothing is read.
+        var onSnapshot: (@Sendable (NetworkSnapshot) -> Void)?
         /// The kernel can no longer be asked; nothing follows.
         var onFailure: @Sendable (SystemError) -> Void = { _ in }
     }
@@ -70,7 +70,7 @@ actor NetworkWatch {
             for _ in 0..<Self.longestDrain {
                 guard let received = try notifications.next() else { return }
                 handlers.onReceived(received)
-                planReading()
+                if received.mayChangeInterfaces { planReading() }
             }
         } catch {
             fail(error)
@@ -85,8 +85,9 @@ actor NetworkWatch {
 
     private func read() {
         isReadingDue = false
+        guard let onSnapshot = handlers.onSnapshot else { return }
         do throws(SystemError) {
-            handlers.onSnapshot(try NetworkSnapshot(reading: requests))
+            onSnapshot(try NetworkSnapshot(reading: requests))
         } catch {
             fail(error)
         }
@@ -96,5 +97,18 @@ actor NetworkWatch {
         if let registration { loop.unregister(registration) }
         registration = nil
         handlers.onFailure(error)
+    }
+}
+
+extension NotificationSocket.Received {
+    /// Whether interfaces or addresses may be others than before; routes come and go by the thousand.
+    fileprivate var mayChangeInterfaces: Bool {
+        guard case .datagram(let bytes) = self else { return true }
+        return NetlinkNotification.all(in: bytes).contains { notification in
+            switch notification.kind {
+            case .link, .address, .malformed: true
+            case .route, .rule, .nextHop, .setting, .other: false
+            }
+        }
     }
 }

@@ -66,6 +66,15 @@ internal import Testing
         #expect(refused.hasSuffix("64\n"))
     }
 
+    @Test func `a file of another kind is not reported to its last line`() async throws {
+        let directory = try ScratchDirectory()
+        let path = try file(String(repeating: "?\n", count: 1500), in: directory)
+        let result = try await Command.run("host", "--hosts-from", path)
+        #expect(result.ending == .exited(64))
+        #expect(result.errors.count == 1003)
+        #expect(result.errors.dropLast(2).last == "error: 500 more are wrong")
+    }
+
     /// Different literals.
     private func literals(_ count: Int) -> String {
         (1...count).map { "10.\($0 >> 16).\($0 >> 8 & 255).\($0 & 255)" }.joined(separator: "\n")
@@ -76,7 +85,7 @@ internal import Testing
         let path = try file(literals(100_001), in: directory)
         let result = try await Command.run("host", "--hosts-from", path)
         #expect(result.ending == .exited(64) && result.output.isEmpty)
-        #expect(result.errors.first == "error: 100001 hosts are too many; one command watches at most 100000")
+        #expect(result.errors.first == "error: too many hosts; one command watches at most 100000")
     }
 
     @Test func `as many hosts as the limit start`() async throws {
