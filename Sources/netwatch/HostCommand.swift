@@ -13,20 +13,20 @@ struct HostCommand: AsyncParsableCommand {
             netwatch host --once && echo online
             netwatch host server.internal --until up --timeout 5m
 
-            The answer is the kernel's: its routes, the carrier of the interface, a usable source address.
-            Nothing but DNS queries is sent, so it does not say whether a host would answer. Without HOST
+            The answer is the kernel's: its routes, the carrier of the interface, a usable source address. \
+            Nothing but DNS queries is sent, so it does not say whether a host would answer. Without HOST \
             the way to the public Internet in general is watched.
 
-            A file of hosts has one host per line; blank lines, and what follows a #, are passed over. If
-            any line is wrong, it is named with the reason and nothing is watched. At most \(HostList.limit)
+            A file of hosts has one host per line; blank lines, and what follows a #, are passed over. If \
+            any line is wrong, it is named with the reason and nothing is watched. At most \(HostList.limit) \
             hosts are watched; one that is named twice is watched once.
 
-            SIGINT (Ctrl-C) and SIGTERM print a summary of each host, as text, before they end the command:
-            its state, how often that changed, and for how much of the time in which it was known the host
+            SIGINT (Ctrl-C) and SIGTERM print a summary of each host, as text, before they end the command: \
+            its state, how often that changed, and for how much of the time in which it was known the host \
             could be reached.
 
-            Exit status with --once: 0 if every host is reachable, 1 if any is not, 2 if any is unknown and
-            none is known not to be. With --until: 0 when the state is there, 1 when the timeout is over.
+            Exit status with --once: 0 if every host is reachable, 1 if any is not, 2 if any is unknown and \
+            none is known not to be. With --until: 0 when the state is there, 1 when the timeout is over. \
             With --count: 0. Else the command goes on until a signal ends it.
             """
     )

@@ -12,14 +12,14 @@ struct MonitorCommand: AsyncParsableCommand {
             netwatch monitor --record changes.nwr
             netwatch monitor --replay changes.nwr
 
-            First comes how things are, then one line for each change. What comes and goes within 30 ms is
+            First comes how things are, then one line for each change. What comes and goes within 30 ms is \
             not shown; --raw shows every notification of the kernel as it comes, without judging it.
 
-            --record writes each notification to a file that only this user can read, beside what is
+            --record writes each notification to a file that only this user can read, beside what is \
             printed. --replay prints such a file as --raw would have, and asks the kernel nothing.
 
-            Exit status: 2 when the kernel cannot be asked or the recording cannot be written; 64 for wrong
-            arguments, and for a file to replay that is damaged or from a newer version, which is named with
+            Exit status: 2 when the kernel cannot be asked or the recording cannot be written; 64 for wrong \
+            arguments, and for a file to replay that is damaged or from a newer version, which is named with \
             the offset in the file. --replay: 0. Else the command goes on until a signal ends it.
             """
     )

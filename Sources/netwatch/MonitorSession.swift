@@ -9,7 +9,7 @@ internal import Synchronization
 struct MonitorSession {
     /// What other threads report.
     private enum News: Sendable {
-        case snapshot(NetworkSnapshot)
+        case snapshot(NetlinkSnapshot)
         case path(PathStatus)
         case failure(CommandError)
     }
@@ -23,7 +23,7 @@ struct MonitorSession {
     private let isRaw: Bool
     private let inbox = Inbox<News>()
     private let encoder = ControlMessage.encoder
-    private var snapshot: NetworkSnapshot?
+    private var snapshot: NetlinkSnapshot?
     private var path = HostRecord(.general)
     /// The first path, until the first snapshot, which is shown before it.
     private var waitingPath: PathStatus?
@@ -68,7 +68,7 @@ struct MonitorSession {
 
     private func namesNow() throws(CommandError) -> [UInt32: String] {
         do {
-            return try NetworkSnapshot(reading: RequestSocket()).links.mapValues(\.name)
+            return try NetlinkSnapshot(reading: RequestSocket()).links.mapValues(\.name)
         } catch {
             throw NetworkWatch.failure(error)
         }
@@ -85,7 +85,7 @@ struct MonitorSession {
         }
     }
 
-    private mutating func take(_ new: NetworkSnapshot) {
+    private mutating func take(_ new: NetlinkSnapshot) {
         let differences = snapshot.map { new.differences(from: $0) } ?? new.everything
         snapshot = new
         let now = Date()

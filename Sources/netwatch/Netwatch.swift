@@ -17,7 +17,7 @@ struct Netwatch: AsyncParsableCommand {
 
             A first argument with a dot or a colon, or `localhost`, is taken as `host ARGUMENT`.
 
-            Exit status: 0 yes, 1 no, 2 could not tell, 64 wrong arguments, 69 service not running,
+            Exit status: 0 yes, 1 no, 2 could not tell, 64 wrong arguments, 69 service not running, \
             77 not permitted.
             """,
         version: "0.1.0",

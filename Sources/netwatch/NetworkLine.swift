@@ -25,7 +25,7 @@ struct NetworkLine: Encodable {
         case v, type, time, change, interface, index, state, address, prefixLength, usable
     }
 
-    init(_ difference: NetworkSnapshot.Difference, time: Date) {
+    init(_ difference: NetlinkSnapshot.Difference, time: Date) {
         self.time = time
         switch difference {
         case .link(let change, let link):

@@ -9,7 +9,7 @@ actor NetworkWatch {
         /// Every datagram, and every loss, as it was received.
         var onReceived: @Sendable (NotificationSocket.Received) -> Void = { _ in }
         /// How things are, first of all and after changes. `nil`: nothing is read.
-        var onSnapshot: (@Sendable (NetworkSnapshot) -> Void)?
+        var onSnapshot: (@Sendable (NetlinkSnapshot) -> Void)?
         /// The kernel can no longer be asked; nothing follows.
         var onFailure: @Sendable (SystemError) -> Void = { _ in }
     }
@@ -87,7 +87,7 @@ actor NetworkWatch {
         isReadingDue = false
         guard let onSnapshot = handlers.onSnapshot else { return }
         do throws(SystemError) {
-            onSnapshot(try NetworkSnapshot(reading: requests))
+            onSnapshot(try NetlinkSnapshot(reading: requests))
         } catch {
             fail(error)
         }

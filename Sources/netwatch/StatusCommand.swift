@@ -14,7 +14,7 @@ struct StatusCommand: AsyncParsableCommand {
             netwatch status
             netwatch status --format json
 
-            The way out and the interfaces are looked up here and now. The queue is the service's, if its
+            The way out and the interfaces are looked up here and now. The queue is the service's, if its \
             control socket answers in time; else the service is shown as not running, or not answering.
 
             Exit status: 0 if the public Internet can be reached, 1 if not, 2 if that could not be told.
@@ -63,11 +63,11 @@ struct StatusCommand: AsyncParsableCommand {
     }
 
     /// Without netlink there are no interfaces to show, and the path says why.
-    private static func snapshot() -> NetworkSnapshot {
+    private static func snapshot() -> NetlinkSnapshot {
         do {
-            return try NetworkSnapshot(reading: RequestSocket())
+            return try NetlinkSnapshot(reading: RequestSocket())
         } catch {
-            return NetworkSnapshot()
+            return NetlinkSnapshot()
         }
     }
 }

@@ -20,7 +20,7 @@ struct StatusReport: Encodable {
     var interfaces: [Interface]
     var service: ServiceSummary
 
-    init(path: HostLine, snapshot: NetworkSnapshot, service: ServiceSummary, time: Date = Date()) {
+    init(path: HostLine, snapshot: NetlinkSnapshot, service: ServiceSummary, time: Date = Date()) {
         self.time = time
         self.path = path
         self.service = service

@@ -12,10 +12,10 @@ struct WaitCommand: AsyncParsableCommand {
             netwatch wait --host 192.0.2.1 --host 192.0.2.2 --any --stable 2s
             netwatch wait --for carrier --interface eth0
 
-            Without --host the way to the public Internet in general is waited for. As with `netwatch host`,
+            Without --host the way to the public Internet in general is waited for. As with `netwatch host`, \
             the kernel's routes, carrier and source addresses answer, and nothing but DNS queries is sent.
 
-            Nothing is printed when it has come, unless -v is given. When the time is over, what is missing
+            Nothing is printed when it has come, unless -v is given. When the time is over, what is missing \
             is named on standard error. Time goes on while the machine sleeps.
 
             Exit status: 0 online, 1 timed out, 2 could not tell, 64 wrong arguments.

@@ -26,7 +26,7 @@ struct WaitFinding: Sendable {
     /// Whether an interface other than loopback has a carrier.
     ///
     /// - Parameter interface: Which one; `nil` for any.
-    init(_ snapshot: NetworkSnapshot, interface: String?) {
+    init(_ snapshot: NetlinkSnapshot, interface: String?) {
         let links = snapshot.links.values.filter { link in
             interface.map { link.name == $0 } ?? !link.isLoopback
         }

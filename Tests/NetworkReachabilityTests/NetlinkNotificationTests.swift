@@ -54,7 +54,7 @@ struct NetlinkNotificationKernelTests {
         let addresses = all.filter { $0.kind == .address }
         #expect(addresses.map(\.change) == [.new, .deleted])
         #expect(addresses.map(\.prefix?.description) == ["203.0.113.5/28", "203.0.113.5/28"])
-        let index = testbed.near.run { try? NetworkSnapshot(reading: RequestSocket()) }?.links.values
+        let index = testbed.near.run { try? NetlinkSnapshot(reading: RequestSocket()) }?.links.values
             .first { $0.name == "near0" }?.index
         #expect(index != nil && addresses.map(\.interface) == [index, index])
     }
@@ -115,7 +115,7 @@ struct NetlinkNotificationKernelTests {
     }
 }
 
-@Suite struct NetworkSnapshotTests {
+@Suite struct NetlinkSnapshotTests {
     private let up = Link(index: 2, name: "eth0", flags: 0x1_0043, operationalState: 6)
     private let unplugged = Link(index: 2, name: "eth0", flags: 0x1003, operationalState: 2)
     private let renamed = Link(index: 2, name: "uplink", flags: 0x1_0043, operationalState: 6)
@@ -126,7 +126,7 @@ struct NetlinkNotificationKernelTests {
     }
 
     @Test func `everything is present at the beginning, links first`() {
-        let snapshot = NetworkSnapshot(links: [up], addresses: [address("192.0.2.2"), address("192.0.2.1")])
+        let snapshot = NetlinkSnapshot(links: [up], addresses: [address("192.0.2.2"), address("192.0.2.1")])
         #expect(
             snapshot.everything == [
                 .link(.present, up), .address(.present, address("192.0.2.1"), up),
@@ -136,21 +136,21 @@ struct NetlinkNotificationKernelTests {
     }
 
     @Test func `only what a person would notice is a difference`() {
-        let before = NetworkSnapshot(links: [up], addresses: [address("192.0.2.1")])
-        let same = NetworkSnapshot(links: [quieter], addresses: [address("192.0.2.1", flags: 0x280)])
+        let before = NetlinkSnapshot(links: [up], addresses: [address("192.0.2.1")])
+        let same = NetlinkSnapshot(links: [quieter], addresses: [address("192.0.2.1", flags: 0x280)])
         #expect(same.differences(from: before).isEmpty)
         for link in [unplugged, renamed] {
-            let after = NetworkSnapshot(links: [link], addresses: [address("192.0.2.1")])
+            let after = NetlinkSnapshot(links: [link], addresses: [address("192.0.2.1")])
             #expect(after.differences(from: before) == [.link(.changed, link)])
         }
     }
 
     @Test func `an address becomes usable, and what goes away goes with its interface`() {
-        let tentative = NetworkSnapshot(links: [up], addresses: [address("2001:db8::1", flags: 0xc0)])
-        let usable = NetworkSnapshot(links: [up], addresses: [address("2001:db8::1")])
+        let tentative = NetlinkSnapshot(links: [up], addresses: [address("2001:db8::1", flags: 0xc0)])
+        let usable = NetlinkSnapshot(links: [up], addresses: [address("2001:db8::1")])
         #expect(usable.differences(from: tentative) == [.address(.changed, address("2001:db8::1"), up)])
         #expect(
-            NetworkSnapshot().differences(from: usable)
+            NetlinkSnapshot().differences(from: usable)
                 == [.address(.removed, address("2001:db8::1"), up), .link(.removed, up)]
         )
     }

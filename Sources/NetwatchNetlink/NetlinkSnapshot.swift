@@ -1,7 +1,7 @@
 package import NetwatchEventLoop
 
 /// The interfaces and their addresses at one moment.
-package struct NetworkSnapshot: Hashable, Sendable {
+package struct NetlinkSnapshot: Hashable, Sendable {
     /// By index, which is an interface's identity.
     package var links: [UInt32: Link]
     package var addresses: Set<InterfaceAddress>
@@ -34,20 +34,20 @@ package struct NetworkSnapshot: Hashable, Sendable {
 
     /// Everything, as differences from nothing.
     package var everything: [Difference] {
-        differences(from: NetworkSnapshot(), new: .present)
+        differences(from: NetlinkSnapshot(), new: .present)
     }
 
     /// What is other than it was: what is gone first, then links before their addresses, in the order of
     /// the interfaces' indexes.
-    package func differences(from old: NetworkSnapshot) -> [Difference] {
+    package func differences(from old: NetlinkSnapshot) -> [Difference] {
         differences(from: old, new: .added)
     }
 
-    private func differences(from old: NetworkSnapshot, new: Change) -> [Difference] {
+    private func differences(from old: NetlinkSnapshot, new: Change) -> [Difference] {
         removed(from: old) + linkDifferences(from: old, new: new) + addressDifferences(from: old, new: new)
     }
 
-    private func removed(from old: NetworkSnapshot) -> [Difference] {
+    private func removed(from old: NetlinkSnapshot) -> [Difference] {
         let remaining = Set(addresses.map(\.identity))
         let addresses = old.addresses.filter { !remaining.contains($0.identity) }
         let links = old.links.values.filter { self.links[$0.index] == nil }
@@ -56,14 +56,14 @@ package struct NetworkSnapshot: Hashable, Sendable {
         } + links.sorted { $0.index < $1.index }.map { Difference.link(.removed, $0) }
     }
 
-    private func linkDifferences(from old: NetworkSnapshot, new: Change) -> [Difference] {
+    private func linkDifferences(from old: NetlinkSnapshot, new: Change) -> [Difference] {
         links.values.sorted { $0.index < $1.index }.compactMap { link in
             guard let before = old.links[link.index] else { return .link(new, link) }
             return link.isSame(as: before) ? nil : .link(.changed, link)
         }
     }
 
-    private func addressDifferences(from old: NetworkSnapshot, new: Change) -> [Difference] {
+    private func addressDifferences(from old: NetlinkSnapshot, new: Change) -> [Difference] {
         let before = Dictionary(old.addresses.map { ($0.identity, $0) }) { _, last in last }
         return addresses.sorted(by: InterfaceAddress.isBefore).compactMap { address in
             let link = links[address.interface]
