@@ -161,7 +161,7 @@ struct HostSession {
         let failure = monitor.failure
         defer { warned = failure }
         guard let failure, failure != warned else { return }
-        Printer.warning("netlink is unavailable (\(failure)), so reachability is unknown")
+        Printer.warning("netlink is unavailable (\(failure)), so less can be told")
     }
 
     private mutating func draw(now: ContinuousClock.Instant) {

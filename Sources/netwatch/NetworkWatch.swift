@@ -43,7 +43,7 @@ actor NetworkWatch {
     }
 
     static func failure(_ error: SystemError) -> CommandError {
-        CommandError(.unknown, "netlink is unavailable (\(error)), so nothing is known about the network")
+        CommandError(.unknown, "netlink is unavailable (\(error)), so it cannot be told")
     }
 
     private init(loop: EventLoop, handlers: Handlers) throws(SystemError) {

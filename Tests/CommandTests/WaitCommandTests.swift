@@ -99,19 +99,15 @@ struct WaitCommandTests {
         #expect(try await any.end() == .exited(0))
     }
 
-    @Test func `without netlink it cannot be told`() async throws {
-        for arguments in [
-            ["wait"], ["wait", "--for", "carrier"], ["wait", "--host", "127.0.0.1", "-t", "0"],
-        ] {
-            let started = Recorder<Result<Subprocess, any Error>>()
-            try startDetachedThread(named: "sandbox") {
-                guard netwatch_deny_netlink() == 0 else { return }
-                started.record(Result { try Command.start(arguments) })
-            }
-            try await started.wait { !$0.isEmpty }
-            let process = try started.values[0].get()
-            #expect(try await process.end() == .exited(2))
-            #expect(process.errors.values.first?.contains("Operation not permitted") == true)
+    @Test func `without netlink a carrier cannot be told`() async throws {
+        let started = Recorder<Result<Subprocess, any Error>>()
+        try startDetachedThread(named: "sandbox") {
+            guard netwatch_deny_netlink() == 0 else { return }
+            started.record(Result { try Command.start(["wait", "--for", "carrier", "--timeout", "0"]) })
         }
+        try await started.wait { !$0.isEmpty }
+        let process = try started.values[0].get()
+        #expect(try await process.end() == .exited(2))
+        #expect(process.errors.values.first?.contains("Operation not permitted") == true)
     }
 }
