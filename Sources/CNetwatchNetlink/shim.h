@@ -2,6 +2,7 @@
 #ifndef CNETWATCH_NETLINK_SHIM_H
 #define CNETWATCH_NETLINK_SHIM_H
 
+#include <linux/fib_rules.h>
 #include <linux/filter.h>
 #include <linux/if.h>
 #include <linux/if_addr.h>

@@ -5,12 +5,15 @@ package import NetwatchEventLoop
 package struct InterfaceAddress: Hashable, Sendable {
     package let interface: UInt32
     package let address: IPAddress
+    /// How many bits of the address name its network.
+    package let prefixLength: UInt8
     /// `IFA_F_…` flags.
     package let flags: UInt32
 
-    package init(interface: UInt32, address: IPAddress, flags: UInt32) {
+    package init(interface: UInt32, address: IPAddress, prefixLength: UInt8 = 0, flags: UInt32) {
         self.interface = interface
         self.address = address
+        self.prefixLength = prefixLength
         self.flags = flags
     }
 
@@ -34,7 +37,8 @@ extension InterfaceAddress {
         guard let value = IPAddress(raw: bytes) else { return nil }
         self.init(
             interface: interface,
-            address: value.isLinkLocal ? IPAddress(raw: bytes, zone: interface)! : value,
+            address: value.inZone(value.isLinkLocal ? interface : 0),
+            prefixLength: UInt8(clamping: rtnl_addr_get_prefixlen(address)),
             flags: rtnl_addr_get_flags(address)
         )
     }

@@ -8,17 +8,23 @@ struct Netwatch: AsyncParsableCommand {
         abstract: "Watch whether hosts can be reached, and deliver requests once they can.",
         discussion: """
             netwatch example.com             watch the way to a host
+            netwatch monitor                 show what changes in the network
+            netwatch status                  show how things are
+            netwatch wait                    wait until this machine is online
             netwatch send URL -d @order.json deliver a request now, or as soon as the network is back
             netwatch queue list              show what waits and what became of the rest
             netwatch serve                   run the service in the foreground
 
             A first argument with a dot or a colon, or `localhost`, is taken as `host ARGUMENT`.
 
-            Exit status: 0 yes, 1 no, 2 could not tell, 64 wrong arguments, 69 service not running,
+            Exit status: 0 yes, 1 no, 2 could not tell, 64 wrong arguments, 69 service not running, \
             77 not permitted.
             """,
         version: "0.1.0",
-        subcommands: [HostCommand.self, SendCommand.self, QueueCommand.self, ServeCommand.self]
+        subcommands: [
+            HostCommand.self, MonitorCommand.self, StatusCommand.self, WaitCommand.self,
+            SendCommand.self, QueueCommand.self, ServeCommand.self,
+        ]
     )
 }
 

@@ -32,6 +32,29 @@ enum Printer {
         data(String(decoding: (try? encoder.encode(value)) ?? Data(), as: UTF8.self))
     }
 
+    /// Writes a line of text that may hold a name chosen by somebody else, such as an interface's, which
+    /// must not be able to steer the terminal.
+    static func line(_ text: String) {
+        data(printable(text))
+    }
+
+    /// The text with a question mark for every control character.
+    static func printable(_ text: some StringProtocol) -> String {
+        guard text.unicodeScalars.contains(where: isControl) else { return String(text) }
+        var result = String.UnicodeScalarView()
+        result.append(contentsOf: text.unicodeScalars.map { isControl($0) ? "?" : $0 })
+        return String(result)
+    }
+
+    private static func isControl(_ scalar: Unicode.Scalar) -> Bool {
+        scalar.properties.generalCategory == .control
+    }
+
+    /// A value as messages have it: in backticks, printable, and cut when it is very long.
+    static func quoted(_ value: some StringProtocol) -> String {
+        "`\(printable(value.prefix(80)))\(value.count > 80 ? "…" : "")`"
+    }
+
     static func error(_ message: String, hint: String? = nil) {
         _ = write("error: \(message)\n" + (hint.map { "\nhint: \($0)\n" } ?? ""), to: STDERR_FILENO)
     }
@@ -42,6 +65,11 @@ enum Printer {
 
     static func note(_ message: String) {
         _ = write(message + "\n", to: STDERR_FILENO)
+    }
+
+    /// Writes to the terminal that standard output is, with sequences that move its cursor.
+    static func terminal(_ text: String) {
+        _ = write(text, to: STDOUT_FILENO)
     }
 
     private static func write(_ text: String, to descriptor: CInt) -> Bool {

@@ -11,14 +11,14 @@ struct SendCommand: AsyncParsableCommand {
             netwatch send https://api.example.com/orders -d @order.json -H 'Content-Type: application/json'
             netwatch send -X DELETE https://api.example.com/orders/7 --fifo
 
-            The service writes the request to its disk, tries it at once, and keeps trying for as long as
+            The service writes the request to its disk, tries it at once, and keeps trying for as long as \
             the network is away. The request's id is printed on standard output.
 
-            A portal's page on a plain http URL can only be told from the server's answer if -H 'Accept: …'
+            A portal's page on a plain http URL can only be told from the server's answer if -H 'Accept: …' \
             says what is expected.
 
-            Exit status: 0 delivered or safely accepted, 1 given up, 2 not known to be accepted, 64 wrong
-            arguments, 69 service not running, 77 not permitted. After 2 the same --id can be sent again
+            Exit status: 0 delivered or safely accepted, 1 given up, 2 not known to be accepted, 64 wrong \
+            arguments, 69 service not running, 77 not permitted. After 2 the same --id can be sent again \
             without harm.
             """
     )

@@ -12,7 +12,7 @@ struct ServeCommand: AsyncParsableCommand {
             netwatch serve
             netwatch serve --state-dir ./state --socket ./netwatch.sock
 
-            STATE_DIRECTORY, RUNTIME_DIRECTORY and NOTIFY_SOCKET of a service manager are honoured. SIGTERM
+            STATE_DIRECTORY, RUNTIME_DIRECTORY and NOTIFY_SOCKET of a service manager are honoured. SIGTERM \
             and SIGINT end it; what is being sent is waited for, for 3 s, and whatever is not delivered is kept.
 
             Exit status: 0 ended by a signal, 2 the store or the socket cannot be used, 64 wrong arguments.

@@ -6,11 +6,16 @@ internal import NetwatchService
 
 /// Talks to the service over its control socket.
 struct ServiceClient {
-    private let path: String
+    /// The socket.
+    let path: String
     private let session: SessionManager
+    private let patience: Duration
 
-    /// - Parameter path: The socket; `nil` for the usual place.
-    init(path: String?) {
+    /// - Parameters:
+    ///   - path: The socket; `nil` for the usual place.
+    ///   - patience: How long the service may be silent before it is given up.
+    init(path: String?, patience: Duration = .seconds(10)) {
+        self.patience = patience
         self.path = path ?? ServicePaths().socketForCommands
         session = SessionManager(unixSocketPath: self.path)
     }
@@ -47,7 +52,7 @@ struct ServiceClient {
         // The host is only a name here: the socket decides who answers.
         var request = URLRequest(url: URL(string: "http://netwatch" + route)!)
         request.httpMethod = method.rawValue
-        request.timeoutInterval = 10
+        request.timeoutInterval = patience.seconds
         return request
     }
 

@@ -1,4 +1,5 @@
 internal import CNetwatchTestSupport
+internal import Glibc
 internal import NetwatchEventLoop
 internal import NetwatchTestSupport
 internal import Testing
@@ -100,5 +101,130 @@ struct HostCommandOnACableTests {
         #expect(offline.output.values.first?.contains("not reachable  no route") == true)
         let general = try Command.start(["host", "--once"], in: testbed.near)
         #expect(try await general.end() == .exited(1))
+    }
+
+    @Test func `with several hosts the exit status of --once is that of the worst`() async throws {
+        let testbed = try VethTestbed()
+        try testbed.near.ip("route add unreachable 198.51.100.8")
+        for (hosts, status) in [
+            ([VethTestbed.farAddress, VethTestbed.remoteAddress], 0),
+            ([VethTestbed.farAddress, "198.51.100.8"], 1),
+            (["no-such-name.invalid", VethTestbed.farAddress], 2),
+            (["no-such-name.invalid", "198.51.100.8"], 1),
+        ] as [([String], CInt)] {
+            let process = try Command.start(["host", "--once"] + hosts, in: testbed.near)
+            #expect(try await process.end() == .exited(status), "\(hosts)")
+            #expect(process.output.values.count == 2)
+        }
+    }
+
+    @Test func `--count ends the command after so many lines`() async throws {
+        let testbed = try VethTestbed()
+        let process = try Command.start(
+            ["host", VethTestbed.remoteAddress, "--count", "3"],
+            in: testbed.near
+        )
+        defer { process.signal(9) }
+        for (connected, count) in [(false, 1), (true, 2)] {
+            try await process.output.wait { $0.count == count }
+            try testbed.setCable(connected: connected)
+        }
+        #expect(try await process.end() == .exited(0))
+        #expect(process.output.values.count == 3)
+        #expect(process.output.values.last?.contains("(was not reachable for ") == true)
+    }
+
+    @Test func `--until waits for all hosts, or with --any for one`() async throws {
+        let testbed = try VethTestbed()
+        try testbed.near.ip("route add unreachable 198.51.100.8")
+        let hosts = [VethTestbed.remoteAddress, "198.51.100.8"]
+        let anyUp = try Command.start(["host", "--until", "up", "--any"] + hosts, in: testbed.near)
+        #expect(try await anyUp.end() == .exited(0))
+        let anyDown = try Command.start(["host", "--until", "down", "--any"] + hosts, in: testbed.near)
+        #expect(try await anyDown.end() == .exited(0))
+        let allUp = try Command.start(["host", "--until", "up"] + hosts, in: testbed.near)
+        defer { allUp.signal(9) }
+        try await allUp.output.wait { $0.count == 2 }
+        try testbed.near.ip("route del unreachable 198.51.100.8")
+        #expect(try await allUp.end() == .exited(0))
+        #expect(allUp.output.values.count == 3 && allUp.errors.values.isEmpty)
+    }
+
+    @Test func `a timeout says which host is not as it should be, and why`() async throws {
+        let testbed = try VethTestbed()
+        try testbed.near.ip("route add unreachable 198.51.100.8")
+        let process = try Command.start(
+            ["host", VethTestbed.farAddress, "198.51.100.8", "--until", "up", "--timeout", "3s"],
+            in: testbed.near
+        )
+        #expect(try await process.end() == .exited(1))
+        #expect(
+            process.errors.values == [
+                "error: timed out after 3.0 s: `198.51.100.8` is not reachable (route says unreachable)"
+            ]
+        )
+    }
+
+    @Test(arguments: [SIGINT, SIGTERM])
+    func `a signal is answered with a summary, and ends the command as it would have`(
+        signal: CInt
+    ) async throws {
+        let testbed = try VethTestbed()
+        let process = try Command.start(
+            ["host", VethTestbed.farAddress, VethTestbed.remoteAddress],
+            in: testbed.near
+        )
+        defer { process.signal(9) }
+        try await process.output.wait { $0.count == 2 }
+        try testbed.near.ip("route add unreachable \(VethTestbed.remoteAddress)")
+        try await process.output.wait { $0.count == 3 }
+        process.signal(signal)
+        #expect(try await process.end() == .signalled(signal))
+        let summary = process.output.values.dropFirst(3).map { $0.split(separator: " ", maxSplits: 1) }
+        #expect(summary.map { String($0[0]) } == [VethTestbed.farAddress, VethTestbed.remoteAddress])
+        #expect(summary.first?[1].contains("reachable, 0 changes, reachable 100.0 % of ") == true)
+        #expect(summary.last?[1].contains("not reachable, 1 change, reachable ") == true)
+    }
+
+    @Test func `JSON has no summary`() async throws {
+        let process = try Command.start(["host", "127.0.0.1", "--format", "json"])
+        try await process.output.wait { $0.count == 1 }
+        process.signal(SIGINT)
+        #expect(try await process.end() == .signalled(SIGINT))
+        #expect(process.output.values.count == 1)
+    }
+}
+
+@Suite(
+    .enabled(if: access("/usr/bin/script", X_OK) == 0, "script(1) is not installed"),
+    .timeLimit(.minutes(2))
+)
+struct LiveTests {
+    @Test func `the table hides the cursor and gives it back at the end`() throws {
+        let output = try shell(
+            "script -qec '\(Command.path) host 127.0.0.1 ::1 --live --until up' /dev/null </dev/null"
+        )
+        #expect(output.contains("\u{1B}[?25l") && output.contains("127.0.0.1     reachable"))
+        #expect(output.contains("\u{1B}[2A"))
+        #expect(output.hasSuffix("\u{1B}[?25h"))
+    }
+
+    @Test func `a signal gives the cursor back as well`() throws {
+        let directory = try ScratchDirectory()
+        let output = try shell(
+            """
+            cat >\(directory.file("run")) <<'END'
+            \(Command.path) host 127.0.0.1 --live &
+            until grep -q reachable \(directory.file("typescript")); do :; done
+            kill -TERM $!
+            wait $!
+            echo status $?
+            END
+            script -qfec 'sh \(directory.file("run"))' \(directory.file("typescript")) </dev/null
+            """
+        )
+        #expect(output.contains("\u{1B}[?25h"))
+        #expect(output.contains("127.0.0.1             reachable, 0 changes"))
+        #expect(output.contains("status 143"))
     }
 }

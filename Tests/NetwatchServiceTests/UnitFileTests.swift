@@ -7,26 +7,45 @@ private let analyze = "/usr/bin/systemd-analyze"
 
 @Suite(.enabled(if: access(analyze, X_OK) == 0, "systemd-analyze is not installed"))
 struct UnitFileTests {
-    private static let unit = URL(fileURLWithPath: #filePath)
-        .deletingLastPathComponent()
-        .appendingPathComponent("../../systemd/netwatch.service")
-        .standardizedFileURL.path
+    private static func path(_ unit: String) -> String {
+        URL(fileURLWithPath: #filePath)
+            .deletingLastPathComponent()
+            .appendingPathComponent("../../systemd/\(unit)")
+            .standardizedFileURL.path
+    }
 
-    @Test func `systemd understands every line of the unit`() async throws {
-        // A copy, because `verify` wants the program to exist.
-        let directory = try ScratchDirectory()
-        let copy = directory.file("netwatch.service")
-        let text = try String(contentsOfFile: Self.unit, encoding: .utf8)
-        #expect(text.contains("\nExecStart=/usr/bin/netwatch serve\n"))
+    /// Copies a unit, because `verify` wants the program to exist.
+    private func copy(_ unit: String, to directory: ScratchDirectory) throws -> String {
+        let text = try String(contentsOfFile: Self.path(unit), encoding: .utf8)
         let installed = text.replacing("/usr/bin/netwatch ", with: "/bin/true ")
+        let copy = directory.file(unit)
         try installed.write(toFile: copy, atomically: true, encoding: .utf8)
-        let outcome = try await Subprocess(analyze, ["verify", "--recursive-errors=no", copy]).outcome()
+        return copy
+    }
+
+    @Test(arguments: [
+        ["netwatch.service"], ["netwatch-wait-online.service"],
+        ["netwatch-online.target", "netwatch-wait-online.service"],
+    ])
+    func `systemd understands every line of the units`(units: [String]) async throws {
+        let directory = try ScratchDirectory()
+        let copies = try units.map { try copy($0, to: directory) }
+        let outcome = try await Subprocess(analyze, ["verify", "--recursive-errors=no"] + copies).outcome()
         #expect(outcome.output + outcome.errors == [])
         #expect(outcome.ending == .exited(0))
     }
 
-    @Test func `the unit stays as tight as its README says`() async throws {
-        let arguments = ["security", "--offline=true", "--threshold=15", Self.unit]
+    @Test(arguments: [
+        ("netwatch.service", "serve"), ("netwatch-wait-online.service", "wait --timeout 120s"),
+    ])
+    func `the units run the installed command`(unit: String, arguments: String) throws {
+        let text = try String(contentsOfFile: Self.path(unit), encoding: .utf8)
+        #expect(text.contains("\nExecStart=/usr/bin/netwatch \(arguments)\n"))
+    }
+
+    @Test(arguments: [("netwatch.service", "15"), ("netwatch-wait-online.service", "13")])
+    func `the units stay as tight as their README says`(unit: String, threshold: String) async throws {
+        let arguments = ["security", "--offline=true", "--threshold=\(threshold)", Self.path(unit)]
         let outcome = try await Subprocess(analyze, arguments).outcome()
         #expect(outcome.ending == .exited(0), "\(outcome.output)")
     }

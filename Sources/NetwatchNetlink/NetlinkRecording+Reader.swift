@@ -1,0 +1,121 @@
+internal import Glibc
+internal import NetwatchEventLoop
+
+extension NetlinkRecording {
+    /// Reads a recording record by record, and believes nothing in it: every length is checked against what
+    /// a notification can be and against the file, and no more than one record is in memory.
+    package struct Reader: ~Copyable {
+        private let file: FileDescriptor
+        private var offset = NetlinkRecording.headerSize
+
+        /// Opens a recording and checks its header.
+        package static func opening(_ path: String) throws(Failure) -> Reader {
+            let reader = Reader(file: try opened(path))
+            try reader.checkHeader()
+            return reader
+        }
+
+        private init(file: consuming FileDescriptor) {
+            self.file = file
+        }
+
+        private static func opened(_ path: String) throws(Failure) -> FileDescriptor {
+            do throws(SystemError) {
+                // A pipe is not waited for.
+                let flags = O_RDONLY | O_NONBLOCK | O_CLOEXEC
+                let file = FileDescriptor(owning: try systemCall("open") { open(path, flags) })
+                let descriptor = file.rawValue
+                var status = stat()
+                try systemCall("fstat") { fstat(descriptor, &status) }
+                if status.st_mode & S_IFMT == S_IFREG { return file }
+            } catch {
+                throw .unreadable(error)
+            }
+            throw .notAFile
+        }
+
+        private func checkHeader() throws(Failure) {
+            let header = try read(NetlinkRecording.headerSize, at: 0)
+            let magic = NetlinkRecording.magic
+            guard header.starts(with: magic) else { throw .notARecording }
+            guard header.count == NetlinkRecording.headerSize else { throw .truncated(offset: 0) }
+            let version: UInt32 = number(in: header, at: magic.count)
+            guard version == NetlinkRecording.version else { throw .unknownVersion(version) }
+        }
+
+        /// The next record; `nil` at the end.
+        package mutating func next() throws(Failure) -> Record? {
+            let header = try read(NetlinkRecording.recordHeaderSize, at: offset)
+            if header.isEmpty { return nil }
+            guard header.count == NetlinkRecording.recordHeaderSize else { throw .truncated(offset: offset) }
+            let record = try record(header)
+            offset += record.bytes.count
+            return record
+        }
+
+        private func record(_ header: [UInt8]) throws(Failure) -> Record {
+            let length: UInt32 = number(in: header, at: 4)
+            let monotonic: UInt64 = number(in: header, at: 8)
+            let wall: Int64 = number(in: header, at: 16)
+            switch number(in: header, at: 0) as UInt32 {
+            case 1:
+                let body = try body(length)
+                return Record(.datagram(body), monotonic: monotonic, wall: wall)
+            case 2 where length == 0:
+                return Record(.overrun, monotonic: monotonic, wall: wall)
+            case 2:
+                throw .badLength(length, offset: offset)
+            case let kind:
+                throw .unknownKind(kind, offset: offset)
+            }
+        }
+
+        private func body(_ length: UInt32) throws(Failure) -> [UInt8] {
+            guard length <= NetlinkHandle.bufferSize else { throw .badLength(length, offset: offset) }
+            let body = try read(Int(length), at: offset + NetlinkRecording.recordHeaderSize)
+            guard body.count == length else { throw .truncated(offset: offset) }
+            return body
+        }
+
+        /// Reads so many bytes, or fewer where the file ends.
+        private func read(_ count: Int, at offset: Int) throws(Failure) -> [UInt8] {
+            let descriptor = file.rawValue
+            var bytes = [UInt8](repeating: 0, count: count)
+            var filled = 0
+            do throws(SystemError) {
+                while filled < count {
+                    let received = try systemCall("read") {
+                        bytes.withUnsafeMutableBytes { buffer in
+                            pread(
+                                descriptor,
+                                buffer.baseAddress! + filled,
+                                count - filled,
+                                off_t(offset + filled)
+                            )
+                        }
+                    }
+                    if received == 0 { break }
+                    filled += received
+                }
+            } catch {
+                throw .unreadable(error)
+            }
+            return Array(bytes[..<filled])
+        }
+    }
+
+    /// Reads a recording to its end, keeping nothing, and returns how many records it has.
+    ///
+    /// - Throws: ``Failure`` at the first thing that is wrong with it.
+    package static func check(_ path: String) throws(Failure) -> Int {
+        var reader = try Reader.opening(path)
+        var count = 0
+        while try reader.next() != nil { count += 1 }
+        return count
+    }
+}
+
+/// A little-endian number, which the caller knows to be inside `bytes`.
+private func number<Value: FixedWidthInteger>(in bytes: [UInt8], at offset: Int) -> Value {
+    bytes.withUnsafeBytes { Value(littleEndian: $0.loadUnaligned(fromByteOffset: offset, as: Value.self)) }
+}

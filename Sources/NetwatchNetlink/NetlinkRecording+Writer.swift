@@ -1,0 +1,102 @@
+internal import Glibc
+package import NetwatchEventLoop
+
+extension NetlinkRecording {
+    /// Writes a recording. What it has written is a whole recording at any time, also when the process is
+    /// killed or the disk is full.
+    package struct Writer: ~Copyable {
+        private let file: FileDescriptor
+        private let path: String
+        private var size = 0
+
+        /// Makes the file, readable by this user only: notifications tell addresses and routes.
+        ///
+        /// - Parameter replacesExisting: Empties a regular file that is there; otherwise that is refused.
+        /// - Throws: ``SystemError`` of `open` (`EEXIST`), or of writing the header.
+        package static func creating(
+            _ path: String,
+            replacesExisting: Bool
+        ) throws(SystemError) -> Writer {
+            let file = replacesExisting ? try emptied(path) : try made(path)
+            var writer = Writer(file: file, path: path)
+            try writer.write(NetlinkRecording.header)
+            return writer
+        }
+
+        private init(file: consuming FileDescriptor, path: String) {
+            self.file = file
+            self.path = path
+        }
+
+        private static func made(_ path: String) throws(SystemError) -> FileDescriptor {
+            let flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC
+            return FileDescriptor(owning: try systemCall("open") { open(path, flags, 0o600) })
+        }
+
+        /// Opens what is there, and empties it once it is known to be a file: neither a device nor a pipe is
+        /// given other permissions, or waited for.
+        private static func emptied(_ path: String) throws(SystemError) -> FileDescriptor {
+            let flags = O_WRONLY | O_CREAT | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC
+            let file = FileDescriptor(owning: try systemCall("open") { open(path, flags, 0o600) })
+            let descriptor = file.rawValue
+            var status = stat()
+            try systemCall("fstat") { fstat(descriptor, &status) }
+            guard status.st_mode & S_IFMT == S_IFREG else { throw SystemError(call: "open", errno: EINVAL) }
+            try systemCall("fchmod") { fchmod(descriptor, 0o600) }
+            try systemCall("ftruncate") { ftruncate(descriptor, 0) }
+            return file
+        }
+
+        /// Adds a record. After an error the file ends with the record before.
+        ///
+        /// - Throws: ``SystemError`` of `write`: `ENOSPC`, `EDQUOT`, `EFBIG`, `EIO`.
+        package mutating func add(_ record: Record) throws(SystemError) {
+            try write(record.bytes)
+        }
+
+        private mutating func write(_ bytes: [UInt8]) throws(SystemError) {
+            do {
+                try writeAll(bytes)
+            } catch {
+                ftruncate(file.rawValue, off_t(size))
+                throw error
+            }
+            size += bytes.count
+        }
+
+        private func writeAll(_ bytes: [UInt8]) throws(SystemError) {
+            let descriptor = file.rawValue
+            var rest = bytes[...]
+            while !rest.isEmpty {
+                let count = try systemCall("write") {
+                    rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
+                }
+                rest = rest.dropFirst(count)
+            }
+        }
+    }
+
+    fileprivate static var header: [UInt8] {
+        magic + version.littleEndianBytes + UInt32(0).littleEndianBytes
+    }
+}
+
+extension NetlinkRecording.Record {
+    /// The record as it stands in the file.
+    var bytes: [UInt8] {
+        let (kind, body): (UInt32, [UInt8]) =
+            switch received {
+            case .datagram(let bytes): (1, bytes)
+            case .overrun: (2, [])
+            }
+        var bytes = kind.littleEndianBytes + UInt32(body.count).littleEndianBytes
+        bytes += monotonic.littleEndianBytes + wall.littleEndianBytes
+        return bytes + body
+    }
+}
+
+extension FixedWidthInteger {
+    fileprivate var littleEndianBytes: [UInt8] {
+        withUnsafeBytes(of: littleEndian) { Array($0) }
+    }
+}

@@ -1,0 +1,61 @@
+/// Durations as people write and read them.
+enum DurationText {
+    /// What ``parse(_:)`` takes, in words for a message.
+    static let acceptedForms = "a duration like `500ms`, `5s`, `2m` or `1h30m`, at most `9999h`"
+
+    /// Longer is meant as for ever, and a deadline that far away would not fit the kernel's timers.
+    private static let longest = Duration.seconds(9999 * 3600)
+
+    private static let units: [(name: String, length: Duration)] = [
+        ("h", .seconds(3600)), ("m", .seconds(60)), ("s", .seconds(1)), ("ms", .milliseconds(1)),
+    ]
+
+    /// Parses whole numbers with units, the larger unit first and each at most once. `0` needs no unit.
+    static func parse(_ text: String) -> Duration? {
+        if text == "0" { return .zero }
+        var rest = text[...]
+        var sum = Duration.zero
+        for unit in units {
+            guard let number = take(unit.name, from: &rest) else { continue }
+            // Nine digits of hours do not overflow; more are too long in any unit.
+            guard number.count <= 9, let count = Int64(number) else { return nil }
+            sum += unit.length * Int(count)
+        }
+        return rest.isEmpty && !text.isEmpty && sum <= longest ? sum : nil
+    }
+
+    /// Takes digits that are followed by just this unit: `5ms` are not five minutes.
+    private static func take(_ unit: String, from text: inout Substring) -> Substring? {
+        let digits = text.prefix { ("0"..."9").contains($0) }
+        let rest = text[digits.endIndex...]
+        guard !digits.isEmpty, rest.prefix(while: \.isLetter) == unit else { return nil }
+        text = rest.dropFirst(unit.count)
+        return digits
+    }
+
+    /// The duration for a person: tenths below a minute, then the two largest units.
+    static func words(_ duration: Duration) -> String {
+        // A clock that was set back makes an age negative.
+        let duration = max(duration, .zero)
+        let seconds = duration.components.seconds
+        switch seconds {
+        case ..<60: return "\(tenths(duration)) s"
+        case ..<3600: return "\(seconds / 60) min \(seconds % 60) s"
+        case ..<86_400: return "\(seconds / 3600) h \(seconds / 60 % 60) min"
+        default: return "\(seconds / 86_400) d \(seconds / 3600 % 24) h"
+        }
+    }
+
+    private static func tenths(_ duration: Duration) -> String {
+        let (seconds, attoseconds) = duration.components
+        let tenths = seconds * 10 + attoseconds / 100_000_000_000_000_000
+        return "\(tenths / 10).\(tenths % 10)"
+    }
+}
+
+extension Duration {
+    /// The duration as a number of seconds, for machines.
+    var seconds: Double {
+        Double(components.seconds) + Double(components.attoseconds) / 1e18
+    }
+}

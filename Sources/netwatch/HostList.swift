@@ -1,0 +1,92 @@
+internal import Foundation
+internal import Glibc
+internal import NetwatchEventLoop
+internal import NetworkReachability
+
+/// The hosts that a command is to watch, from its arguments and from a file. Either all of them are hosts,
+/// or every one that is none is named.
+struct HostList {
+    /// How many hosts one command watches: as many as its tests start, each with its lookups.
+    static let limit = 100_000
+    /// Bytes of a list: room for as many of the longest names, 253 bytes each, with a comment here and there.
+    static let longestFile = 32 * 1024 * 1024
+    /// Bytes of a line, its comment included.
+    static let longestLine = 4096
+
+    /// How many bad values are named; a file of another kind has nothing else.
+    static let longestReport = 1000
+
+    private(set) var hosts: [NetworkHost] = []
+    private var known: Set<NetworkHost> = []
+    private var isTooLong = false
+    private var problems: [String] = []
+    private var unnamedProblems = 0
+
+    /// Takes arguments, and the file that `--hosts-from` names: `-` for standard input.
+    ///
+    /// - Throws: What is wrong, with every bad value named on standard error before.
+    static func reading(_ arguments: [String], from file: String?) throws(CommandError) -> [NetworkHost] {
+        var list = HostList()
+        for argument in arguments { list.add(argument, at: nil) }
+        if let file { try list.read(file) }
+        try list.reportProblems()
+        return list.hosts
+    }
+
+    private func reportProblems() throws(CommandError) {
+        if isTooLong {
+            throw CommandError(
+                .usage,
+                "too many hosts; one command watches at most \(Self.limit)",
+                hint: "split the list among several commands"
+            )
+        }
+        let more = unnamedProblems > 0 ? ["\(unnamedProblems) more are wrong"] : []
+        let messages = problems + more
+        guard let last = messages.last else { return }
+        for message in messages.dropLast() { Printer.error(message) }
+        throw CommandError(.usage, last, hint: "give \(NetworkHost.acceptedForms)")
+    }
+
+    private mutating func add(_ text: String, at place: String?) {
+        guard let host = NetworkHost(text) else {
+            let prefix = place.map { "\($0): " } ?? ""
+            return refuse(prefix + "\(Printer.quoted(text)) is not a host: \(HostRefusal.reason(for: text))")
+        }
+        guard !known.contains(host) else { return }
+        guard hosts.count < Self.limit else { return isTooLong = true }
+        known.insert(host)
+        hosts.append(host)
+    }
+
+    private mutating func refuse(_ problem: String) {
+        if problems.count < Self.longestReport { problems.append(problem) } else { unnamedProblems += 1 }
+    }
+
+    // MARK: Files
+
+    private mutating func read(_ file: String) throws(CommandError) {
+        let name = file == "-" ? "standard input" : file
+        let bytes = try InputFile.read(file, limit: Self.longestFile)
+        let lines = bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
+        for (index, line) in lines.enumerated() {
+            add(line: line, at: "\(name):\(index + 1)")
+        }
+        if problems.isEmpty, hosts.isEmpty {
+            throw CommandError(.usage, "`\(name)` names no host", hint: "write one host per line")
+        }
+    }
+
+    /// Takes one line: a host, a comment after `#`, or nothing.
+    private mutating func add(line: Data, at place: String) {
+        guard line.count <= Self.longestLine else {
+            return refuse("\(place): the line is longer than \(Self.longestLine) bytes")
+        }
+        let content = line.prefix { $0 != UInt8(ascii: "#") }
+        guard let text = String(validating: content, as: UTF8.self) else {
+            return refuse("\(place): the line is not UTF-8")
+        }
+        let host = text.trimmingCharacters(in: .whitespaces.union(.newlines))
+        if !host.isEmpty { add(host, at: place) }
+    }
+}

@@ -1,0 +1,175 @@
+internal import Foundation
+internal import Glibc
+internal import NetwatchEventLoop
+internal import NetwatchService
+internal import NetworkReachability
+
+/// One run of `netwatch host`: takes statuses as they come, prints them, and knows when to end.
+struct HostSession {
+    /// How a run prints and when it ends.
+    struct Settings {
+        var format = OutputFormat.text
+        var isLive = false
+        /// Ends once every host has been reported once.
+        var isOnce = false
+        /// Ends after so many lines.
+        var count: Int?
+        /// Ends when all hosts, or any, are in this state.
+        var until: Reachability?
+        var isAny = false
+        /// How long ``until`` is waited for; `nil` for ever.
+        var timeout: Duration?
+    }
+
+    private let settings: Settings
+    private let monitor: PathMonitor
+    private let inbox = Inbox<PathStatus>()
+    private var records: [HostRecord]
+    private var watches: [PathWatch] = []
+    private let hostWidth: Int
+    private var printed = 0
+    /// How many hosts are in each state.
+    private var states: [Reachability: Int] = [:]
+    private var warned: SystemError?
+    private var table = LiveTable()
+
+    init(_ targets: [PathTarget], settings: Settings, monitor: PathMonitor = .shared) {
+        self.settings = settings
+        self.monitor = monitor
+        records = targets.map(HostRecord.init)
+        hostWidth = min(max(20, targets.map { $0.description.count }.max() ?? 0), 40)
+    }
+
+    /// Runs until one of the ends that the settings name, or for ever.
+    ///
+    /// - Returns: How the command ends.
+    mutating func run() async throws(CommandError) -> ExitStatus {
+        let signals = catchSignals()
+        let timers = try startTimers()
+        defer { withExtendedLifetime(timers) {} }
+        watch()
+        for await _ in inbox.rings {
+            let now = ContinuousClock.now
+            for (index, status) in inbox.take() {
+                take(status, of: index, now: now)
+                if printed == settings.count { return .yes }
+            }
+            if settings.isLive { draw(now: now) }
+            if let signal = signals?.caught { end(by: signal, now: now) }
+            if let status = try ending(now: now) {
+                showCursor()
+                return status
+            }
+        }
+        return .unknown
+    }
+
+    private mutating func watch() {
+        let inbox = inbox
+        watches = records.enumerated().map { index, record in
+            monitor.watch(record.target) { inbox.put($0, from: index) }
+        }
+    }
+
+    // MARK: Ends
+
+    /// JSON needs no last word, so the signals keep what they do by themselves.
+    private func catchSignals() -> SignalWatch? {
+        guard settings.format == .text, !settings.isOnce else { return nil }
+        let inbox = inbox
+        // A terminal that goes away, or Ctrl-\, must not leave the cursor hidden.
+        let signals = settings.isLive ? [SIGINT, SIGTERM, SIGHUP, SIGQUIT] : [SIGINT, SIGTERM]
+        return SignalWatch(signals) { inbox.ring() }
+    }
+
+    /// Rings when the timeout is over, and every second while times are shown.
+    private func startTimers() throws(CommandError) -> CommandTimer? {
+        guard settings.isLive || deadline != nil else { return nil }
+        let inbox = inbox
+        return try CommandTimer(deadline: deadline, interval: settings.isLive ? .seconds(1) : nil) {
+            inbox.ring()
+        }
+    }
+
+    private let started = ContinuousClock.now
+
+    private var deadline: ContinuousClock.Instant? {
+        settings.timeout.map { started + $0 }
+    }
+
+    private func ending(now: ContinuousClock.Instant) throws(CommandError) -> ExitStatus? {
+        if settings.isOnce {
+            return states.values.reduce(0, +) == records.count ? worst.exitStatus : nil
+        }
+        guard let until = settings.until else { return nil }
+        let count = states[until, default: 0]
+        if settings.isAny ? count > 0 : count == records.count { return .yes }
+        guard let deadline, deadline <= now else { return nil }
+        showCursor()
+        throw timedOut(waitingFor: until)
+    }
+
+    /// The worst state of any host: no before unknown before yes.
+    private var worst: Reachability {
+        [.notReachable, .unknown].first { states[$0, default: 0] > 0 } ?? .reachable
+    }
+
+    private func timedOut(waitingFor until: Reachability) -> CommandError {
+        let others = records.filter { $0.tally?.state != until }
+        let words = others.prefix(5).map { record in
+            guard let status = record.newest else { return "`\(record.target)` is not known yet" }
+            return "`\(record.target)` is \(status.reachability.words) (\(status.words))"
+        }
+        let more = others.count > words.count ? ", and \(others.count - words.count) more" : ""
+        let after = DurationText.words(settings.timeout ?? .zero)
+        return CommandError(.no, "timed out after \(after): " + words.joined(separator: ", ") + more)
+    }
+
+    /// The last word: what became of each host, on standard output.
+    private func end(by signal: CInt, now: ContinuousClock.Instant) -> Never {
+        showCursor()
+        // The terminal has just shown `^C`.
+        if Terminal.isThere { Printer.data("") }
+        for record in records {
+            guard let tally = record.tally else { continue }
+            Printer.line("\(record.target.description.padded(to: hostWidth))  \(tally.words(now: now))")
+        }
+        SignalWatch.endProcess(by: signal)
+    }
+
+    // MARK: Output
+
+    private mutating func take(_ status: PathStatus, of index: Int, now: ContinuousClock.Instant) {
+        warnOfFailure()
+        if let before = records[index].tally?.state { states[before, default: 0] -= 1 }
+        states[status.reachability, default: 0] += 1
+        let readsTheSame = records[index].readsLike(status)
+        let line = records[index].take(status, now: now, time: Date())
+        if settings.isLive { return }
+        switch settings.format {
+        case .text where readsTheSame: return
+        case .text: Printer.line(line.text(hostWidth: hostWidth))
+        case .json: Printer.json(line, with: encoder)
+        }
+        printed += 1
+    }
+
+    // Making one costs more than using it.
+    private let encoder = ControlMessage.encoder
+
+    private mutating func warnOfFailure() {
+        let failure = monitor.failure
+        defer { warned = failure }
+        guard let failure, failure != warned else { return }
+        Printer.warning("netlink is unavailable (\(failure)), so less can be told")
+    }
+
+    private mutating func draw(now: ContinuousClock.Instant) {
+        let (columns, rows) = Terminal.size
+        Printer.terminal(table.drawing(records, now: now, columns: columns, rows: rows))
+    }
+
+    private func showCursor() {
+        if settings.isLive { Printer.terminal(Terminal.showCursor) }
+    }
+}

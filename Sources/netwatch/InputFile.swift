@@ -1,0 +1,44 @@
+internal import Foundation
+internal import Glibc
+internal import NetwatchEventLoop
+
+/// Reads files that arguments name.
+enum InputFile {
+    /// Reads a whole file of at most `limit` bytes; `-` is standard input.
+    ///
+    /// - Throws: A usage error that names the file and what is wrong with it.
+    static func read(_ path: String, limit: Int) throws(CommandError) -> Data {
+        if path == "-" { return try contents(of: .standardInput, "standard input", limit) }
+        guard let handle = FileHandle(forReadingAtPath: path) else {
+            throw CommandError(.usage, "could not read `\(path)`: \(errnoDescription(errno))")
+        }
+        guard !isDirectory(path) else {
+            throw CommandError(.usage, "could not read `\(path)`: is a directory")
+        }
+        return try contents(of: handle, "`\(path)`", limit)
+    }
+
+    private static func isDirectory(_ path: String) -> Bool {
+        var isDirectory: ObjCBool = false
+        let exists = FileManager.default.fileExists(atPath: path, isDirectory: &isDirectory)
+        return exists && isDirectory.boolValue
+    }
+
+    /// Reads one byte more than is accepted, so that an endless file is noticed and not read.
+    private static func contents(
+        of handle: FileHandle,
+        _ name: String,
+        _ limit: Int
+    ) throws(CommandError) -> Data {
+        let data: Data
+        do {
+            data = try handle.read(upToCount: limit + 1) ?? Data()
+        } catch {
+            throw CommandError(.usage, "could not read \(name): \(error.localizedDescription)")
+        }
+        guard data.count <= limit else {
+            throw CommandError(.usage, "\(name) is longer than \(limit) bytes, which is the limit")
+        }
+        return data
+    }
+}

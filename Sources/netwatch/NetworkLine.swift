@@ -1,0 +1,75 @@
+internal import Foundation
+internal import NetwatchEventLoop
+internal import NetwatchNetlink
+internal import NetwatchService
+
+/// A change of an interface or an address: a line of `netwatch monitor`.
+struct NetworkLine: Encodable {
+    var v = ControlMessage.version
+    /// `interface` or `address`.
+    var type: String
+    var time: Date
+    /// `present` at the beginning; later `added`, `changed` or `removed`.
+    var change: String
+    var interface: String
+    var index: UInt32
+    /// Of an interface: `up`, `noCarrier` or `down`.
+    var state: String?
+    var address: String?
+    var prefixLength: UInt8?
+    /// Whether packets can be sent from the address: not while it waits for, or has failed, the detection of
+    /// duplicates.
+    var usable: Bool?
+
+    private enum CodingKeys: String, CodingKey {
+        case v, type, time, change, interface, index, state, address, prefixLength, usable
+    }
+
+    init(_ difference: NetlinkSnapshot.Difference, time: Date) {
+        self.time = time
+        switch difference {
+        case .link(let change, let link):
+            (type, self.change, interface, index) = ("interface", change.rawValue, link.name, link.index)
+            state = LinkState(link).rawValue
+        case .address(let change, let address, let link):
+            (type, self.change) = ("address", change.rawValue)
+            (interface, index) = (link?.name ?? "", address.interface)
+            self.address = address.text
+            prefixLength = address.prefixLength
+            usable = address.isUsable
+        }
+    }
+
+    /// `14:03:49.202  interface  eth0          no carrier`
+    var text: String {
+        let name = interface.isEmpty ? "#\(index)" : interface
+        return [LocalTime.words(time), type.padded(to: 9), name.padded(to: 12), words].joined(separator: "  ")
+    }
+
+    private var words: String {
+        let isGone = change == "removed"
+        if let state { return isGone ? "removed" : LinkState(rawValue: state)?.words ?? state }
+        let address = "\(address ?? "")/\(prefixLength ?? 0)"
+        return address + (isGone ? "  removed" : usable == false ? "  not usable" : "")
+    }
+}
+
+/// The state of an interface.
+enum LinkState: String {
+    case up, noCarrier, down
+
+    init(_ link: Link) {
+        self = link.hasCarrier ? .up : link.isUp ? .noCarrier : .down
+    }
+
+    var words: String {
+        self == .noCarrier ? "no carrier" : rawValue
+    }
+}
+
+extension InterfaceAddress {
+    /// The address without its zone, which is the interface it stands beside.
+    var text: String {
+        IPAddress(bytes: address.bytes)?.description ?? ""
+    }
+}

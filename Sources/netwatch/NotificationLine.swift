@@ -1,0 +1,149 @@
+internal import Foundation
+internal import NetwatchEventLoop
+internal import NetwatchNetlink
+internal import NetwatchService
+
+/// A notification of the kernel as it came: a line of `netwatch monitor --raw` and `--replay`. Numbers are
+/// those of the kernel's headers.
+struct NotificationLine: Encodable {
+    var v = ControlMessage.version
+    var type = "notification"
+    var time: Date
+    /// `link`, `address`, `route`, `rule`, `nextHop`, `setting`, `other`, `malformed`; `lost` where
+    /// notifications are missing.
+    var kind: String
+    /// `new` or `deleted`.
+    var change: String?
+    var messageType: UInt16?
+    var family: String?
+    var interface: String?
+    var index: UInt32?
+    var flags: UInt32?
+    var operationalState: UInt8?
+    var prefix: String?
+    var from: String?
+    var gateway: String?
+    var source: String?
+    var action: UInt8?
+    var table: UInt32?
+    var origin: UInt8?
+    var priority: UInt32?
+    var mark: UInt32?
+    var nextHopID: UInt32?
+    var nextHops: [Hop]?
+
+    struct Hop: Encodable {
+        var interface: String?
+        var index: UInt32
+        var gateway: String?
+    }
+
+    private enum CodingKeys: String, CodingKey {
+        case v, type, time, kind, change, messageType, family, interface, index, flags, operationalState
+        case prefix, from, gateway, source, action, table, origin, priority, mark, nextHops
+        case nextHopID = "nextHopId"
+    }
+
+    /// A line that says that notifications are missing here.
+    static func lost(time: Date) -> NotificationLine {
+        NotificationLine(time: time, kind: "lost")
+    }
+
+    private init(time: Date, kind: String) {
+        self.time = time
+        self.kind = kind
+    }
+
+    /// - Parameter names: The names of interfaces by index, as far as they are known.
+    init(_ notification: NetlinkNotification, time: Date, names: [UInt32: String]) {
+        self.init(time: time, kind: notification.kind.rawValue)
+        change = notification.change?.rawValue
+        messageType = notification.messageType
+        family = notification.familyName
+        index = notification.interface
+        interface = notification.interfaceName ?? notification.interface.flatMap { names[$0] }
+        flags = notification.flags
+        operationalState = notification.operationalState
+        prefix = notification.prefix?.description
+        from = notification.from?.description
+        gateway = notification.gateway?.description
+        source = notification.source?.description
+        (action, table, origin) = (notification.action, notification.table, notification.origin)
+        (priority, mark) = (notification.priority, notification.mark)
+        nextHopID = notification.nextHopID
+        guard !notification.nextHops.isEmpty else { return }
+        nextHops = notification.nextHops.map { hop in
+            Hop(interface: names[hop.interface], index: hop.interface, gateway: hop.gateway?.description)
+        }
+    }
+
+    /// `14:03:49.202  new      route     198.51.100.0/24 via 192.0.2.2 dev eth0 table 254`
+    var text: String {
+        let columns = [
+            LocalTime.words(time), (change ?? "").padded(to: 7), kind.padded(to: 9),
+            words.joined(separator: " "),
+        ]
+        return columns.joined(separator: "  ")
+    }
+
+    private var words: [String] {
+        var words: [String?] = [subject, from.map { "from \($0)" }]
+        words += [gateway.map { "via \($0)" }, kind == "link" ? nil : device(interface, index)]
+        words += (nextHops ?? []).map { hop in
+            ["nexthop", hop.gateway.map { "via \($0)" }, device(hop.interface, hop.index)]
+                .compactMap(\.self).joined(separator: " ")
+        }
+        words += [source.map { "src \($0)" }, kind == "nextHop" ? nil : nextHopID.map { "nhid \($0)" }]
+        words += [priority.map { kind == "rule" ? "priority \($0)" : "metric \($0)" }]
+        words += [mark.map { "mark \($0)" }, table.map { "table \($0)" }]
+        words += [stateName.map { "state \($0)" }, flags.map { "flags 0x" + String($0, radix: 16) }]
+        return words.compactMap(\.self)
+    }
+
+    /// What the notification is about.
+    private var subject: String? {
+        switch kind {
+        case "link": return interface ?? index.map { "#\($0)" }
+        case "address": return prefix
+        case "route": return [actionName, prefix ?? "default"].compactMap(\.self).joined(separator: " ")
+        case "rule": return prefix.map { "to \($0)" } ?? (from == nil ? "all" : nil)
+        case "nextHop": return nextHopID.map { "id \($0)" }
+        case "setting": return family
+        case "other": return messageType.map { "message type \($0)" }
+        case "lost": return "notifications came faster than they were taken"
+        default: return "bytes that are no message"
+        }
+    }
+
+    /// The kind of a route that is not a plain one (`RTN_…`).
+    private var actionName: String? {
+        let names: [UInt8: String] = [
+            2: "local", 3: "broadcast", 4: "anycast", 5: "multicast", 6: "blackhole", 7: "unreachable",
+            8: "prohibit", 9: "throw",
+        ]
+        return action.flatMap { names[$0] }
+    }
+
+    /// RFC 2863 §6, `ifOperStatus`, as the kernel numbers it (`IF_OPER_…`).
+    private var stateName: String? {
+        let names = ["unknown", "notPresent", "down", "lowerLayerDown", "testing", "dormant", "up"]
+        return operationalState.map { $0 < names.count ? names[Int($0)] : "\($0)" }
+    }
+
+    private func device(_ name: String?, _ index: UInt32?) -> String? {
+        guard let name = name ?? index.map({ "#\($0)" }) else { return nil }
+        return "dev \(name)"
+    }
+}
+
+extension NetlinkNotification {
+    /// `ipv4`, `ipv6`, or the number of another family; `nil` for none.
+    fileprivate var familyName: String? {
+        switch family {
+        case nil, 0: nil
+        case UInt8(AF_INET): "ipv4"
+        case UInt8(AF_INET6): "ipv6"
+        case let family?: "\(family)"
+        }
+    }
+}

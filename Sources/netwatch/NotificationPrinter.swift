@@ -1,0 +1,41 @@
+internal import Foundation
+internal import NetwatchNetlink
+internal import NetwatchService
+
+/// Prints what was received from the kernel, with the names that interfaces had at that point.
+struct NotificationPrinter {
+    let format: OutputFormat
+    private var names: [UInt32: String]
+    private let encoder = ControlMessage.encoder
+
+    /// - Parameter names: Names that are known before the first notification.
+    init(format: OutputFormat, names: [UInt32: String] = [:]) {
+        self.format = format
+        self.names = names
+    }
+
+    mutating func print(_ record: NetlinkRecording.Record) {
+        let time = Date(timeIntervalSince1970: Double(record.wall) / 1e9)
+        switch record.received {
+        case .overrun:
+            print(.lost(time: time))
+        case .datagram(let bytes):
+            for notification in NetlinkNotification.all(in: bytes) {
+                learn(notification)
+                print(NotificationLine(notification, time: time, names: names))
+            }
+        }
+    }
+
+    private mutating func learn(_ notification: NetlinkNotification) {
+        guard notification.kind == .link, let index = notification.interface else { return }
+        if let name = notification.interfaceName { names[index] = name }
+    }
+
+    private func print(_ line: NotificationLine) {
+        switch format {
+        case .text: Printer.line(line.text)
+        case .json: Printer.json(line, with: encoder)
+        }
+    }
+}

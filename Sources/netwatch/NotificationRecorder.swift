@@ -1,0 +1,55 @@
+internal import Glibc
+internal import NetwatchEventLoop
+internal import NetwatchNetlink
+internal import Synchronization
+
+/// Writes what a monitor receives to a file.
+final class NotificationRecorder: Sendable {
+    private struct State: ~Copyable {
+        var writer: NetlinkRecording.Writer
+        var count = 0
+    }
+
+    private let path: String
+    private let state: Mutex<State>
+
+    /// Makes the file.
+    ///
+    /// - Throws: Why it cannot be made.
+    init(_ path: String, replacesExisting: Bool) throws(CommandError) {
+        self.path = path
+        do {
+            let writer = try NetlinkRecording.Writer.creating(path, replacesExisting: replacesExisting)
+            state = Mutex(State(writer: writer))
+        } catch {
+            throw Self.failure(path, error)
+        }
+    }
+
+    /// Adds a record.
+    ///
+    /// - Throws: Why it could not be written, and how much was.
+    func add(_ record: NetlinkRecording.Record) throws(CommandError) {
+        do {
+            try state.withLock { state throws(SystemError) in
+                try state.writer.add(record)
+                state.count += 1
+            }
+        } catch {
+            throw CommandError(
+                .unknown,
+                "could not write to `\(path)`: \(errnoDescription(error.errno))",
+                hint: "the \(state.withLock { $0.count }) records before are complete and can be replayed"
+            )
+        }
+    }
+
+    private static func failure(_ path: String, _ error: SystemError) -> CommandError {
+        let words = "could not record to `\(path)`: "
+        switch error.errno {
+        case EEXIST: return CommandError(.usage, words + "it exists", hint: "`--force` replaces it")
+        case EINVAL: return CommandError(.usage, words + "it is not a regular file")
+        default: return CommandError(.usage, words + errnoDescription(error.errno))
+        }
+    }
+}

@@ -1,0 +1,48 @@
+internal import NetworkReachability
+
+/// The answer of a status without how or why.
+enum Reachability: String, Encodable {
+    case reachable, notReachable, unknown
+
+    init(_ verdict: PathStatus.Verdict) {
+        switch verdict {
+        case .reachable: self = .reachable
+        case .notReachable: self = .notReachable
+        case .unknown: self = .unknown
+        }
+    }
+
+    /// The answer for people.
+    var words: String {
+        self == .notReachable ? "not reachable" : rawValue
+    }
+
+    var exitStatus: ExitStatus {
+        switch self {
+        case .reachable: .yes
+        case .notReachable: .no
+        case .unknown: .unknown
+        }
+    }
+}
+
+extension PathStatus {
+    var reachability: Reachability { Reachability(verdict) }
+
+    /// How the target is reached, or why it is not, for people.
+    var words: String {
+        switch verdict {
+        case .unknown(let reason), .notReachable(let reason): "\(reason)"
+        case .reachable(let path): path.words
+        }
+    }
+}
+
+extension NetworkPath {
+    /// `eth0 192.0.2.7 via 192.0.2.1`
+    fileprivate var words: String {
+        if isLocal { return "this machine" }
+        let source = source.map { " \($0)" } ?? ""
+        return interfaceName + source + (gateway.map { " via \($0)" } ?? "")
+    }
+}

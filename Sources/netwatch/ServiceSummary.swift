@@ -1,0 +1,83 @@
+internal import Foundation
+internal import NetwatchEventLoop
+internal import NetwatchService
+
+/// What `netwatch status` can learn from the service in a moment.
+struct ServiceSummary: Encodable, Sendable {
+    /// Whether there is a service to ask.
+    enum State: String, Encodable {
+        case running, notRunning, notPermitted, notAnswering
+    }
+
+    /// The queue, as far as it was told.
+    struct Queue: Encodable {
+        /// How many requests are in each state.
+        var counts: [String: Int]
+        /// When the oldest one that is not finished was made.
+        var oldest: Date?
+    }
+
+    var state: State
+    var socket: String
+    /// The process that listens.
+    var pid: Int32?
+    var queue: Queue?
+
+    /// Asks the service.
+    ///
+    /// - Parameters:
+    ///   - path: Its socket; `nil` for the usual place.
+    ///   - patience: How long it may be silent; a person waits for the whole of `netwatch status`.
+    static func asking(_ path: String?, patience: Duration) async -> ServiceSummary {
+        let client = ServiceClient(path: path, patience: patience)
+        do throws(SystemError) {
+            let pid = try ServiceProcess.id(listeningAt: client.path)
+            return await asking(client, pid: pid)
+        } catch {
+            return ServiceSummary(state: state(error), socket: client.path)
+        }
+    }
+
+    private static func asking(_ client: ServiceClient, pid: Int32) async -> ServiceSummary {
+        do throws(CommandError) {
+            // On their way in their order, then finished ones: the first is the oldest that waits.
+            let list = try await client.get("/v1/requests?limit=1", as: ControlMessage.List.self)
+            let oldest = list.requests.first { $0.finished == nil }?.created
+            let queue = Queue(counts: list.counts, oldest: oldest)
+            return ServiceSummary(state: .running, socket: client.path, pid: pid, queue: queue)
+        } catch {
+            return ServiceSummary(state: .notAnswering, socket: client.path, pid: pid)
+        }
+    }
+
+    private static func state(_ error: SystemError) -> State {
+        switch error.errno {
+        case EACCES, EPERM: .notPermitted
+        case EAGAIN: .notAnswering
+        default: .notRunning
+        }
+    }
+
+    // MARK: For people
+
+    var words: String {
+        let process = pid.map { ", pid \($0)" } ?? ""
+        switch state {
+        case .running: return "running" + process
+        case .notRunning: return "not running (nothing listens at `\(socket)`)"
+        case .notPermitted: return "running, but this user may not ask it (`\(socket)`)"
+        case .notAnswering: return "does not answer in time\(process)"
+        }
+    }
+
+    func queueWords(now: Date) -> String? {
+        guard let queue else { return nil }
+        let states = ["pending", "inflight", "held", "delivered", "dead"]
+        let counts = states.compactMap { state in
+            queue.counts[state].flatMap { $0 > 0 ? "\($0) \(state)" : nil }
+        }
+        let age = queue.oldest.map { Duration.seconds(now.timeIntervalSince($0)) }
+        let oldest = age.map { ["oldest \(DurationText.words($0))"] } ?? []
+        return counts.isEmpty ? "empty" : (counts + oldest).joined(separator: ", ")
+    }
+}

@@ -1,0 +1,75 @@
+internal import ArgumentParser
+internal import Foundation
+internal import NetwatchEventLoop
+internal import NetwatchNetlink
+internal import NetwatchService
+internal import NetworkReachability
+
+/// `netwatch status`
+struct StatusCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "status",
+        abstract: "Show the way out, the interfaces, the queue and the service, once.",
+        discussion: """
+            netwatch status
+            netwatch status --format json
+
+            The way out and the interfaces are looked up here and now. The queue is the service's, if its \
+            control socket answers in time; else the service is shown as not running, or not answering.
+
+            Exit status: 0 if the public Internet can be reached, 1 if not, 2 if that could not be told.
+            """
+    )
+
+    @Option(
+        name: .shortAndLong,
+        help: "How long the service may take to answer, as 500ms or 5s. Default 200ms.",
+        transform: Duration.argument
+    )
+    var timeout: Duration = .milliseconds(200)
+
+    @Option(name: .shortAndLong, help: "How to print: text, or json for one object.")
+    var format = OutputFormat.text
+
+    @OptionGroup var service: ServiceOptions
+
+    func validate() throws {
+        if timeout == .zero { throw ValidationError("`--timeout` is 0") }
+    }
+
+    mutating func run() async throws {
+        async let summary = ServiceSummary.asking(service.socket, patience: timeout)
+        let report = StatusReport(
+            path: try await Self.path(),
+            snapshot: Self.snapshot(),
+            service: await summary
+        )
+        switch format {
+        case .text: for line in report.lines { Printer.line(line) }
+        case .json: Printer.json(report, with: ControlMessage.encoder)
+        }
+        if report.path.reachability != .reachable { throw report.path.reachability.exitStatus.exitCode }
+    }
+
+    private static func path() async throws(CommandError) -> HostLine {
+        let monitor = PathMonitor.shared
+        for await status in monitor.statuses(of: .general) {
+            if let failure = monitor.failure {
+                Printer.warning("netlink is unavailable (\(failure)), so less can be told")
+            }
+            var line = HostLine(status, time: Date())
+            line.type = "path"
+            return line
+        }
+        throw CommandError(.unknown, "the path monitor has nothing to say")
+    }
+
+    /// Without netlink there are no interfaces to show, and the path says why.
+    private static func snapshot() -> NetlinkSnapshot {
+        do {
+            return try NetlinkSnapshot(reading: RequestSocket())
+        } catch {
+            return NetlinkSnapshot()
+        }
+    }
+}

@@ -1,0 +1,61 @@
+internal import Foundation
+internal import NetwatchNetlink
+internal import NetwatchService
+
+/// What `netwatch status` shows.
+struct StatusReport: Encodable {
+    struct Interface: Encodable {
+        var name: String
+        var index: UInt32
+        /// `up`, `noCarrier` or `down`.
+        var state: String
+        /// Addresses with the length of their prefix.
+        var addresses: [String]
+    }
+
+    var v = ControlMessage.version
+    var type = "status"
+    var time: Date
+    var path: HostLine
+    var interfaces: [Interface]
+    var service: ServiceSummary
+
+    init(path: HostLine, snapshot: NetlinkSnapshot, service: ServiceSummary, time: Date = Date()) {
+        self.time = time
+        self.path = path
+        self.service = service
+        let addresses = snapshot.addresses.sorted(by: InterfaceAddress.isBefore)
+        interfaces = snapshot.links.values.sorted { $0.index < $1.index }.map { link in
+            Interface(
+                name: link.name,
+                index: link.index,
+                state: LinkState(link).rawValue,
+                addresses: addresses.filter { $0.interface == link.index }.map {
+                    "\($0.text)/\($0.prefixLength)"
+                }
+            )
+        }
+    }
+
+    /// The report for people.
+    var lines: [String] {
+        var lines = [line("path", path.statusWords)]
+        for (index, interface) in interfaces.enumerated() {
+            lines.append(line(index == 0 ? "interfaces" : "", words(interface)))
+        }
+        if let queue = service.queueWords(now: time) { lines.append(line("queue", queue)) }
+        return lines + [line("service", service.words)]
+    }
+
+    private func line(_ name: String, _ words: String) -> String {
+        name.padded(to: 10) + "  " + words
+    }
+
+    private func words(_ interface: Interface) -> String {
+        let width = interfaces.map(\.name.count).max() ?? 0
+        let state = LinkState(rawValue: interface.state)?.words ?? interface.state
+        let addresses = interface.addresses.joined(separator: " ")
+        let text = [interface.name.padded(to: min(width, 15)), state.padded(to: 10), addresses]
+        return text.joined(separator: "  ").trimmingCharacters(in: .whitespaces)
+    }
+}

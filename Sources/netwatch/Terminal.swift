@@ -1,0 +1,24 @@
+internal import Glibc
+
+/// The terminal that standard output is.
+enum Terminal {
+    static var isThere: Bool { isatty(STDOUT_FILENO) == 1 }
+
+    /// Columns and rows; the 80 by 24 of old where the terminal does not say.
+    static var size: (columns: Int, rows: Int) {
+        var size = winsize()
+        guard ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0, size.ws_row > 0 else {
+            return (80, 24)
+        }
+        return (Int(size.ws_col), Int(size.ws_row))
+    }
+
+    // Sequences of ECMA-48, and DEC's for the cursor.
+    static let hideCursor = "\u{1B}[?25l"
+    static let showCursor = "\u{1B}[?25h"
+    static let clearToEnd = "\u{1B}[J"
+
+    static func up(_ lines: Int) -> String {
+        lines > 0 ? "\u{1B}[\(lines)A" : ""
+    }
+}

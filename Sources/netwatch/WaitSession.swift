@@ -1,0 +1,113 @@
+internal import NetwatchEventLoop
+internal import NetworkReachability
+
+/// One run of `netwatch wait`.
+struct WaitSession {
+    /// What a run waits for.
+    struct Settings {
+        var hosts: [NetworkHost] = []
+        var goal = WaitCommand.Goal.routable
+        /// Names of interfaces; empty for any.
+        var interfaces: [String] = []
+        var isAny = false
+        var stable = Duration.zero
+        /// `nil` for ever.
+        var timeout: Duration?
+    }
+
+    private let settings: Settings
+    private let monitor = PathMonitor.shared
+    private let inbox = Inbox<WaitFinding>()
+    private var condition: WaitCondition
+    private var findings: [Int: WaitFinding] = [:]
+    private let started = ContinuousClock.now
+
+    init(_ settings: Settings) {
+        self.settings = settings
+        let parts = settings.goal == .carrier ? settings.interfaces.count : settings.hosts.count
+        condition = WaitCondition(parts: max(1, parts), isAny: settings.isAny, stable: settings.stable)
+    }
+
+    /// Waits.
+    ///
+    /// - Returns: How things are, for people, and how long it took.
+    /// - Throws: What is missing when the time is over, or why nothing can be known.
+    mutating func run() async throws(CommandError) -> (words: [String], duration: Duration) {
+        let inbox = inbox
+        let deadline = settings.timeout.map { started + $0 }
+        let timer = try CommandTimer(deadline: deadline) { inbox.ring() }
+        let sources = try settings.goal == .carrier ? watchCarrier() : watchPaths()
+        defer { withExtendedLifetime((timer, sources)) {} }
+        for await _ in inbox.rings {
+            let now = ContinuousClock.now
+            for (part, finding) in inbox.take() { try take(finding, of: part, now: now) }
+            if let due = condition.due {
+                if due <= now { return (words(of: findings.keys.sorted()), started.duration(to: now)) }
+                timer.schedule(at: due)
+            }
+            if let deadline, deadline <= now { throw timedOut() }
+        }
+        throw CommandError(.unknown, "the wait was ended")
+    }
+
+    private mutating func take(
+        _ finding: WaitFinding,
+        of part: Int,
+        now: ContinuousClock.Instant
+    ) throws(CommandError) {
+        if let failure = finding.failure { throw failure }
+        let isInterrupted = findings[part].map { $0.generation != finding.generation } ?? false
+        condition.take(part: part, isMet: finding.isMet, isInterrupted: isInterrupted, now: now)
+        findings[part] = finding
+    }
+
+    private func words(of parts: [Int]) -> [String] {
+        parts.compactMap { findings[$0]?.words }
+    }
+
+    private func timedOut() -> CommandError {
+        let missing = condition.missing
+        let known = words(of: missing).prefix(10)
+        let more =
+            missing.count > known.count ? ["\(missing.count - known.count) more are not known yet"] : []
+        let unsettled = "it has not lasted for \(DurationText.words(settings.stable)) yet"
+        let words = missing.isEmpty ? [unsettled] : known + more
+        let after = DurationText.words(settings.timeout ?? .zero)
+        return CommandError(.no, "timed out after \(after): " + words.joined(separator: ", "))
+    }
+
+    // MARK: Sources
+
+    private func watchPaths() -> [AnyObject] {
+        let targets = settings.hosts.isEmpty ? [.general] : settings.hosts.map(PathTarget.host)
+        let (inbox, monitor, interfaces) = (inbox, monitor, settings.interfaces)
+        return targets.enumerated().map { part, target in
+            monitor.watch(target) { status in
+                inbox.put(Self.finding(status, monitor, interfaces), from: part)
+            }
+        }
+    }
+
+    private static func finding(
+        _ status: PathStatus,
+        _ monitor: PathMonitor,
+        _ interfaces: [String]
+    ) -> WaitFinding {
+        guard status.reason == .noNetlink else { return WaitFinding(status, interfaces: interfaces) }
+        let failure = monitor.failure ?? SystemError(call: "netlink", errno: 0)
+        return WaitFinding(failure: NetworkWatch.failure(failure))
+    }
+
+    private func watchCarrier() throws(CommandError) -> [AnyObject] {
+        let inbox = inbox
+        let interfaces = settings.interfaces.isEmpty ? [nil] : settings.interfaces.map(Optional.some)
+        var handlers = NetworkWatch.Handlers()
+        handlers.onSnapshot = { snapshot in
+            for (part, interface) in interfaces.enumerated() {
+                inbox.put(WaitFinding(snapshot, interface: interface), from: part)
+            }
+        }
+        handlers.onFailure = { inbox.put(WaitFinding(failure: NetworkWatch.failure($0)), from: 0) }
+        return [try NetworkWatch.starting(handlers)]
+    }
+}

@@ -1,0 +1,98 @@
+internal import Foundation
+internal import NetwatchTestSupport
+internal import Testing
+
+/// Lists of hosts, given as arguments and in files.
+@Suite(.timeLimit(.minutes(2))) struct HostListTests {
+    private func file(_ text: String, in directory: ScratchDirectory) throws -> String {
+        let path = directory.file("hosts")
+        try Data(text.utf8).write(to: URL(fileURLWithPath: path))
+        return path
+    }
+
+    @Test func `hosts of a file and of the arguments are watched, each once`() async throws {
+        let directory = try ScratchDirectory()
+        let path = try file("# ours\n\n127.0.0.1 # here\r\n  ::1\n127.0.0.1\n::0:1", in: directory)
+        let result = try await Command.run(
+            "host",
+            "127.0.0.2",
+            "--hosts-from",
+            path,
+            "--once",
+            "--format",
+            "json"
+        )
+        #expect(result.ending == .exited(0) && result.errors.isEmpty)
+        let hosts = try result.output.map { try Command.json($0)["host"] as? String }
+        #expect(hosts == ["127.0.0.2", "127.0.0.1", "::1"])
+    }
+
+    @Test func `every bad line is named with its reason, and nothing is watched`() async throws {
+        let directory = try ScratchDirectory()
+        let long = String(repeating: "x", count: 5000)
+        let path = try file("127.0.0.1\nhttp://a/\n\n10.0.0.0/8\nfe80::1\n\(long)\n", in: directory)
+        let result = try await Command.run("host", "a b", "--hosts-from", path, "--once")
+        #expect(result.ending == .exited(64) && result.output.isEmpty)
+        #expect(
+            result.errors.dropLast(2) == [
+                "error: `a b` is not a host: it has a space in it",
+                "error: \(path):2: `http://a/` is not a host: it is a URL; the host alone is wanted",
+                "error: \(path):4: `10.0.0.0/8` is not a host: it has a path or a prefix length",
+                "error: \(path):5: `fe80::1` is not a host: it is link-local and needs its zone, "
+                    + "as in `fe80::1%eth0`",
+                "error: \(path):6: the line is longer than 4096 bytes",
+            ]
+        )
+        #expect(result.errors.last?.hasPrefix("hint: give a host name") == true)
+    }
+
+    @Test func `bytes that are no text cannot steer the terminal`() async throws {
+        let directory = try ScratchDirectory()
+        let path = directory.file("hosts")
+        try Data([0xff, 0x0a, 0x1b, 0x5b, 0x32, 0x4a, 0x0a]).write(to: URL(fileURLWithPath: path))
+        let result = try await Command.run("host", "--hosts-from", path)
+        #expect(result.ending == .exited(64))
+        #expect(result.errors.first == "error: \(path):1: the line is not UTF-8")
+        #expect(result.errors.dropFirst().first?.hasPrefix("error: \(path):2: `?[2J` is not a host") == true)
+    }
+
+    @Test func `standard input is a list too`() throws {
+        let output = try shell(
+            "printf '127.0.0.1\\n127.0.0.3' | \(Command.path) host --hosts-from - --once | wc -l"
+        )
+        #expect(output == "2\n")
+        let refused = try shell("printf '127.0.0.1\\na/b' | \(Command.path) host --hosts-from - || echo $?")
+        #expect(refused.hasPrefix("error: standard input:2: `a/b` is not a host"))
+        #expect(refused.hasSuffix("64\n"))
+    }
+
+    @Test func `a file of another kind is not reported to its last line`() async throws {
+        let directory = try ScratchDirectory()
+        let path = try file(String(repeating: "?\n", count: 1500), in: directory)
+        let result = try await Command.run("host", "--hosts-from", path)
+        #expect(result.ending == .exited(64))
+        #expect(result.errors.count == 1003)
+        #expect(result.errors.dropLast(2).last == "error: 500 more are wrong")
+    }
+
+    /// Different literals.
+    private func literals(_ count: Int) -> String {
+        (1...count).map { "10.\($0 >> 16).\($0 >> 8 & 255).\($0 & 255)" }.joined(separator: "\n")
+    }
+
+    @Test func `more hosts than the limit are refused, with the limit named`() async throws {
+        let directory = try ScratchDirectory()
+        let path = try file(literals(100_001), in: directory)
+        let result = try await Command.run("host", "--hosts-from", path)
+        #expect(result.ending == .exited(64) && result.output.isEmpty)
+        #expect(result.errors.first == "error: too many hosts; one command watches at most 100000")
+    }
+
+    @Test func `as many hosts as the limit start`() async throws {
+        let directory = try ScratchDirectory()
+        let path = try file(literals(100_000), in: directory)
+        let result = try await Command.run("host", "--hosts-from", path, "--count", "100")
+        #expect(result.ending == .exited(0) && result.errors.isEmpty)
+        #expect(result.output.count == 100)
+    }
+}

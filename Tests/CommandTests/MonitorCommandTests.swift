@@ -1,0 +1,126 @@
+internal import Foundation
+internal import Glibc
+internal import NetwatchTestSupport
+internal import Testing
+
+@Suite(
+    .enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"),
+    .timeLimit(.minutes(2))
+)
+struct MonitorCommandTests {
+    private func monitor(_ arguments: String..., in testbed: VethTestbed) throws -> Subprocess {
+        try Command.start(["monitor"] + arguments, in: testbed.near)
+    }
+
+    @Test func `first how things are, then what changes`() async throws {
+        let testbed = try VethTestbed()
+        let process = try monitor("--format", "json", in: testbed)
+        defer { process.signal(9) }
+        try await process.output.wait { $0.contains { $0.contains(#""type":"path""#) } }
+        let present = try process.output.values.map(Command.json)
+        #expect(present.last?["type"] as? String == "path")
+        #expect(present.last?["reachability"] as? String == "reachable")
+        #expect(present.dropLast().allSatisfy { $0["change"] as? String == "present" })
+        let interfaces = present.filter { $0["type"] as? String == "interface" }
+        #expect(interfaces.map { $0["interface"] as? String } == ["lo", "near0"])
+        #expect(interfaces.last?["state"] as? String == "up")
+        let addresses = present.filter { $0["interface"] as? String == "near0" }.compactMap { $0["address"] }
+        #expect(addresses as? [String] == [VethTestbed.nearAddress, "2001:db8::1"])
+        let count = present.count
+        try testbed.setCable(connected: false)
+        try await process.output.wait { $0.count == count + 2 }
+        let changes = try process.output.values.dropFirst(count).map(Command.json)
+        let link = try #require(changes.first { $0["type"] as? String == "interface" })
+        #expect(link["change"] as? String == "changed" && link["state"] as? String == "noCarrier")
+        let path = try #require(changes.first { $0["type"] as? String == "path" })
+        #expect(path["reason"] as? String == "noCarrier" && path["previous"] as? String == "reachable")
+    }
+
+    @Test func `an address comes and goes, for people`() async throws {
+        let testbed = try VethTestbed()
+        let process = try monitor(in: testbed)
+        defer { process.signal(9) }
+        try await process.output.wait { $0.contains { $0.contains("  path  ") } }
+        try testbed.near.ip("addr add 203.0.113.5/28 dev near0")
+        try await process.output.wait {
+            $0.last?.hasSuffix("  address    near0         203.0.113.5/28") == true
+        }
+        try testbed.near.ip("addr del 203.0.113.5/28 dev near0")
+        try await process.output.wait { $0.last?.hasSuffix("203.0.113.5/28  removed") == true }
+        #expect(process.errors.values.isEmpty)
+    }
+
+    @Test func `what was recorded replays as it was shown`() async throws {
+        let testbed = try VethTestbed()
+        let directory = try ScratchDirectory()
+        let file = directory.file("recording")
+        let process = try monitor("--raw", "--record", file, in: testbed)
+        defer { process.signal(9) }
+        // The socket listens once the first of these is seen.
+        while process.output.values.isEmpty {
+            try testbed.near.ip("link set near0 alias a", "link set near0 alias b")
+        }
+        try testbed.near.ip(
+            "route add 203.0.113.0/24 via \(VethTestbed.farAddress) metric 7",
+            "rule add from 203.0.113.0/24 lookup 300 priority 77"
+        )
+        try await process.output.wait { $0.last?.contains("  new      rule") == true }
+        process.signal(SIGTERM)
+        #expect(try await process.end() == .signalled(SIGTERM))
+        let lines = process.output.values
+        #expect(lines.contains { $0.hasSuffix("via 192.0.2.2 dev near0 metric 7 table 254 flags 0x0") })
+        #expect(lines.last?.contains("from 203.0.113.0/24 priority 77 table 300") == true)
+        let replayed = try await Command.run("monitor", "--replay", file)
+        #expect(replayed.ending == .exited(0) && replayed.errors.isEmpty)
+        #expect(replayed.output == lines)
+        let json = try await Command.run("monitor", "--replay", file, "--format", "json")
+        let route = try #require(json.output.map(Command.json).last { $0["kind"] as? String == "route" })
+        #expect(route["change"] as? String == "new" && route["prefix"] as? String == "203.0.113.0/24")
+        #expect(route["priority"] as? Int == 7 && route["interface"] as? String == "near0")
+    }
+
+    @Test func `a recording is not written over, and a damaged one is refused with the offset`() async throws
+    {
+        let directory = try ScratchDirectory()
+        let file = directory.file("recording")
+        let refused: [(bytes: [UInt8], words: String)] = [
+            (Array("netwatch".utf8) + [2, 0, 0, 0, 0, 0, 0, 0], "version 2 at offset 8"),
+            (Array("netwatch".utf8) + [1, 0, 0, 0, 0, 0, 0, 0, 1, 0], "inside what begins at offset 16"),
+            (Array("notwatch".utf8) + [1, 0, 0, 0, 0, 0, 0, 0], "not a recording"),
+        ]
+        for (bytes, words) in refused {
+            try Data(bytes).write(to: URL(fileURLWithPath: file))
+            let replayed = try await Command.run("monitor", "--replay", file)
+            #expect(replayed.ending == .exited(64) && replayed.output.isEmpty)
+            #expect(replayed.errors.first?.contains(words) == true, "\(replayed.errors)")
+        }
+        let recording = try await Command.run("monitor", "--record", file)
+        #expect(recording.ending == .exited(64))
+        #expect(
+            recording.errors == [
+                "error: could not record to `\(file)`: it exists", "", "hint: `--force` replaces it",
+            ]
+        )
+    }
+
+    @Test func `a full disk ends the recording with what it has`() throws {
+        let testbed = try VethTestbed()
+        let directory = try ScratchDirectory()
+        let disk = try ScratchDirectory()
+        let file = disk.file("recording")
+        try Data(
+            """
+            mount -t tmpfs -o size=8k none \(disk.path)
+            \(Command.path) monitor --raw --record \(file) >/dev/null 2>\(directory.file("errors")) &
+            while kill -0 $! 2>/dev/null; do ip link set near0 alias a; ip link set near0 alias b; done
+            wait $!
+            echo status $?
+            cat \(directory.file("errors"))
+            \(Command.path) monitor --replay \(file) >/dev/null && echo whole
+            """.utf8
+        ).write(to: URL(fileURLWithPath: directory.file("run")))
+        let output = try testbed.near.shell("unshare -m sh \(directory.file("run"))")
+        #expect(output.hasPrefix("status 2\nerror: could not write to `\(file)`: No space left on device\n"))
+        #expect(output.hasSuffix("records before are complete and can be replayed\nwhole\n"))
+    }
+}

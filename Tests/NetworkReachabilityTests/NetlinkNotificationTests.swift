@@ -1,0 +1,157 @@
+internal import NetwatchEventLoop
+internal import NetwatchNetlink
+internal import NetwatchTestSupport
+internal import Testing
+
+@Suite struct NetlinkNotificationTests {
+    @Test func `bytes that are no message are malformed`() {
+        #expect(NetlinkNotification.all(in: []).isEmpty)
+        #expect(NetlinkNotification.all(in: [1, 2, 3]).map(\.kind) == [.malformed])
+        // An RTM_NEWADDR of 20 bytes, too short for its own header.
+        let short: [UInt8] = [20, 0, 0, 0, 20, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0]
+        #expect(NetlinkNotification.all(in: short).map(\.kind) == [.malformed])
+        // A message of a type that is none of ours.
+        let other: [UInt8] = [16, 0, 0, 0, 99, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
+        #expect(NetlinkNotification.all(in: other).map(\.kind) == [.other])
+        #expect(NetlinkNotification.all(in: other + short).map(\.kind) == [.other, .malformed])
+    }
+
+    @Test func `an attribute that lies about its length makes the message malformed`() {
+        // An RTM_NEWADDR with 8 bytes of header and an attribute that claims 200.
+        let lying: [UInt8] =
+            [28, 0, 0, 0, 20, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0] + [2, 24, 0, 0, 1, 0, 0, 0] + [200, 0, 1, 0]
+        #expect(NetlinkNotification.all(in: lying).map(\.kind) == [.malformed])
+    }
+}
+
+@Suite(.enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"))
+struct NetlinkNotificationKernelTests {
+    /// What the kernel announces while these commands run.
+    private func notifications(
+        of commands: [String],
+        in testbed: VethTestbed
+    ) throws -> [NetlinkNotification] {
+        let near = testbed.near
+        return try near.run {
+            Result {
+                let socket = try NotificationSocket()
+                for command in commands { try shell("ip \(command)") }
+                var notifications: [NetlinkNotification] = []
+                while case .datagram(let bytes)? = try socket.next() {
+                    notifications += NetlinkNotification.all(in: bytes)
+                }
+                return notifications
+            }
+        }.get()
+    }
+
+    @Test func `an address, with its prefix and its interface`() throws {
+        let testbed = try VethTestbed()
+        let all = try notifications(
+            of: ["addr add 203.0.113.5/28 dev near0", "addr del 203.0.113.5/28 dev near0"],
+            in: testbed
+        )
+        let addresses = all.filter { $0.kind == .address }
+        #expect(addresses.map(\.change) == [.new, .deleted])
+        #expect(addresses.map(\.prefix?.description) == ["203.0.113.5/28", "203.0.113.5/28"])
+        let index = testbed.near.run { try? NetlinkSnapshot(reading: RequestSocket()) }?.links.values
+            .first { $0.name == "near0" }?.index
+        #expect(index != nil && addresses.map(\.interface) == [index, index])
+    }
+
+    @Test func `routes: a gateway, a refusal, a metric, several ways`() throws {
+        let all = try notifications(
+            of: [
+                "route add 203.0.113.0/24 via \(VethTestbed.farAddress) metric 7",
+                "route add blackhole 198.18.0.0/15 table 300",
+                "-6 route add 2001:db8:5::/48 via \(VethTestbed.farIPv6Address)",
+                "route add 198.19.0.0/16 nexthop via 192.0.2.3 nexthop via 192.0.2.4",
+                "route del 203.0.113.0/24",
+            ],
+            in: try VethTestbed()
+        ).filter { $0.kind == .route }
+        try #require(all.count == 5)
+        #expect(all[0].prefix?.description == "203.0.113.0/24" && all[0].priority == 7)
+        #expect(all[0].gateway == IPAddress(VethTestbed.farAddress) && all[0].change == .new)
+        #expect(all[1].action == 6 && all[1].table == 300 && all[1].interface == nil)
+        #expect(all[2].prefix?.description == "2001:db8:5::/48" && all[2].family == 10)
+        #expect(all[3].nextHops.map(\.gateway) == [IPAddress("192.0.2.3"), IPAddress("192.0.2.4")])
+        #expect(all[4].change == .deleted && all[4].prefix == all[0].prefix)
+    }
+
+    @Test func `a rule, a next hop object and a link`() throws {
+        let all = try notifications(
+            of: [
+                "rule add from 203.0.113.0/24 fwmark 5 lookup 300 priority 77",
+                "nexthop add id 9 via \(VethTestbed.farAddress) dev near0",
+                "link set near0 down",
+            ],
+            in: try VethTestbed()
+        )
+        let rule = try #require(all.first { $0.kind == .rule })
+        #expect(rule.from?.description == "203.0.113.0/24" && rule.mark == 5)
+        #expect(rule.table == 300 && rule.priority == 77 && rule.change == .new)
+        let hop = try #require(all.first { $0.kind == .nextHop })
+        #expect(hop.nextHopID == 9 && hop.gateway == IPAddress(VethTestbed.farAddress))
+        let link = try #require(all.first { $0.kind == .link })
+        #expect(link.interfaceName == "near0" && link.operationalState == 2)
+        #expect(!all.contains { $0.kind == .malformed })
+    }
+
+    @Test func `a flood that is not taken is told as a loss`() throws {
+        let testbed = try VethTestbed()
+        let received = try testbed.near.run {
+            Result {
+                let socket = try NotificationSocket(receiveBufferSize: 1)
+                try shell(
+                    "for i in $(seq 50); do ip route add 203.0.113.$i via \(VethTestbed.farAddress); done"
+                )
+                var received: [NotificationSocket.Received] = []
+                while let next = try socket.next() { received.append(next) }
+                return received
+            }
+        }.get()
+        #expect(received.contains(.overrun))
+    }
+}
+
+@Suite struct NetlinkSnapshotTests {
+    private let up = Link(index: 2, name: "eth0", flags: 0x1_0043, operationalState: 6)
+    private let unplugged = Link(index: 2, name: "eth0", flags: 0x1003, operationalState: 2)
+    private let renamed = Link(index: 2, name: "uplink", flags: 0x1_0043, operationalState: 6)
+    private let quieter = Link(index: 2, name: "eth0", flags: 0x1_0143, operationalState: 6)
+
+    private func address(_ text: String, flags: UInt32 = 0x80) -> InterfaceAddress {
+        InterfaceAddress(interface: 2, address: IPAddress(text)!, prefixLength: 24, flags: flags)
+    }
+
+    @Test func `everything is present at the beginning, links first`() {
+        let snapshot = NetlinkSnapshot(links: [up], addresses: [address("192.0.2.2"), address("192.0.2.1")])
+        #expect(
+            snapshot.everything == [
+                .link(.present, up), .address(.present, address("192.0.2.1"), up),
+                .address(.present, address("192.0.2.2"), up),
+            ]
+        )
+    }
+
+    @Test func `only what a person would notice is a difference`() {
+        let before = NetlinkSnapshot(links: [up], addresses: [address("192.0.2.1")])
+        let same = NetlinkSnapshot(links: [quieter], addresses: [address("192.0.2.1", flags: 0x280)])
+        #expect(same.differences(from: before).isEmpty)
+        for link in [unplugged, renamed] {
+            let after = NetlinkSnapshot(links: [link], addresses: [address("192.0.2.1")])
+            #expect(after.differences(from: before) == [.link(.changed, link)])
+        }
+    }
+
+    @Test func `an address becomes usable, and what goes away goes with its interface`() {
+        let tentative = NetlinkSnapshot(links: [up], addresses: [address("2001:db8::1", flags: 0xc0)])
+        let usable = NetlinkSnapshot(links: [up], addresses: [address("2001:db8::1")])
+        #expect(usable.differences(from: tentative) == [.address(.changed, address("2001:db8::1"), up)])
+        #expect(
+            NetlinkSnapshot().differences(from: usable)
+                == [.address(.removed, address("2001:db8::1"), up), .link(.removed, up)]
+        )
+    }
+}

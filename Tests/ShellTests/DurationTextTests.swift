@@ -1,0 +1,31 @@
+internal import Testing
+
+@testable internal import netwatch
+
+@Suite struct DurationTextTests {
+    @Test(arguments: [
+        ("0", Duration.zero), ("0s", .zero), ("500ms", .milliseconds(500)), ("5s", .seconds(5)),
+        ("2m", .seconds(120)), ("1h30m", .seconds(5400)), ("1h1m1s1ms", .milliseconds(3_661_001)),
+        ("90m", .seconds(5400)), ("9999h", .seconds(9999 * 3600)), ("05s", .seconds(5)),
+    ])
+    func `a duration is read`(text: String, duration: Duration) {
+        #expect(DurationText.parse(text) == duration)
+    }
+
+    @Test(arguments: [
+        "", "5", "s", "-5s", "+5s", "1.5s", "5 s", " 5s", "5s ", "5S", "5m1h", "5s5s", "1h30", "5ms5s", "1d",
+        "5x", "10000h", "9999999999999999999999s", "1h9999h", "５s", "5mm", "5msm",
+    ])
+    func `anything else is not`(text: String) {
+        #expect(DurationText.parse(text) == nil)
+    }
+
+    @Test(arguments: [
+        (Duration.zero, "0.0 s"), (.milliseconds(1250), "1.2 s"), (.milliseconds(59_999), "59.9 s"),
+        (.seconds(60), "1 min 0 s"), (.seconds(3599), "59 min 59 s"), (.seconds(11_520), "3 h 12 min"),
+        (.seconds(180_000), "2 d 2 h"), (.seconds(-1), "0.0 s"),
+    ])
+    func `a duration in words`(duration: Duration, words: String) {
+        #expect(DurationText.words(duration) == words)
+    }
+}

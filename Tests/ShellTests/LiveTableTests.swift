@@ -1,0 +1,54 @@
+internal import Foundation
+internal import NetworkReachability
+internal import Testing
+
+@testable internal import netwatch
+
+@Suite struct LiveTableTests {
+    private func records(_ count: Int) -> [HostRecord] {
+        (0..<count).map { HostRecord(.host(NetworkHost("host\($0).example")!)) }
+    }
+
+    private func lines(_ count: Int, columns: Int = 80, rows: Int = 24) -> [String] {
+        LiveTable.lines(records(count), now: .now, columns: columns, rows: rows)
+    }
+
+    @Test func `no line is as wide as the window, and one row stays free`() {
+        for columns in [1, 2, 10, 80] {
+            for rows in [1, 2, 5, 24] {
+                let lines = lines(30, columns: columns, rows: rows)
+                #expect(lines.allSatisfy { $0.count <= max(1, columns - 1) })
+                #expect(lines.count <= max(1, rows - 1))
+            }
+        }
+    }
+
+    @Test func `what does not fit is counted`() {
+        #expect(lines(23).count == 23)
+        #expect(lines(24).last == "… and 2 more" && lines(24).count == 23)
+    }
+
+    @Test func `it is drawn in its own place`() {
+        var table = LiveTable()
+        let first = table.drawing(records(3), now: .now, columns: 80, rows: 24)
+        let second = table.drawing(records(3), now: .now, columns: 80, rows: 24)
+        #expect(!first.contains("\u{1B}[3A"))
+        #expect(second.hasPrefix(Terminal.hideCursor + "\r\u{1B}[3A" + Terminal.clearToEnd))
+    }
+}
+
+@Suite struct InboxTests {
+    @Test func `of each source only the newest is kept, in the order of the oldest`() {
+        let inbox = Inbox<String>()
+        for (value, source) in [("a", 7), ("b", 3), ("c", 7)] { inbox.put(value, from: source) }
+        let taken = inbox.take()
+        #expect(taken.map(\.source) == [7, 3] && taken.map(\.value) == ["c", "b"])
+        #expect(inbox.take().isEmpty)
+    }
+
+    @Test func `a name of another's cannot steer the terminal`() {
+        #expect(Printer.printable("eth\u{1B}[2J0\n") == "eth?[2J0?")
+        #expect(Printer.printable("bücher ✓") == "bücher ✓")
+        #expect(Printer.quoted(String(repeating: "a", count: 81)).hasSuffix("a…`"))
+    }
+}
