@@ -84,7 +84,8 @@ let package = Package(
         .executableTarget(
             name: "netwatch",
             dependencies: [
-                "ClientCore", "NetwatchEventLoop", "NetwatchService", "NetworkReachability", "OfflineQueue",
+                "ClientCore", "NetwatchEventLoop", "NetwatchNetlink", "NetwatchService",
+                "NetworkReachability", "OfflineQueue",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ] + (isSanitized ? ["CNetwatchTestSupport"] : []),
@@ -111,7 +112,10 @@ let package = Package(
         .tests("NetwatchEventLoopTests", ["NetwatchEventLoop"]),
         .tests(
             "NetworkReachabilityTests",
-            ["CNetwatchTestSupport", "NetwatchEventLoop", "NetwatchNetlink", "NetworkReachability"]
+            [
+                "CNetwatchLinux", "CNetwatchTestSupport", "NetwatchEventLoop", "NetwatchNetlink",
+                "NetworkReachability",
+            ]
         ),
         .tests("NetwatchTransportTests", ["NetwatchEventLoop", "NetwatchTransport"]),
         .tests("ClientCoreTests", ["ClientCore", "NetwatchEventLoop", "NetwatchTransport"]),
@@ -132,6 +136,7 @@ let package = Package(
                 .product(name: "NIOHTTP1", package: "swift-nio"),
             ]
         ),
+        .tests("ShellTests", ["NetwatchEventLoop", "NetwatchNetlink", "NetworkReachability", "netwatch"]),
         .tests("CommandTests", ["CNetwatchLinux", "CNetwatchTestSupport", "NetwatchEventLoop"]),
     ],
     swiftLanguageModes: [.v6]
