@@ -12,10 +12,18 @@ struct HostCommand: AsyncParsableCommand {
             netwatch host --hosts-from hosts.txt --format json
             netwatch host --once && echo online
             netwatch host server.internal --until up --timeout 5m
+            netwatch host db.internal --probe tcp:5432 --interval 10s
 
             The answer is the kernel's: its routes, the carrier of the interface, a usable source address. \
             Nothing but DNS queries is sent, so it does not say whether a host would answer. Without HOST \
             the way to the public Internet in general is watched.
+
+            With --probe each host that the kernel would send to is asked as well, over the very path that \
+            the kernel named, when that path is found or changes and then at intervals: tcp makes a \
+            connection and closes it, http and https send a HEAD request for / and take any status from \
+            \(ProbeChoice.expectedStatus.lowerBound) to \(ProbeChoice.expectedStatus.upperBound) for an \
+            answer. The host is then up, down, or degraded when a captive portal answers in its place; \
+            --once and --until go by that.
 
             A file of hosts has one host per line; blank lines, and what follows a #, are passed over. If \
             any line is wrong, it is named with the reason and nothing is watched. At most \(HostList.limit) \
@@ -56,6 +64,20 @@ struct HostCommand: AsyncParsableCommand {
     )
     var timeout: Duration?
 
+    @Option(
+        name: .shortAndLong,
+        help: "What to send: route, which is nothing; tcp[:PORT], default 443; http[:PORT]; https[:PORT].",
+        transform: ProbeChoice.argument
+    )
+    var probe = ProbeChoice.route
+
+    @Option(
+        name: .shortAndLong,
+        help: "With --probe: how often the same path is tried, 1s or more, give or take 10 %. Default 30s.",
+        transform: Duration.argument
+    )
+    var interval: Duration?
+
     @Flag(help: "Show a table that is kept up to date, instead of lines. Needs a terminal.")
     var live = false
 
@@ -74,6 +96,11 @@ struct HostCommand: AsyncParsableCommand {
         if once, count != nil || until != nil || live {
             throw ValidationError("`--once` excludes `--count`, `--until` and `--live`")
         }
+        if let interval, probe == .route || interval < .seconds(1) {
+            throw ValidationError(
+                probe == .route ? "`--interval` goes with `--probe`" : "`--interval` is less than 1s"
+            )
+        }
         if live, count != nil || format != .text {
             throw ValidationError("`--live` excludes `--count` and `--format json`")
         }
@@ -87,7 +114,7 @@ struct HostCommand: AsyncParsableCommand {
                 hint: "leave it out for one line per change"
             )
         }
-        var session = HostSession(try targets(), settings: settings)
+        var session = try HostSession(try targets(), settings: settings)
         if !once { Printer.exitWhenReaderLeaves() }
         let status = try await session.run()
         if status != .yes { throw status.exitCode }
@@ -101,7 +128,9 @@ struct HostCommand: AsyncParsableCommand {
             count: count,
             until: until.map { $0 == .up ? .reachable : .notReachable },
             isAny: any,
-            timeout: timeout.flatMap { $0 > .zero ? $0 : nil }
+            timeout: timeout.flatMap { $0 > .zero ? $0 : nil },
+            probe: probe,
+            interval: interval ?? .seconds(30)
         )
     }
 

@@ -10,9 +10,18 @@ struct HostLine: Encodable {
     var time: Date
     var host: String
     var reachability: Reachability
+    /// What a probe makes of it, when one was sent.
+    var state: HostState?
+    var probe: String?
+    var validation: String?
+    var latencySeconds: Double?
+    var portal: String?
     var connection: String?
     var reason: String?
     var interface: String?
+    var interfaceType: String?
+    var medium: String?
+    var tunnel: Bool?
     var source: String?
     var gateway: String?
     var isLocal: Bool?
@@ -20,10 +29,12 @@ struct HostLine: Encodable {
     var previous: Reachability?
     var previousSeconds: Double?
 
+    private var stateWords: String
     private var words: String
 
     private enum CodingKeys: String, CodingKey {
-        case v, type, time, host, reachability, connection, reason, interface, source, gateway
+        case v, type, time, host, reachability, state, probe, validation, latencySeconds, portal
+        case connection, reason, interface, interfaceType, medium, tunnel, source, gateway
         case isLocal = "local"
         case pathGeneration, previous, previousSeconds
     }
@@ -33,14 +44,31 @@ struct HostLine: Encodable {
         host = status.target.description
         reachability = status.reachability
         pathGeneration = status.pathGeneration
+        stateWords = status.reachability.words
         words = status.words
         reason = status.reason?.rawValue
         guard let path = status.path else { return }
-        connection = "ethernetOrWiFi"
+        connection = path.medium == .cellular ? "wwan" : "ethernetOrWiFi"
         interface = path.interfaceName
+        interfaceType = path.interfaceType.rawValue
+        medium = path.medium.rawValue
+        tunnel = path.isTunnel
         source = path.source?.description
         gateway = path.gateway?.description
         isLocal = path.isLocal
+    }
+
+    /// The line about a host that is probed.
+    init(_ validated: ValidatedStatus, probe name: String?, time: Date) {
+        self.init(validated.status, time: time)
+        guard let result = validated.probe else { return }
+        state = validated.state
+        probe = name
+        validation = "\(result.validation)"
+        latencySeconds = result.latency?.seconds
+        portal = result.portal?.userPortalURL
+        stateWords = validated.stateWords
+        words = validated.words
     }
 
     /// Adds the state that ended with this line, and how long it had lasted.
@@ -70,11 +98,20 @@ struct HostLine: Encodable {
 
     /// State, and how or why.
     var statusWords: String {
-        reachability.words.padded(to: 13) + "  " + words
+        stateWords.padded(to: 13) + "  " + words
+    }
+
+    /// What counts as the state: the kernel's word, and a probe's where one was sent.
+    private var current: Reachability {
+        switch state {
+        case nil: reachability
+        case .up: .reachable
+        case .degraded, .down: .notReachable
+        }
     }
 
     private var before: String {
-        guard let previous, let previousSeconds, previous != reachability else { return "" }
+        guard let previous, let previousSeconds, previous != current else { return "" }
         return "  (was \(previous.words) for \(DurationText.words(.seconds(previousSeconds))))"
     }
 }

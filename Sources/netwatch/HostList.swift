@@ -49,9 +49,12 @@ struct HostList {
     }
 
     private mutating func add(_ text: String, at place: String?) {
-        guard let host = NetworkHost(text) else {
+        let host: NetworkHost
+        do throws(InvalidHost) {
+            host = try NetworkHost(validating: text)
+        } catch {
             let prefix = place.map { "\($0): " } ?? ""
-            return refuse(prefix + "\(Printer.quoted(text)) is not a host: \(HostRefusal.reason(for: text))")
+            return refuse(prefix + "\(Printer.quoted(text)) is not a host: \(error.reason)")
         }
         guard !known.contains(host) else { return }
         guard hosts.count < Self.limit else { return isTooLong = true }

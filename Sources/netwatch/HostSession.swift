@@ -19,13 +19,18 @@ struct HostSession {
         var isAny = false
         /// How long ``until`` is waited for; `nil` for ever.
         var timeout: Duration?
+        /// What is sent to find out more than the kernel knows.
+        var probe = ProbeChoice.route
+        /// How often it is sent over the same path.
+        var interval: Duration = .seconds(30)
     }
 
     private let settings: Settings
     private let monitor: PathMonitor
-    private let inbox = Inbox<PathStatus>()
+    private let inbox = Inbox<ValidatedStatus>()
     private var records: [HostRecord]
-    private var watches: [PathWatch] = []
+    private let probes: [(any Probe)?]
+    private var watches: [AnyObject] = []
     private let hostWidth: Int
     private var printed = 0
     /// How many hosts are in each state.
@@ -33,10 +38,18 @@ struct HostSession {
     private var warned: SystemError?
     private var table = LiveTable()
 
-    init(_ targets: [PathTarget], settings: Settings, monitor: PathMonitor = .shared) {
+    /// - Throws: When a target cannot be probed as the settings ask.
+    init(
+        _ targets: [PathTarget],
+        settings: Settings,
+        monitor: PathMonitor = .shared
+    ) throws(CommandError) {
         self.settings = settings
         self.monitor = monitor
-        records = targets.map(HostRecord.init)
+        var probes: [(any Probe)?] = []
+        for target in targets { probes.append(try settings.probe.probe(for: target)) }
+        self.probes = probes
+        records = zip(targets, probes).map { HostRecord($0, probeName: $1?.name) }
         hostWidth = min(max(20, targets.map { $0.description.count }.max() ?? 0), 40)
     }
 
@@ -66,8 +79,24 @@ struct HostSession {
 
     private mutating func watch() {
         let inbox = inbox
-        watches = records.enumerated().map { index, record in
-            monitor.watch(record.target) { inbox.put($0, from: index) }
+        watches = zip(records, probes).enumerated().map { index, entry in
+            let (record, probe) = entry
+            guard let probe else {
+                return monitor.watch(record.target) { status in
+                    inbox.put(ValidatedStatus(status: status, probe: nil), from: index)
+                }
+            }
+            return PathValidator(
+                monitor: monitor,
+                target: record.target,
+                probe: probe,
+                interval: settings.interval
+            ) { validated in
+                // A path that is still to be tried is no news yet.
+                if validated.probe != nil || !validated.status.isReachable {
+                    inbox.put(validated, from: index)
+                }
+            }
         }
     }
 
@@ -118,7 +147,7 @@ struct HostSession {
         let others = records.filter { $0.tally?.state != until }
         let words = others.prefix(5).map { record in
             guard let status = record.newest else { return "`\(record.target)` is not known yet" }
-            return "`\(record.target)` is \(status.reachability.words) (\(status.words))"
+            return "`\(record.target)` is \(status.stateWords) (\(status.words))"
         }
         let more = others.count > words.count ? ", and \(others.count - words.count) more" : ""
         let after = DurationText.words(settings.timeout ?? .zero)
@@ -139,7 +168,7 @@ struct HostSession {
 
     // MARK: Output
 
-    private mutating func take(_ status: PathStatus, of index: Int, now: ContinuousClock.Instant) {
+    private mutating func take(_ status: ValidatedStatus, of index: Int, now: ContinuousClock.Instant) {
         warnOfFailure()
         if let before = records[index].tally?.state { states[before, default: 0] -= 1 }
         states[status.reachability, default: 0] += 1

@@ -40,7 +40,7 @@ struct LiveTable {
         }
         let columns = [
             record.target.description.padded(to: hostWidth),
-            tally.state.words.padded(to: 13),
+            status.stateWords.padded(to: 13),
             DurationText.words(tally.age(now: now)).padded(to: 12),
             status.words,
         ]

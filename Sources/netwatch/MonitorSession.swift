@@ -101,9 +101,10 @@ struct MonitorSession {
         }
     }
 
-    private mutating func take(_ status: PathStatus) {
-        let readsTheSame = path.readsLike(status)
-        var line = path.take(status, now: .now, time: Date())
+    private mutating func take(_ path: PathStatus) {
+        let status = ValidatedStatus(status: path, probe: nil)
+        let readsTheSame = self.path.readsLike(status)
+        var line = self.path.take(status, now: .now, time: Date())
         line.type = "path"
         switch format {
         case .text where readsTheSame: break

@@ -3,11 +3,11 @@ internal import NetworkReachability
 
 /// What is known about one of the things that are waited for.
 struct WaitFinding: Sendable {
-    let isMet: Bool
+    private(set) var isMet: Bool
     /// Another number than before: it was lost in between, or is another way now.
     var generation: UInt64 = 0
     /// How things are, for people: `example.com is not reachable (no route)`.
-    let words: String
+    private(set) var words: String
     /// Set when nothing will ever be known.
     var failure: CommandError?
 
@@ -37,6 +37,18 @@ struct WaitFinding: Sendable {
             return
         }
         words = "\(subject ?? "an interface") has \(isMet ? "a" : "no") carrier"
+    }
+
+    /// Has an answer be needed too.
+    mutating func require(_ validated: ValidatedStatus) {
+        guard validated.status.isReachable else { return }
+        isMet = isMet && validated.validation == .valid
+        let target = validated.status.target
+        let subject = target == .general ? "the public Internet" : "`\(target)`"
+        let answer =
+            validated.validation == .none
+            ? "has not answered yet" : "is \(validated.stateWords) (\(validated.words))"
+        words = "\(subject) \(answer)"
     }
 
     init(failure: CommandError) {

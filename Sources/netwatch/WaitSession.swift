@@ -1,3 +1,4 @@
+internal import ClientCore
 internal import NetwatchEventLoop
 internal import NetworkReachability
 
@@ -13,6 +14,10 @@ struct WaitSession {
         var stable = Duration.zero
         /// `nil` for ever.
         var timeout: Duration?
+        /// What is sent to each host.
+        var probe = ProbeChoice.route
+        /// What answers 204 where there is no portal; instead of hosts.
+        var checkURL: String?
     }
 
     private let settings: Settings
@@ -22,8 +27,12 @@ struct WaitSession {
     private var findings: [Int: WaitFinding] = [:]
     private let started = ContinuousClock.now
 
-    init(_ settings: Settings) {
+    private let probes: [(any Probe)?]
+
+    /// - Throws: When something cannot be probed as the settings ask.
+    init(_ settings: Settings) throws(CommandError) {
         self.settings = settings
+        probes = try Self.probes(settings)
         let parts = settings.goal == .carrier ? settings.interfaces.count : settings.hosts.count
         condition = WaitCondition(parts: max(1, parts), isAny: settings.isAny, stable: settings.stable)
     }
@@ -78,12 +87,36 @@ struct WaitSession {
 
     // MARK: Sources
 
+    private static func targets(_ settings: Settings) -> [PathTarget] {
+        settings.hosts.isEmpty ? [.general] : settings.hosts.map(PathTarget.host)
+    }
+
+    /// For each target what is sent, if anything is.
+    private static func probes(_ settings: Settings) throws(CommandError) -> [(any Probe)?] {
+        var probes: [(any Probe)?] = []
+        if let url = settings.checkURL {
+            do throws(InvalidProbe) {
+                probes.append(try CaptivePortalProbe.generate204(url))
+            } catch {
+                throw CommandError(.usage, "\(error)")
+            }
+        } else {
+            for target in targets(settings) { probes.append(try settings.probe.probe(for: target)) }
+        }
+        return probes
+    }
+
     private func watchPaths() -> [AnyObject] {
-        let targets = settings.hosts.isEmpty ? [.general] : settings.hosts.map(PathTarget.host)
         let (inbox, monitor, interfaces) = (inbox, monitor, settings.interfaces)
-        return targets.enumerated().map { part, target in
-            monitor.watch(target) { status in
-                inbox.put(Self.finding(status, monitor, interfaces), from: part)
+        return zip(Self.targets(settings), probes).enumerated().map { part, entry -> AnyObject in
+            let (target, probe) = entry
+            guard let probe else {
+                return monitor.watch(target) { inbox.put(Self.finding($0, monitor, interfaces), from: part) }
+            }
+            return PathValidator(monitor: monitor, target: target, probe: probe) { validated in
+                var finding = Self.finding(validated.status, monitor, interfaces)
+                finding.require(validated)
+                inbox.put(finding, from: part)
             }
         }
     }

@@ -35,9 +35,10 @@ internal import Testing
         #expect(result.ending == .exited(64) && result.output.isEmpty)
         #expect(
             result.errors.dropLast(2) == [
-                "error: `a b` is not a host: it has a space in it",
+                "error: `a b` is not a host: a name has letters, digits, hyphens and dots only; "
+                    + "international names are written as `xn--…`",
                 "error: \(path):2: `http://a/` is not a host: it is a URL; the host alone is wanted",
-                "error: \(path):4: `10.0.0.0/8` is not a host: it has a path or a prefix length",
+                "error: \(path):4: `10.0.0.0/8` is not a host: it has a path, a query or a prefix length",
                 "error: \(path):5: `fe80::1` is not a host: it is link-local and needs its zone, "
                     + "as in `fe80::1%eth0`",
                 "error: \(path):6: the line is longer than 4096 bytes",

@@ -30,7 +30,8 @@ internal import Testing
             ("", .empty), ("https://example.com", .scheme), ("example.com/path", .path),
             ("example.com?q", .path), ("user@example.com", .user), ("example.com:443", .port),
             ("[::1]", .brackets), ("fe80::1%no-such-link", .unknownZone), ("192.0.2.1%1", .zone),
-            ("1.2.3.256", .mistypedAddress), ("127.1", .mistypedAddress), ("ff02::1", .notOneHost),
+            ("1.2.3.256", .mistypedAddress), ("127.1", .mistypedAddress), ("2001:db8:::1", .mistypedAddress),
+            ("ff02::1", .notOneHost),
             ("fe80::1", .noZone), ("a..b", .labelLength), ("-a.example", .hyphen),
             ("bücher.example", .character), (String(repeating: "abcdefg.", count: 32) + "example", .tooLong),
         ] as [(String, InvalidHost.Reason)]
@@ -41,7 +42,7 @@ internal import Testing
             _ = try NetworkReachabilityManager(validating: text)
         } catch {
             #expect(error.reason == reason)
-            #expect(error.description == "`\(text)` is not a host: \(reason.rawValue)")
+            #expect(error.description == "`\(text)` is not a host: \(reason)")
         }
     }
 

@@ -22,8 +22,11 @@ enum HostName {
         if text.contains("@") { return .user }
         if text.contains(where: { "[]".contains($0) }) { return .brackets }
         if text.contains("%") { return text.contains(":") ? .unknownZone : .zone }
-        if text.filter({ $0 == ":" }).count == 1 { return .port }
-        return nil
+        switch text.count(where: { $0 == ":" }) {
+        case 0: return nil
+        case 1: return .port
+        default: return .mistypedAddress
+        }
     }
 
     private static func reasonAgainst(_ label: Substring) -> InvalidHost.Reason? {

@@ -1,0 +1,71 @@
+internal import ArgumentParser
+internal import ClientCore
+internal import Foundation
+internal import NetworkReachability
+
+/// How a command finds out, beyond the kernel's word, whether a host answers.
+enum ProbeChoice: Hashable {
+    /// Not at all.
+    case route
+    case tcp(port: UInt16)
+    /// `http` or `https`, and the port if it is not the scheme's own.
+    case web(scheme: String, port: UInt16?)
+
+    static let acceptedForms = "`route`, `tcp`, `tcp:PORT`, `http`, `http:PORT`, `https` or `https:PORT`"
+
+    /// The answers that count as up. A redirect is one: it is not followed, but somebody is there.
+    static let expectedStatus = 200...399
+
+    init?(_ text: String) {
+        let parts = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
+        let port = parts.count == 2 ? UInt16(parts[1]) : nil
+        if parts.count == 2, port ?? 0 == 0 { return nil }
+        switch parts[0] {
+        case "route" where parts.count == 1: self = .route
+        case "tcp": self = .tcp(port: port ?? 443)
+        case "http", "https": self = .web(scheme: String(parts[0]), port: port)
+        default: return nil
+        }
+    }
+
+    /// Reads an argument.
+    static func argument(_ text: String) throws -> ProbeChoice {
+        guard let choice = ProbeChoice(text) else {
+            throw ValidationError("\(Printer.quoted(text)) is not \(acceptedForms)")
+        }
+        return choice
+    }
+
+    /// The probe for a target; `nil` when there is nothing to send.
+    func probe(for target: PathTarget) throws(CommandError) -> (any Probe)? {
+        if self == .route { return nil }
+        guard case .host(let host) = target else {
+            throw CommandError(.usage, "`--probe` needs a host to probe", hint: "name one, or leave it out")
+        }
+        switch self {
+        case .route: return nil
+        case .tcp(let port): return TCPProbe(port: port)
+        case .web(let scheme, let port): return try web(host, scheme, port)
+        }
+    }
+
+    private func web(_ host: NetworkHost, _ scheme: String, _ port: UInt16?) throws(CommandError) -> HTTPProbe
+    {
+        var components = URLComponents()
+        components.scheme = scheme
+        // URLComponents wants an IPv6 address in its brackets, with the zone's sign escaped (RFC 6874).
+        let literal = host.text.replacing("%", with: "%25")
+        components.percentEncodedHost = host.text.contains(":") ? "[\(literal)]" : host.text
+        components.port = port.map(Int.init)
+        components.path = "/"
+        guard let url = components.url else {
+            throw CommandError(.usage, "\(Printer.quoted(host.text)) cannot be probed by \(scheme)")
+        }
+        do throws(InvalidProbe) {
+            // Only whether somebody answers is asked, and pages can be long.
+            return try HTTPProbe(url: url, method: .head, expectedStatus: Self.expectedStatus)
+        } catch {
+            throw CommandError(.usage, "\(error)")
+        }
+    }
+}
