@@ -108,6 +108,7 @@ package final class RequestSocket {
     package func links() throws(SystemError) -> Dump<Link> {
         try dump(
             type: CInt(RTM_GETLINK),
+            replyType: CInt(RTM_NEWLINK),
             header: ifinfomsg(),
             // Statistics are most of a link message's bytes.
             extendedMask: UInt32(RTEXT_FILTER_SKIP_STATS)
@@ -116,13 +117,18 @@ package final class RequestSocket {
 
     /// Every address of every interface, both families.
     package func addresses() throws(SystemError) -> Dump<InterfaceAddress> {
-        try dump(type: CInt(RTM_GETADDR), header: ifaddrmsg()) { InterfaceAddress(netwatch_address($0)) }
+        try dump(
+            type: CInt(RTM_GETADDR),
+            replyType: CInt(RTM_NEWADDR),
+            header: ifaddrmsg()
+        ) { InterfaceAddress(netwatch_address($0)) }
     }
 
     /// Reads a table, again if it changed meanwhile, at most five times: under a storm of changes a
     /// consistent reading may never come, and another recomputation is about to follow anyway.
     private func dump<Element>(
         type: CInt,
+        replyType: CInt,
         header: some BitwiseCopyable,
         extendedMask: UInt32? = nil,
         element: (OpaquePointer) -> Element?
@@ -131,13 +137,14 @@ package final class RequestSocket {
         for _ in 0..<5 {
             let request = try NetlinkRequest.message(type: type, flags: CInt(NLM_F_DUMP), header: header)
             if let extendedMask { try request.put(CInt(IFLA_EXT_MASK), extendedMask) }
-            result = try collect(replyTo: try handle.send(request), element: element)
+            result = try collect(replyType, replyTo: try handle.send(request), element: element)
             if !result.isInterrupted { break }
         }
         return result
     }
 
     private func collect<Element>(
+        _ type: CInt,
         replyTo sequenceNumber: UInt32,
         element: (OpaquePointer) -> Element?
     ) throws(SystemError) -> Dump<Element> {
@@ -150,7 +157,9 @@ package final class RequestSocket {
                 switch CInt(message.type) {
                 case NLMSG_DONE: return result
                 case NLMSG_ERROR: throw SystemError(call: "netlink dump", errno: message.refusal)
-                default: result.add(message, element)
+                // libnl makes another kind of object of each.
+                case type: result.add(message, element)
+                default: result.malformed += 1
                 }
             }
             if messages.isMalformed { result.malformed += 1 }

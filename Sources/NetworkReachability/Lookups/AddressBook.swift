@@ -16,14 +16,17 @@ struct AddressBook {
         var expiry: ContinuousClock.Instant?
         var interface: UInt32 = 0
         var isMultipath = false
-        var mark = Mark.urgent
         /// Who wants to know: at least one, as a rule no more.
         var watcher: WatchedTarget
         var otherWatchers: [WatchedTarget] = []
     }
 
     /// Whether an address has to be looked up, and how soon.
+    ///
+    /// Kept apart from the records: marking all of them touches nothing else.
     fileprivate enum Mark {
+        /// There is no address.
+        case absent
         case none
         /// To make sure, when nothing urgent is left.
         case patient
@@ -37,6 +40,7 @@ struct AddressBook {
 
     /// With holes where addresses were given up, which are used again.
     private var records: [Record?] = []
+    private var marks: [Mark] = []
     private var holes: [Slot] = []
     private var slots: [Key: Slot] = [:]
     private var order = AddressOrder()
@@ -67,6 +71,7 @@ struct AddressBook {
         slots[key] = slot
         order.insert(key.address, slot)
         urgent.append(slot)
+        if Int(slot) == marks.count { marks.append(.urgent) } else { marks[Int(slot)] = .urgent }
         return slot
     }
 
@@ -78,6 +83,7 @@ struct AddressBook {
     private mutating func giveUp(_ slot: Slot) {
         slots[records[Int(slot)]!.key] = nil
         records[Int(slot)] = nil
+        marks[Int(slot)] = .absent
         holes.append(slot)
         order.removeOne()
         if order.isMostlyStale { putInOrder() }
@@ -89,9 +95,9 @@ struct AddressBook {
     }
 
     func forEachWatcher(of slot: Slot, _ body: (WatchedTarget) -> Void) {
-        guard let record = records[Int(slot)] else { return }
-        body(record.watcher)
-        for target in record.otherWatchers { body(target) }
+        guard marks[Int(slot)] != .absent else { return }
+        body(records[Int(slot)]!.watcher)
+        for target in records[Int(slot)]!.otherWatchers { body(target) }
     }
 
     /// Every address, some of them twice.
@@ -102,17 +108,17 @@ struct AddressBook {
     // MARK: What is known
 
     func verdict(at slot: Slot) -> PathStatus.Verdict? {
-        records[Int(slot)]?.verdict
+        marks[Int(slot)] == .absent ? nil : records[Int(slot)]!.verdict
     }
 
     /// When what is known ends to be valid without any event; `nil` when it does not.
     func expiry(at slot: Slot) -> ContinuousClock.Instant? {
-        records[Int(slot)]?.expiry
+        marks[Int(slot)] == .absent ? nil : records[Int(slot)]!.expiry
     }
 
     /// Takes what was found out. Returns whether those who watch must hear of it.
     mutating func update(_ slot: Slot, _ judgement: Judgement, now: ContinuousClock.Instant) -> Bool {
-        guard records[Int(slot)] != nil else { return false }
+        guard marks[Int(slot)] != .absent else { return false }
         // A little later than the kernel says.
         let expiry = judgement.lifetime.map { now + $0 + Self.expiryMargin } ?? upcomingExpiry(at: slot, now)
         return records[Int(slot)]!.update(judgement, expiry: expiry) || expiry != nil
@@ -127,22 +133,21 @@ struct AddressBook {
         at slot: Slot,
         _ now: ContinuousClock.Instant
     ) -> ContinuousClock.Instant? {
-        records[Int(slot)]?.expiry.flatMap { $0 > now ? $0 : nil }
+        records[Int(slot)]!.expiry.flatMap { $0 > now ? $0 : nil }
     }
 
     // MARK: What has to be looked up
 
     var hasMarks: Bool { !urgent.isEmpty || !patient.isEmpty }
 
-    /// Takes out what has to be looked up, what is urgent first.
+    /// Takes out what has to be looked up: what is urgent, and only when nothing is, what can wait.
     mutating func takeMarked(atMost limit: Int) -> [(slot: Slot, address: IPAddress, options: SparseOptions)]
     {
-        let first = Self.take(limit, from: &urgent)
-        let second = Self.take(limit - first.count, from: &patient)
-        return (first + second).compactMap { slot in
-            guard let key = records[Int(slot)]?.key, records[Int(slot)]!.mark != .none else { return nil }
-            records[Int(slot)]!.mark = .none
-            return (slot, key.address, key.options)
+        let taken = urgent.isEmpty ? Self.take(limit, from: &patient) : Self.take(limit, from: &urgent)
+        return taken.compactMap { slot in
+            guard marks[Int(slot)] != .none, marks[Int(slot)] != .absent else { return nil }
+            marks[Int(slot)] = .none
+            return (slot, records[Int(slot)]!.key.address, records[Int(slot)]!.key.options)
         }
     }
 
@@ -186,8 +191,9 @@ struct AddressBook {
     }
 
     private mutating func mark(_ slot: Slot, _ mark: Mark = .urgent) {
-        guard let present = records[Int(slot)]?.mark, present != mark, present != .urgent else { return }
-        records[Int(slot)]!.mark = mark
+        let present = marks[Int(slot)]
+        guard present != .absent, present != mark, present != .urgent else { return }
+        marks[Int(slot)] = mark
         if mark == .urgent { urgent.append(slot) } else { patient.append(slot) }
     }
 }

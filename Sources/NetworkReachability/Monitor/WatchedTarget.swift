@@ -18,8 +18,13 @@ final class WatchedTarget {
     let key: WatchKey
     /// What is known of it, and published.
     var hold: StatusHold
-    /// `nil` for everything that is not a name.
-    var resolution: NameResolution?
+    /// The lookups of its name; `nil` for everything that is none.
+    var resolution: NameResolution? {
+        get { boxedResolution?.value }
+        set { boxedResolution = newValue.map { Box($0) } }
+    }
+    /// Apart, so that addresses, which are watched by the thousand, have no room for it.
+    private var boxedResolution: Box<NameResolution>?
     /// Where its addresses stand in the monitor's ``AddressBook``, in the resolver's order.
     var slots: [AddressBook.Slot] = []
     /// When a route that the last verdict rests on expires.
@@ -72,6 +77,12 @@ final class WatchedTarget {
         if resolution?.mayHaveStatus(now: now) == false { return nil }
         return hold.update(finding, now: now)
     }
+}
+
+private final class Box<Value> {
+    let value: Value
+
+    init(_ value: Value) { self.value = value }
 }
 
 extension WatchedTarget: Hashable {
