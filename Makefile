@@ -4,8 +4,9 @@ BUILD_PACKAGES := libnl-3-dev libnl-route-3-dev libcurl4-openssl-dev libssl-dev 
 DEMO_PACKAGES := $(BUILD_PACKAGES) iproute2 util-linux
 TEST_PACKAGES := $(DEMO_PACKAGES) curl openssl systemd
 PREFIX ?= /usr/local
+UNITS := $(PREFIX)/lib/systemd/system
 
-.PHONY: demo test check docs run install clean
+.PHONY: demo test soak check docs run install clean
 
 ## demo: show the main job in namespaces of its own: cable out, requests kept, cable in, requests delivered
 demo:
@@ -17,6 +18,11 @@ demo:
 test:
 	@scripts/setup $(TEST_PACKAGES)
 	@scripts/test
+
+## soak: the randomised checks at their full size, about a quarter of an hour
+soak:
+	@scripts/setup $(TEST_PACKAGES)
+	@scripts/soak
 
 ## check: format, layers, warnings
 check:
@@ -34,14 +40,13 @@ run:
 	swift build --product netwatch
 	.build/debug/netwatch host $(HOST)
 
-## install: a release build below PREFIX (default /usr/local); the unit expects /usr
+## install: a release build and the units below PREFIX (default /usr/local)
 install:
 	@scripts/setup $(BUILD_PACKAGES)
 	swift build -c release --product netwatch --static-swift-stdlib
 	install -D -m 755 .build/release/netwatch $(DESTDIR)$(PREFIX)/bin/netwatch
-	install -D -m 644 systemd/netwatch.service $(DESTDIR)$(PREFIX)/lib/systemd/system/netwatch.service
-	sed -i 's,/usr/bin/netwatch,$(PREFIX)/bin/netwatch,' \
-		$(DESTDIR)$(PREFIX)/lib/systemd/system/netwatch.service
+	install -D -m 644 -t $(DESTDIR)$(UNITS) $(wildcard systemd/*.service systemd/*.socket systemd/*.target)
+	sed -i 's,/usr/bin/netwatch,$(PREFIX)/bin/netwatch,' $(DESTDIR)$(UNITS)/netwatch*.service
 
 clean:
 	rm -rf .build

@@ -25,6 +25,7 @@ struct UnitFileTests {
 
     @Test(arguments: [
         ["netwatch.service"], ["netwatch-wait-online.service"],
+        ["netwatch.service", "netwatch-netlink.socket"],
         ["netwatch-online.target", "netwatch-wait-online.service"],
     ])
     func `systemd understands every line of the units`(units: [String]) async throws {

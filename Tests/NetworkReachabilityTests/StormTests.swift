@@ -1,0 +1,73 @@
+internal import NetwatchEventLoop
+internal import NetwatchTestSupport
+internal import NetworkReachability
+internal import Testing
+
+/// Routes by the ten thousand.
+// One after the other: each uses the whole machine.
+@Suite(.serialized, .enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"))
+struct StormTests {
+    /// With the kernel holding back routes that concern nobody, and without.
+    private static let bothWays = [true, false]
+
+    /// Adds or deletes so many routes that cover no watched host.
+    private func storm(_ action: String, _ count: Int, in testbed: VethTestbed) throws {
+        try testbed.near.shell(
+            """
+            awk 'BEGIN { for (i = 0; i < \(count); i++)
+                printf "route \(action) 10.%d.%d.%d/32 dev near0\\n", i / 65536, i / 256 % 256, i % 256 }' \\
+            | ip -batch -
+            """
+        )
+    }
+
+    @Test(arguments: bothWays) func `is looked into now and then, not at every route`(
+        isFiltered: Bool
+    ) async throws {
+        let testbed = try VethTestbed()
+        let host = try WatchedHost(VethTestbed.remoteAddress, in: testbed, isFiltered: isFiltered)
+        try await host.becomes(reachable: true)
+        try storm("add", 40_000, in: testbed)
+        try testbed.near.ip("route replace blackhole default")
+        try await host.becomes(.blackhole)
+        // At every 10 ms, however long the storm took on this machine; at every event it would be far more.
+        #expect(host.monitor.statistics.recomputations < (isFiltered ? 40 : 4000))
+    }
+
+    @Test(arguments: bothWays)
+    func `what happened during an overrun of the receive buffer is found out after it`(isFiltered: Bool)
+        async throws
+    {
+        let testbed = try VethTestbed()
+        let host = try WatchedHost(VethTestbed.remoteAddress, in: testbed, isFiltered: isFiltered)
+        try await host.becomes(reachable: true)
+        // The monitor sleeps while the kernel announces more than its buffer holds, and the one change that
+        // matters comes when everything is being dropped.
+        let asleep = Recorder<Bool>()
+        let gate = Gate()
+        host.monitor.occupy {
+            asleep.record(true)
+            gate.wait()
+        }
+        try await asleep.waitForLast { $0 }
+        try storm("add", 40_000, in: testbed)
+        try testbed.near.ip("route replace blackhole default")
+        gate.open()
+        try await host.becomes(.blackhole)
+        // What concerns nobody is held back, and there is nothing to overrun.
+        #expect((host.monitor.statistics.overruns > 0) == !isFiltered)
+    }
+
+    @Test func `that concerns nobody wakes nobody`() async throws {
+        let testbed = try VethTestbed()
+        let host = try WatchedHost(VethTestbed.remoteAddress, in: testbed)
+        try await host.becomes(reachable: true)
+        let before = host.monitor.statistics
+        for action in ["add", "del"] { try storm(action, 100_000, in: testbed) }
+        host.monitor.catchUp()
+        // A few for what is left of the making of the testbed; without the filter it is hundreds.
+        #expect(host.monitor.statistics.recomputations <= before.recomputations + 3)
+        #expect(host.monitor.statistics.overruns == 0)
+        #expect(host.watch.status.isReachable)
+    }
+}
