@@ -3,7 +3,8 @@ internal import Glibc
 internal import NetworkReachability
 internal import Synchronization
 
-/// What watching many hosts takes in memory, and what a change costs that concerns ten of them.
+/// What watching many hosts takes in memory, and what a change costs that concerns ten of them: while nothing
+/// else happens, and while all are being looked up anew.
 ///
 /// Arguments: how many hosts; how many changes.
 enum Hosts: Measurement {
@@ -23,18 +24,43 @@ enum Hosts: Measurement {
         pause(milliseconds: 500)
         printFigure("hosts.memory", (residentMemory() - before) / Double(count))
         let writer = floors_netlink(0)
-        var latencies: [Int64] = []
-        var lookups: [Double] = []
-        for change in 0..<changes {
-            let (seen, looked) = (counter.value, monitor.statistics.lookups)
-            let start = floors_change_route(writer, change % 2 == 0, "10.0.5.0", 24, "192.0.2.3")
-            latencies.append(counter.wait(for: seen + 10) - start)
-            lookups.append(Double(monitor.statistics.lookups - looked))
+        let quiet = (0..<changes).map { number in
+            waitUntilQuiet(monitor)
+            return measureChange(number, writer, monitor, counter)
+        }
+        printFigures("tenOfMany", latencies: quiet.map(\.latency))
+        printFigure("tenOfMany.lookups", median(quiet.map { Double($0.lookups) }))
+        let busy = (0..<changes).map { number in
+            waitUntilQuiet(monitor)
+            _ = measureChange(2 * number, writer, monitor, counter)
+            // Just as everything begins to be looked up once more, to make sure.
+            pause(milliseconds: 155)
+            return measureChange(2 * number + 1, writer, monitor, counter).latency
+        }
+        printFigures("tenOfMany.meanwhile", latencies: busy)
+        withExtendedLifetime((warmUp, watches)) {}
+    }
+
+    /// Moves ten hosts to another gateway, or back.
+    private static func measureChange(
+        _ number: Int,
+        _ writer: CInt,
+        _ monitor: PathMonitor,
+        _ counter: Counter
+    ) -> (latency: Int64, lookups: Int) {
+        let (seen, lookups) = (counter.value, monitor.statistics.lookups)
+        let start = floors_change_route(writer, number % 2 == 0, "10.0.5.0", 24, "192.0.2.3")
+        let latency = counter.wait(for: seen + 10) - start
+        return (latency, monitor.statistics.lookups - lookups)
+    }
+
+    /// Until nothing has been looked up for longer than a confirmation waits.
+    private static func waitUntilQuiet(_ monitor: PathMonitor) {
+        var lookups = -1
+        while lookups != monitor.statistics.lookups {
+            lookups = monitor.statistics.lookups
             pause(milliseconds: 400)
         }
-        printFigures("tenOfMany", latencies: latencies)
-        printFigure("tenOfMany.lookups", median(lookups))
-        withExtendedLifetime((warmUp, watches)) {}
     }
 }
 

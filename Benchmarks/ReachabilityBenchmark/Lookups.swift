@@ -16,22 +16,34 @@ enum Lookups: Measurement {
         pause(milliseconds: 500)
         let rounds = (0..<arguments[1]).map { _ in
             pause(milliseconds: arguments[2])
-            return recompute(monitor)
+            return recompute(monitor, of: arguments[0])
         }
         printFigure("recompute.wall", median(rounds.map(\.wall)))
         printFigure("recompute.cpu", median(rounds.map(\.cpu)))
         withExtendedLifetime(watches) {}
     }
 
-    /// The milliseconds that one recomputation takes.
-    private static func recompute(_ monitor: PathMonitor) -> (wall: Double, cpu: Double) {
+    /// The milliseconds that one recomputation takes, which the thread may do in several turns.
+    private static func recompute(_ monitor: PathMonitor, of count: Int) -> (wall: Double, cpu: Double) {
+        let done = monitor.statistics.lookups + count
         let moments = Moments()
-        // While the thread sleeps the three are queued; it then runs them without a pause between them.
+        // While the thread sleeps the two are queued; it then runs them without a pause between them.
         monitor.occupy { pause(milliseconds: 2) }
         monitor.occupy { moments.note() }
         monitor.ingest([1, 2, 3])
-        monitor.occupy { moments.note() }
+        noteWhenDone(moments, monitor, done)
         return moments.difference()
+    }
+
+    /// Asks between any two turns.
+    private static func noteWhenDone(_ moments: Moments, _ monitor: PathMonitor, _ done: Int) {
+        monitor.occupy {
+            if monitor.statistics.lookups >= done {
+                moments.note()
+            } else {
+                noteWhenDone(moments, monitor, done)
+            }
+        }
     }
 }
 

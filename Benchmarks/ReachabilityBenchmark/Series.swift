@@ -8,6 +8,11 @@ struct Series {
     let rounds: Int
     let figures: [Figure]
 
+    /// What selects it: the name of our measurement.
+    var name: String {
+        String(ours.prefix { $0 != " " })
+    }
+
     enum Other {
         /// A program of `Benchmarks/Floors` with its arguments.
         case floor(String)
@@ -37,15 +42,15 @@ struct Figure {
 extension Series {
     /// - Parameters:
     ///   - isQuick: A tenth of everything, to see that it runs.
-    ///   - command: The built `netwatch`, if its start is to be measured.
-    static func all(isQuick: Bool, command: String?) -> [Series] {
+    ///   - command: The built `netwatch`.
+    static func all(isQuick: Bool, command: String) -> [Series] {
         let (rounds, tenth) = isQuick ? (2, 10) : (5, 1)
-        let series = [
+        return [
             edges(rounds, 1000 / tenth), churn(rounds, 200_000 / tenth, filters: true),
             churn(rounds, 200_000 / tenth, filters: false), memory(1_000_000 / tenth), lookups(rounds),
             hosts(10_000, rounds), hosts(100_000, isQuick ? 1 : 3), idle(60 / tenth),
+            start(20 / rounds, command),
         ]
-        return series + (command.map { [start(20 / rounds, $0)] } ?? [])
     }
 
     private static func edges(_ rounds: Int, _ changes: Int) -> Series {
@@ -115,6 +120,7 @@ extension Series {
                 Figure(name: "hosts.memory", unit: "B per host", aim: Figure.Aim(plus: 1024)),
                 Figure(name: "tenOfMany.lookups", unit: "", aim: Figure.Aim(plus: 10)),
                 Figure(name: "tenOfMany.p50", unit: "µs"),
+                Figure(name: "tenOfMany.meanwhile.p50", unit: "µs"),
             ]
         )
     }
