@@ -1,10 +1,12 @@
 internal import CNetwatchNetlink
 
 extension RequestSocket {
-    /// Reads a datagram as each of the replies that it could be, and forgets them. For fuzzing.
+    /// Reads a datagram as each of the replies that it could be, and as what a person is shown of it, and
+    /// forgets them. For fuzzing.
     package static func readReplies(in datagram: UnsafeMutableRawBufferPointer) {
         for message in NetlinkMessages(datagram) {
             _ = try? answer(message)
+            _ = NetlinkNotification(message)
             switch CInt(message.type) {
             case CInt(RTM_NEWLINK), CInt(RTM_DELLINK):
                 var links = Dump<Link>()
