@@ -9,6 +9,7 @@ struct Driver {
     let json: String
 
     func run(_ all: [Series]) {
+        let loadBefore = loadAverage
         var results: [String] = []
         for series in all {
             print("\n\(series.title)\n\(Row.head)")
@@ -18,7 +19,23 @@ struct Driver {
             let list = rows.map(\.json).joined(separator: ",\n      ")
             results.append("    {\"title\": \"\(series.title)\", \"rows\": [\n      \(list)\n    ]}")
         }
-        write("{\n  \"series\": [\n\(results.joined(separator: ",\n"))\n  ]\n}\n")
+        write(
+            """
+            {
+              "machine": "\(contents(ofCommand: "uname -srm")), \(contents(ofCommand: "nproc")) processors",
+              "loadBefore": "\(loadBefore)", "loadAfter": "\(loadAverage)",
+              "series": [
+            \(results.joined(separator: ",\n"))
+              ]
+            }
+
+            """
+        )
+    }
+
+    /// What else the machine was doing.
+    private var loadAverage: String {
+        contents(ofCommand: "cut -d ' ' -f 1-3 /proc/loadavg")
     }
 
     private func run(_ series: Series) -> [Row] {

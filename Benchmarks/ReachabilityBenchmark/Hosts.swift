@@ -25,13 +25,13 @@ enum Hosts: Measurement {
         printFigure("hosts.memory", (residentMemory() - before) / Double(count))
         let writer = floors_netlink(0)
         let quiet = (0..<changes).map { number in
-            waitUntilQuiet(monitor)
+            monitor.waitUntilQuiet()
             return measureChange(number, writer, monitor, counter)
         }
         printFigures("tenOfMany", latencies: quiet.map(\.latency))
         printFigure("tenOfMany.lookups", median(quiet.map { Double($0.lookups) }))
         let busy = (0..<changes).map { number in
-            waitUntilQuiet(monitor)
+            monitor.waitUntilQuiet()
             _ = measureChange(2 * number, writer, monitor, counter)
             // Just as everything begins to be looked up once more, to make sure.
             pause(milliseconds: 155)
@@ -52,15 +52,6 @@ enum Hosts: Measurement {
         let start = floors_change_route(writer, number % 2 == 0, "10.0.5.0", 24, "192.0.2.3")
         let latency = counter.wait(for: seen + 10) - start
         return (latency, monitor.statistics.lookups - lookups)
-    }
-
-    /// Until nothing has been looked up for longer than a confirmation waits.
-    private static func waitUntilQuiet(_ monitor: PathMonitor) {
-        var lookups = -1
-        while lookups != monitor.statistics.lookups {
-            lookups = monitor.statistics.lookups
-            pause(milliseconds: 400)
-        }
     }
 }
 

@@ -5,7 +5,7 @@ internal import Synchronization
 
 /// Everything looked up anew, as after a notification that cannot be read.
 ///
-/// Arguments: how many hosts; how often; milliseconds between two, enough for the confirmation to pass.
+/// Arguments: how many hosts; how often.
 enum Lookups: Measurement {
     static let name = "lookups"
 
@@ -13,9 +13,8 @@ enum Lookups: Measurement {
         let arguments = arguments.compactMap { Int($0) }
         let monitor = PathMonitor.forBenchmark()
         let watches = manyHosts(arguments[0]).map { monitor.watch($0) { _ in } }
-        pause(milliseconds: 500)
         let rounds = (0..<arguments[1]).map { _ in
-            pause(milliseconds: arguments[2])
+            monitor.waitUntilQuiet()
             return recompute(monitor, of: arguments[0])
         }
         printFigure("recompute.wall", median(rounds.map(\.wall)))

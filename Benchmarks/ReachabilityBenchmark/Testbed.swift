@@ -29,4 +29,13 @@ extension PathMonitor {
         configuration.filtersRoutes = filtersRoutes
         return PathMonitor(configuration: configuration)
     }
+
+    /// Waits until nothing has been looked up for longer than a confirmation is put off.
+    func waitUntilQuiet() {
+        var lookups = -1
+        while lookups != statistics.lookups {
+            lookups = statistics.lookups
+            pause(milliseconds: 400)
+        }
+    }
 }
