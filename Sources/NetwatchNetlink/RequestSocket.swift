@@ -96,7 +96,7 @@ package final class RequestSocket {
         throw SystemError(call: "RTM_GETROUTE", errno: ENODATA)
     }
 
-    private static func answer(_ message: NetlinkMessage) throws(SystemError) -> RouteLookup {
+    static func answer(_ message: NetlinkMessage) throws(SystemError) -> RouteLookup {
         if CInt(message.type) == NLMSG_ERROR, let refusal = RouteLookup(refusal: message) { return refusal }
         if CInt(message.type) == CInt(RTM_NEWROUTE), let route = Route(message) { return .route(route) }
         throw SystemError(call: "RTM_GETROUTE", errno: EBADMSG)
@@ -190,7 +190,7 @@ extension NetlinkMessage {
 
 extension RequestSocket.Dump {
     /// Lets libnl parse one message of a dump, and keeps what `element` makes of it.
-    fileprivate mutating func add(_ message: NetlinkMessage, _ element: (OpaquePointer) -> Element?) {
+    mutating func add(_ message: NetlinkMessage, _ element: (OpaquePointer) -> Element?) {
         var parsed: OpaquePointer?
         withUnsafeMutablePointer(to: &parsed) { slot in
             let result = netwatch_parse_route_object(

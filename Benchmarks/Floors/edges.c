@@ -1,0 +1,76 @@
+// The least that a change of a route costs before anyone can know of it: a thread that only blocks in
+// recv(2), and a second one that the first wakes, as a callback on a queue would be.
+//
+// Usage: edges CHANGES SPACING-MS
+#include "routes.h"
+
+#include <pthread.h>
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t has_news = PTHREAD_COND_INITIALIZER;
+static int64_t heard, handed_over, waiting;
+
+static void *listen_(void *socket) {
+    char buffer[65536];
+    for (;;) {
+        if (recv(*(int *)socket, buffer, sizeof buffer, 0) < 0) floors_fail("recv");
+        int64_t now = floors_now(CLOCK_MONOTONIC);
+        pthread_mutex_lock(&lock);
+        heard = now;
+        waiting = 1;
+        pthread_cond_broadcast(&has_news);
+        pthread_mutex_unlock(&lock);
+    }
+    return NULL;
+}
+
+static void *take_over(void *unused) {
+    (void)unused;
+    pthread_mutex_lock(&lock);
+    for (;;) {
+        while (!waiting) pthread_cond_wait(&has_news, &lock);
+        handed_over = floors_now(CLOCK_MONOTONIC);
+        waiting = 0;
+    }
+    return NULL;
+}
+
+static int ascending(const void *left, const void *right) {
+    int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
+    return (a > b) - (a < b);
+}
+
+static void report(const char *name, int64_t *latencies, int count) {
+    qsort(latencies, count, sizeof *latencies, ascending);
+    printf("%s.p50 %.2f\n", name, latencies[count / 2] / 1e3);
+    printf("%s.p99 %.2f\n", name, latencies[count * 99 / 100] / 1e3);
+}
+
+int main(int argc, char **argv) {
+    if (argc != 3) return 2;
+    int changes = atoi(argv[1]), listener = floors_netlink(RTMGRP_IPV4_ROUTE), writer = floors_netlink(0);
+    int64_t spacing = atoi(argv[2]) * INT64_C(1000000);
+    pthread_t threads[2];
+    pthread_create(&threads[0], NULL, listen_, &listener);
+    pthread_create(&threads[1], NULL, take_over, NULL);
+    int64_t *latencies[2][2];
+    for (int i = 0; i < 4; i++) latencies[i / 2][i % 2] = calloc(changes, sizeof(int64_t));
+    for (int i = 0; i < 2 * changes; i++) {
+        int adds = i % 2 == 0;
+        floors_sleep(spacing);
+        int64_t start = floors_change_route(writer, adds, "198.51.100.7", 32, "192.0.2.2");
+        int64_t seen = 0, taken = 0;
+        while (taken < start) {
+            floors_sleep(1000000);
+            pthread_mutex_lock(&lock);
+            seen = heard, taken = handed_over;
+            pthread_mutex_unlock(&lock);
+        }
+        latencies[adds][0][i / 2] = seen - start;
+        latencies[adds][1][i / 2] = taken - start;
+    }
+    report("reachable.thread", latencies[1][0], changes);
+    report("reachable.queue", latencies[1][1], changes);
+    report("notReachable.thread", latencies[0][0], changes);
+    report("notReachable.queue", latencies[0][1], changes);
+}

@@ -1,0 +1,90 @@
+// What the floors and the benchmark share: the same change, made and timed the same way on both sides.
+#ifndef NETWATCH_FLOORS_ROUTES_H
+#define NETWATCH_FLOORS_ROUTES_H
+
+#include <arpa/inet.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+static inline void floors_fail(const char *call) {
+    perror(call);
+    exit(1);
+}
+
+// Nanoseconds of any clock.
+static inline int64_t floors_now(clockid_t clock) {
+    struct timespec time;
+    clock_gettime(clock, &time);
+    return time.tv_sec * INT64_C(1000000000) + time.tv_nsec;
+}
+
+static inline void floors_sleep(int64_t nanoseconds) {
+    struct timespec time = {nanoseconds / 1000000000, nanoseconds % 1000000000};
+    nanosleep(&time, NULL);
+}
+
+// A socket of the route protocol that hears of these groups (`RTMGRP_…`).
+static inline int floors_netlink(uint32_t groups) {
+    int socket_ = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+    if (socket_ < 0) floors_fail("socket");
+    struct sockaddr_nl address = {.nl_family = AF_NETLINK, .nl_groups = groups};
+    if (bind(socket_, (struct sockaddr *)&address, sizeof address) < 0) floors_fail("bind");
+    return socket_;
+}
+
+static inline void floors_put(struct nlmsghdr *message, uint16_t type, const void *value, uint16_t length) {
+    char *end = (char *)message + message->nlmsg_len;
+    struct rtattr attribute = {.rta_type = type, .rta_len = RTA_LENGTH(length)};
+    memcpy(end, &attribute, sizeof attribute);
+    memcpy(end + sizeof attribute, value, length);
+    message->nlmsg_len += RTA_SPACE(length);
+}
+
+// Adds (or replaces) or deletes an IPv4 route over a gateway. The kernel has made the change, and announced
+// it, when this returns. Returns the moment right before the system call that makes it (CLOCK_MONOTONIC, ns).
+static inline int64_t floors_change_route(
+    int writer, _Bool adds, const char *destination, uint8_t length, const char *gateway
+) {
+    struct {
+        struct nlmsghdr header;
+        struct rtmsg route;
+        char attributes[64];
+    } request = {
+        .header = {
+            .nlmsg_len = NLMSG_LENGTH(sizeof(struct rtmsg)),
+            .nlmsg_type = adds ? RTM_NEWROUTE : RTM_DELROUTE,
+            .nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK | (adds ? NLM_F_CREATE | NLM_F_REPLACE : 0),
+        },
+        .route = {
+            .rtm_family = AF_INET, .rtm_dst_len = length, .rtm_table = RT_TABLE_MAIN,
+            .rtm_protocol = RTPROT_STATIC, .rtm_scope = RT_SCOPE_UNIVERSE, .rtm_type = RTN_UNICAST,
+        },
+    };
+    uint32_t address;
+    inet_pton(AF_INET, destination, &address);
+    floors_put(&request.header, RTA_DST, &address, sizeof address);
+    inet_pton(AF_INET, gateway, &address);
+    floors_put(&request.header, RTA_GATEWAY, &address, sizeof address);
+    int64_t before = floors_now(CLOCK_MONOTONIC);
+    if (send(writer, &request, request.header.nlmsg_len, 0) < 0) floors_fail("send");
+    struct {
+        struct nlmsghdr header;
+        struct nlmsgerr acknowledgement;
+        char rest[512];
+    } reply;
+    if (recv(writer, &reply, sizeof reply, 0) < 0) floors_fail("recv");
+    if (reply.acknowledgement.error != 0) {
+        fprintf(stderr, "the kernel refused a route: %s\n", strerror(-reply.acknowledgement.error));
+        exit(1);
+    }
+    return before;
+}
+
+#endif

@@ -1,0 +1,61 @@
+internal import CNetwatchFloors
+internal import Dispatch
+internal import Glibc
+internal import NetworkReachability
+internal import Synchronization
+
+/// From a change of a route to the status on the monitor's thread, and in a listener on a queue.
+///
+/// Arguments: how many changes each way; milliseconds between two, more than the 10 that a storm is paced by.
+enum Edges: Measurement {
+    static let name = "edges"
+
+    private struct Seen {
+        var onThread: Int64 = 0
+        var onQueue: Int64 = 0
+    }
+
+    static func run(_ arguments: [String]) {
+        let arguments = arguments.compactMap { Int($0) }
+        let (changes, spacing) = (arguments[0], arguments[1])
+        let monitor = PathMonitor.forBenchmark()
+        let host = NetworkHost("198.51.100.7")!
+        let seen = Mutex(Seen())
+        let watch = monitor.watch(.host(host)) { _ in
+            let moment = now()
+            seen.withLock { $0.onThread = moment }
+        }
+        let manager = NetworkReachabilityManager(target: .host(host), monitor: monitor)
+        manager.listenerQueue = DispatchQueue(label: "listener")
+        manager.listener = { _ in
+            let moment = now()
+            seen.withLock { $0.onQueue = moment }
+        }
+        manager.startListening()
+        pause(milliseconds: 300)
+        let writer = floors_netlink(0)
+        var thread = [[Int64]](repeating: [], count: 2)
+        var queue = thread
+        for change in 0..<2 * changes {
+            pause(milliseconds: spacing)
+            let kind = change % 2
+            let start = floors_change_route(writer, kind == 0, "198.51.100.7", 32, "192.0.2.2")
+            let end = waitForBoth(after: start, seen)
+            thread[kind].append(end.onThread - start)
+            queue[kind].append(end.onQueue - start)
+        }
+        for (kind, name) in ["reachable", "notReachable"].enumerated() {
+            printFigures("\(name).thread", latencies: thread[kind])
+            printFigures("\(name).queue", latencies: queue[kind])
+        }
+        withExtendedLifetime((watch, manager)) {}
+    }
+
+    private static func waitForBoth(after start: Int64, _ seen: borrowing Mutex<Seen>) -> Seen {
+        while true {
+            let state = seen.withLock { $0 }
+            if state.onThread >= start, state.onQueue >= start { return state }
+            pause(milliseconds: 1)
+        }
+    }
+}

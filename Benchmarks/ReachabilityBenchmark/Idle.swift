@@ -1,0 +1,20 @@
+internal import NetworkReachability
+
+/// What 100 watched hosts cost while nothing happens.
+///
+/// Argument: for how many seconds.
+enum Idle: Measurement {
+    static let name = "idle"
+
+    static func run(_ arguments: [String]) {
+        let arguments = arguments.compactMap { Int($0) }
+        let monitor = PathMonitor()
+        let watches = manyHosts(100).map { monitor.watch($0) { _ in } }
+        let thread = monitorThread()
+        pause(milliseconds: 700)
+        let before = Usage(of: thread)
+        pause(milliseconds: 1000 * arguments[0])
+        (Usage(of: thread) - before).print(as: "idle")
+        withExtendedLifetime(watches) {}
+    }
+}

@@ -1,0 +1,21 @@
+internal import CNetwatchNetlink
+
+extension RequestSocket {
+    /// Reads a datagram as each of the replies that it could be, and as what a person is shown of it, and
+    /// forgets them. For fuzzing.
+    package static func readReplies(in datagram: UnsafeMutableRawBufferPointer) {
+        for message in NetlinkMessages(datagram) {
+            _ = try? answer(message)
+            _ = NetlinkNotification(message)
+            switch CInt(message.type) {
+            case CInt(RTM_NEWLINK), CInt(RTM_DELLINK):
+                var links = Dump<Link>()
+                links.add(message) { Link(netwatch_link($0)) }
+            case CInt(RTM_NEWADDR), CInt(RTM_DELADDR):
+                var addresses = Dump<InterfaceAddress>()
+                addresses.add(message) { InterfaceAddress(netwatch_address($0)) }
+            default: break
+            }
+        }
+    }
+}
