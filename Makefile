@@ -6,7 +6,7 @@ TEST_PACKAGES := $(DEMO_PACKAGES) curl openssl systemd
 PREFIX ?= /usr/local
 UNITS := $(PREFIX)/lib/systemd/system
 
-.PHONY: demo test soak check docs run install clean
+.PHONY: demo test soak fuzz bench check docs run install clean
 
 ## demo: show the main job in namespaces of its own: cable out, requests kept, cable in, requests delivered
 demo:
@@ -23,6 +23,16 @@ test:
 soak:
 	@scripts/setup $(TEST_PACKAGES)
 	@scripts/soak
+
+## fuzz: arbitrary bytes as if from the kernel, for a minute
+fuzz:
+	@scripts/setup $(BUILD_PACKAGES)
+	@scripts/fuzz
+
+## bench: how fast, beside C programs that do the same and `ip monitor`
+bench:
+	@scripts/setup $(DEMO_PACKAGES)
+	@scripts/bench
 
 ## check: format, layers, warnings
 check:

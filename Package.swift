@@ -92,6 +92,21 @@ let package = Package(
             swiftSettings: strict
         ),
 
+        // What `make bench` and `scripts/fuzz` build. Without the fuzzer's sanitizer FuzzNetlink does nothing.
+        .systemLibrary(name: "CNetwatchFloors", path: "Benchmarks/Floors"),
+        .executableTarget(
+            name: "ReachabilityBenchmark",
+            dependencies: ["CNetwatchFloors", "NetwatchEventLoop", "NetworkReachability"],
+            path: "Benchmarks/ReachabilityBenchmark",
+            swiftSettings: strict
+        ),
+        .executableTarget(
+            name: "FuzzNetlink",
+            dependencies: ["NetwatchNetlink"],
+            path: "Fuzz/FuzzNetlink",
+            swiftSettings: strict
+        ),
+
         // Only test bundles, and what is run under a sanitizer, link these.
         .target(
             name: "CNetwatchTestSupport",

@@ -16,8 +16,8 @@ struct AddressBook {
         var expiry: ContinuousClock.Instant?
         var interface: UInt32 = 0
         var isMultipath = false
-        /// Who wants to know: at least one, as a rule no more.
-        var watcher: WatchedTarget
+        /// Who wants to know: at least one, as a rule no more; `nil` in a hole.
+        var watcher: WatchedTarget?
         var otherWatchers: [WatchedTarget] = []
     }
 
@@ -39,7 +39,8 @@ struct AddressBook {
     }
 
     /// With holes where addresses were given up, which are used again.
-    private var records: [Record?] = []
+    // Not optional: looking at a part of an optional record would copy all of it.
+    private var records: [Record] = []
     private var marks: [Mark] = []
     private var holes: [Slot] = []
     private var slots: [Key: Slot] = [:]
@@ -62,7 +63,7 @@ struct AddressBook {
 
     private mutating func add(_ key: Key, _ target: WatchedTarget) -> Slot {
         if let slot = slots[key] {
-            records[Int(slot)]!.otherWatchers.append(target)
+            records[Int(slot)].otherWatchers.append(target)
             return slot
         }
         let slot = holes.popLast() ?? Slot(records.count)
@@ -76,13 +77,15 @@ struct AddressBook {
     }
 
     private mutating func remove(_ target: WatchedTarget, from slot: Slot) {
-        let isLast = records[Int(slot)]!.remove(target)
+        let isLast = records[Int(slot)].remove(target)
         if isLast { giveUp(slot) }
     }
 
     private mutating func giveUp(_ slot: Slot) {
-        slots[records[Int(slot)]!.key] = nil
-        records[Int(slot)] = nil
+        slots[records[Int(slot)].key] = nil
+        records[Int(slot)].verdict = nil
+        records[Int(slot)].expiry = nil
+        records[Int(slot)].watcher = nil
         marks[Int(slot)] = .absent
         holes.append(slot)
         order.removeOne()
@@ -95,25 +98,25 @@ struct AddressBook {
     }
 
     func forEachWatcher(of slot: Slot, _ body: (WatchedTarget) -> Void) {
-        guard marks[Int(slot)] != .absent else { return }
-        body(records[Int(slot)]!.watcher)
-        for target in records[Int(slot)]!.otherWatchers { body(target) }
+        guard let watcher = records[Int(slot)].watcher else { return }
+        body(watcher)
+        for target in records[Int(slot)].otherWatchers { body(target) }
     }
 
     /// Every address, some of them twice.
     var addresses: [IPAddress] {
-        records.compactMap { $0?.key.address }
+        slots.keys.map(\.address)
     }
 
     // MARK: What is known
 
     func verdict(at slot: Slot) -> PathStatus.Verdict? {
-        marks[Int(slot)] == .absent ? nil : records[Int(slot)]!.verdict
+        records[Int(slot)].verdict
     }
 
     /// When what is known ends to be valid without any event; `nil` when it does not.
     func expiry(at slot: Slot) -> ContinuousClock.Instant? {
-        marks[Int(slot)] == .absent ? nil : records[Int(slot)]!.expiry
+        records[Int(slot)].expiry
     }
 
     /// Takes what was found out. Returns whether those who watch must hear of it.
@@ -121,7 +124,7 @@ struct AddressBook {
         guard marks[Int(slot)] != .absent else { return false }
         // A little later than the kernel says.
         let expiry = judgement.lifetime.map { now + $0 + Self.expiryMargin } ?? upcomingExpiry(at: slot, now)
-        return records[Int(slot)]!.update(judgement, expiry: expiry) || expiry != nil
+        return records[Int(slot)].update(judgement, expiry: expiry) || expiry != nil
     }
 
     /// The kernel rounds what is left down to 10 ms, counts in ticks of up to 10 ms, and drops a route one tick
@@ -133,7 +136,7 @@ struct AddressBook {
         at slot: Slot,
         _ now: ContinuousClock.Instant
     ) -> ContinuousClock.Instant? {
-        records[Int(slot)]!.expiry.flatMap { $0 > now ? $0 : nil }
+        records[Int(slot)].expiry.flatMap { $0 > now ? $0 : nil }
     }
 
     // MARK: What has to be looked up
@@ -147,7 +150,7 @@ struct AddressBook {
         return taken.compactMap { slot in
             guard marks[Int(slot)] != .none, marks[Int(slot)] != .absent else { return nil }
             marks[Int(slot)] = .none
-            return (slot, records[Int(slot)]!.key.address, records[Int(slot)]!.key.options)
+            return (slot, records[Int(slot)].key.address, records[Int(slot)].key.options)
         }
     }
 
@@ -187,7 +190,9 @@ struct AddressBook {
     }
 
     private mutating func markWhere(_ isConcerned: (Record) -> Bool) {
-        for index in records.indices where records[index].map(isConcerned) == true { mark(Slot(index)) }
+        for index in records.indices where marks[index] != .absent && isConcerned(records[index]) {
+            mark(Slot(index))
+        }
     }
 
     private mutating func mark(_ slot: Slot, _ mark: Mark = .urgent) {
