@@ -19,16 +19,6 @@ package final class EventSocket {
         package init() {}
     }
 
-    private static let groups: [NetlinkEvent.Class: [rtnetlink_groups]] = [
-        .link: [RTNLGRP_LINK],
-        .address: [RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV6_IFADDR],
-        .route: [RTNLGRP_IPV4_ROUTE, RTNLGRP_IPV6_ROUTE],
-        .rule: [RTNLGRP_IPV4_RULE, RTNLGRP_IPV6_RULE],
-        .nextHop: [RTNLGRP_NEXTHOP],
-        // `ignore_routes_with_linkdown` changes what a lookup answers.
-        .setting: [RTNLGRP_IPV4_NETCONF, RTNLGRP_IPV6_NETCONF],
-    ]
-
     private let handle: NetlinkHandle
     private let buffer: UnsafeMutableRawBufferPointer
     private var drops: UInt32 = 0
@@ -52,11 +42,13 @@ package final class EventSocket {
     ) throws(SystemError) {
         if let inherited {
             handle = try NetlinkHandle.adopting(copyOf: inherited)
+            // Whoever had it before, perhaps this program before it was started anew, may have left a filter.
+            try handle.attach(EventFilter.open.program)
         } else {
             handle = try NetlinkHandle.connected()
             handle.setReceiveBuffer(receiveBufferSize)
         }
-        for group in classes.flatMap({ Self.groups[$0]! }) { try handle.join(group) }
+        for kind in classes { try handle.join(kind) }
         buffer = .allocate(byteCount: NetlinkHandle.bufferSize, alignment: 8)
         drops = handle.dropCount
     }

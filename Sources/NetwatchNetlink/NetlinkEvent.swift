@@ -25,6 +25,19 @@ extension NetlinkEvent {
     /// Classes of notifications, each with multicast groups of its own.
     package enum Class: Hashable, Sendable, CaseIterable {
         case link, address, route, rule, nextHop, setting
+
+        /// The groups that a path depends on.
+        var groups: [rtnetlink_groups] {
+            switch self {
+            case .link: [RTNLGRP_LINK]
+            case .address: [RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV6_IFADDR]
+            case .route: [RTNLGRP_IPV4_ROUTE, RTNLGRP_IPV6_ROUTE]
+            case .rule: [RTNLGRP_IPV4_RULE, RTNLGRP_IPV6_RULE]
+            case .nextHop: [RTNLGRP_NEXTHOP]
+            // `ignore_routes_with_linkdown` changes what a lookup answers.
+            case .setting: [RTNLGRP_IPV4_NETCONF, RTNLGRP_IPV6_NETCONF]
+            }
+        }
     }
 
     init(_ message: NetlinkMessage) {

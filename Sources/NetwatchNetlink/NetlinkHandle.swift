@@ -94,10 +94,12 @@ struct NetlinkHandle: ~Copyable {
         nl_socket_get_fd(socket)
     }
 
-    /// Joins a multicast group by its number (`RTNLGRP_…`).
-    func join(_ group: rtnetlink_groups) throws(SystemError) {
-        try netlinkCall("join netlink group \(group.rawValue)") {
-            nl_socket_add_membership(socket, CInt(group.rawValue))
+    /// Joins the multicast groups of a class of notifications.
+    func join(_ kind: NetlinkEvent.Class) throws(SystemError) {
+        for group in kind.groups {
+            try netlinkCall("join netlink group \(group.rawValue)") {
+                nl_socket_add_membership(socket, CInt(group.rawValue))
+            }
         }
     }
 

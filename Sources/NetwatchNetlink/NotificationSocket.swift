@@ -1,4 +1,3 @@
-internal import CNetwatchNetlink
 package import NetwatchEventLoop
 
 /// Receives the kernel's notifications as bytes, for those who show or record them.
@@ -13,16 +12,6 @@ package final class NotificationSocket {
         case overrun
     }
 
-    /// What a path depends on, as ``EventSocket`` has it.
-    private static let groups = [
-        RTNLGRP_LINK,
-        RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV6_IFADDR,
-        RTNLGRP_IPV4_ROUTE, RTNLGRP_IPV6_ROUTE,
-        RTNLGRP_IPV4_RULE, RTNLGRP_IPV6_RULE,
-        RTNLGRP_NEXTHOP,
-        RTNLGRP_IPV4_NETCONF, RTNLGRP_IPV6_NETCONF,
-    ]
-
     private let handle: NetlinkHandle
     private let buffer: UnsafeMutableRawBufferPointer
 
@@ -34,7 +23,7 @@ package final class NotificationSocket {
     package init(receiveBufferSize: CInt = 4 * 1024 * 1024) throws(SystemError) {
         handle = try NetlinkHandle.connected()
         handle.setReceiveBuffer(receiveBufferSize)
-        for group in Self.groups { try handle.join(group) }
+        for kind in NetlinkEvent.Class.allCases { try handle.join(kind) }
         buffer = .allocate(byteCount: NetlinkHandle.bufferSize, alignment: 8)
     }
 

@@ -210,6 +210,28 @@ struct InheritedSocketTests {
         #expect(Self.bufferSize(inherited.rawValue) == size)
     }
 
+    @Test func `may have been used before, with a filter that is still on it`() async throws {
+        let testbed = try VethTestbed()
+        let inherited = open(testbed.near)
+        var configuration = PathMonitor.Configuration()
+        configuration.networkNamespace = testbed.near.path
+        configuration.inheritedSocket = inherited.rawValue
+        // The monitor before watches nothing, and has the kernel hold everything back.
+        do {
+            let before = PathMonitor(configuration: configuration)
+            before.tightenFilter()
+            before.catchUp()
+        }
+        let monitor = PathMonitor(configuration: configuration)
+        let watch = monitor.watch(.host(NetworkHost(VethTestbed.remoteAddress)!)) { _ in }
+        #expect(watch.status.isReachable)
+        let statuses = Recorder<PathStatus>()
+        let other = monitor.watch(watch.target) { statuses.record($0) }
+        try testbed.near.ip("route add blackhole \(VethTestbed.remoteAddress)")
+        try await statuses.waitForLast { $0.reason == .blackhole }
+        other.cancel()
+    }
+
     @Test func `that is none is refused, and the monitor says so`() throws {
         let namespace = try NetworkNamespace()
         let file = try FileDescriptor.opening("/dev/null")

@@ -33,7 +33,7 @@ internal import Testing
     }
 }
 
-@Suite struct PathTraceTests {
+@Suite struct FileTraceTests {
     private let directory: ScratchDirectory
 
     init() throws {
@@ -41,7 +41,7 @@ internal import Testing
     }
 
     private func trace(_ name: String) -> (names: [String], file: String?) {
-        let trace = PathTrace(following: directory.file(name))
+        let trace = FileTrace(following: directory.file(name))
         let names = trace.names.map { "\($0.directory)/\($0.name)" }
         func relative(_ path: String) -> String {
             path.hasPrefix("\(directory.path)/") ? String(path.dropFirst(directory.path.count + 1)) : path
@@ -85,9 +85,9 @@ internal import Testing
         #expect(trace("dir") == (["dir"], nil))
         #expect(trace("null").file == nil)
         #expect(trace("root").file == nil)
-        #expect(PathTrace(following: "/").names == [])
-        #expect(PathTrace(following: "").names == [])
-        #expect(PathTrace(following: "/../..").file == nil)
+        #expect(FileTrace(following: "/").names == [])
+        #expect(FileTrace(following: "").names == [])
+        #expect(FileTrace(following: "/../..").file == nil)
     }
 }
 

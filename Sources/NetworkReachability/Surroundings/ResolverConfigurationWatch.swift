@@ -20,7 +20,7 @@ actor ResolverConfigurationWatch {
     private let onChange: @Sendable () -> Void
     private var debounce: Debounce
     private var timer: EventLoop.Timer?
-    private var watches: PathWatches?
+    private var watches: FileWatches?
     private var descriptorWatch: DescriptorWatch?
 
     /// - Parameters:
@@ -57,7 +57,7 @@ actor ResolverConfigurationWatch {
         let isRetry = failure.withLock { $0 != nil }
         guard watches == nil || isRetry else { return }
         do throws(SystemError) {
-            let watches = PathWatches(paths, by: try makeInotify())
+            let watches = FileWatches(paths, by: try makeInotify())
             descriptorWatch = try watch(watches.inotify)
             self.watches = watches
             note(watches.failure)

@@ -2,7 +2,7 @@ internal import Glibc
 
 /// What decides what a path leads to: the names on the way that could come to mean something else, and the
 /// file in the end.
-struct PathTrace: Hashable, Sendable {
+struct FileTrace: Hashable, Sendable {
     /// A name in a directory.
     struct Name: Hashable, Sendable {
         let directory: String
@@ -63,7 +63,7 @@ struct PathTrace: Hashable, Sendable {
                 return
             }
             switch status.st_mode & S_IFMT {
-            case S_IFLNK: self = PathTrace.target(of: path).map(Kind.link) ?? .other
+            case S_IFLNK: self = FileTrace.target(of: path).map(Kind.link) ?? .other
             case S_IFDIR: self = .directory
             case S_IFREG: self = .file
             default: self = .other

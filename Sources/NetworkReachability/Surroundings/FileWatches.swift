@@ -6,7 +6,7 @@ internal import NetwatchEventLoop
 /// Directories are watched for their names, since a file that is replaced by `rename(2)` takes a watch of
 /// itself along; and the files for their contents, since a write to a file that was mounted over a name, as
 /// container engines do with `/etc/resolv.conf`, shows in another directory.
-final class PathWatches {
+final class FileWatches {
     private static let nameEvents =
         IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR
     private static let fileEvents =
@@ -44,18 +44,18 @@ final class PathWatches {
     /// What changes while the paths are followed is not watched yet, so they are followed again until
     /// nothing did; a few times at most, since what changes that fast will be heard of.
     private func arm() {
-        var traces = paths.map(PathTrace.init)
+        var traces = paths.map(FileTrace.init)
         for _ in 0..<5 {
             let before = Set(names.keys)
             names = watch(traces)
             for stale in before.subtracting(names.keys) { inotify.end(stale) }
-            let again = paths.map(PathTrace.init)
+            let again = paths.map(FileTrace.init)
             if again == traces { return }
             traces = again
         }
     }
 
-    private func watch(_ traces: [PathTrace]) -> [CInt: Set<String>] {
+    private func watch(_ traces: [FileTrace]) -> [CInt: Set<String>] {
         failure = nil
         var watches: [CInt: Set<String>] = [:]
         // Directories first: a file replaced after that is heard of.
