@@ -125,12 +125,15 @@ extension IPAddress.Family {
 
 extension IPAddress {
     private static func parse(_ text: String, family: CInt, count: Int) -> [UInt8]? {
+        // C would end the text there.
+        if text.utf8.contains(0) { return nil }
         var bytes = [UInt8](repeating: 0, count: count)
         return inet_pton(family, text, &bytes) == 1 ? bytes : nil
     }
 
     private static func zoneIndex(_ text: String) -> UInt32? {
         if let index = UInt32(text), index > 0 { return index }
+        if text.utf8.contains(0) { return nil }
         let index = if_nametoindex(text)
         return index > 0 ? index : nil
     }

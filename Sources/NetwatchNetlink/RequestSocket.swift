@@ -52,18 +52,20 @@ package final class RequestSocket {
 
     /// Looks addresses up in the kernel's routing tables (`RTM_GETROUTE`), each in two ways.
     ///
-    /// - Parameter queries: At most ``batchSize``.
     /// - Returns: The answers, in the order of the queries. A refusal of the kernel is an answer.
     /// - Throws: ``SystemError`` when the socket does not give all answers.
     package func lookUp(_ queries: [RouteQuery]) throws(SystemError) -> [RouteAnswer] {
-        precondition(queries.count <= Self.batchSize, "too many queries at once")
-        if queries.isEmpty { return [] }
-        return try readAnswers(queries.count, firstNumber: try ask(queries))
+        var answers: [RouteAnswer] = []
+        for start in stride(from: 0, to: queries.count, by: Self.batchSize) {
+            let batch = queries[start..<min(start + Self.batchSize, queries.count)]
+            answers += try readAnswers(batch.count, firstNumber: try ask(batch))
+        }
+        return answers
     }
 
     /// Sends two requests for each query. Returns the sequence number of the first, whose successors the
     /// others have.
-    private func ask(_ queries: [RouteQuery]) throws(SystemError) -> UInt32 {
+    private func ask(_ queries: ArraySlice<RouteQuery>) throws(SystemError) -> UInt32 {
         let firstNumber = sequenceNumber
         var writer = RouteQueryWriter(requests)
         for query in queries {

@@ -1,10 +1,12 @@
 internal import NetwatchEventLoop
+internal import Synchronization
 
 /// Calls a command back at a moment, and again and again, on a clock that goes on while the machine sleeps.
 /// It lasts as long as it is retained.
 final class CommandTimer: Sendable {
     private let loop: EventLoop
     private let onTick: @Sendable () -> Void
+    private let movable = Mutex<EventLoop.Timer?>(nil)
 
     /// - Parameters:
     ///   - deadline: When to call once; `nil` for never.
@@ -21,13 +23,18 @@ final class CommandTimer: Sendable {
             throw CommandError(.unknown, "could not start a timer: \(error)")
         }
         self.onTick = onTick
-        if let deadline { schedule(at: deadline) }
+        if let deadline { loop.schedule(at: deadline, onTick) }
         if let interval { repeatEvery(interval) }
     }
 
-    /// Calls at one more moment.
-    func schedule(at deadline: ContinuousClock.Instant) {
-        loop.schedule(at: deadline, onTick)
+    /// Calls at a moment, instead of at the one that was set before in this way.
+    func reschedule(at deadline: ContinuousClock.Instant) {
+        let new = loop.schedule(at: deadline, onTick)
+        let old = movable.withLock { timer in
+            defer { timer = new }
+            return timer
+        }
+        if let old { loop.cancel(old) }
     }
 
     private func repeatEvery(_ interval: Duration) {

@@ -26,7 +26,7 @@ struct HostLine: Encodable {
     var gateway: String?
     var isLocal: Bool?
     var pathGeneration: UInt64
-    var previous: Reachability?
+    var previous: String?
     var previousSeconds: Double?
 
     private var stateWords: String
@@ -61,8 +61,10 @@ struct HostLine: Encodable {
     /// The line about a host that is probed.
     init(_ validated: ValidatedStatus, probe name: String?, time: Date) {
         self.init(validated.status, time: time)
+        guard name != nil else { return }
+        // What cannot be reached does not answer.
+        state = validated.state ?? (validated.status.reachability == .notReachable ? .down : nil)
         guard let result = validated.probe else { return }
-        state = validated.state
         probe = name
         validation = "\(result.validation)"
         latencySeconds = result.latency?.seconds
@@ -72,7 +74,7 @@ struct HostLine: Encodable {
     }
 
     /// Adds the state that ended with this line, and how long it had lasted.
-    mutating func ends(_ state: Reachability, after duration: Duration) {
+    mutating func ends(_ state: String, after duration: Duration) {
         previous = state
         previousSeconds = duration.seconds
     }
@@ -101,18 +103,10 @@ struct HostLine: Encodable {
         stateWords.padded(to: 13) + "  " + words
     }
 
-    /// What counts as the state: the kernel's word, and a probe's where one was sent.
-    private var current: Reachability {
-        switch state {
-        case nil: reachability
-        case .up: .reachable
-        case .degraded, .down: .notReachable
-        }
-    }
-
     private var before: String {
-        guard let previous, let previousSeconds, previous != current else { return "" }
-        return "  (was \(previous.words) for \(DurationText.words(.seconds(previousSeconds))))"
+        guard let previous, let previousSeconds else { return "" }
+        return
+            "  (was \(previous == "notReachable" ? "not reachable" : previous) for \(DurationText.words(.seconds(previousSeconds))))"
     }
 }
 

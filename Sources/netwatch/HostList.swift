@@ -70,7 +70,9 @@ struct HostList {
 
     private mutating func read(_ file: String) throws(CommandError) {
         let name = file == "-" ? "standard input" : file
-        let bytes = try InputFile.read(file, limit: Self.longestFile)
+        var bytes = try InputFile.read(file, limit: Self.longestFile)
+        // The mark that some editors begin UTF-8 with.
+        if bytes.starts(with: [0xef, 0xbb, 0xbf]) { bytes = bytes.dropFirst(3) }
         let lines = bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
         for (index, line) in lines.enumerated() {
             add(line: line, at: "\(name):\(index + 1)")

@@ -160,8 +160,8 @@ struct HostSession {
         // The terminal has just shown `^C`.
         if Terminal.isThere { Printer.data("") }
         for record in records {
-            guard let tally = record.tally else { continue }
-            Printer.line("\(record.target.description.padded(to: hostWidth))  \(tally.words(now: now))")
+            guard let summary = record.summary(now: now) else { continue }
+            Printer.line("\(record.target.description.padded(to: hostWidth))  \(summary)")
         }
         SignalWatch.endProcess(by: signal)
     }
@@ -172,9 +172,10 @@ struct HostSession {
         warnOfFailure()
         if let before = records[index].tally?.state { states[before, default: 0] -= 1 }
         states[status.reachability, default: 0] += 1
+        let isRepeated = records[index].isRepeated(by: status)
         let readsTheSame = records[index].readsLike(status)
         let line = records[index].take(status, now: now, time: Date())
-        if settings.isLive { return }
+        if settings.isLive || isRepeated { return }
         switch settings.format {
         case .text where readsTheSame: return
         case .text: Printer.line(line.text(hostWidth: hostWidth))

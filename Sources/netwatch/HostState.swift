@@ -9,6 +9,15 @@ enum HostState: String, Encodable {
     /// It did not answer.
     case down
 
+    /// What a state amounts to for who wants to know whether the host answers.
+    init?(_ reachability: Reachability) {
+        switch reachability {
+        case .unknown: return nil
+        case .reachable: self = .up
+        case .notReachable: self = .down
+        }
+    }
+
     init?(_ validation: PathValidation) {
         switch validation {
         case .none: return nil

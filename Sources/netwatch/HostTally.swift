@@ -33,14 +33,16 @@ struct HostTally {
     }
 
     /// `reachable, 2 changes, reachable 98.2 % of 3 min 4 s`: the share of the time in which it was known.
-    func words(now: ContinuousClock.Instant) -> String {
+    ///
+    /// - Parameter name: What a state is called.
+    func words(now: ContinuousClock.Instant, name: (Reachability) -> String = \.words) -> String {
         let reachable = time(.reachable, now: now)
         let known = reachable + time(.notReachable, now: now)
         let count = "\(changes) \(changes == 1 ? "change" : "changes")"
-        guard known > .zero else { return "\(state.words), \(count), never known" }
+        guard known > .zero else { return "\(name(state)), \(count), never known" }
         // In tenths of a percent.
         let share = Int((reachable / known * 1000).rounded())
         let percent = "\(share / 10).\(share % 10) %"
-        return "\(state.words), \(count), reachable \(percent) of \(DurationText.words(known))"
+        return "\(name(state)), \(count), \(name(.reachable)) \(percent) of \(DurationText.words(known))"
     }
 }

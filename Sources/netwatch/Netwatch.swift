@@ -31,6 +31,7 @@ struct Netwatch: AsyncParsableCommand {
 @main
 enum Main {
     static func main() async {
+        Printer.fillStandardDescriptors()
         // A closed pipe is told by write(2); see Printer.
         signal(SIGPIPE, SIG_IGN)
         exit(await run(Array(CommandLine.arguments.dropFirst())))
@@ -46,12 +47,19 @@ enum Main {
             }
             return ExitStatus.yes.rawValue
         } catch {
-            return report(error)
+            return report(error, arguments)
         }
     }
 
+    /// Where the options of the command that was given are shown.
+    private static func help(for arguments: [String]) -> String {
+        let expanded = (try? RootArguments.expand(arguments)) ?? []
+        let command = expanded.first.flatMap { RootArguments.commands.contains($0) ? $0 : nil }
+        return command.map { "netwatch help \($0)" } ?? "netwatch --help"
+    }
+
     /// Says what went wrong in the one shape that all messages have, and returns the exit status.
-    private static func report(_ error: any Error) -> CInt {
+    private static func report(_ error: any Error, _ arguments: [String]) -> CInt {
         if let error = error as? CommandError {
             Printer.error(error.message, hint: error.hint)
             return error.status.rawValue
@@ -62,7 +70,10 @@ enum Main {
         if code.isSuccess {
             Printer.data(Netwatch.fullMessage(for: error))
         } else if code == .validationFailure {
-            Printer.error(Netwatch.message(for: error), hint: "`netwatch --help` shows what can be given")
+            Printer.error(
+                Netwatch.message(for: error),
+                hint: "`\(help(for: arguments))` shows what can be given"
+            )
         } else {
             Printer.error("\(error)")
             return ExitStatus.unknown.rawValue

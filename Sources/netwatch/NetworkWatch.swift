@@ -21,6 +21,8 @@ actor NetworkWatch {
     private let notifications: NotificationSocket
     private let requests: RequestSocket
     private var registration: EventLoop.Registration?
+    /// From an overrun until the socket has been empty.
+    private var isDeaf = false
     private var isReadingDue = false
 
     /// How long after a change the rest of a burst is waited for before all is read.
@@ -68,8 +70,14 @@ actor NetworkWatch {
     private func drain() {
         do throws(SystemError) {
             for _ in 0..<Self.longestDrain {
-                guard let received = try notifications.next() else { return }
+                guard let received = try notifications.next() else {
+                    // After an overrun everything was dropped until now.
+                    if isDeaf { planReading() }
+                    isDeaf = false
+                    return
+                }
                 handlers.onReceived(received)
+                if received == .overrun { isDeaf = true }
                 if received.mayChangeInterfaces { planReading() }
             }
         } catch {

@@ -106,7 +106,9 @@ struct NotificationLine: Encodable {
         case "link": return interface ?? index.map { "#\($0)" }
         case "address": return prefix
         case "route": return [actionName, prefix ?? "default"].compactMap(\.self).joined(separator: " ")
-        case "rule": return prefix.map { "to \($0)" } ?? (from == nil ? "all" : nil)
+        case "rule":
+            let selector = prefix.map { "to \($0)" } ?? (from == nil ? "all" : nil)
+            return [ruleActionName, selector].compactMap(\.self).joined(separator: " ")
         case "nextHop": return nextHopID.map { "id \($0)" }
         case "setting": return family
         case "other": return messageType.map { "message type \($0)" }
@@ -116,6 +118,12 @@ struct NotificationLine: Encodable {
     }
 
     /// The kind of a route that is not a plain one (`RTN_…`).
+    /// `FR_ACT_…` of `<linux/fib_rules.h>`; a lookup, which most are, goes without saying.
+    private var ruleActionName: String? {
+        let names: [UInt8: String] = [2: "goto", 3: "nop", 6: "blackhole", 7: "unreachable", 8: "prohibit"]
+        return action.flatMap { names[$0] }
+    }
+
     private var actionName: String? {
         let names: [UInt8: String] = [
             2: "local", 3: "broadcast", 4: "anycast", 5: "multicast", 6: "blackhole", 7: "unreachable",

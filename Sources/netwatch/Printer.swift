@@ -4,11 +4,11 @@ internal import NetwatchEventLoop
 
 /// Where output goes: data to standard output, messages to standard error.
 enum Printer {
-    /// Writes a line of data. A reader that has gone away is no failure (`netwatch … | head -1`); anything
+    /// Writes a line of data. A reader that has gone away ends the process as SIGPIPE would; anything
     /// else that cannot be written is.
     static func data(_ line: String) {
         if write(line + "\n", to: STDOUT_FILENO) { return }
-        if errno == EPIPE { exit(ExitStatus.yes.rawValue) }
+        if errno == EPIPE { endAsWithoutReader() }
         error("could not write to standard output: \(errnoDescription(errno))")
         exit(ExitStatus.unknown.rawValue)
     }
@@ -22,7 +22,20 @@ enum Printer {
         try? startDetachedThread(named: "nw-reader") {
             var output = pollfd(fd: STDOUT_FILENO, events: 0, revents: 0)
             while poll(&output, 1, -1) == -1, errno == EINTR {}
-            exit(ExitStatus.yes.rawValue)
+            endAsWithoutReader()
+        }
+    }
+
+    /// Ends the process as SIGPIPE would have: without a word, and with a status that is no answer.
+    private static func endAsWithoutReader() -> Never {
+        SignalWatch.endProcess(by: SIGPIPE)
+    }
+
+    /// Opens what the caller closed of the three standard descriptors, lest one of ours gets its number: for
+    /// reading only, so that writing fails as to a closed one.
+    static func fillStandardDescriptors() {
+        for descriptor in STDIN_FILENO...STDERR_FILENO where fcntl(descriptor, F_GETFD) == -1 {
+            _ = open("/dev/null", O_RDONLY)
         }
     }
 

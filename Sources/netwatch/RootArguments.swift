@@ -11,7 +11,7 @@ enum RootArguments {
         throw CommandError(.usage, "unknown command `\(first)`", hint: hint(for: first))
     }
 
-    private static let commands =
+    static let commands =
         Netwatch.configuration.subcommands.map { $0.configuration.commandName ?? "" } + ["help"]
 
     private static func hint(for word: String) -> String {

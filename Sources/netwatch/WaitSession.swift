@@ -52,7 +52,7 @@ struct WaitSession {
             for (part, finding) in inbox.take() { try take(finding, of: part, now: now) }
             if let due = condition.due {
                 if due <= now { return (words(of: findings.keys.sorted()), started.duration(to: now)) }
-                timer.schedule(at: due)
+                timer.reschedule(at: due)
             }
             if let deadline, deadline <= now { throw timedOut() }
         }
@@ -77,8 +77,7 @@ struct WaitSession {
     private func timedOut() -> CommandError {
         let missing = condition.missing
         let known = words(of: missing).prefix(10)
-        let more =
-            missing.count > known.count ? ["\(missing.count - known.count) more are not known yet"] : []
+        let more = missing.count > known.count ? ["and \(missing.count - known.count) more"] : []
         let unsettled = "it has not lasted for \(DurationText.words(settings.stable)) yet"
         let words = missing.isEmpty ? [unsettled] : known + more
         let after = DurationText.words(settings.timeout ?? .zero)

@@ -1,4 +1,5 @@
 internal import Foundation
+internal import NetwatchTestSupport
 internal import Testing
 
 @testable internal import ClientCore
@@ -100,16 +101,20 @@ internal import Testing
         #expect(state.portal.userPortalURL == nil)
     }
 
-    @Test func `random bytes do no harm`() {
-        var seed = UInt64.random(in: 0 ... .max)
+    @Test(arguments: UInt64(1)...20)
+    func `of bytes that were hit, what is read is what they say or an error`(seed: UInt64) {
+        var random = SeededGenerator(seed: seed)
         let start = Array(#"{"captive":true,"user-portal-url":"https://a/","seconds-remaining":12}"#.utf8)
-        for _ in 0..<2000 {
+        for _ in 0..<200 {
             var bytes = start
             for _ in 0..<3 {
-                seed = seed &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
-                bytes[Int(seed >> 33) % bytes.count] = UInt8(truncatingIfNeeded: seed >> 20)
+                bytes[bytes.indices.randomElement(using: &random)!] = .random(in: 0...255, using: &random)
             }
-            _ = try? CaptivePortalState(mediaType: CaptivePortalState.mediaType, body: Data(bytes))
+            let body = Data(bytes)
+            guard let state = try? CaptivePortalState(mediaType: CaptivePortalState.mediaType, body: body)
+            else { continue }
+            // Nobody but the bytes can have said so.
+            #expect(state.isCaptive == String(decoding: bytes, as: UTF8.self).contains("true"))
         }
     }
 }

@@ -245,6 +245,7 @@ internal import Testing
         let watch = ResolverConfigurationWatch(
             loop: watch.loop,
             paths: [directory.file("etc/hosts")],
+            retryInterval: .zero,
             makeInotify: { () throws(SystemError) in
                 let isFirst = attempts.withLock { attempts in
                     attempts += 1

@@ -11,7 +11,7 @@ enum HostName {
         for label in labels {
             if let reason = reasonAgainst(label) { throw InvalidHost(text, reason) }
         }
-        guard !labels.last!.allSatisfy(\.isNumber) else { throw InvalidHost(text, .mistypedAddress) }
+        guard !isNumber(labels.last!) else { throw InvalidHost(text, .mistypedAddress) }
         return name
     }
 
@@ -27,6 +27,11 @@ enum HostName {
         case 1: return .port
         default: return .mistypedAddress
         }
+    }
+
+    /// Decimal, or hexadecimal: resolvers take such names for addresses, by the rules of `inet_aton(3)`.
+    private static func isNumber(_ label: Substring) -> Bool {
+        label.allSatisfy(\.isNumber) || label.hasPrefix("0x") && label.dropFirst(2).allSatisfy(\.isHexDigit)
     }
 
     private static func reasonAgainst(_ label: Substring) -> InvalidHost.Reason? {

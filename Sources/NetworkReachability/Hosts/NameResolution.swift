@@ -51,16 +51,23 @@ struct NameResolution: Sendable {
         isInFlight = false
         firstStatusDue = nil
         switch outcome {
-        case .success(let found):
-            addresses = found
+        case .success(let found) where found.contains(where: { $0.ofHost != nil }):
+            take(found.compactMap(\.ofHost))
             failuresInARow = 0
-        case .failure:
+        case .success, .failure:
             let delay = Self.firstRetryDelay * (1 << min(failuresInARow, 10))
             retryDue = now + min(delay, Self.longestRetryDelay)
             failuresInARow += 1
         }
         defer { isAskedAgain = false }
         return isAskedAgain && begin()
+    }
+
+    /// Addresses in another order are the same answer, name servers turn them round, unless the families are
+    /// in another: then the resolver prefers another one than before.
+    private mutating func take(_ found: [IPAddress]) {
+        let isSame = Set(found) == Set(addresses) && found.map(\.family) == addresses.map(\.family)
+        if !isSame { addresses = found }
     }
 
     /// Whether a status may be published: the first lookup ended, or has taken too long.

@@ -32,8 +32,7 @@ public struct NetworkHost: Hashable, Sendable {
     public init(validating text: String) throws(InvalidHost) {
         self.text = text
         if let address = IPAddress(text)?.unmapped {
-            guard address.isOneHost else { throw InvalidHost(text, .notOneHost) }
-            guard !address.isLinkLocal || address.zone != 0 else { throw InvalidHost(text, .noZone) }
+            if let reason = address.reasonAgainstHost { throw InvalidHost(text, reason) }
             kind = .address(address)
         } else {
             kind = .name(try HostName.normalized(text))
@@ -73,9 +72,19 @@ extension IPAddress {
         return IPAddress(bytes: bytes.dropFirst(prefix.count)) ?? self
     }
 
-    /// Whether it can be the address of one host: not unspecified, multicast or the limited broadcast.
-    fileprivate var isOneHost: Bool {
-        if bytes.allSatisfy({ $0 == 0 }) || bytes == [255, 255, 255, 255] { return false }
-        return family == .ipv4 ? bytes[0] & 0xf0 != 0xe0 : bytes[0] != 0xff
+    /// Why it is not the address of one host; `nil` when it is. Unspecified, multicast and the limited broadcast
+    /// are not, and a link-local one of no particular link stands for as many as there are links.
+    fileprivate var reasonAgainstHost: InvalidHost.Reason? {
+        let isMulticast = family == .ipv4 ? bits >> 124 == 0xe : bits >> 120 == 0xff
+        let isBroadcast = family == .ipv4 && bits >> 96 == 0xffff_ffff
+        if bits == 0 || isMulticast || isBroadcast { return .notOneHost }
+        return isLinkLocal && zone == 0 ? .noZone : nil
+    }
+
+    /// The address of a host as a resolver gave it; `nil` when it is not one host's, as the `0.0.0.0` of
+    /// name servers that block.
+    var ofHost: IPAddress? {
+        let address = unmapped
+        return address.reasonAgainstHost == nil ? address : nil
     }
 }

@@ -48,3 +48,12 @@ extension NetworkInterface.Metered {
         }
     }
 }
+
+extension NetworkInterface: CustomStringConvertible {
+    /// The interface in words for a person: `eth0 (Ethernet): up, 192.0.2.7, 2001:db8::7`.
+    public var description: String {
+        let state = hasCarrier ? "up" : isUp ? "no carrier" : "down"
+        let kind = medium == type ? "\(type)" : "\(type) over \(medium)"
+        return (["\(name) (\(kind)): \(state)"] + addresses.map(\.description)).joined(separator: ", ")
+    }
+}

@@ -45,8 +45,9 @@ struct AddressBook {
     private var holes: [Slot] = []
     private var slots: [Key: Slot] = [:]
     private var order = AddressOrder()
-    private var urgent: [Slot] = []
-    private var patient: [Slot] = []
+    private var urgent = SlotQueue()
+    private var patient = SlotQueue()
+    private var turn = 0
 
     /// How many addresses there are.
     var count: Int { slots.count }
@@ -143,20 +144,33 @@ struct AddressBook {
 
     var hasMarks: Bool { !urgent.isEmpty || !patient.isEmpty }
 
-    /// Takes out what has to be looked up: what is urgent, and only when nothing is, what can wait.
-    mutating func takeMarked(atMost limit: Int) -> [(slot: Slot, address: IPAddress, options: SparseOptions)]
-    {
-        let taken = urgent.isEmpty ? Self.take(limit, from: &patient) : Self.take(limit, from: &urgent)
+    /// An address that has to be looked up.
+    struct Marked {
+        let slot: Slot
+        let address: IPAddress
+        let options: SparseOptions
+    }
+
+    /// Takes out what has to be looked up, what was marked first first: what is urgent before what can wait, but
+    /// for every fourth time, so that a storm of the former does not keep the latter for ever.
+    mutating func takeMarked(atMost limit: Int) -> [Marked] {
+        turn += 1
+        let isUrgent = patient.isEmpty || !urgent.isEmpty && turn % 4 != 0
+        let taken = isUrgent ? urgent.take(limit) : patient.take(limit)
         return taken.compactMap { slot in
             guard marks[Int(slot)] != .none, marks[Int(slot)] != .absent else { return nil }
             marks[Int(slot)] = .none
-            return (slot, records[Int(slot)].key.address, records[Int(slot)].key.options)
+            return Marked(
+                slot: slot,
+                address: records[Int(slot)].key.address,
+                options: records[Int(slot)].key.options
+            )
         }
     }
 
-    private static func take(_ limit: Int, from slots: inout [Slot]) -> [Slot] {
-        defer { slots.removeLast(min(limit, slots.count)) }
-        return slots.suffix(limit)
+    /// Whether any of these has to be looked up.
+    func isMarked(_ slots: [Slot]) -> Bool {
+        slots.contains { marks[Int($0)] != .none }
     }
 
     /// Marks all: at once, because they may have changed; or patiently, to make sure that they have not.
@@ -233,5 +247,28 @@ extension AddressBook.Record {
     fileprivate func mayDepend(on interface: UInt32) -> Bool {
         guard let verdict else { return true }
         return self.interface == interface || isMultipath || !verdict.isReachable || !key.options.areDefaults
+    }
+}
+
+/// Slots that wait their turn.
+private struct SlotQueue {
+    private var slots: [AddressBook.Slot] = []
+    /// Those before it have been taken out.
+    private var first = 0
+
+    var isEmpty: Bool { first == slots.count }
+
+    mutating func append(_ slot: AddressBook.Slot) {
+        slots.append(slot)
+    }
+
+    mutating func take(_ limit: Int) -> ArraySlice<AddressBook.Slot> {
+        let taken = slots[first...].prefix(limit)
+        first += taken.count
+        if first > slots.count / 2 {
+            slots.removeFirst(first)
+            first = 0
+        }
+        return taken
     }
 }

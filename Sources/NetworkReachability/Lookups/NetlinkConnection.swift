@@ -22,6 +22,8 @@ final class NetlinkConnection {
             classes: configuration.faults.heardClasses
         )
         reader = try PathReader(configuration)
+        // An inherited socket may be full, and deaf until it has been empty once.
+        _ = try events.drain()
         self.loop = loop
         registration = try loop.register(events.descriptor, for: .read) { _ in onEvents() }
     }

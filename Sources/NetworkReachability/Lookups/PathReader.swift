@@ -40,7 +40,13 @@ final class PathReader {
     private func describe(_ addresses: [InterfaceAddress]) {
         let types = classifier.types(of: interfaces.links)
         let stack = InterfaceStack(links: interfaces.links, types: types)
-        let all = stack.describeAll(addresses: addresses, hasDefaultRoute: hasDefaultRoute)
+        // Of many tunnels each asks about the same interfaces.
+        var known: [UInt32: Bool] = [:]
+        let all = stack.describeAll(addresses: addresses) { interface in
+            let answer = known[interface] ?? hasDefaultRoute(over: interface)
+            known[interface] = answer
+            return answer
+        }
         interfaces.descriptions = Dictionary(uniqueKeysWithValues: all.map { ($0.index, $0) })
     }
 

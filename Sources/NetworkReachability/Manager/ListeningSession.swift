@@ -6,12 +6,18 @@ final class ListeningSession: Sendable {
     private struct State {
         var watch: PathWatch?
         var isEnded = false
+        /// What the queue has not come to yet.
+        var waiting: [NetworkReachabilityManager.NetworkReachabilityStatus] = []
+        var latest: NetworkReachabilityManager.NetworkReachabilityStatus?
     }
+
+    /// How many statuses wait for a queue that does not come to them, as a main queue that nobody runs; then the
+    /// newest takes the place of the last.
+    private static let longestLine = 64
 
     private let queue: DispatchQueue
     private let call: NetworkReachabilityManager.Listener
     private let state = Mutex(State())
-    private let statuses = DistinctStatuses()
 
     init(queue: DispatchQueue, call: @escaping NetworkReachabilityManager.Listener) {
         // Serial even where the listener's queue is concurrent.
@@ -37,26 +43,25 @@ final class ListeningSession: Sendable {
         watch?.cancel()
     }
 
-    /// Passes a status on if it differs from the one passed on before.
+    /// Takes a status in, to be told on the queue.
     func take(_ path: PathStatus) {
-        guard let status = statuses.next(path) else { return }
-        queue.async { [self] in
-            if !state.withLock({ $0.isEnded }) { call(status) }
+        let isLonger = state.withLock { state in
+            let isFull = state.waiting.count == Self.longestLine
+            if isFull { state.waiting.removeLast() }
+            state.waiting.append(.init(path))
+            return !isFull
         }
+        if isLonger { queue.async { self.tellNext() } }
     }
-}
 
-/// The statuses of a manager among those of its path, which change more often: none is the same as the one
-/// before.
-final class DistinctStatuses: Sendable {
-    private let latest = Mutex<NetworkReachabilityManager.NetworkReachabilityStatus?>(nil)
-
-    func next(_ path: PathStatus) -> NetworkReachabilityManager.NetworkReachabilityStatus? {
-        let status = NetworkReachabilityManager.NetworkReachabilityStatus(path)
-        return latest.withLock { latest in
-            if latest == status { return nil }
-            latest = status
-            return status
+    /// Tells what has waited longest, if it differs from what was told before.
+    private func tellNext() {
+        let status = state.withLock { state -> NetworkReachabilityManager.NetworkReachabilityStatus? in
+            guard !state.isEnded, !state.waiting.isEmpty else { return nil }
+            let next = state.waiting.removeFirst()
+            defer { state.latest = next }
+            return next == state.latest ? nil : next
         }
+        if let status { call(status) }
     }
 }

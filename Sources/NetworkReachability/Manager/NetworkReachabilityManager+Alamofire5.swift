@@ -13,6 +13,8 @@ extension NetworkReachabilityManager {
         onQueue queue: DispatchQueue = .main,
         onUpdatePerforming listener: @escaping Listener
     ) -> Bool {
+        // The listener before must not be replaced while its queue still has something for it.
+        stopListening()
         listenerQueue = queue
         self.listener = listener
         return startListening()

@@ -87,8 +87,11 @@ public final class NetworkReachabilityManager: Sendable {
 
     /// The watch behind the getters, made when first needed.
     private var watch: PathWatch {
-        state.withLock { state in
-            let watch = state.watch ?? monitor.watch(target, options: options) { _ in }
+        if let watch = state.withLock({ $0.watch }) { return watch }
+        // Not under the lock: on the monitor's own thread it may call others, who may come back here.
+        let new = monitor.watch(target, options: options) { _ in }
+        return state.withLock { state in
+            let watch = state.watch ?? new
             state.watch = watch
             return watch
         }
@@ -96,14 +99,8 @@ public final class NetworkReachabilityManager: Sendable {
 
     /// The statuses, the present one first, none the same as the one before. Only the newest is kept for a
     /// slow reader. Each call gives a sequence of its own.
-    public var statuses: AsyncStream<NetworkReachabilityStatus> {
-        AsyncStream(bufferingPolicy: .bufferingNewest(1)) { continuation in
-            let statuses = DistinctStatuses()
-            let watch = monitor.watch(target, options: options) { path in
-                if let status = statuses.next(path) { continuation.yield(status) }
-            }
-            continuation.onTermination = { _ in watch.cancel() }
-        }
+    public var statuses: ReachabilityStatuses {
+        ReachabilityStatuses(paths: paths)
     }
 
     /// The statuses in detail, the present one first. Unlike ``statuses`` they tell when only the way

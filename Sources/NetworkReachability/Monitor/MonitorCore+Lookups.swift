@@ -5,22 +5,21 @@ internal import NetwatchNetlink
 extension MonitorCore {
     func recompute(_ run: RecomputeSchedule.Run, now: ContinuousClock.Instant) {
         statistics.recomputations += 1
+        book.mark(unanswered)
+        unanswered = []
         if run == .everything {
             interfacesAreStale = true
             book.markEverything(patiently: true)
             // Does nothing unless it failed before.
             resolverConfiguration?.start()
         }
-        let isOtherNetwork = interfacesAreStale && readInterfaces()
         lookUpWhatIsMarked(run, now: now)
-        // Names may have other addresses where the machine is connected otherwise.
-        if isOtherNetwork { resolveAll() }
     }
 
-    /// Reads the interfaces anew. Returns whether the machine is connected otherwise than before.
-    private func readInterfaces() -> Bool {
+    /// Reads the interfaces anew. Names may have other addresses where the machine is connected otherwise.
+    private func readInterfaces() {
         snapshotIsStale = true
-        guard let reader = connection?.reader else { return false }
+        guard let reader = connection?.reader else { return }
         let before = reader.interfaces
         do {
             let reading = try reader.readInterfaces()
@@ -32,22 +31,30 @@ extension MonitorCore {
         }
         // The kernel revives next hops over it without a word.
         if reader.interfaces.hasBetterLink(than: before) { book.markEverything() }
-        return reader.interfaces.waysOut != before.waysOut
+        if reader.interfaces.waysOut != before.waysOut { resolveAll() }
     }
 
     /// How many addresses are looked up in one turn of the loop, about 1 ms: making sure of a hundred thousand
     /// must not keep what is urgent waiting.
     private static let sliceSize = 4 * PathReader.batchSize
 
-    /// Looks up the addresses that may have changed, and tells those who watch what did.
-    func lookUpWhatIsMarked(_ run: RecomputeSchedule.Run = .changed, now: ContinuousClock.Instant) {
+    /// Looks up the addresses that may have changed, and concludes what that means for who is watched.
+    ///
+    /// - Parameter resolvesAgain: Whether a path that turns out to be another one has its name resolved again;
+    ///   not when it is another one because the name was resolved.
+    func lookUpWhatIsMarked(
+        _ run: RecomputeSchedule.Run = .changed,
+        now: ContinuousClock.Instant,
+        resolvesAgain: Bool = true
+    ) {
+        if interfacesAreStale { readInterfaces() }
         let marked = book.takeMarked(atMost: Self.sliceSize)
         var concerned: [WatchedTarget] = []
         for start in stride(from: 0, to: marked.count, by: PathReader.batchSize) {
             let batch = marked[start..<min(start + PathReader.batchSize, marked.count)]
-            for (entry, judgement) in zip(batch, judgements(on: batch.map { ($0.address, $0.options) })) {
+            for (entry, judgement) in zip(batch, judgements(on: batch)) {
                 if isLate(entry.slot, run) { continue }
-                guard book.update(entry.slot, judgement, now: now) else { continue }
+                guard book.update(entry.slot, judgement, now: now) || isRenewing else { continue }
                 book.forEachWatcher(of: entry.slot) { target in
                     if !target.isConcerned { concerned.append(target) }
                     target.isConcerned = true
@@ -57,9 +64,9 @@ extension MonitorCore {
         statistics.lookups += marked.count
         for target in concerned {
             target.isConcerned = false
-            judge(target, now: now)
+            judge(target, now: now, resolvesAgain: resolvesAgain)
         }
-        if book.hasMarks { goOn(run) }
+        if book.hasMarks { goOn(run) } else { isRenewing = false }
     }
 
     /// Looks up the rest in the next turn of the loop.
@@ -75,16 +82,17 @@ extension MonitorCore {
         }
     }
 
-    private func judgements(on addresses: [(IPAddress, SparseOptions)]) -> [Judgement] {
+    private func judgements(on marked: ArraySlice<AddressBook.Marked>) -> [Judgement] {
         guard let reader = connection?.reader else {
-            return addresses.map { ConnectOracle.judge($0.0, $0.1.options) }
+            return marked.map { ConnectOracle.judge($0.address, $0.options.options) }
         }
         do {
-            return try reader.judge(addresses)
+            return try reader.judge(marked.map { ($0.address, $0.options) })
         } catch {
-            // As after an overrun, it is tried again and again, ever more slowly.
+            // As after an overrun, they are tried again and again, ever more slowly.
             schedule.noteEvents(isOverrun: true, now: now)
-            return addresses.map { _ in Judgement(.unknown(.lookupFailed)) }
+            unanswered += marked.map(\.slot)
+            return marked.map { _ in Judgement(.unknown(.lookupFailed)) }
         }
     }
 
@@ -94,15 +102,16 @@ extension MonitorCore {
 
     /// Draws the conclusion for a target from what is known of its addresses, and tells its subscribers of a
     /// new status.
-    func judge(_ target: WatchedTarget, now: ContinuousClock.Instant) {
+    func judge(_ target: WatchedTarget, now: ContinuousClock.Instant, resolvesAgain: Bool = true) {
         let generation = target.hold.published?.pathGeneration
         let status = target.update(finding(on: target), now: now)
         target.expiryDue = target.slots.compactMap { book.expiry(at: $0) }.min()
         wakeUps.set(target, target.nextDue)
         guard let status else { return }
-        // From a copy: a subscriber may come back here.
-        for subscriber in target.subscribers { subscriber.deliver(status) }
-        if let generation, generation != status.pathGeneration { resolve(target, afterPathChange: true) }
+        for subscriber in target.subscribers { outbox.put(status, for: subscriber) }
+        if resolvesAgain, let generation, generation != status.pathGeneration {
+            resolve(target, afterPathChange: true)
+        }
         if target === general {
             snapshotIsStale = true
             judgeUnresolved(now: now)
@@ -130,10 +139,11 @@ extension MonitorCore {
 
     /// Time has passed that nobody saw: every path is suspect, and everything is looked up again.
     func renew() {
-        let now = self.now
         for target in targets.values { target.hold.suspectPath() }
-        recompute(.everything, now: now)
-        for target in targets.values { judge(target, now: now) }
+        isRenewing = true
+        interfacesAreStale = true
+        book.markEverything()
+        lookUpWhatIsMarked(now: now)
         resolveAll()
         finish()
     }

@@ -36,8 +36,8 @@ extension MonitorCore {
         let mustStartAnother = target.resolution?.end(outcome, now: now) ?? false
         if mustStartAnother { startLookup(key) }
         rest(target, on: target.resolution?.addresses ?? [])
-        lookUpWhatIsMarked(now: now)
-        judge(target, now: now)
+        lookUpWhatIsMarked(now: now, resolvesAgain: false)
+        judge(target, now: now, resolvesAgain: false)
         finish()
     }
 }

@@ -5,7 +5,8 @@ extension MonitorCore {
     func subscribe(_ subscriber: WatchedTarget.Subscriber, to key: WatchKey) {
         if let target = targets[key] {
             target.add(subscriber)
-            if let published = target.hold.published { subscriber.deliver(published) }
+            if let published = target.hold.published { outbox.put(published, for: subscriber) }
+            outbox.deliver()
         } else {
             begin(key, subscriber)
         }

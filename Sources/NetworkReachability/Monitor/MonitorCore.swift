@@ -18,6 +18,13 @@ actor MonitorCore {
     var schedule: RecomputeSchedule
     var interfacesAreStale = true
     var isGoingOn = false
+    /// What the kernel gave no answer about.
+    var unanswered: [AddressBook.Slot] = []
+    /// Whether every path is suspect until it has been looked up anew.
+    var isRenewing = false
+    /// Statuses on their way to whoever watches, in order. Told at the end of a turn: a subscriber may come back
+    /// here, and what it brings about must not overtake what others are yet to hear.
+    var outbox = Outbox()
     private var timer: (due: ContinuousClock.Instant, cancel: MonitorClock.Cancellation)?
 
     var book = AddressBook()
@@ -118,8 +125,11 @@ actor MonitorCore {
         let batch = configuration.faults.interceptor?(received) ?? received
         statistics.add(batch)
         guard batch.isOverrun || !batch.events.isEmpty else { return }
-        if batch.isOverrun { markEverything() }
-        for event in batch.events { mark(event) }
+        if batch.isOverrun {
+            markEverything()
+        } else {
+            for event in Set(batch.events) { mark(event) }
+        }
         schedule.noteEvents(isOverrun: batch.isOverrun, now: now)
         tick()
     }
@@ -165,14 +175,16 @@ actor MonitorCore {
     }
 
     private func attend(to target: WatchedTarget, now: ContinuousClock.Instant) {
-        // It may have been given up meanwhile, by a subscriber of another.
         guard targets[target.key] === target else { return }
+        // There is so much to look up that its turn is yet to come.
+        if book.isMarked(target.slots) { return wakeUps.set(target, now + .milliseconds(1)) }
         judge(target, now: now)
         if target.resolution?.isDue(at: now) == true { resolve(target) }
     }
 
     /// Ends whatever this thread was woken for.
     func finish() {
+        outbox.deliver()
         if snapshotIsStale { publishSnapshot() }
         setTimer()
     }

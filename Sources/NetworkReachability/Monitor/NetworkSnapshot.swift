@@ -4,7 +4,8 @@ public struct NetworkSnapshot: Hashable, Sendable {
     public let generation: UInt64
     /// Every interface, in the order of their indexes. Empty where netlink is missing.
     public let interfaces: [NetworkInterface]
-    /// The way out in general; see ``PathTarget/general``.
+    /// The way out in general, as a watch of ``PathTarget/general`` was told last: the loss of it is held back for
+    /// ``PathMonitor/Configuration/settle``, and comes with a snapshot of its own.
     public let general: PathStatus
 
     /// Whether there is a way out by IPv4.

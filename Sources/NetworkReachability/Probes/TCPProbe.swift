@@ -63,6 +63,11 @@ extension Duration {
 extension NetworkPath {
     /// What ties a socket to this path.
     package var binding: SocketBinding {
-        SocketBinding(interfaceIndex: interfaceIndex, source: source, family: destination.family)
+        // What is for this machine goes by loopback, and bound to that a socket finds nobody else's address.
+        SocketBinding(
+            interfaceIndex: isLocal ? 0 : interfaceIndex,
+            source: source,
+            family: destination.family
+        )
     }
 }

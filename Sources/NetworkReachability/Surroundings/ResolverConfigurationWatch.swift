@@ -15,7 +15,12 @@ actor ResolverConfigurationWatch {
     /// What keeps changes from being noticed, or some of them; `nil` when nothing does.
     nonisolated let failure = Mutex<SystemError?>(nil)
 
+    /// How long after a failure ``start()`` tries again at the earliest.
+    static let retryInterval: Duration = .seconds(60)
+
     private let paths: [String]
+    private let retryInterval: Duration
+    private var retryDue: ContinuousClock.Instant?
     private let makeInotify: @Sendable () throws(SystemError) -> Inotify
     private let onChange: @Sendable () -> Void
     private var debounce: Debounce
@@ -28,6 +33,7 @@ actor ResolverConfigurationWatch {
     ///   - quiet: How long nothing must have changed before `onChange` is called. Default 100 ms, in which a
     ///     program that writes several of them is done.
     ///   - longest: How long after the first change `onChange` is called at the latest. Default 1 s.
+    ///   - retryInterval: How long after a failure ``start()`` tries again at the earliest. Default 60 s.
     ///   - makeInotify: Opens what reports; tests put failures here.
     ///   - onChange: Called on the loop's thread.
     init(
@@ -35,11 +41,13 @@ actor ResolverConfigurationWatch {
         paths: [String] = systemPaths,
         quiet: Duration = .milliseconds(100),
         longest: Duration = .seconds(1),
+        retryInterval: Duration = retryInterval,
         makeInotify: @escaping @Sendable () throws(SystemError) -> Inotify = Inotify.init,
         onChange: @escaping @Sendable () -> Void
     ) {
         self.loop = loop
         self.paths = paths
+        self.retryInterval = retryInterval
         self.makeInotify = makeInotify
         self.onChange = onChange
         debounce = Debounce(quiet: quiet, longest: longest)
@@ -55,7 +63,8 @@ actor ResolverConfigurationWatch {
     /// Opens everything, anew if something is not watched. Whatever changed in between went unnoticed.
     private func open() {
         let isRetry = failure.withLock { $0 != nil }
-        guard watches == nil || isRetry else { return }
+        guard watches == nil || isRetry, retryDue.map({ $0 <= .now }) ?? true else { return }
+        retryDue = .now + retryInterval
         do throws(SystemError) {
             let watches = FileWatches(paths, by: try makeInotify())
             descriptorWatch = try watch(watches.inotify)
@@ -64,7 +73,7 @@ actor ResolverConfigurationWatch {
         } catch {
             return note(error)
         }
-        if isRetry { noteChange() }
+        if isRetry, failure.withLock({ $0 == nil }) { noteChange() }
     }
 
     private func watch(_ inotify: Inotify) throws(SystemError) -> DescriptorWatch {
