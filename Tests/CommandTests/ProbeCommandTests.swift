@@ -59,7 +59,8 @@ struct ProbeCommandTests {
         try testbed.near.ip("link set near0 down")
         let outcome = try await host("--probe", "tcp:80")
         #expect(outcome.ending == .exited(1))
-        #expect(outcome.line["state"] == nil)
+        #expect(outcome.line["state"] as? String == "down")
+        #expect(outcome.line["probe"] == nil)
         #expect(outcome.line["reason"] as? String == "noRoute")
     }
 

@@ -81,6 +81,23 @@ internal import Testing
         #expect(!book.book.hasMarks)
     }
 
+    @Test func `what was marked first comes first, and what can wait has its turn`() {
+        var book = self
+        let addresses = (0..<100).map { "10.0.\($0 / 10).\($0 % 10 + 1)" }
+        book.watch(addresses.map { ($0, 1) })
+        book.book.markEverything(patiently: true)
+        for address in addresses.prefix(40) { book.book.mark(.route(Self.prefix("\(address)/32"))) }
+        let turns = (0..<4).map { _ in book.book.takeMarked(atMost: 10).map { "\($0.address)" } }
+        #expect(turns[0] == Array(addresses[0..<10]))
+        #expect(turns[1] == Array(addresses[10..<20]))
+        #expect(turns[2] == Array(addresses[20..<30]))
+        // Of those that can wait the first were urgent, and have been looked up.
+        #expect(turns[3].allSatisfy { !addresses[30..<40].contains($0) || addresses[0..<10].contains($0) })
+        var rest = Set(turns.joined())
+        while book.book.hasMarks { rest.formUnion(book.book.takeMarked(atMost: 10).map { "\($0.address)" }) }
+        #expect(rest == Set(addresses))
+    }
+
     @Test func `an address that several watch is looked up once, and given up with the last`() {
         var book = self
         book.watch([("10.0.0.1", 1)])

@@ -20,6 +20,31 @@ internal import Testing
         #expect(resolution.addresses == [IPAddress("192.0.2.2")!])
     }
 
+    @Test func `an answer is held to the rules for hosts`() {
+        var resolution = NameResolution(name: "a.example", now: start)
+        _ = resolution.begin()
+        let answers = ["0.0.0.0", "fe80::1", "ff02::1", "::ffff:192.0.2.1"].map { IPAddress($0)! }
+        _ = resolution.end(.success(answers), now: start)
+        #expect(resolution.addresses == [IPAddress("192.0.2.1")!])
+        // As a name server that blocks answers.
+        _ = resolution.begin()
+        _ = resolution.end(found("0.0.0.0"), now: start)
+        #expect(resolution.addresses == [IPAddress("192.0.2.1")!])
+        #expect(resolution.retryDue != nil)
+    }
+
+    @Test func `the same addresses in another order change nothing, but for the family that is preferred`() {
+        var resolution = NameResolution(name: "a.example", now: start)
+        func answer(_ texts: String...) -> [String] {
+            _ = resolution.begin()
+            _ = resolution.end(.success(texts.map { IPAddress($0)! }), now: start)
+            return resolution.addresses.map(\.description)
+        }
+        #expect(answer("192.0.2.1", "192.0.2.2", "2001:db8::1") == ["192.0.2.1", "192.0.2.2", "2001:db8::1"])
+        #expect(answer("192.0.2.2", "192.0.2.1", "2001:db8::1") == ["192.0.2.1", "192.0.2.2", "2001:db8::1"])
+        #expect(answer("2001:db8::1", "192.0.2.2", "192.0.2.1") == ["2001:db8::1", "192.0.2.2", "192.0.2.1"])
+    }
+
     @Test func `a failed lookup keeps the last addresses`() {
         var resolution = NameResolution(name: "a.example", now: start)
         _ = resolution.begin()

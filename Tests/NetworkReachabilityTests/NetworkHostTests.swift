@@ -13,7 +13,8 @@ internal import Testing
 
     @Test(arguments: [
         "", " ", ".", "https://example.com", "example.com:443", "example.com/path", "user@example.com",
-        "[::1]", "[::1]:80", "192.0.2.1:80", "192.0.2", "1.2.3.256", "300.1.1.1", "1", "0.0.0.0", "::",
+        "[::1]", "[::1]:80", "192.0.2.1:80", "192.0.2", "0x7f000001", "0x7F.0x1", "192.0.2.1\0.evil",
+        "1.2.3.256", "300.1.1.1", "1", "0.0.0.0", "::",
         "255.255.255.255", "224.0.0.1", "::ffff:0.0.0.0", "ff02::1", "fe80::1", "fe80::1%",
         "fe80::1%no-such-link", "::1%",
         "a..b", "-a.example", "a-.example", "exa mple.com", "example.com\n", "bücher.example", "a\0b",

@@ -154,7 +154,7 @@ struct AddressBook {
     /// Takes out what has to be looked up, what was marked first first: what is urgent before what can wait, but
     /// for every fourth time, so that a storm of the former does not keep the latter for ever.
     mutating func takeMarked(atMost limit: Int) -> [Marked] {
-        turn += 1
+        if !urgent.isEmpty, !patient.isEmpty { turn += 1 }
         let isUrgent = patient.isEmpty || !urgent.isEmpty && turn % 4 != 0
         let taken = isUrgent ? urgent.take(limit) : patient.take(limit)
         return taken.compactMap { slot in
