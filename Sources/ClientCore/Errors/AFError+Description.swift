@@ -110,11 +110,9 @@ extension AFError.DownloadResumeFailureReason {
 }
 
 extension Error {
-    /// What the error says of itself: `localizedDescription` of an error that says nothing localized is
-    /// only its type's name.
+    /// What the error says of itself: `localizedDescription` alone, of an error that says nothing localized,
+    /// is only its type's name.
     fileprivate var inWords: String {
-        (self as? any LocalizedError)?.errorDescription
-            ?? (self as? any CustomStringConvertible)?.description
-            ?? localizedDescription
+        (self as? any LocalizedError)?.errorDescription ?? "\(self)"
     }
 }
