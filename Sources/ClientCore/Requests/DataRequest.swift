@@ -6,12 +6,32 @@ public import FoundationNetworking
 public class DataRequest: Request, @unchecked Sendable {
     // Stores nothing; see Request.
 
+    /// How far the response has come, in bytes on the wire; the total is -1 while it is unknown.
+    public var progress: Progress { core.downloadProgress.progress }
+
+    /// Calls a closure as the response comes in. Only the last closure counts.
+    ///
+    /// - Parameters:
+    ///   - queue: Where it is called. Default: the main queue. Calls that wait there are joined into one.
+    ///   - closure: Takes the request's ``progress``.
+    @discardableResult
+    @preconcurrency
+    public func downloadProgress(
+        queue: DispatchQueue = .main,
+        closure: @escaping @Sendable (Progress) -> Void
+    ) -> Self {
+        core.downloadProgress.tell(on: queue, closure)
+        return self
+    }
+
+    // MARK: Handlers
+
     /// Adds a handler for whatever comes of the request.
     ///
     /// Handlers are called in the order they were added. One added after the end is called all the same.
     ///
     /// - Parameters:
-    ///   - queue: Where the handler is called. Default: the main queue.
+    ///   - queue: Where the handler is called. Default: the session's ``SessionManager/completionQueue``.
     ///   - completionHandler: Called exactly once.
     @discardableResult
     @preconcurrency
@@ -19,29 +39,35 @@ public class DataRequest: Request, @unchecked Sendable {
         queue: DispatchQueue? = nil,
         completionHandler: @escaping @Sendable (DefaultDataResponse) -> Void
     ) -> Self {
+        let queue = queue ?? completionQueue
         whenFinished { outcome in
             let response = DefaultDataResponse(outcome)
-            (queue ?? .main).async { completionHandler(response) }
+            queue.async { completionHandler(response) }
         }
         return self
     }
 
-    /// Adds a handler for the response's body.
+    /// Adds a handler for what a serializer makes of the response.
     ///
-    /// An empty body is a success. The status is not looked at.
+    /// Each handler's serializer runs on a queue of the request's own, in the order they were added.
     ///
     /// - Parameters:
-    ///   - queue: Where the handler is called. Default: the main queue.
+    ///   - queue: Where the handler is called. Default: the session's ``SessionManager/completionQueue``.
+    ///   - responseSerializer: Makes a value of the response, or says why there is none.
     ///   - completionHandler: Called exactly once.
     @discardableResult
     @preconcurrency
-    public func responseData(
+    public func response<Serializer: DataResponseSerializerProtocol>(
         queue: DispatchQueue? = nil,
-        completionHandler: @escaping @Sendable (DataResponse<Data>) -> Void
+        responseSerializer: Serializer,
+        completionHandler: @escaping @Sendable (DataResponse<Serializer.SerializedObject>) -> Void
     ) -> Self {
+        let queue = queue ?? completionQueue
+        let serialize = responseSerializer.serializeResponse
         whenFinished { outcome in
-            let response = DataResponse(data: outcome)
-            (queue ?? .main).async { completionHandler(response) }
+            // Made here and given away here: nobody else has it.
+            nonisolated(unsafe) let response = DataResponse(outcome, serialize)
+            queue.async { completionHandler(response) }
         }
         return self
     }
@@ -51,67 +77,41 @@ public class DataRequest: Request, @unchecked Sendable {
         DefaultDataResponse(await finished())
     }
 
-    /// Waits for the response's body. Cancelling the waiting task cancels the request.
-    public func responseData() async -> DataResponse<Data> {
-        DataResponse(data: await finished())
-    }
-
-    private func finished() async -> RequestOutcome {
-        await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                whenFinished { continuation.resume(returning: $0) }
-            }
-        } onCancel: {
-            cancel()
-        }
-    }
-}
-
-extension Request {
-    /// What ``DataRequest/responseData(queue:completionHandler:)`` makes of a response, for serializers of
-    /// your own.
-    ///
-    /// - Parameters:
-    ///   - response: The head of the response.
-    ///   - data: The body.
-    ///   - error: Why there is no whole response.
-    /// - Returns: `error` if there is one, else `data`, else
-    ///   ``AFError/ResponseSerializationFailureReason/inputDataNil``.
-    public static func serializeResponseData(
-        response: HTTPURLResponse?,
-        data: Data?,
-        error: (any Error)?
-    ) -> Result<Data, any Error> {
-        if let error { return .failure(error) }
-        guard let data else {
-            return .failure(AFError.responseSerializationFailed(reason: .inputDataNil))
-        }
-        return .success(data)
+    /// Waits for what a serializer makes of the response. Cancelling the waiting task cancels the request.
+    public func response<Serializer: DataResponseSerializerProtocol>(
+        responseSerializer: Serializer
+    ) async -> DataResponse<Serializer.SerializedObject> {
+        DataResponse(await finished(), responseSerializer.serializeResponse)
     }
 }
 
 extension DefaultDataResponse {
-    fileprivate init(_ outcome: Request.RequestOutcome) {
+    fileprivate init(_ outcome: RequestOutcome) {
         self.init(
             request: outcome.request,
             response: outcome.response,
-            data: outcome.data,
-            error: outcome.error
+            data: outcome.body.data,
+            error: outcome.error,
+            timeline: outcome.clock.timeline,
+            metrics: outcome.metrics
         )
     }
 }
 
-extension DataResponse<Data> {
-    fileprivate init(data outcome: Request.RequestOutcome) {
+extension DataResponse {
+    fileprivate init(
+        _ outcome: RequestOutcome,
+        _ serialize: (URLRequest?, HTTPURLResponse?, Data?, (any Error)?) -> Result<Value, any Error>
+    ) {
+        let response = outcome.response
+        let result = serialize(outcome.request, response, outcome.body.data, outcome.error)
         self.init(
             request: outcome.request,
-            response: outcome.response,
-            data: outcome.data,
-            result: Request.serializeResponseData(
-                response: outcome.response,
-                data: outcome.data,
-                error: outcome.error
-            )
+            response: response,
+            data: outcome.body.data,
+            result: result,
+            timeline: outcome.clock.timeline,
+            metrics: outcome.metrics
         )
     }
 }

@@ -1,153 +1,137 @@
-internal import Dispatch
-internal import Foundation
+public import Dispatch
+public import Foundation
 public import FoundationNetworking
 internal import NetwatchTransport
-internal import Synchronization
 
-/// A request that a ``SessionManager`` has made. It is under way already.
+/// A request that a ``SessionManager`` has made.
 ///
-/// Every handler is called exactly once, whatever happens to the request or its session. All of a
-/// request's functions may be called from any thread.
+/// Every handler is called exactly once, whatever happens to the request or its session. All of a request's
+/// functions may be called from any thread.
 public class Request: @unchecked Sendable {
     // Unchecked only because subclasses exist: all that is stored is immutable and Sendable, and
-    // subclasses, which only this module can make, store nothing.
+    // subclasses, which only this module can make, store nothing else.
 
-    typealias Handler = @Sendable (RequestOutcome) -> Void
+    let core: RequestCore
 
-    /// What ``RequestState`` came to, in Foundation's words.
-    struct RequestOutcome: Sendable {
-        let request: URLRequest?
-        let response: HTTPURLResponse?
-        let data: Data?
-        let error: (any Error)?
+    init(_ core: RequestCore) {
+        self.core = core
     }
 
-    private typealias State = RequestState<Handler>
+    /// Its number in its session.
+    var identifier: Int { core.identifier }
 
-    /// The request as it is sent, or `nil` when none could be made.
-    public let request: URLRequest?
+    // MARK: What can be seen
 
-    private let engine: TransferEngine
-    private let didFinish: @Sendable () -> Void
-    private let state = Mutex(State())
-    /// Where responses are put together, so that neither the engine's thread nor the caller's does it.
-    private let serialization = DispatchQueue(label: "netwatch.request", target: .global(qos: .utility))
+    /// The request as the last attempt began with it, adapted; `nil` when none could be made.
+    public var request: URLRequest? { core.snapshot.now.request }
 
-    /// - Parameter didFinish: Called once, on any thread, when the request has ended.
-    init(
-        _ request: Result<URLRequest, any Error>,
-        engine: TransferEngine,
-        didFinish: @escaping @Sendable () -> Void
-    ) {
-        self.request = request.value
-        self.engine = engine
-        self.didFinish = didFinish
+    /// The head of the final response, once it has come.
+    public var response: HTTPURLResponse? { core.snapshot.now.head?.response }
+
+    /// The request's work at this moment; `nil` when no request could be made.
+    public var task: RequestTask? {
+        request == nil ? nil : core.task
     }
 
-    /// The head of the response, once it has come.
-    public var response: HTTPURLResponse? {
-        let head = state.withLock { $0.outcome.head }
-        return head.flatMap { HTTPURLResponse($0, url: request?.url) }
+    /// How often the request was tried again.
+    public var retryCount: UInt { UInt(core.snapshot.now.retryCount) }
+
+    /// What the last attempt cost, once it has ended.
+    public var metrics: RequestMetrics? { core.snapshot.now.metrics }
+
+    // MARK: Control
+
+    /// Starts the request, or continues it after ``suspend()``.
+    ///
+    /// Only needed then, or when the session's ``SessionManager/startRequestsImmediately`` is false.
+    @discardableResult
+    public func resume() -> Self {
+        core.perform { core in
+            core.handle(.resumed)
+            core.tell { $0.requestDidResume($1) }
+        }
+        return self
+    }
+
+    /// Holds the request: what is under way is paused, and nothing new is begun until ``resume()``.
+    ///
+    /// The connection stays. While it is paused nothing counts as idle, but the time that the whole request
+    /// may take goes on. What has come already is still handled.
+    @discardableResult
+    public func suspend() -> Self {
+        core.perform { core in
+            core.handle(.suspended)
+            core.tell { $0.requestDidSuspend($1) }
+        }
+        return self
     }
 
     /// Ends the request, unless it has ended: its handlers get `URLError.cancelled`. Returns at once.
-    public func cancel() {
-        handle(.cancelled)
+    @discardableResult
+    public func cancel() -> Self {
+        core.perform { core in
+            guard !core.state.isFinished else { return }
+            core.tell { $0.requestDidCancel($1) }
+            core.handle(.interrupted(.cancelled))
+        }
+        return self
     }
 
-    // MARK: For the session
+    // MARK: Credentials
 
-    func start(_ transfer: Result<TransferRequest, any Error>) {
-        switch transfer {
-        case .failure(let error):
-            handle(.refused(error))
-        case .success(let transfer):
-            // The engine keeps the request until its end, so nobody else needs to.
-            handle(.started(engine.start(transfer) { self.handle($0) }))
+    /// Answers a challenge for credentials with a user's name and password.
+    ///
+    /// The request is sent without them first. If the server challenges it (401), it is sent once more with
+    /// the strongest scheme that both sides know: Negotiate, Digest, NTLM or Basic. Credentials that the
+    /// server refuses make its second 401 the response. They are not sent to another origin that a redirect
+    /// leads to.
+    ///
+    /// - Parameters:
+    ///   - user: The user's name.
+    ///   - password: The password.
+    ///   - persistence: Without effect: the credentials serve this request only.
+    @discardableResult
+    public func authenticate(
+        user: String,
+        password: String,
+        persistence: URLCredential.Persistence = .forSession
+    ) -> Self {
+        authenticate(
+            usingCredential: URLCredential(user: user, password: password, persistence: persistence)
+        )
+    }
+
+    /// Answers a challenge for credentials; see ``authenticate(user:password:persistence:)``.
+    @discardableResult
+    public func authenticate(usingCredential credential: URLCredential) -> Self {
+        core.snapshot.change { $0.credential = credential }
+        core.perform { $0.credentialCame() }
+        return self
+    }
+
+    // MARK: For the module
+
+    /// Calls `handler` once on the request's own serial queue, after those added before it.
+    func whenFinished(_ handler: @escaping RequestCore.Handler) {
+        core.perform { $0.handle(.added(handler)) }
+    }
+
+    /// Starts the request if nobody has, and waits for its end. Cancelling the waiting task cancels it.
+    func finished() async -> RequestOutcome {
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                whenFinished { continuation.resume(returning: $0) }
+                core.perform { $0.handle(.resumed) }
+            }
+        } onCancel: {
+            cancel()
         }
     }
 
     func sessionDropped() {
-        handle(.sessionDropped)
+        core.perform { $0.handle(.interrupted(.sessionDropped)) }
     }
 
-    // MARK: Handlers
-
-    /// Calls `handler` once on the request's own serial queue, after those added before it.
-    func whenFinished(_ handler: @escaping Handler) {
-        handle(.added(handler))
-    }
-
-    private func handle(_ event: TransferEvent) {
-        switch event {
-        case .head(let head): handle(State.Event.head(head))
-        case .body(let bytes): handle(State.Event.body(bytes))
-        case .end(.success): handle(.ended(nil))
-        case .end(.failure(let failure)): handle(.ended(failure))
-        }
-    }
-
-    private func handle(_ event: State.Event) {
-        let (actions, hasFinished) = state.withLock { state in
-            let wasFinished = state.isFinished
-            let actions = state.handle(event)
-            // Under the lock, which is what keeps handlers in order; neither action runs code of others.
-            for action in actions { perform(action) }
-            return (actions, state.isFinished && !wasFinished)
-        }
-        // Handlers are released outside the lock: what they hold may come back here as it goes.
-        withExtendedLifetime(actions) {}
-        if hasFinished { didFinish() }
-    }
-
-    private func perform(_ action: State.Action) {
-        switch action {
-        case .cancelTransfer(let id):
-            engine.cancel(id)
-        case .run(let handler, let outcome):
-            serialization.async { handler(self.translate(outcome)) }
-        }
-    }
-
-    private func translate(_ outcome: State.Outcome) -> RequestOutcome {
-        RequestOutcome(
-            request: request,
-            response: outcome.head.flatMap { HTTPURLResponse($0, url: request?.url) },
-            data: outcome.wasSent ? Data(outcome.body) : nil,
-            error: outcome.failure.map(error)
-        )
-    }
-
-    private func error(_ failure: State.Outcome.Failure) -> any Error {
-        switch failure {
-        case .refused(let error): error
-        case .failed(let failure): failure.error(for: request?.url)
-        case .cancelled(let failure): URLError.cancelled(after: failure, url: request?.url)
-        case .sessionDropped: AFError.sessionDeinitialized
-        }
-    }
-}
-
-extension URLError {
-    /// The error of a cancelled request, however its transfer ended in the meantime.
-    fileprivate static func cancelled(after failure: TransferFailure?, url: URL?) -> any Error {
-        let cancelled: Int32 = 42
-        guard let failure, failure.code == cancelled else { return URLError(.cancelled) }
-        return failure.error(for: url)
-    }
-}
-
-extension HTTPURLResponse {
-    /// Fields of the same name, however written, become one, joined as RFC 9110 §5.3 says.
-    fileprivate convenience init?(_ head: TransferHead, url: URL?) {
-        guard let url else { return nil }
-        var fields: [String: String] = [:]
-        var names: [String: String] = [:]
-        for header in head.headers {
-            let name = names[header.name.lowercased(), default: header.name]
-            names[header.name.lowercased()] = name
-            fields[name] = fields[name].map { "\($0), \(header.value)" } ?? header.value
-        }
-        self.init(url: url, statusCode: head.status, httpVersion: head.version, headerFields: fields)
-    }
+    /// Where handlers are called that name no queue.
+    var completionQueue: DispatchQueue { core.context.hooks.completionQueue }
 }

@@ -1,61 +1,88 @@
-internal import NetwatchTransport
-
-/// The life of one request: what has come so far, and who waits for its end.
+/// The life of one request: attempts, what is asked after each of them, and who waits for the end.
 ///
 /// A value without I/O. It promises that each handler is handed out exactly once, in the order they were
-/// added, whatever else happens and in whichever order.
-struct RequestState<Handler: Sendable>: Sendable {
-    enum Event: Sendable {
-        /// The transfer was started; how to name it when it is to be cancelled.
-        case started(TransferID)
-        /// No transfer can be started.
-        case refused(any Error)
-        case head(TransferHead)
-        case body([UInt8])
-        case ended(TransferFailure?)
+/// added, whatever else happens and in whichever order; and that nothing is sent again after
+/// ``Event/interrupted(_:)``.
+struct RequestState<Handler> {
+    /// What ends a request from outside.
+    enum Interruption: Sendable {
         case cancelled
         case sessionDropped
-        case added(Handler)
     }
 
-    enum Action: Sendable {
-        case cancelTransfer(TransferID)
-        case run(Handler, Outcome)
+    enum Event {
+        case resumed
+        case suspended
+        case interrupted(Interruption)
+        /// Whether the attempt's request could be made.
+        case prepared(attempt: Int, failure: (any Error)?)
+        /// The attempt has come to an end.
+        case ended(attempt: Int, failure: (any Error)?)
+        /// What the validators say of a whole response.
+        case validated(attempt: Int, failure: (any Error)?)
+        /// What becomes of a failed attempt.
+        case decided(attempt: Int, RetryDecision)
+        /// The time before the next attempt has passed.
+        case waited(attempt: Int)
+        case added(Handler)
+        /// A validator, or a credential, was added to a request that may have ended before it was.
+        case amended(Amendment)
+    }
+
+    /// What a chain of calls may add to a request after its end, when the network was faster.
+    enum Amendment {
+        case validator
+        case credential
+    }
+
+    enum Action {
+        /// Make the request of an attempt. Answered by ``Event/prepared(attempt:failure:)``.
+        case prepare(attempt: Int)
+        /// Send it. Answered by ``Event/ended(attempt:failure:)``.
+        case send(attempt: Int)
+        case pause
+        case unpause
+        /// Bring the attempt to its end, which is reported as any other.
+        case stop
+        case validate(attempt: Int)
+        /// Ask whether to try again. Answered by ``Event/decided(attempt:_:)``.
+        case askRetrier(attempt: Int, any Error)
+        case wait(attempt: Int, Duration)
+        case finish(Ending)
+        case run(Handler)
     }
 
     /// What a request came to.
-    struct Outcome: Sendable {
-        enum Failure: Sendable {
-            case refused(any Error)
-            case failed(TransferFailure)
-            /// What the transfer had come to is `nil` when it had ended well all the same.
-            case cancelled(TransferFailure?)
-            case sessionDropped
-        }
-
-        var wasSent = false
-        var head: TransferHead?
-        var body: [UInt8] = []
-        var failure: Failure?
+    enum Ending {
+        case completed
+        case failed(any Error)
+        /// With what the attempt had failed of, if it had.
+        case interrupted(Interruption, (any Error)?)
     }
 
     private enum Phase {
         case created
-        case running(TransferID)
-        /// Waiting for the end of a transfer that was told to end.
-        case ending
+        case preparing
+        case sending
+        case validating
+        case deciding(any Error)
+        case waiting
         case finished
     }
 
-    private enum Interruption {
-        case cancel
-        case sessionDrop
-    }
-
     private var phase = Phase.created
+    private var isSuspended = true
+    /// What would have been done, had the request not been suspended.
+    private var held: Action?
     private var interruption: Interruption?
-    private var waiting: [Handler] = []
-    private(set) var outcome = Outcome()
+    private var handlers: [Handler] = []
+    /// Whether the request has ended well and nobody was told.
+    private var isUntold = false
+    /// How many attempts were begun.
+    private(set) var attempt = 0
+
+    /// Whether it is to end whatever else happens.
+    var isInterrupted: Bool { interruption != nil }
 
     var isFinished: Bool {
         if case .finished = phase { true } else { false }
@@ -63,71 +90,149 @@ struct RequestState<Handler: Sendable>: Sendable {
 
     mutating func handle(_ event: Event) -> [Action] {
         switch event {
-        case .started(let id): return started(id)
-        case .refused(let error): return refused(error)
-        case .head(let head): return receive { $0.head = head }
-        case .body(let bytes): return receive { $0.body += bytes }
-        case .ended(let failure): return ended(failure)
-        case .cancelled: return interrupted(by: .cancel)
-        case .sessionDropped: return interrupted(by: .sessionDrop)
-        case .added(let handler): return added(handler)
+        case .resumed: resumed()
+        case .suspended: suspended()
+        case .interrupted(let interruption): interrupted(by: interruption)
+        case .prepared(attempt, let failure): prepared(failure)
+        case .ended(attempt, let failure): ended(failure)
+        case .validated(attempt, let failure): validated(failure)
+        case .decided(attempt, let decision): decided(decision)
+        case .waited(attempt): waited()
+        case .added(let handler): added(handler)
+        case .amended(let amendment): amended(amendment)
+        // An answer that concerns an earlier attempt, or was given twice.
+        case .prepared, .ended, .validated, .decided, .waited: []
         }
     }
 
-    private mutating func started(_ id: TransferID) -> [Action] {
-        guard case .created = phase else { return [] }
-        outcome.wasSent = true
-        guard interruption == nil else {
-            phase = .ending
-            return [.cancelTransfer(id)]
+    // MARK: From outside
+
+    private mutating func resumed() -> [Action] {
+        guard isSuspended, !isFinished else { return [] }
+        isSuspended = false
+        switch phase {
+        case .created: return begin()
+        case .sending where held == nil: return [.unpause]
+        default:
+            defer { held = nil }
+            return held.map { [$0] } ?? []
         }
-        phase = .running(id)
+    }
+
+    private mutating func suspended() -> [Action] {
+        guard !isSuspended, !isFinished else { return [] }
+        isSuspended = true
+        if case .sending = phase { return [.pause] }
         return []
     }
 
-    private mutating func refused(_ error: any Error) -> [Action] {
-        guard case .created = phase else { return [] }
-        outcome.failure = .refused(error)
-        return finish()
-    }
-
-    private mutating func receive(_ change: (inout Outcome) -> Void) -> [Action] {
-        // Before `started`, too: the transfer may be faster than the thread that started it.
-        if !isFinished { change(&outcome) }
-        return []
-    }
-
-    private mutating func ended(_ failure: TransferFailure?) -> [Action] {
-        guard !isFinished else { return [] }
-        outcome.wasSent = true
-        switch interruption {
-        case .cancel: outcome.failure = .cancelled(failure)
-        case .sessionDrop: outcome.failure = .sessionDropped
-        case nil: outcome.failure = failure.map { .failed($0) }
-        }
-        return finish()
-    }
-
-    /// The first reason stands. The end is the transfer's to tell: it knows how far it came.
+    /// The first reason stands. The end of an attempt under way is its own to tell: it knows how far it came.
     private mutating func interrupted(by interruption: Interruption) -> [Action] {
         guard !isFinished, self.interruption == nil else { return [] }
         self.interruption = interruption
-        guard case .running(let id) = phase else { return [] }
-        phase = .ending
-        return [.cancelTransfer(id)]
+        switch phase {
+        case .sending where held == nil: return [.stop]
+        case .validating: return []
+        case .deciding(let error): return finish(.interrupted(interruption, error))
+        default: return finish(.interrupted(interruption, nil))
+        }
     }
 
     private mutating func added(_ handler: Handler) -> [Action] {
         guard isFinished else {
-            waiting.append(handler)
+            handlers.append(handler)
             return []
         }
-        return [.run(handler, outcome)]
+        isUntold = false
+        return [.run(handler)]
     }
 
-    private mutating func finish() -> [Action] {
-        phase = .finished
-        defer { waiting = [] }
-        return waiting.map { .run($0, outcome) }
+    /// As long as nobody was told, what is added after the end counts as if it had been there before.
+    private mutating func amended(_ amendment: Amendment) -> [Action] {
+        guard isFinished, isUntold else { return [] }
+        isUntold = false
+        switch amendment {
+        case .validator:
+            phase = .validating
+            return [.validate(attempt: attempt)]
+        case .credential:
+            phase = .preparing
+            return unlessSuspended(.prepare(attempt: attempt))
+        }
     }
+
+    // MARK: One attempt
+
+    private mutating func begin() -> [Action] {
+        attempt += 1
+        phase = .preparing
+        return [.prepare(attempt: attempt)]
+    }
+
+    private mutating func prepared(_ failure: (any Error)?) -> [Action] {
+        guard case .preparing = phase else { return [] }
+        if let failure { return failed(failure) }
+        phase = .sending
+        return unlessSuspended(.send(attempt: attempt))
+    }
+
+    private mutating func ended(_ failure: (any Error)?) -> [Action] {
+        guard case .sending = phase else { return [] }
+        if let interruption { return finish(.interrupted(interruption, failure)) }
+        if let failure { return failed(failure) }
+        phase = .validating
+        return [.validate(attempt: attempt)]
+    }
+
+    private mutating func validated(_ failure: (any Error)?) -> [Action] {
+        guard case .validating = phase else { return [] }
+        if let interruption { return finish(.interrupted(interruption, failure)) }
+        if let failure { return failed(failure) }
+        return finish(.completed)
+    }
+
+    // MARK: The next one
+
+    private mutating func failed(_ error: any Error) -> [Action] {
+        phase = .deciding(error)
+        return [.askRetrier(attempt: attempt, error)]
+    }
+
+    private mutating func decided(_ decision: RetryDecision) -> [Action] {
+        guard case .deciding(let error) = phase else { return [] }
+        switch decision {
+        case .giveUp(let replacement): return finish(.failed(replacement ?? error))
+        case .retry(let delay):
+            phase = .waiting
+            return delay > .zero ? [.wait(attempt: attempt, delay)] : waited()
+        }
+    }
+
+    private mutating func waited() -> [Action] {
+        guard case .waiting = phase else { return [] }
+        attempt += 1
+        phase = .preparing
+        return unlessSuspended(.prepare(attempt: attempt))
+    }
+
+    private mutating func unlessSuspended(_ action: Action) -> [Action] {
+        guard isSuspended else { return [action] }
+        held = action
+        return []
+    }
+
+    private mutating func finish(_ ending: Ending) -> [Action] {
+        phase = .finished
+        held = nil
+        if case .completed = ending { isUntold = handlers.isEmpty }
+        defer { handlers = [] }
+        return [.finish(ending)] + handlers.map { .run($0) }
+    }
+}
+
+/// What becomes of a failed attempt.
+enum RetryDecision: Sendable {
+    case retry(after: Duration)
+    /// With an error in place of the attempt's own.
+    case giveUp((any Error)?)
 }

@@ -10,15 +10,22 @@ extension TransferRequest {
     /// (draft-ietf-httpapi-idempotency-key-header).
     private static let idempotencyKey = "Idempotency-Key"
 
-    /// - Throws: `URLError.badURL` without a URL, and `URLError.requestBodyStreamExhausted` for a body
-    ///   stream, which is not supported.
-    init(_ request: URLRequest) throws {
+    /// - Parameters:
+    ///   - upload: What is sent in place of the request's own body.
+    ///   - isForeign: Whether the request goes to another origin than the program named, which must not see
+    ///     what the session says to every server.
+    init(
+        _ request: URLRequest,
+        upload: UploadBody?,
+        settings: SessionSettings,
+        isForeign: Bool
+    ) throws {
         guard let url = request.url else { throw URLError(.badURL) }
-        guard request.httpBodyStream == nil else { throw URLError(.requestBodyStreamExhausted) }
         self.init(url: url.absoluteString, method: request.httpMethod ?? "GET")
-        headers = Self.headers(of: request)
-        body = request.httpBody.map(Array.init)
-        idleTimeout = Self.idleTimeout(request.timeoutInterval)
+        headers = Self.headers(of: request, at: url, settings: settings, isForeign: isForeign)
+        body = try request.keepsBody ? Self.body(of: request, upload) : nil
+        idleTimeout = settings.idleTimeout(for: request)
+        unixSocketPath = settings.unixSocketPath
         // libcurl sends a request again, unasked, when a reused connection ends before the first byte of
         // the response. Twice is once for an idempotent method, and with a key for the server; anything
         // else takes a connection on which that cannot happen.
@@ -27,19 +34,29 @@ extension TransferRequest {
     }
 
     /// A dictionary has an order of its own on every run; on the wire names are sorted.
-    private static func headers(of request: URLRequest) -> [Header] {
-        var headers = (request.allHTTPHeaderFields ?? [:])
+    private static func headers(
+        of request: URLRequest,
+        at url: URL,
+        settings: SessionSettings,
+        isForeign: Bool
+    ) -> [Header] {
+        let common = isForeign ? settings.headers.withoutSecrets : settings.headers
+        var headers = common.merging(over: request.allHTTPHeaderFields ?? [:])
             .sorted { $0.key < $1.key }
             .map { Header($0.key, $0.value) }
         if !headers.contains(where: { $0.isNamed("User-Agent") }) {
             headers.append(Header("User-Agent", defaultUserAgent))
         }
+        if request.httpShouldHandleCookies, !headers.contains(where: { $0.isNamed("Cookie") }),
+            let cookies = settings.cookies?.field(for: url)
+        {
+            headers.append(Header("Cookie", cookies))
+        }
         return headers
     }
 
-    /// As Foundation has it: seconds without a byte, 60 for what is no time.
-    private static func idleTimeout(_ interval: TimeInterval) -> Duration {
-        guard interval > 0 else { return .seconds(60) }
-        return .seconds(min(interval, TimeInterval(Int32.max)))
+    private static func body(of request: URLRequest, _ upload: UploadBody?) throws -> TransferBody? {
+        if let upload { return try upload.transferBody() }
+        return request.httpBody.map { .bytes(Array($0)) }
     }
 }

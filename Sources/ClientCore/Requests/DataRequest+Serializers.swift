@@ -1,0 +1,171 @@
+public import Dispatch
+public import Foundation
+
+// The five handlers that make a value of a response, and the same for callers that wait.
+
+extension DataRequest {
+    /// Adds a handler for the response's body.
+    ///
+    /// An empty body is a success. The status is not looked at.
+    ///
+    /// - Parameters:
+    ///   - queue: Where the handler is called. Default: the session's ``SessionManager/completionQueue``.
+    ///   - completionHandler: Called exactly once.
+    @discardableResult
+    @preconcurrency
+    public func responseData(
+        queue: DispatchQueue? = nil,
+        completionHandler: @escaping @Sendable (DataResponse<Data>) -> Void
+    ) -> Self {
+        response(
+            queue: queue,
+            responseSerializer: DataRequest.dataResponseSerializer(),
+            completionHandler: completionHandler
+        )
+    }
+
+    /// Adds a handler for the response's body as text.
+    ///
+    /// - Parameters:
+    ///   - queue: Where the handler is called. Default: the session's ``SessionManager/completionQueue``.
+    ///   - encoding: The text's encoding. Default: the one that the response names, or ISO 8859-1.
+    ///   - completionHandler: Called exactly once.
+    @discardableResult
+    @preconcurrency
+    public func responseString(
+        queue: DispatchQueue? = nil,
+        encoding: String.Encoding? = nil,
+        completionHandler: @escaping @Sendable (DataResponse<String>) -> Void
+    ) -> Self {
+        response(
+            queue: queue,
+            responseSerializer: DataRequest.stringResponseSerializer(encoding: encoding),
+            completionHandler: completionHandler
+        )
+    }
+
+    /// Adds a handler for the response's body as JSON: dictionaries, arrays, numbers, texts, `NSNull`.
+    ///
+    /// - Parameters:
+    ///   - queue: Where the handler is called. Default: the session's ``SessionManager/completionQueue``.
+    ///   - options: How it is read. Default: values of any kind at the top.
+    ///   - completionHandler: Called exactly once.
+    @discardableResult
+    @preconcurrency
+    public func responseJSON(
+        queue: DispatchQueue? = nil,
+        options: JSONSerialization.ReadingOptions = .allowFragments,
+        completionHandler: @escaping @Sendable (DataResponse<Any>) -> Void
+    ) -> Self {
+        response(
+            queue: queue,
+            responseSerializer: DataRequest.jsonResponseSerializer(options: options),
+            completionHandler: completionHandler
+        )
+    }
+
+    /// Adds a handler for the response's body as a property list, XML or binary.
+    ///
+    /// - Parameters:
+    ///   - queue: Where the handler is called. Default: the session's ``SessionManager/completionQueue``.
+    ///   - options: How it is read. Default: immutable.
+    ///   - completionHandler: Called exactly once.
+    @discardableResult
+    @preconcurrency
+    public func responsePropertyList(
+        queue: DispatchQueue? = nil,
+        options: PropertyListSerialization.ReadOptions = [],
+        completionHandler: @escaping @Sendable (DataResponse<Any>) -> Void
+    ) -> Self {
+        response(
+            queue: queue,
+            responseSerializer: DataRequest.propertyListResponseSerializer(options: options),
+            completionHandler: completionHandler
+        )
+    }
+
+    /// Adds a handler for the response's body as a value of a type.
+    ///
+    /// - Parameters:
+    ///   - type: The type. Default: what the handler takes.
+    ///   - queue: Where the handler is called. Default: the session's ``SessionManager/completionQueue``.
+    ///   - decoder: Who decodes it. Default: a `JSONDecoder`.
+    ///   - completionHandler: Called exactly once.
+    @discardableResult
+    @preconcurrency
+    public func responseDecodable<Value: Decodable>(
+        of type: Value.Type = Value.self,
+        queue: DispatchQueue? = nil,
+        decoder: any DataDecoder = JSONDecoder(),
+        completionHandler: @escaping @Sendable (DataResponse<Value>) -> Void
+    ) -> Self {
+        response(
+            queue: queue,
+            responseSerializer: DataRequest.decodableResponseSerializer(of: type, decoder: decoder),
+            completionHandler: completionHandler
+        )
+    }
+}
+
+// MARK: For callers that wait
+
+extension DataRequest {
+    /// Waits for the response's body. Cancelling the waiting task cancels the request.
+    public func responseData() async -> DataResponse<Data> {
+        await response(responseSerializer: DataRequest.dataResponseSerializer())
+    }
+
+    /// Waits for the response's body as text. Cancelling the waiting task cancels the request.
+    public func responseString(encoding: String.Encoding? = nil) async -> DataResponse<String> {
+        await response(responseSerializer: DataRequest.stringResponseSerializer(encoding: encoding))
+    }
+
+    /// Waits for the response's body as JSON. Cancelling the waiting task cancels the request.
+    public func responseJSON(
+        options: JSONSerialization.ReadingOptions = .allowFragments
+    ) async -> sending DataResponse<Any> {
+        await response(responseSerializer: DataRequest.jsonResponseSerializer(options: options))
+    }
+
+    /// Waits for the response's body as a property list. Cancelling the waiting task cancels the request.
+    public func responsePropertyList(
+        options: PropertyListSerialization.ReadOptions = []
+    ) async -> sending DataResponse<Any> {
+        await response(responseSerializer: DataRequest.propertyListResponseSerializer(options: options))
+    }
+
+    /// Waits for the response's body as a value of a type. Cancelling the waiting task cancels the request.
+    public func responseDecodable<Value: Decodable>(
+        of type: Value.Type = Value.self,
+        decoder: any DataDecoder = JSONDecoder()
+    ) async -> DataResponse<Value> {
+        await response(responseSerializer: DataRequest.decodableResponseSerializer(of: type, decoder: decoder))
+    }
+
+    /// The response's body. Cancelling the waiting task cancels the request.
+    ///
+    /// - Throws: The request's error.
+    public var data: Data {
+        get async throws { try await responseData().result.get() }
+    }
+
+    /// The response's body as text. Cancelling the waiting task cancels the request.
+    ///
+    /// - Throws: The request's error, or why the body is no text.
+    public var string: String {
+        get async throws { try await responseString().result.get() }
+    }
+
+    /// The response's body as a value of a type. Cancelling the waiting task cancels the request.
+    ///
+    /// - Parameters:
+    ///   - type: The type. Default: what is expected of the call.
+    ///   - decoder: Who decodes it. Default: a `JSONDecoder`.
+    /// - Throws: The request's error, or why the body is no such value.
+    public func decodable<Value: Decodable & Sendable>(
+        of type: Value.Type = Value.self,
+        decoder: any DataDecoder = JSONDecoder()
+    ) async throws -> Value {
+        try await responseDecodable(of: type, decoder: decoder).result.get()
+    }
+}

@@ -1,0 +1,40 @@
+internal import Foundation
+internal import FoundationNetworking
+internal import NetwatchTransport
+
+/// One transfer of an attempt: the first, or one that a redirect, a challenge or a refused range led to.
+struct Hop {
+    /// What becomes of the response.
+    enum Fate {
+        case undecided
+        /// It is the attempt's.
+        case take
+        /// Another request is sent when it has ended.
+        case follow(URLRequest, Next)
+    }
+
+    /// Why there is another hop.
+    enum Next {
+        case redirect(crossesOrigin: Bool)
+        case credential(TransferCredentials)
+        case withoutRange
+    }
+
+    /// How much of a body that nobody wants is read, so that the connection can be used again; more costs more
+    /// than a new connection.
+    static let drainLimit = 64 * 1024
+
+    let id: Int
+    let request: URLRequest
+    let url: URL
+    let control: TransferControl
+    /// Whether credentials of the request go with it.
+    let isAuthenticated: Bool
+    /// Whether the request left the origin it was made for.
+    let isForeign: Bool
+    var fate = Fate.undecided
+    var drained = 0
+    /// Why we ended it ourselves.
+    var failure: (any Error)?
+    var head: ResponseHead?
+}

@@ -1,0 +1,82 @@
+internal import Dispatch
+internal import Foundation
+internal import Synchronization
+
+/// One direction's progress, and the closure that is told of it.
+///
+/// However fast bytes come, no more than one call of the closure waits on its queue.
+final class ProgressReport: Sendable {
+    typealias Closure = @Sendable (Progress) -> Void
+
+    private struct State {
+        var progress = ProgressReport.unknown()
+        var isOver = false
+        var closure: Closure?
+        var queue = DispatchQueue.main
+        var isPosted = false
+    }
+
+    private let state = Mutex(State())
+
+    var progress: Progress { state.withLock { $0.progress } }
+
+    /// The last closure counts. One that comes after the end is told of it.
+    func tell(on queue: DispatchQueue, _ closure: @escaping Closure) {
+        let isOver = state.withLock { state in
+            state.queue = queue
+            state.closure = closure
+            return state.isOver
+        }
+        if isOver { post() }
+    }
+
+    /// Begins anew for another attempt, with an object of its own: one that has counted bytes may not go back
+    /// to a total of none.
+    func restart() {
+        state.withLock { state in
+            state.progress = Self.unknown()
+            state.isOver = false
+        }
+    }
+
+    /// - Parameter total: `nil` while it is not known, which the object shows as -1.
+    func update(_ done: Int64, of total: Int64?) {
+        let hasChanged = state.withLock { state in
+            let progress = state.progress
+            let total = total ?? -1
+            guard progress.completedUnitCount != done || progress.totalUnitCount != total else {
+                return false
+            }
+            // An empty body has no total that an object with progress could take.
+            if total != 0 || progress.completedUnitCount == 0 { progress.totalUnitCount = total }
+            progress.completedUnitCount = done
+            return true
+        }
+        if hasChanged { post() }
+    }
+
+    func end() {
+        state.withLock { $0.isOver = true }
+    }
+
+    private func post() {
+        let queue: DispatchQueue? = state.withLock { state in
+            guard state.closure != nil, !state.isPosted else { return nil }
+            state.isPosted = true
+            return state.queue
+        }
+        queue?.async { self.call() }
+    }
+
+    private func call() {
+        let (closure, progress) = state.withLock { state in
+            state.isPosted = false
+            return (state.closure, state.progress)
+        }
+        closure?(progress)
+    }
+
+    private static func unknown() -> Progress {
+        Progress(totalUnitCount: -1)
+    }
+}

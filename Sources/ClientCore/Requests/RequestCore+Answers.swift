@@ -1,0 +1,87 @@
+internal import Foundation
+internal import FoundationNetworking
+internal import NetwatchTransport
+
+// What is answered to redirects and challenges, by the delegate's closures or by ourselves.
+
+extension RequestCore {
+    /// What can be seen of the request at this moment.
+    nonisolated var task: RequestTask {
+        let now = snapshot.now
+        return RequestTask(
+            taskIdentifier: identifier,
+            originalRequest: now.request,
+            currentRequest: now.current,
+            response: now.head?.response
+        )
+    }
+
+    /// Where the response sends the request, or `nil` when it is to be taken as it is.
+    func redirection(_ response: ResponseHead, _ hop: Hop) throws -> Hop.Fate? {
+        guard plan.policy.followsRedirects,
+            let redirection = try Redirection(
+                of: hop.request,
+                status: response.status,
+                location: response.values(of: "Location").first
+            ),
+            let next = answer(to: redirection, response)
+        else { return nil }
+        redirects += 1
+        guard redirects <= Redirection.limit else { throw URLError(.httpTooManyRedirects) }
+        tell { monitor, request in
+            response.response.map { monitor.request(request, willFollow: $0, to: next) }
+        }
+        return .follow(next, .redirect(crossesOrigin: Redirection.crossesOrigin(from: hop.url, to: next.url)))
+    }
+
+    private func answer(to redirection: Redirection, _ response: ResponseHead) -> URLRequest? {
+        guard let decide = context.delegate.taskWillPerformHTTPRedirection, let session = context.manager,
+            let response = response.response
+        else { return redirection.request }
+        return decide(session, task, response, redirection.request)
+    }
+
+    /// Answers a 401 of a request without credentials: with its own, if they came too late for the first
+    /// transfer, or with the delegate's.
+    func answerToChallenge(_ response: ResponseHead, _ hop: Hop) throws -> Hop.Fate? {
+        guard response.status == 401, plan.policy.followsRedirects, !hop.isAuthenticated,
+            !hasAnsweredChallenge,
+            let challenge = AuthenticationChallenge(response)
+        else { return nil }
+        hasAnsweredChallenge = true
+        guard let credential = try credential(for: challenge, hop) else { return nil }
+        return .follow(hop.request, .credential(credential))
+    }
+
+    private func credential(
+        for challenge: AuthenticationChallenge,
+        _ hop: Hop
+    ) throws -> TransferCredentials? {
+        if !hop.isForeign, let own = snapshot.now.credential { return TransferCredentials(own) }
+        guard let decide = context.delegate.taskDidReceiveChallenge, let session = context.manager else {
+            return nil
+        }
+        let (disposition, credential) = decide(session, task, challenge)
+        switch disposition {
+        case .useCredential: return credential.flatMap(TransferCredentials.init)
+        case .performDefaultHandling, .rejectProtectionSpace: return nil
+        case .cancelAuthenticationChallenge: throw URLError(.cancelled)
+        }
+    }
+}
+
+extension TransferCredentials {
+    /// `nil` for a credential that is no user with a password.
+    init?(_ credential: URLCredential) {
+        guard let user = credential.user, let password = credential.password else { return nil }
+        self.init(user: user, password: password)
+    }
+}
+
+extension RequestCore {
+    /// The request was given credentials, by a call that the network may have overtaken.
+    func credentialCame() {
+        guard outcome.head?.status == 401, !isAuthenticated else { return }
+        amend(with: .credential)
+    }
+}

@@ -1,0 +1,180 @@
+internal import Foundation
+internal import FoundationNetworking
+internal import NetwatchTransport
+
+// One attempt: the transfers that redirects and challenges make of it.
+
+extension RequestCore {
+    func send() {
+        guard let request = outcome.request else { return }
+        outcome.clock.start()
+        outcome.clock.restart()
+        outcome.head = nil
+        outcome.metrics = nil
+        transactions = []
+        redirects = 0
+        hasAnsweredChallenge = false
+        attemptBegan = .now
+        uploadProgress.restart()
+        downloadProgress.restart()
+        sendHop(request, credentials: snapshot.now.credential.flatMap(TransferCredentials.init), isForeign: false)
+    }
+
+    func stop() {
+        hop?.control.cancel()
+    }
+
+    /// Sends one request. Whatever is wrong with it ends the attempt.
+    private func sendHop(_ request: URLRequest, credentials: TransferCredentials?, isForeign: Bool) {
+        do {
+            var request = request
+            try sink.prepare(&request)
+            let transfer = try transferRequest(request, credentials: credentials, isForeign: isForeign)
+            let url = try request.url ?? { throw URLError(.badURL) }()
+            let control = TransferControl(context.engine, isSuspended: false)
+            let id = (hop?.id ?? 0) + 1
+            hop = Hop(
+                id: id, request: request, url: url, control: control,
+                isAuthenticated: credentials != nil, isForeign: isForeign
+            )
+            isAuthenticated = credentials != nil
+            snapshot.change { $0.current = request }
+            tell { $0.request($1, willSend: request) }
+            control.begin(start(transfer, as: id, control))
+        } catch {
+            attemptEnded(error)
+        }
+    }
+
+    private func start(
+        _ transfer: TransferRequest,
+        as hop: Int,
+        _ control: TransferControl
+    ) -> TransferID {
+        context.engine.start(transfer) { event in
+            if case .body(let bytes) = event { control.delivered(bytes.count) }
+            self.perform { core in
+                if case .body(let bytes) = event { control.taken(bytes.count) }
+                if core.hop?.id == hop { core.received(event) }
+            }
+        }
+    }
+
+    private func transferRequest(
+        _ request: URLRequest,
+        credentials: TransferCredentials?,
+        isForeign: Bool
+    ) throws -> TransferRequest {
+        try request.validateForSending(body: plan.upload)
+        var transfer = try TransferRequest(
+            request,
+            upload: plan.upload,
+            settings: context.settings,
+            isForeign: isForeign
+        )
+        transfer.credentials = credentials
+        transfer.maximumResponseBodyBytes = plan.policy.maximumResponseBytes
+        if let total = plan.policy.totalTimeout ?? context.settings.totalTimeout {
+            transfer.totalTimeout = total - attemptBegan.duration(to: .now)
+        }
+        return transfer
+    }
+
+    // MARK: What comes back
+
+    private func received(_ event: TransferEvent) {
+        switch event {
+        case .head(let head): headArrived(head)
+        case .body(let bytes): bodyArrived(bytes)
+        case .progress(let progress): progressed(progress)
+        case .end(let end): hopEnded(end)
+        }
+    }
+
+    private func headArrived(_ head: TransferHead) {
+        guard let hop, hop.failure == nil else { return }
+        let response = ResponseHead(head: head, url: hop.url)
+        self.hop?.head = response
+        context.settings.cookies?.take(
+            response.values(of: "Set-Cookie"),
+            from: hop.url,
+            mainDocumentURL: hop.request.mainDocumentURL
+        )
+        tell { monitor, request in
+            response.response.map { monitor.request(request, didReceive: $0) }
+        }
+        do {
+            self.hop?.fate = try fate(of: response, hop)
+        } catch {
+            abandonHop(error)
+        }
+    }
+
+    private func fate(of response: ResponseHead, _ hop: Hop) throws -> Hop.Fate {
+        if let next = try redirection(response, hop) { return next }
+        if let next = try answerToChallenge(response, hop) { return next }
+        switch try sink.begin(response) {
+        case .sendAgain: return .follow(hop.request, .withoutRange)
+        case .take: break
+        }
+        outcome.head = response
+        outcome.clock.responseBegan()
+        snapshot.change { $0.head = response }
+        try askWhetherWanted(response)
+        return .take
+    }
+
+    private func askWhetherWanted(_ response: ResponseHead) throws {
+        guard let ask = context.delegate.dataTaskDidReceiveResponse, let session = context.manager,
+            let response = response.response
+        else { return }
+        if case .cancel = ask(session, task, response) { throw URLError(.cancelled) }
+    }
+
+    private func bodyArrived(_ bytes: [UInt8]) {
+        guard let hop, hop.failure == nil else { return }
+        switch hop.fate {
+        case .undecided: break
+        case .take:
+            do { try sink.write(bytes) } catch { abandonHop(error) }
+        case .follow:
+            self.hop?.drained += bytes.count
+            if hop.drained + bytes.count > Hop.drainLimit { hop.control.cancel() }
+        }
+    }
+
+    private func progressed(_ progress: TransferProgress) {
+        guard let hop else { return }
+        uploadProgress.update(progress.sent, of: progress.toSend)
+        guard case .take = hop.fate else { return }
+        let offset = sink.offset
+        downloadProgress.update(progress.received + offset, of: progress.toReceive.map { $0 + offset })
+    }
+
+    private func abandonHop(_ error: any Error) {
+        hop?.failure = error
+        hop?.control.cancel()
+    }
+
+    private func hopEnded(_ end: TransferEnd) {
+        guard let hop else { return }
+        record(end.metrics, of: hop)
+        if case .follow(let next, let reason) = hop.fate, !state.isInterrupted {
+            return follow(next, reason, after: hop)
+        }
+        attemptEnded(hop.failure ?? end.failure?.error(for: hop.url))
+    }
+
+    private func follow(_ next: URLRequest, _ reason: Hop.Next, after hop: Hop) {
+        switch reason {
+        case .redirect(let crossesOrigin):
+            let isForeign = hop.isForeign || crossesOrigin
+            let credential = isForeign ? nil : snapshot.now.credential
+            sendHop(next, credentials: credential.flatMap(TransferCredentials.init), isForeign: isForeign)
+        case .credential(let credentials):
+            sendHop(next, credentials: credentials, isForeign: hop.isForeign)
+        case .withoutRange:
+            sendHop(next, credentials: nil, isForeign: hop.isForeign)
+        }
+    }
+}

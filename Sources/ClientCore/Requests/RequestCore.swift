@@ -1,0 +1,234 @@
+internal import Dispatch
+internal import Foundation
+internal import FoundationNetworking
+internal import NetwatchTransport
+
+/// The shell around a request's state: makes its transfers, asks what others have put into it, and hands out
+/// its end.
+///
+/// Everything happens in turns on the request's own queue, in the order in which it was asked for.
+actor RequestCore {
+    typealias Handler = @Sendable (RequestOutcome) -> Void
+    /// Says why the response is refused, or `nil`.
+    typealias Validator = @Sendable (RequestOutcome) -> (any Error)?
+
+    nonisolated let queue = SerialQueue(label: "netwatch.request")
+    nonisolated let identifier: Int
+    nonisolated let context: SessionContext
+    nonisolated let plan: RequestPlan
+    nonisolated let snapshot: RequestSnapshot
+    nonisolated let uploadProgress = ProgressReport()
+    nonisolated let downloadProgress = ProgressReport()
+
+    /// The request, for those who are asked about it. It is kept by its session until its end.
+    weak var request: Request?
+
+    var state = RequestState<Handler>()
+    var outcome = RequestOutcome()
+    var sink: any ResponseSink
+    var hop: Hop?
+    var attemptBegan = ContinuousClock.now
+    var redirects = 0
+    var hasAnsweredChallenge = false
+    /// Whether credentials went with the last hop.
+    var isAuthenticated = false
+    var transactions: [RequestMetrics.TransactionMetrics] = []
+
+    private let firstRequest: Result<URLRequest, any Error>
+    private var validators: [Validator] = []
+    private var work: Task<Void, Never>?
+
+    nonisolated var unownedExecutor: UnownedSerialExecutor { queue.asUnownedSerialExecutor() }
+
+    /// - Parameter firstRequest: What the first attempt sends, adapted.
+    init(_ plan: RequestPlan, firstRequest: Result<URLRequest, any Error>, context: SessionContext) {
+        self.plan = plan
+        self.context = context
+        identifier = context.nextIdentifier()
+        self.firstRequest = firstRequest
+        sink = plan.makeSink()
+        snapshot = RequestSnapshot(firstRequest.value)
+    }
+
+    nonisolated func perform(_ body: @escaping @Sendable (isolated RequestCore) -> Void) {
+        queue.async { self.assumeIsolated { body($0) } }
+    }
+
+    func handle(_ event: RequestState<Handler>.Event) {
+        for action in state.handle(event) { perform(action) }
+    }
+
+    func addValidator(_ validator: @escaping Validator) {
+        validators.append(validator)
+        amend(with: .validator)
+    }
+
+    /// Takes what a chain of calls has added, though the request may have ended in the meantime.
+    func amend(with amendment: RequestState<Handler>.Amendment) {
+        let wasFinished = state.isFinished
+        handle(.amended(amendment))
+        if wasFinished, !state.isFinished, let request { context.add(request) }
+    }
+
+    func tell(_ body: (any EventMonitor, Request) -> Void) {
+        let monitors = context.hooks.monitors
+        guard !monitors.isEmpty, let request else { return }
+        for monitor in monitors { body(monitor, request) }
+    }
+
+    private func perform(_ action: RequestState<Handler>.Action) {
+        switch action {
+        case .prepare(let attempt): prepare(attempt)
+        case .send: send()
+        case .pause: hop?.control.suspend(true)
+        case .unpause: hop?.control.suspend(false)
+        case .stop: stop()
+        case .validate(let attempt): validate(attempt)
+        case .askRetrier(let attempt, let error): askRetrier(attempt, about: error)
+        case .wait(let attempt, let delay): wait(attempt, delay)
+        case .finish(let ending): finish(ending)
+        case .run(let handler): handler(outcome)
+        }
+    }
+
+    // MARK: Preparing
+
+    private func prepare(_ attempt: Int) {
+        guard case .success(let original) = plan.original else {
+            return handle(.prepared(attempt: attempt, failure: plan.original.error))
+        }
+        let hooks = context.hooks
+        let adapted = attempt == 1 ? firstRequest : Result { try hooks.adapter?.adapt(original) ?? original }
+        guard let interceptor = hooks.interceptor, let request = adapted.value else {
+            return prepared(attempt, adapted)
+        }
+        guard let session = context.manager else {
+            return prepared(attempt, .failure(AFError.sessionDeinitialized))
+        }
+        work = Task {
+            let adapted = await Self.result { try await interceptor.adapt(request, for: session) }
+            perform { $0.prepared(attempt, adapted) }
+        }
+    }
+
+    private static func result<Value>(_ body: () async throws -> Value) async -> Result<Value, any Error> {
+        do { return .success(try await body()) } catch { return .failure(error) }
+    }
+
+    private func prepared(_ attempt: Int, _ adapted: Result<URLRequest, any Error>) {
+        guard attempt == state.attempt, !state.isFinished else { return }
+        if let request = adapted.value {
+            outcome.request = request
+            snapshot.change { values in
+                values.request = request
+                values.current = request
+                values.head = nil
+                values.retryCount = attempt - 1
+            }
+        }
+        handle(.prepared(attempt: attempt, failure: adapted.error))
+    }
+
+    // MARK: The end of an attempt
+
+    func attemptEnded(_ failure: (any Error)?) {
+        hop = nil
+        outcome.clock.complete()
+        let failure = failure ?? Result { try sink.end(nil) }.error
+        if failure != nil { try? sink.end(failure) }
+        publishMetrics()
+        let attempt = state.attempt
+        if let session = context.manager {
+            context.delegate.taskDidComplete?(session, task, failure)
+        }
+        tell { $0.request($1, didEndAttempt: attempt, error: failure) }
+        handle(.ended(attempt: attempt, failure: failure))
+    }
+
+    private func validate(_ attempt: Int) {
+        outcome.body = sink.body
+        for validator in validators {
+            guard let failure = validator(outcome) else { continue }
+            return handle(.validated(attempt: attempt, failure: failure))
+        }
+        let failure = Result { try sink.accept(outcome.head) }.error
+        handle(.validated(attempt: attempt, failure: failure))
+    }
+
+    private func askRetrier(_ attempt: Int, about error: any Error) {
+        let hooks = context.hooks
+        guard plan.policy.asksRetrier, plan.original.isSuccess, let session = context.manager, let request
+        else { return handle(.decided(attempt: attempt, .giveUp(nil))) }
+        guard let retrier = hooks.retrier else {
+            return askInterceptor(attempt, about: error)
+        }
+        let question = RetryQuestion { delay in
+            self.perform { core in
+                guard let delay else { return core.askInterceptor(attempt, about: error) }
+                core.handle(.decided(attempt: attempt, .retry(after: delay)))
+            }
+        }
+        retrier.should(session, retry: request, with: error, completion: question.completion)
+    }
+
+    private func askInterceptor(_ attempt: Int, about error: any Error) {
+        guard let interceptor = context.hooks.interceptor, let session = context.manager, let request,
+            !state.isFinished
+        else { return handle(.decided(attempt: attempt, .giveUp(nil))) }
+        work = Task {
+            let result = await interceptor.retry(request, for: session, dueTo: error)
+            perform { $0.handle(.decided(attempt: attempt, RetryDecision(result))) }
+        }
+    }
+
+    private func wait(_ attempt: Int, _ delay: Duration) {
+        // Weak, so that the end of the request does not wait for it.
+        queue.after(delay) { [weak self] in
+            self?.assumeIsolated { $0.handle(.waited(attempt: attempt)) }
+        }
+    }
+
+    // MARK: The end
+
+    private func finish(_ ending: RequestState<Handler>.Ending) {
+        work?.cancel()
+        work = nil
+        outcome.clock.complete()
+        outcome.error = error(of: ending)
+        outcome.body = sink.finish(outcome.error)
+        uploadProgress.end()
+        downloadProgress.end()
+        tell { $0.requestDidFinish($1, error: outcome.error) }
+        if let request { context.remove(request.identifier) }
+    }
+
+    private func error(of ending: RequestState<Handler>.Ending) -> (any Error)? {
+        switch ending {
+        case .completed: nil
+        case .failed(let error): error
+        case .interrupted(.cancelled, let failure): URLError.cancelled(after: failure)
+        case .interrupted(.sessionDropped, _): AFError.sessionDeinitialized
+        }
+    }
+}
+
+extension RetryDecision {
+    fileprivate init(_ result: RetryResult) {
+        self =
+            switch result {
+            case .retry: .retry(after: .zero)
+            case .retryWithDelay(let delay): .retry(after: Duration(seconds: delay))
+            case .doNotRetry: .giveUp(nil)
+            case .doNotRetryWithError(let error): .giveUp(error)
+            }
+    }
+}
+
+extension URLError {
+    /// The error of a cancelled request, with how far its transfer had come if that is what ended it.
+    fileprivate static func cancelled(after failure: (any Error)?) -> any Error {
+        let cancelled: Int32 = 42
+        guard let failure, failure.transferFailure?.code == cancelled else { return URLError(.cancelled) }
+        return failure
+    }
+}

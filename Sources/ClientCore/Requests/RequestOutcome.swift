@@ -1,0 +1,108 @@
+internal import Foundation
+internal import FoundationNetworking
+internal import NetwatchTransport
+
+/// What a request came to, for its handlers.
+struct RequestOutcome: Sendable {
+    /// The request as it was sent first in the last attempt.
+    var request: URLRequest?
+    var head: ResponseHead?
+    var body = ResponseBody()
+    var error: (any Error)?
+    var clock = RequestClock()
+    var metrics: RequestMetrics?
+
+    var response: HTTPURLResponse? { head?.response }
+}
+
+/// What became of a response's body.
+struct ResponseBody: Sendable {
+    /// The body in memory, as far as it came.
+    var data: Data?
+    /// The file it was written to.
+    var temporaryURL: URL?
+    /// The file it was moved to.
+    var destinationURL: URL?
+    /// What continues the download.
+    var resumeData: Data?
+}
+
+/// The head of a response, and where it came from.
+struct ResponseHead: Sendable {
+    let head: TransferHead
+    let url: URL
+
+    var status: Int { head.status }
+
+    /// The values of a field, in the order they came.
+    func values(of name: String) -> [String] {
+        head.headers.filter { $0.isNamed(name) }.map(\.value)
+    }
+
+    /// Fields of the same name, however written, become one, joined as RFC 9110 §5.3 says.
+    ///
+    /// Made anew at each call; making one is what most of a small response costs.
+    var response: HTTPURLResponse? {
+        var fields: [String: String] = [:]
+        var names: [String: String] = [:]
+        for header in head.headers {
+            let name = names[header.name.lowercased(), default: header.name]
+            names[header.name.lowercased()] = name
+            fields[name] = fields[name].map { "\($0), \(header.value)" } ?? header.value
+        }
+        return HTTPURLResponse(
+            url: url,
+            statusCode: head.status,
+            httpVersion: head.version,
+            headerFields: fields
+        )
+    }
+}
+
+/// When what happened to a request. Later moments are counted from the first, so that setting the system's
+/// clock moves all of them alike.
+struct RequestClock: Sendable {
+    private var began: (moment: ContinuousClock.Instant, date: Date)?
+    private var firstResponse: ContinuousClock.Instant?
+    private var completed: ContinuousClock.Instant?
+
+    /// Only the first start counts.
+    mutating func start() {
+        if began == nil { began = (.now, Date()) }
+    }
+
+    /// Forgets a response that another attempt replaces.
+    mutating func restart() {
+        firstResponse = nil
+    }
+
+    mutating func responseBegan() {
+        firstResponse = firstResponse ?? .now
+    }
+
+    mutating func complete() {
+        completed = .now
+    }
+
+    /// A timeline whose serialization ends now.
+    var timeline: Timeline {
+        guard let began else { return Timeline() }
+        let end = time(completed ?? .now)
+        return Timeline(
+            requestStartTime: began.date.timeIntervalSinceReferenceDate,
+            initialResponseTime: firstResponse.map(time) ?? end,
+            requestCompletedTime: end,
+            serializationCompletedTime: time(.now)
+        )
+    }
+
+    private func time(_ moment: ContinuousClock.Instant) -> TimeInterval {
+        guard let began else { return 0 }
+        return began.date.timeIntervalSinceReferenceDate + began.moment.duration(to: moment).inSeconds
+    }
+
+    /// The date of a moment.
+    func date(of moment: ContinuousClock.Instant) -> Date? {
+        began.map { $0.date + $0.moment.duration(to: moment).inSeconds }
+    }
+}

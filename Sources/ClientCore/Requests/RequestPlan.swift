@@ -1,0 +1,25 @@
+internal import Foundation
+internal import FoundationNetworking
+
+/// What a request is to be, before anything is done for it.
+struct RequestPlan: Sendable {
+    /// As the caller made it: what further attempts are adapted from.
+    let original: Result<URLRequest, any Error>
+    /// What is sent in place of the request's own body.
+    var upload: UploadBody?
+    var policy = TransferPolicy()
+    /// Makes what takes the response, once for the request.
+    var makeSink: @Sendable () -> any ResponseSink = { DataSink() }
+}
+
+/// How far a request does what its session does by itself.
+struct TransferPolicy: Sendable {
+    /// Whether redirects are followed and challenges answered.
+    var followsRedirects = true
+    /// Whether the retrier is asked. Adapters run all the same.
+    var asksRetrier = true
+    /// How many bytes of body the response may have; `nil` is any number.
+    var maximumResponseBytes: Int?
+    /// How long an attempt may take; `nil` is as long as the session says.
+    var totalTimeout: Duration?
+}

@@ -1,0 +1,27 @@
+internal import Foundation
+internal import FoundationNetworking
+internal import Synchronization
+
+/// What every thread may see of a request, as its queue last left it.
+final class RequestSnapshot: Sendable {
+    struct Values: Sendable {
+        var request: URLRequest?
+        var current: URLRequest?
+        var head: ResponseHead?
+        var retryCount = 0
+        var metrics: RequestMetrics?
+        var credential: URLCredential?
+    }
+
+    private let values: Mutex<Values>
+
+    init(_ request: URLRequest?) {
+        values = Mutex(Values(request: request, current: request))
+    }
+
+    var now: Values { values.withLock { $0 } }
+
+    func change(_ change: (inout Values) -> Void) {
+        values.withLock { change(&$0) }
+    }
+}

@@ -1,0 +1,75 @@
+internal import Foundation
+internal import FoundationNetworking
+
+/// Where the body of a response goes. It is used on its request's queue only.
+protocol ResponseSink {
+    /// Changes the request of a hop, to ask for the rest of a file for example.
+    mutating func prepare(_ request: inout URLRequest) throws
+    /// Takes the final head of a hop, and says what is to become of its body.
+    mutating func begin(_ head: ResponseHead) throws -> SinkVerdict
+    mutating func write(_ bytes: [UInt8]) throws
+    /// The attempt has ended; a body that is not whole after all is a failure.
+    mutating func end(_ failure: (any Error)?) throws
+    /// The response was not refused: puts it where it belongs.
+    mutating func accept(_ head: ResponseHead?) throws
+    /// The request is over. Returns what handlers are to see.
+    mutating func finish(_ failure: (any Error)?) -> ResponseBody
+    /// What has come so far, for validators.
+    var body: ResponseBody { get }
+    /// How many bytes were there before the hop began.
+    var offset: Int64 { get }
+}
+
+enum SinkVerdict {
+    case take
+    /// The answer is of no use: the request is sent again, prepared anew.
+    case sendAgain
+}
+
+extension ResponseSink {
+    var offset: Int64 { 0 }
+
+    mutating func prepare(_ request: inout URLRequest) throws {}
+    mutating func end(_ failure: (any Error)?) throws {}
+    mutating func accept(_ head: ResponseHead?) throws {}
+}
+
+/// Keeps a body in memory, or hands it on as it comes.
+struct DataSink: ResponseSink {
+    private var data: Data?
+    private var closure: (@Sendable (Data) -> Void)?
+
+    /// - Parameter closure: Takes the body in place of memory, beginning with what is there.
+    mutating func stream(to closure: (@Sendable (Data) -> Void)?) {
+        self.closure = closure
+        guard let closure, let data else { return }
+        self.data = nil
+        if !data.isEmpty { closure(data) }
+    }
+
+    mutating func prepare(_ request: inout URLRequest) throws {
+        data = nil
+    }
+
+    mutating func begin(_ head: ResponseHead) throws -> SinkVerdict {
+        .take
+    }
+
+    mutating func write(_ bytes: [UInt8]) throws {
+        if let closure {
+            closure(Data(bytes))
+        } else {
+            if data == nil { data = Data() }
+            data?.append(contentsOf: bytes)
+        }
+    }
+
+    mutating func end(_ failure: (any Error)?) throws {
+        // Nothing that was sent is without data, and a stream's data is with its closure.
+        if closure == nil { data = data ?? Data() }
+    }
+
+    mutating func finish(_ failure: (any Error)?) -> ResponseBody { body }
+
+    var body: ResponseBody { ResponseBody(data: data) }
+}

@@ -1,0 +1,45 @@
+public import Foundation
+public import FoundationNetworking
+
+/// What becomes of a request that failed.
+public enum RetryResult: Sendable {
+    /// It is tried again at once.
+    case retry
+    /// It is tried again after so many seconds; below zero is at once.
+    case retryWithDelay(TimeInterval)
+    /// Its failure stands.
+    case doNotRetry
+    /// It fails with another error.
+    case doNotRetryWithError(any Error)
+}
+
+/// Adapts and retries requests by asynchronous work.
+///
+/// A session has at most one, ``SessionManager/interceptor``. It comes after ``SessionManager/adapter``, and
+/// is asked only about failures that ``SessionManager/retrier`` does not want to retry. Its functions run in a
+/// task that is cancelled with the request.
+public protocol RequestInterceptor: Sendable {
+    /// Changes a request before each attempt. By default it stays as it is.
+    ///
+    /// - Throws: Anything; it is the attempt's failure.
+    func adapt(_ urlRequest: URLRequest, for session: SessionManager) async throws -> URLRequest
+
+    /// Decides what becomes of a failed attempt. By default its failure stands.
+    func retry(_ request: Request, for session: SessionManager, dueTo error: any Error) async -> RetryResult
+}
+
+extension RequestInterceptor {
+    /// Leaves the request as it is.
+    public func adapt(_ urlRequest: URLRequest, for session: SessionManager) async throws -> URLRequest {
+        urlRequest
+    }
+
+    /// Lets the failure stand.
+    public func retry(
+        _ request: Request,
+        for session: SessionManager,
+        dueTo error: any Error
+    ) async -> RetryResult {
+        .doNotRetry
+    }
+}

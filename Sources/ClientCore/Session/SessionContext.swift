@@ -1,0 +1,76 @@
+internal import Dispatch
+internal import Foundation
+internal import FoundationNetworking
+internal import NetwatchTransport
+internal import Synchronization
+
+/// What a session's requests share, and what outlives the session until the last of them has ended.
+final class SessionContext: Sendable {
+    /// What a program may set while requests are under way.
+    struct Hooks: Sendable {
+        var adapter: (any RequestAdapter)?
+        var retrier: (any RequestRetrier)?
+        var interceptor: (any RequestInterceptor)?
+        var monitors: [any EventMonitor] = []
+        var startsImmediately = true
+        var completionQueue = DispatchQueue.main
+    }
+
+    private struct State {
+        weak var manager: SessionManager?
+        var hooks = Hooks()
+        var running: [Int: Request] = [:]
+        var lastIdentifier = 0
+    }
+
+    let engine: TransferEngine
+    let settings: SessionSettings
+    let delegate: SessionDelegate
+    private let state = Mutex(State())
+
+    init(engine: TransferEngine, settings: SessionSettings, delegate: SessionDelegate) {
+        self.engine = engine
+        self.settings = settings
+        self.delegate = delegate
+    }
+
+    /// The session, until its last reference goes.
+    var manager: SessionManager? {
+        get { state.withLock { $0.manager } }
+        set { state.withLock { $0.manager = newValue } }
+    }
+
+    var hooks: Hooks { state.withLock { $0.hooks } }
+
+    func changeHooks(_ change: (inout Hooks) -> Void) {
+        // What is replaced goes outside the lock: it may be the last reference to anything.
+        let replaced = state.withLock { state in
+            let old = state.hooks
+            change(&state.hooks)
+            return old
+        }
+        withExtendedLifetime(replaced) {}
+    }
+
+    // MARK: Requests that have not ended
+
+    var running: [Request] { state.withLock { Array($0.running.values) } }
+
+    /// Numbers are not used twice in a session.
+    func nextIdentifier() -> Int {
+        state.withLock { state in
+            state.lastIdentifier += 1
+            return state.lastIdentifier
+        }
+    }
+
+    func add(_ request: Request) {
+        state.withLock { $0.running[request.identifier] = request }
+    }
+
+    func remove(_ identifier: Int) {
+        // Its last reference may go here, with whatever its handlers held.
+        let removed = state.withLock { $0.running.removeValue(forKey: identifier) }
+        withExtendedLifetime(removed) {}
+    }
+}

@@ -1,0 +1,66 @@
+internal import Foundation
+internal import FoundationNetworking
+internal import Glibc
+internal import NetwatchEventLoop
+internal import NetwatchTransport
+internal import Synchronization
+
+/// What an upload sends.
+enum UploadBody: Sendable {
+    case data(Data)
+    /// A file that is read anew for every transfer.
+    case file(URL, TemporaryFile? = nil)
+    /// A stream, which can be read only once.
+    case stream(OneTimeBody)
+
+    /// How a transfer sends it.
+    ///
+    /// - Throws: ``AFError/fileFailed(error:url:)`` for a file that cannot be read, and
+    ///   `URLError.requestBodyStreamExhausted` for a stream that was.
+    func transferBody() throws -> TransferBody {
+        switch self {
+        case .data(let data): .bytes(Array(data))
+        case .file(let url, _): .source(try Self.source(of: url))
+        case .stream(let body): .source(try body.take())
+        }
+    }
+
+    private static func source(of url: URL) throws -> BufferedBodySource {
+        guard url.isFileURL else { throw AFError.invalidURL(url: url) }
+        do {
+            let reader = try FileReader(path: url.path)
+            return BufferedBodySource(reader, length: reader.length)
+        } catch {
+            throw AFError.fileFailed(error: error, url: url)
+        }
+    }
+}
+
+/// The body that a stream gives, for the one transfer that it lasts for.
+final class OneTimeBody: Sendable {
+    private let source: Mutex<BufferedBodySource?>
+
+    init(_ stream: sending InputStream) {
+        source = Mutex(BufferedBodySource(InputStreamReader(stream), length: nil))
+    }
+
+    func take() throws -> BufferedBodySource {
+        let source = source.withLock { source in
+            defer { source = nil }
+            return source
+        }
+        guard let source else { throw URLError(.requestBodyStreamExhausted) }
+        return source
+    }
+}
+
+/// A file that goes with its last reference.
+final class TemporaryFile: Sendable {
+    let url: URL
+
+    init(_ url: URL) {
+        self.url = url
+    }
+
+    deinit { unlink(url.path) }
+}
