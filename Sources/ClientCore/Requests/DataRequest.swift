@@ -1,6 +1,5 @@
 public import Dispatch
 public import Foundation
-public import FoundationNetworking
 
 /// A request whose response body is kept in memory.
 public class DataRequest: Request, @unchecked Sendable {
@@ -64,29 +63,6 @@ public class DataRequest: Request, @unchecked Sendable {
         } onCancel: {
             cancel()
         }
-    }
-}
-
-extension Request {
-    /// What ``DataRequest/responseData(queue:completionHandler:)`` makes of a response, for serializers of
-    /// your own.
-    ///
-    /// - Parameters:
-    ///   - response: The head of the response.
-    ///   - data: The body.
-    ///   - error: Why there is no whole response.
-    /// - Returns: `error` if there is one, else `data`, else
-    ///   ``AFError/ResponseSerializationFailureReason/inputDataNil``.
-    public static func serializeResponseData(
-        response: HTTPURLResponse?,
-        data: Data?,
-        error: (any Error)?
-    ) -> Result<Data, any Error> {
-        if let error { return .failure(error) }
-        guard let data else {
-            return .failure(AFError.responseSerializationFailed(reason: .inputDataNil))
-        }
-        return .success(data)
     }
 }
 
