@@ -1,0 +1,76 @@
+public import Foundation
+public import FoundationNetworking
+
+/// What came of a download, with its file turned into a value.
+public struct DownloadResponse<Value> {
+    /// The request that was sent, or `nil` when none could be made.
+    public let request: URLRequest?
+    /// The head of the response, also when the rest of it did not come.
+    public let response: HTTPURLResponse?
+    /// The file that the body was written to at first.
+    public let temporaryURL: URL?
+    /// The file that the body was moved to; `nil` without a destination.
+    public let destinationURL: URL?
+    /// What continues the download later; `nil` when nothing can.
+    public let resumeData: Data?
+    /// The value, or why there is none.
+    public let result: Result<Value, any Error>
+    /// When what happened.
+    public let timeline: Timeline
+    /// What the transfer was, in detail; `nil` when nothing was sent.
+    public let metrics: RequestMetrics?
+
+    /// Puts a response together.
+    ///
+    /// - Parameters:
+    ///   - request: The request that was sent.
+    ///   - response: The head of the response.
+    ///   - temporaryURL: The file that the body was written to at first.
+    ///   - destinationURL: The file that the body was moved to.
+    ///   - resumeData: What continues the download later.
+    ///   - result: The value, or why there is none.
+    ///   - timeline: When what happened. Default: all of it at 0.
+    ///   - metrics: What the transfer was. Default `nil`.
+    public init(
+        request: URLRequest?,
+        response: HTTPURLResponse?,
+        temporaryURL: URL?,
+        destinationURL: URL?,
+        resumeData: Data?,
+        result: Result<Value, any Error>,
+        timeline: Timeline = Timeline(),
+        metrics: RequestMetrics? = nil
+    ) {
+        self.request = request
+        self.response = response
+        self.temporaryURL = temporaryURL
+        self.destinationURL = destinationURL
+        self.resumeData = resumeData
+        self.result = result
+        self.timeline = timeline
+        self.metrics = metrics
+    }
+
+    /// The value, if there is one.
+    public var value: Value? { result.value }
+
+    /// Why there is no value.
+    public var error: (any Error)? { result.error }
+}
+
+extension DownloadResponse: Sendable where Value: Sendable {}
+
+extension DownloadResponse {
+    func with<T>(_ result: Result<T, any Error>) -> DownloadResponse<T> {
+        DownloadResponse<T>(
+            request: request,
+            response: response,
+            temporaryURL: temporaryURL,
+            destinationURL: destinationURL,
+            resumeData: resumeData,
+            result: result,
+            timeline: timeline,
+            metrics: metrics
+        )
+    }
+}

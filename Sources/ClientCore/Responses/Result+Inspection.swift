@@ -1,0 +1,52 @@
+extension Result {
+    /// The value of a success.
+    public var value: Success? {
+        if case .success(let value) = self { value } else { nil }
+    }
+
+    /// The error of a failure.
+    public var error: Failure? {
+        if case .failure(let error) = self { error } else { nil }
+    }
+
+    /// Whether this is a success.
+    public var isSuccess: Bool { error == nil }
+
+    /// Whether this is a failure.
+    public var isFailure: Bool { !isSuccess }
+}
+
+extension Result {
+    /// The value of a success.
+    ///
+    /// - Throws: The error of a failure.
+    public func unwrap() throws -> Success { try get() }
+
+    /// Calls `body` with the value of a success.
+    @discardableResult
+    public func withValue(_ body: (Success) throws -> Void) rethrows -> Self {
+        if case .success(let value) = self { try body(value) }
+        return self
+    }
+
+    /// Calls `body` with the error of a failure.
+    @discardableResult
+    public func withError(_ body: (Failure) throws -> Void) rethrows -> Self {
+        if case .failure(let error) = self { try body(error) }
+        return self
+    }
+
+    /// Calls `body` after a success.
+    @discardableResult
+    public func ifSuccess(_ body: () throws -> Void) rethrows -> Self {
+        if isSuccess { try body() }
+        return self
+    }
+
+    /// Calls `body` after a failure.
+    @discardableResult
+    public func ifFailure(_ body: () throws -> Void) rethrows -> Self {
+        if isFailure { try body() }
+        return self
+    }
+}

@@ -1,0 +1,45 @@
+/// What stands behind the type in a `Content-Type` or an `Accept` (RFC 9110 §5.6.6).
+enum MediaTypeParameters {
+    /// The first parameter of that name, in whatever case; a quoted value without its quotes.
+    static func value(of name: String, in field: String) -> String? {
+        for parameter in split(field, at: ";").dropFirst() {
+            let parts = parameter.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            guard parts.count == 2, trimmed(parts[0]).lowercased() == name.lowercased() else { continue }
+            return unquoted(trimmed(parts[1]))
+        }
+        return nil
+    }
+
+    /// The parts between separators that are outside of quotes.
+    static func split(_ field: String, at separator: Character) -> [String] {
+        var parts = [""]
+        var isQuoted = false
+        var isEscaped = false
+        for character in field {
+            if character == separator, !isQuoted {
+                parts.append("")
+                continue
+            }
+            parts[parts.count - 1].append(character)
+            if character == "\"", !isEscaped { isQuoted.toggle() }
+            isEscaped = isQuoted && !isEscaped && character == "\\"
+        }
+        return parts
+    }
+
+    /// The text without the optional whitespace of RFC 9110 §5.6.3 around it.
+    static func trimmed(_ text: some StringProtocol) -> String {
+        let isSpace = { (character: Character) in character == " " || character == "\t" }
+        let start = text.drop(while: isSpace)
+        return String(String(start).reversed().drop(while: isSpace).reversed())
+    }
+
+    private static func unquoted(_ value: String) -> String {
+        guard value.count > 1, value.first == "\"", value.last == "\"" else { return value }
+        var isEscaped = false
+        return value.dropFirst().dropLast().filter { character in
+            isEscaped = !isEscaped && character == "\\"
+            return !isEscaped
+        }
+    }
+}

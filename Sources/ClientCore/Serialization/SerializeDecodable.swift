@@ -1,0 +1,95 @@
+public import Foundation
+public import FoundationNetworking
+
+/// Something that decodes values from bytes.
+@preconcurrency public protocol DataDecoder: Sendable {
+    /// Decodes a value.
+    ///
+    /// - Parameters:
+    ///   - type: The value's type.
+    ///   - data: The bytes.
+    /// - Throws: Why they are no such value.
+    func decode<D: Decodable>(_ type: D.Type, from data: Data) throws -> D
+}
+
+extension JSONDecoder: DataDecoder {}
+
+extension PropertyListDecoder: DataDecoder {}
+
+extension Request {
+    /// Decodes a value from a response.
+    ///
+    /// - Parameters:
+    ///   - type: The value's type. Default: what the call's result needs.
+    ///   - decoder: What decodes it.
+    ///   - response: The head of the response.
+    ///   - data: The body.
+    ///   - error: Why there is no whole response.
+    /// - Returns: `error` if there is one; else the value, or
+    ///   ``AFError/ResponseSerializationFailureReason/decodingFailed(error:)``. For no bytes it is
+    ///   ``AFError/ResponseSerializationFailureReason/inputDataNilOrZeroLength``, unless the status is 204
+    ///   or 205 and the type is an ``EmptyResponse``.
+    public static func serializeResponseDecodable<T: Decodable>(
+        of type: T.Type = T.self,
+        decoder: any DataDecoder,
+        response: HTTPURLResponse?,
+        data: Data?,
+        error: (any Error)?
+    ) -> Result<T, any Error> {
+        if let error { return .failure(error) }
+        guard let data, !data.isEmpty else { return emptyValue(of: type, response) }
+        return Result { try decode(type, decoder, data) }
+            .mapError { AFError.responseSerializationFailed(reason: .decodingFailed(error: $0)) }
+    }
+
+    private static func emptyValue<T>(
+        of type: T.Type,
+        _ response: HTTPURLResponse?
+    ) -> Result<T, any Error> {
+        if response?.hasNoContent == true,
+            let empty = (type as? any EmptyResponse.Type)?.emptyValue() as? T
+        {
+            return .success(empty)
+        }
+        return .failure(AFError.responseSerializationFailed(reason: .inputDataNilOrZeroLength))
+    }
+
+    private static func decode<T: Decodable>(
+        _ type: T.Type,
+        _ decoder: any DataDecoder,
+        _ data: Data
+    ) throws -> T {
+        if decoder is PropertyListDecoder { try BinaryPropertyListSize.check(data) }
+        return try decoder.decode(type, from: data)
+    }
+}
+
+extension DataRequest {
+    /// A serializer that decodes a value; see
+    /// ``Request/serializeResponseDecodable(of:decoder:response:data:error:)``.
+    ///
+    /// - Parameters:
+    ///   - type: The value's type. Default: what the call's result needs.
+    ///   - decoder: What decodes it. Default: a `JSONDecoder`.
+    @preconcurrency
+    public static func decodableResponseSerializer<T: Decodable & SendableMetatype>(
+        of type: T.Type = T.self,
+        decoder: any DataDecoder = JSONDecoder()
+    ) -> DataResponseSerializer<T> {
+        DataResponseSerializer { _, response, data, error in
+            Request.serializeResponseDecodable(
+                decoder: decoder,
+                response: response,
+                data: data,
+                error: error
+            )
+        }
+    }
+}
+
+extension DownloadResponseSerializer where Value: Decodable & SendableMetatype {
+    /// Like ``DataRequest/decodableResponseSerializer(of:decoder:)``, for a file.
+    static func decodable(decoder: any DataDecoder = JSONDecoder()) -> Self {
+        Self { Request.serializeResponseDecodable(decoder: decoder, response: $0, data: $1, error: nil) }
+    }
+}

@@ -1,0 +1,86 @@
+internal import Foundation
+internal import FoundationNetworking
+internal import Glibc
+
+/// What requests are validated by.
+enum ResponseValidation {
+    /// The statuses of ``DataRequest/validate()``.
+    static let defaultStatusCodes = AcceptableStatusCodes(200..<300)
+
+    static func status(
+        of response: HTTPURLResponse,
+        acceptable: AcceptableStatusCodes
+    ) -> Request.ValidationResult {
+        guard !acceptable.contains(response.statusCode) else { return .success }
+        return failure(.unacceptableStatusCode(code: response.statusCode))
+    }
+
+    /// No body is of any type.
+    static func contentType(
+        of response: HTTPURLResponse,
+        acceptable: [String],
+        body: Data?
+    ) -> Request.ValidationResult {
+        guard let body, !body.isEmpty else { return .success }
+        return contentType(of: response, acceptable: acceptable)
+    }
+
+    /// - Parameter file: What the body was written to. An empty file is of any type.
+    static func contentType(
+        of response: HTTPURLResponse,
+        acceptable: [String],
+        file: URL?
+    ) -> Request.ValidationResult {
+        guard let file else { return failure(.dataFileNil) }
+        guard let size = size(ofFileAt: file) else { return failure(.dataFileReadFailed(at: file)) }
+        return size == 0 ? .success : contentType(of: response, acceptable: acceptable)
+    }
+
+    /// The types in the request's `Accept`, without those that it refuses by a weight of 0 (RFC 9110
+    /// §12.5.1); `*/*` when it has none.
+    static func acceptableContentTypes(of request: URLRequest?) -> [String] {
+        let accept = MediaTypeParameters.trimmed(request?.value(forHTTPHeaderField: "Accept") ?? "")
+        guard !accept.isEmpty else { return ["*/*"] }
+        return MediaTypeParameters.split(accept, at: ",")
+            .map { MediaTypeParameters.trimmed($0) }
+            .filter { !$0.isEmpty && weight(of: $0) != 0 }
+    }
+
+    private static func contentType(
+        of response: HTTPURLResponse,
+        acceptable: [String]
+    ) -> Request.ValidationResult {
+        let patterns = acceptable.compactMap(MIMEType.init)
+        // Whatever will do, an unreadable type and none will do, too.
+        if patterns.contains(where: \.isWildcard) { return .success }
+        guard let field = response.value(forHTTPHeaderField: "Content-Type") else {
+            return failure(.missingContentType(acceptableContentTypes: acceptable))
+        }
+        if let type = MIMEType(field), patterns.contains(where: { $0.matches(type) }) { return .success }
+        let found = MediaTypeParameters.trimmed(field.prefix { $0 != ";" })
+        return failure(
+            .unacceptableContentType(acceptableContentTypes: acceptable, responseContentType: found)
+        )
+    }
+
+    private static func weight(of range: String) -> Double? {
+        MediaTypeParameters.value(of: "q", in: range).flatMap(Double.init)
+    }
+
+    /// The size of a file that may be read. Opened, because that a file can be looked at says nothing
+    /// about that; without waiting, which a pipe would.
+    private static func size(ofFileAt url: URL) -> Int? {
+        guard url.isFileURL else { return nil }
+        let descriptor = open(url.path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+        guard descriptor >= 0 else { return nil }
+        defer { close(descriptor) }
+        var status = stat()
+        return fstat(descriptor, &status) == 0 ? status.st_size : nil
+    }
+
+    private static func failure(
+        _ reason: AFError.ResponseValidationFailureReason
+    ) -> Request.ValidationResult {
+        .failure(AFError.responseValidationFailed(reason: reason))
+    }
+}
