@@ -93,7 +93,7 @@ extension DataRequest {
     ///   - completionHandler: Called exactly once.
     @discardableResult
     @preconcurrency
-    public func responseDecodable<Value: Decodable>(
+    public func responseDecodable<Value: Decodable & SendableMetatype>(
         of type: Value.Type = Value.self,
         queue: DispatchQueue? = nil,
         decoder: any DataDecoder = JSONDecoder(),
@@ -135,7 +135,7 @@ extension DataRequest {
     }
 
     /// Waits for the response's body as a value of a type. Cancelling the waiting task cancels the request.
-    public func responseDecodable<Value: Decodable>(
+    public func responseDecodable<Value: Decodable & SendableMetatype>(
         of type: Value.Type = Value.self,
         decoder: any DataDecoder = JSONDecoder()
     ) async -> DataResponse<Value> {

@@ -13,21 +13,17 @@ extension DataRequest {
     @discardableResult
     @preconcurrency
     public func validate(_ validation: @escaping Validation) -> Self {
-        core.perform { core in
-            core.addValidator { outcome in
-                guard let response = outcome.response else { return nil }
-                return validation(outcome.request, response, outcome.body.data).error
-            }
+        addValidator { outcome, response in
+            validation(outcome.request, response, outcome.body.data)
         }
-        return self
     }
 
     /// Fails the request when its status is none of those.
     @discardableResult
-    public func validate<Statuses: Sequence & Sendable>(statusCode acceptable: Statuses) -> Self
-    where Statuses.Element == Int {
-        validate { _, response, _ in
-            ResponseValidation.validate(statusCode: acceptable, response)
+    public func validate(statusCode acceptable: some Sequence<Int>) -> Self {
+        let acceptable = AcceptableStatusCodes(acceptable)
+        return validate { _, response, _ in
+            ResponseValidation.status(of: response, acceptable: acceptable)
         }
     }
 
@@ -35,10 +31,10 @@ extension DataRequest {
     ///
     /// An empty body has any type. `*` stands for any type or subtype; parameters are not compared.
     @discardableResult
-    public func validate<Types: Sequence & Sendable>(contentType acceptable: Types) -> Self
-    where Types.Element == String {
-        validate { _, response, data in
-            ResponseValidation.validate(contentType: acceptable, response, isEmpty: data?.isEmpty ?? true)
+    public func validate(contentType acceptable: some Sequence<String>) -> Self {
+        let acceptable = Array(acceptable)
+        return validate { _, response, data in
+            ResponseValidation.contentType(of: response, acceptable: acceptable, body: data)
         }
     }
 
@@ -46,12 +42,12 @@ extension DataRequest {
     /// `Accept` names.
     @discardableResult
     public func validate() -> Self {
-        validate(statusCode: 200..<300).validate { request, response, data in
-            ResponseValidation.validate(
-                contentType: ResponseValidation.acceptableTypes(request),
-                response,
-                isEmpty: data?.isEmpty ?? true
-            )
+        validate { _, response, _ in
+            ResponseValidation.status(of: response, acceptable: ResponseValidation.defaultStatusCodes)
+        }
+        .validate { request, response, data in
+            let acceptable = ResponseValidation.acceptableContentTypes(of: request)
+            return ResponseValidation.contentType(of: response, acceptable: acceptable, body: data)
         }
     }
 }

@@ -80,7 +80,7 @@ public class DataRequest: Request, @unchecked Sendable {
     /// Waits for what a serializer makes of the response. Cancelling the waiting task cancels the request.
     public func response<Serializer: DataResponseSerializerProtocol>(
         responseSerializer: Serializer
-    ) async -> DataResponse<Serializer.SerializedObject> {
+    ) async -> sending DataResponse<Serializer.SerializedObject> {
         DataResponse(await finished(), responseSerializer.serializeResponse)
     }
 }

@@ -116,6 +116,21 @@ public class Request: @unchecked Sendable {
         core.perform { $0.handle(.added(handler)) }
     }
 
+    /// Adds a check of a whole response.
+    func addValidator(
+        _ validate: @escaping @Sendable (RequestOutcome, HTTPURLResponse) -> ValidationResult
+    ) -> Self {
+        core.perform { core in
+            core.addValidator { outcome in
+                guard let response = outcome.response,
+                    case .failure(let error) = validate(outcome, response)
+                else { return nil }
+                return error
+            }
+        }
+        return self
+    }
+
     /// Starts the request if nobody has, and waits for its end. Cancelling the waiting task cancels it.
     func finished() async -> RequestOutcome {
         await withTaskCancellationHandler {

@@ -5,7 +5,7 @@ internal import NetwatchTransport
 extension RequestCore {
     func record(_ metrics: TransferMetrics, of hop: Hop) {
         transactions.append(
-            RequestMetrics.TransactionMetrics(
+            TransactionMetrics(
                 metrics,
                 request: hop.request,
                 response: hop.head?.response,

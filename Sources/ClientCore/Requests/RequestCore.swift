@@ -32,7 +32,7 @@ actor RequestCore {
     var hasAnsweredChallenge = false
     /// Whether credentials went with the last hop.
     var isAuthenticated = false
-    var transactions: [RequestMetrics.TransactionMetrics] = []
+    var transactions: [TransactionMetrics] = []
 
     private let firstRequest: Result<URLRequest, any Error>
     private var validators: [Validator] = []
@@ -196,6 +196,7 @@ actor RequestCore {
         outcome.clock.complete()
         outcome.error = error(of: ending)
         outcome.body = sink.finish(outcome.error)
+        snapshot.change { $0.resumeData = outcome.body.resumeData }
         uploadProgress.end()
         downloadProgress.end()
         tell { $0.requestDidFinish($1, error: outcome.error) }

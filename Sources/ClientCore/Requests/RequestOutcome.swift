@@ -87,18 +87,12 @@ struct RequestClock: Sendable {
     /// A timeline whose serialization ends now.
     var timeline: Timeline {
         guard let began else { return Timeline() }
-        let end = time(completed ?? .now)
         return Timeline(
-            requestStartTime: began.date.timeIntervalSinceReferenceDate,
-            initialResponseTime: firstResponse.map(time) ?? end,
-            requestCompletedTime: end,
-            serializationCompletedTime: time(.now)
+            start: began.date,
+            firstByte: firstResponse.map { began.moment.duration(to: $0) },
+            completed: began.moment.duration(to: completed ?? .now),
+            serialized: began.moment.duration(to: .now)
         )
-    }
-
-    private func time(_ moment: ContinuousClock.Instant) -> TimeInterval {
-        guard let began else { return 0 }
-        return began.date.timeIntervalSinceReferenceDate + began.moment.duration(to: moment).inSeconds
     }
 
     /// The date of a moment.

@@ -11,6 +11,7 @@ final class RequestSnapshot: Sendable {
         var retryCount = 0
         var metrics: RequestMetrics?
         var credential: URLCredential?
+        var resumeData: Data?
     }
 
     private let values: Mutex<Values>

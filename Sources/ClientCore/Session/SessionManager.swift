@@ -1,40 +1,118 @@
-internal import Foundation
-internal import FoundationNetworking
+public import Dispatch
+public import Foundation
+public import FoundationNetworking
 package import NetwatchTransport
-internal import Synchronization
 
 /// Makes requests and keeps them while they run.
 ///
 /// Dropping the last reference to a session cancels its requests: their handlers get
 /// ``AFError/sessionDeinitialized``. All functions may be called from any thread.
 public final class SessionManager: Sendable {
-    /// The session for everyone. It is never dropped.
-    public static let `default` = SessionManager()
+    /// The session for everyone, with Foundation's default configuration and ``defaultHTTPHeaders``. It is
+    /// never dropped.
+    public static let `default`: SessionManager = {
+        let configuration = URLSessionConfiguration.default
+        configuration.httpAdditionalHeaders = defaultHTTPHeaders
+        return SessionManager(configuration: configuration)
+    }()
 
-    private let engine: TransferEngine
-    private let unixSocketPath: String?
-    private let running = RunningRequests()
+    /// What ``default`` says with every request: `Accept-Encoding`, `Accept-Language` and `User-Agent`.
+    ///
+    /// Encodings are those that libcurl can take off a body; languages up to six of `LANGUAGE`, `LC_ALL`,
+    /// `LC_MESSAGES` and `LANG`; the agent names the program, this system and netwatch.
+    public static let defaultHTTPHeaders: HTTPHeaders = DefaultHTTPHeaders.headers(
+        decoders: TransferRequest.decodableEncodings
+    )
+
+    let context: SessionContext
 
     /// Makes a session of its own.
-    public convenience init() {
-        self.init(engine: .shared)
+    ///
+    /// - Parameters:
+    ///   - configuration: Read once, here; see <doc:SessionConfiguration> for what is honoured. Default:
+    ///     Foundation's, which adds no header fields and shares one cookie storage with all of the program.
+    ///   - delegate: Takes decisions in the session's place. Default: one that takes none.
+    public convenience init(
+        configuration: URLSessionConfiguration = .default,
+        delegate: SessionDelegate = SessionDelegate()
+    ) {
+        self.init(engine: .shared, settings: SessionSettings(configuration), delegate: delegate)
     }
 
-    /// Makes a session whose requests all go to one unix socket (`unix(7)`), whatever host their URLs name.
+    /// Makes a session whose requests all go to one unix socket (`unix(7)`), whatever host their URLs name. It
+    /// has no cookies.
     ///
     /// - Parameter unixSocketPath: The socket's path, at most 107 bytes.
     public convenience init(unixSocketPath: String) {
-        self.init(engine: .shared, unixSocketPath: unixSocketPath)
+        self.init(engine: .shared, settings: SessionSettings(unixSocketPath: unixSocketPath))
     }
 
-    package init(engine: TransferEngine, unixSocketPath: String? = nil) {
-        self.engine = engine
-        self.unixSocketPath = unixSocketPath
+    package convenience init(engine: TransferEngine) {
+        self.init(engine: engine, settings: SessionSettings())
+    }
+
+    /// A session that says nothing and remembers nothing by itself: no cookies, no header fields.
+    package static func bare() -> SessionManager {
+        SessionManager(engine: .shared)
+    }
+
+    init(
+        engine: TransferEngine,
+        settings: SessionSettings,
+        delegate: SessionDelegate = SessionDelegate()
+    ) {
+        context = SessionContext(engine: engine, settings: settings, delegate: delegate)
+        context.manager = self
     }
 
     deinit {
-        for request in running.all { request.sessionDropped() }
+        for request in context.running { request.sessionDropped() }
     }
+
+    // MARK: What may be set at any time
+
+    /// Takes decisions in the session's place.
+    public var delegate: SessionDelegate { context.delegate }
+
+    /// Changes requests before they are sent. Default `nil`.
+    public var adapter: (any RequestAdapter)? {
+        get { context.hooks.adapter }
+        set { context.changeHooks { $0.adapter = newValue } }
+    }
+
+    /// Decides whether requests that failed are tried again. Default `nil`: they are not.
+    public var retrier: (any RequestRetrier)? {
+        get { context.hooks.retrier }
+        set { context.changeHooks { $0.retrier = newValue } }
+    }
+
+    /// Adapts and retries by asynchronous work, after ``adapter`` and ``retrier``. Default `nil`.
+    public var interceptor: (any RequestInterceptor)? {
+        get { context.hooks.interceptor }
+        set { context.changeHooks { $0.interceptor = newValue } }
+    }
+
+    /// Who hears what happens to requests, in this order. Default: nobody.
+    public var eventMonitors: [any EventMonitor] {
+        get { context.hooks.monitors }
+        set { context.changeHooks { $0.monitors = newValue } }
+    }
+
+    /// Whether requests start by themselves. Otherwise ``Request/resume()`` starts them, and so does waiting
+    /// for their end with `await`. Default true.
+    public var startRequestsImmediately: Bool {
+        get { context.hooks.startsImmediately }
+        set { context.changeHooks { $0.startsImmediately = newValue } }
+    }
+
+    /// Where handlers are called that name no queue. Default: the main queue, which a program has to run:
+    /// by `dispatchMain()`, by a run loop, or by being asynchronous at its top.
+    public var completionQueue: DispatchQueue {
+        get { context.hooks.completionQueue }
+        set { context.changeHooks { $0.completionQueue = newValue } }
+    }
+
+    // MARK: Requests
 
     /// Makes a request and starts it.
     ///
@@ -43,93 +121,91 @@ public final class SessionManager: Sendable {
     /// - Parameters:
     ///   - url: An absolute `http` or `https` URL.
     ///   - method: The method. Default `GET`.
-    ///   - headers: Header fields. Default none.
+    ///   - parameters: What `encoding` puts into the request. Default none.
+    ///   - encoding: Default: into the query, or into the body of a method that has one.
+    ///   - headers: Header fields, which win over the session's. Default none.
     @discardableResult
     public func request(
         _ url: any URLConvertible,
         method: HTTPMethod = .get,
+        parameters: Parameters? = nil,
+        encoding: any ParameterEncoding = URLEncoding.default,
         headers: HTTPHeaders? = nil
     ) -> DataRequest {
-        start(Result { try URLRequest(url: url, method: method, headers: headers) })
+        start(
+            RequestPlan(
+                original: Self.made(url, method, parameters, encoding, headers)
+            )
+        )
     }
 
-    /// Starts a request that was made elsewhere, which is how to send a body.
+    /// Starts a request that was made elsewhere, the way to send a body of one's own.
     ///
-    /// Its `timeoutInterval` is how long no byte may go either way. A body stream is not supported.
+    /// Its `timeoutInterval` is how long no byte may go either way; 60, Foundation's default, stands for the
+    /// session's.
     @discardableResult
     public func request(_ urlRequest: any URLRequestConvertible) -> DataRequest {
-        start(Result { try urlRequest.asURLRequest() })
+        start(RequestPlan(original: Result { try urlRequest.asURLRequest() }))
     }
 
-    /// Like ``request(_:)``, with limits.
+    /// One transfer: no redirect is followed, no challenge answered, no retrier asked.
     ///
     /// - Parameters:
     ///   - maximumResponseBytes: A body longer than that ends the request with
     ///     `URLError.dataLengthExceedsMaximum`, with the response and that much of its body beside the error.
     ///   - totalTimeout: A request that takes longer ends with `URLError.timedOut`.
-    package func request(
+    package func transfer(
         _ urlRequest: any URLRequestConvertible,
         maximumResponseBytes: Int,
         totalTimeout: Duration
     ) -> DataRequest {
-        start(Result { try urlRequest.asURLRequest() }) {
-            $0.maximumResponseBodyBytes = maximumResponseBytes
-            $0.totalTimeout = totalTimeout
-        }
+        var plan = RequestPlan(original: Result { try urlRequest.asURLRequest() })
+        plan.policy = TransferPolicy(
+            followsRedirects: false,
+            asksRetrier: false,
+            maximumResponseBytes: maximumResponseBytes,
+            totalTimeout: totalTimeout
+        )
+        return start(plan)
     }
 
     /// Makes requests from now on, of every session on this engine, use new connections and newly
     /// looked-up names. For when the network path has changed.
     package func renewConnections() {
-        engine.renewConnections()
-    }
-
-    private func start(
-        _ urlRequest: Result<URLRequest, any Error>,
-        adjust: (inout TransferRequest) -> Void = { _ in }
-    ) -> DataRequest {
-        let id = running.nextID()
-        let request = DataRequest(urlRequest, engine: engine) { [running] in running.remove(id) }
-        running.add(request, id)
-        request.start(
-            Result {
-                var transfer = try TransferRequest(urlRequest.get())
-                transfer.unixSocketPath = unixSocketPath
-                adjust(&transfer)
-                return transfer
-            }
-        )
-        return request
+        context.engine.renewConnections()
     }
 }
 
-/// The requests of a session that have not ended, which outlives it by as long as they take to end.
-private final class RunningRequests: Sendable {
-    private struct State {
-        var requests: [UInt64: Request] = [:]
-        var nextID: UInt64 = 0
-    }
-
-    private let state = Mutex(State())
-
-    var all: [Request] {
-        state.withLock { Array($0.requests.values) }
-    }
-
-    func nextID() -> UInt64 {
-        state.withLock { state in
-            state.nextID += 1
-            return state.nextID
+extension SessionManager {
+    static func made(
+        _ url: any URLConvertible,
+        _ method: HTTPMethod,
+        _ parameters: Parameters?,
+        _ encoding: any ParameterEncoding,
+        _ headers: HTTPHeaders?
+    ) -> Result<URLRequest, any Error> {
+        Result {
+            let request = try URLRequest(url: url, method: method, headers: headers)
+            return try encoding.encode(request, with: parameters)
         }
     }
 
-    func add(_ request: Request, _ id: UInt64) {
-        state.withLock { $0.requests[id] = request }
-    }
+    func start(_ plan: RequestPlan) -> DataRequest { start(plan, as: DataRequest.init) }
 
-    func remove(_ id: UInt64) {
-        // Its last reference may go here, with whatever its handlers held.
-        let removed = state.withLock { $0.requests.removeValue(forKey: id) }
-        withExtendedLifetime(removed) {}
+    /// Adapts the request, on the caller's thread, and starts it if that is what the session does.
+    func start<Kind: Request>(_ plan: RequestPlan, as make: (RequestCore) -> Kind) -> Kind {
+        let hooks = context.hooks
+        let adapted = Result {
+            let original = try plan.original.get()
+            return try hooks.adapter?.adapt(original) ?? original
+        }
+        let core = RequestCore(plan, firstRequest: adapted, context: context)
+        let request = make(core)
+        context.add(request)
+        core.perform { core in
+            core.request = request
+            if hooks.startsImmediately { core.handle(.resumed) }
+        }
+        return request
     }
 }

@@ -1,0 +1,150 @@
+internal import Foundation
+internal import FoundationNetworking
+
+/// Writes a body to a file, and continues one that is there.
+struct DownloadSink: ResponseSink {
+    /// Which file is written to.
+    enum Origin: Sendable {
+        case temporary
+        /// One that outlives the process, so that a later request goes on with it.
+        case kept(URL)
+        /// The one that a record is of.
+        case resuming(ResumeRecord)
+    }
+
+    /// What becomes of the body at hand.
+    private enum Writing {
+        case nothing
+        case part(PartialDownload)
+        /// A body that is about something else; the part stays.
+        case aside(PartialDownload)
+
+        var file: PartialDownload? {
+            switch self {
+            case .nothing: nil
+            case .part(let file), .aside(let file): file
+            }
+        }
+    }
+
+    private let origin: Origin
+    private let destination: DownloadRequest.DownloadFileDestination?
+    /// Whether what has come is kept when the request fails.
+    var keepsPart = true
+
+    private var part: PartialDownload?
+    private var writing = Writing.nothing
+    private var request: URLRequest?
+    /// What the rest was asked for with.
+    private var asked: ResumeRecord?
+    private var isWholeWanted = false
+    private var isComplete = false
+    private var total: Int64?
+    private(set) var offset: Int64 = 0
+    private var moved: URL?
+    /// What was told at the end; nothing is moved or removed after it.
+    private var told: ResponseBody?
+
+    init(_ origin: Origin, to destination: DownloadRequest.DownloadFileDestination?) {
+        self.origin = origin
+        self.destination = destination
+    }
+
+    mutating func prepare(_ request: inout URLRequest) throws {
+        let part = try self.part ?? open(for: request)
+        self.part = part
+        told = nil
+        moved = nil
+        asked = isWholeWanted ? nil : part.resumption
+        isWholeWanted = false
+        isComplete = false
+        writing = .nothing
+        offset = 0
+        total = nil
+        for header in asked?.requestHeaders ?? [] {
+            request.setValue(header.value, forHTTPHeaderField: header.name)
+        }
+        self.request = request
+    }
+
+    private func open(for request: URLRequest) throws -> PartialDownload {
+        switch origin {
+        case .temporary: return try .temporary()
+        case .kept(let place):
+            guard let url = request.url else { throw URLError(.badURL) }
+            return try .kept(at: place, for: url)
+        case .resuming(let record): return try .resuming(record)
+        }
+    }
+
+    mutating func begin(_ head: ResponseHead) throws -> SinkVerdict {
+        guard let part, let request else { return .take }
+        guard let asked else {
+            try part.startOver(request, head.head)
+            writing = .part(part)
+            return .take
+        }
+        switch ResumeAnswer.judge(record: asked, head: head.head) {
+        case .continueAt(let offset, let total):
+            try part.continueWriting(from: offset, total: total)
+            self.offset = offset
+            self.total = total
+            writing = .part(part)
+        case .startOver:
+            try part.startOver(request, head.head)
+            writing = .part(part)
+        case .restartWithoutRange:
+            isWholeWanted = true
+            return .sendAgain
+        case .alreadyComplete: isComplete = true
+        case .otherBody:
+            let file = try PartialDownload.temporary()
+            try file.startOver(request, head.head)
+            writing = .aside(file)
+        case .fail(let error): throw error
+        }
+        return .take
+    }
+
+    mutating func write(_ bytes: [UInt8]) throws {
+        try writing.file?.append(bytes)
+    }
+
+    mutating func end(_ failure: (any Error)?) throws {
+        guard failure == nil, let file = writing.file else { return }
+        try file.finish(expecting: total)
+        isComplete = true
+    }
+
+    mutating func accept(_ head: ResponseHead?) throws {
+        guard told == nil, let destination, let file = current, let response = head?.response else { return }
+        let (url, options) = destination(file.url, response)
+        try file.move(to: url, options: options)
+        moved = url
+    }
+
+    mutating func finish(_ failure: (any Error)?) -> ResponseBody {
+        if let told { return told }
+        var body = self.body
+        if moved == nil, isComplete { try? current?.leave() }
+        if failure != nil, keepsPart, !isAcceptedWhole { body.resumeData = part?.resumeRecord()?.data }
+        if !keepsPart { try? part?.discard() }
+        part = nil
+        writing = .nothing
+        told = body
+        return body
+    }
+
+    /// The file that the response is in.
+    private var current: PartialDownload? { writing.file ?? (isComplete ? part : nil) }
+
+    /// Whether there is nothing left to continue.
+    private var isAcceptedWhole: Bool {
+        if case .aside = writing { return false }
+        return isComplete
+    }
+
+    var body: ResponseBody {
+        told ?? ResponseBody(temporaryURL: current?.url, destinationURL: moved)
+    }
+}

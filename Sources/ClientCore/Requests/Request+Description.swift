@@ -1,0 +1,44 @@
+internal import Foundation
+
+extension Request: CustomStringConvertible {
+    /// `GET https://example.com/ (200)`; without the status until there is one, and without anything when no
+    /// request could be made.
+    public var description: String {
+        guard let request, let url = request.url else { return "" }
+        let status = response.map { " (\($0.statusCode))" } ?? ""
+        return "\(request.httpMethod ?? "GET") \(url.absoluteString)\(status)"
+    }
+}
+
+extension Request: CustomDebugStringConvertible {
+    /// The request as a command for curl(1), with all its secrets; see ``cURLDescription(redactingSecrets:)``.
+    public var debugDescription: String { cURLDescription() }
+
+    /// The request as a command for curl(1) that can be pasted into a POSIX shell: with the session's header
+    /// fields, credentials, cookies and the body as far as a command line can hold it.
+    ///
+    /// - Parameter redactingSecrets: Whether credentials, cookies, and values whose names speak of secrets
+    ///   are written as `REDACTED`. Default false.
+    public func cURLDescription(redactingSecrets: Bool = false) -> String {
+        let now = core.snapshot.now
+        let settings = core.context.settings
+        var command = CurlCommand(now.request, body: core.plan.upload.map(CurlCommand.Body.init))
+        command.sessionHeaders = settings.headers
+        command.credential = now.credential.flatMap { credential in
+            credential.user.map { (user: $0, password: credential.password ?? "") }
+        }
+        command.cookies = now.request.flatMap(settings.cookieField)
+        return command.text(redactingSecrets: redactingSecrets)
+    }
+}
+
+extension CurlCommand.Body {
+    fileprivate init(_ upload: UploadBody) {
+        self =
+            switch upload {
+            case .data(let data): .data(data)
+            case .file(let url, _): .file(path: url.path)
+            case .stream: .stream
+            }
+    }
+}

@@ -1,0 +1,25 @@
+public import Dispatch
+public import Foundation
+
+/// A request that sends data, a file, a stream or a form, and keeps the response's body in memory.
+public final class UploadRequest: DataRequest, @unchecked Sendable {
+    // Stores nothing; see Request.
+
+    /// How much of the body was sent, in bytes on the wire; the total is -1 while it is unknown.
+    public var uploadProgress: Progress { core.uploadProgress.progress }
+
+    /// Calls a closure as the body is sent. Only the last closure counts.
+    ///
+    /// - Parameters:
+    ///   - queue: Where it is called. Default: the main queue. Calls that wait there are joined into one.
+    ///   - closure: Takes the request's ``uploadProgress``, which begins anew when the body is sent again.
+    @discardableResult
+    @preconcurrency
+    public func uploadProgress(
+        queue: DispatchQueue = .main,
+        closure: @escaping @Sendable (Progress) -> Void
+    ) -> Self {
+        core.uploadProgress.tell(on: queue, closure)
+        return self
+    }
+}
