@@ -59,14 +59,12 @@ extension URLRequest {
     /// - Parameters:
     ///   - url: The URL.
     ///   - method: The method.
-    ///   - headers: Header fields. Default none.
+    ///   - headers: Header fields. Default none. Of two names that differ only in case, the later one in
+    ///     sorted order wins. What cannot be sent is refused when the request is sent.
     /// - Throws: What ``URLConvertible/asURL()`` throws.
     public init(url: any URLConvertible, method: HTTPMethod, headers: HTTPHeaders? = nil) throws {
         self.init(url: try url.asURL())
         httpMethod = method.rawValue
-        // Sorted, so that of two names that differ in case the same one always wins.
-        for (name, value) in (headers ?? [:]).sorted(by: { $0.key < $1.key }) {
-            setValue(value, forHTTPHeaderField: name)
-        }
+        setHeaders(headers ?? [:])
     }
 }

@@ -44,6 +44,7 @@ extension AFError.ParameterEncodingFailureReason {
         case .missingURL: "the request has no URL"
         case .jsonEncodingFailed(let error): "as JSON: \(error.inWords)"
         case .propertyListEncodingFailed(let error): "as a property list: \(error.inWords)"
+        case .customEncodingFailed(let error): error.inWords
         }
     }
 }

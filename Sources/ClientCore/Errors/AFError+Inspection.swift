@@ -79,6 +79,7 @@ extension AFError {
         switch self {
         case .parameterEncodingFailed(.jsonEncodingFailed(let error)): error
         case .parameterEncodingFailed(.propertyListEncodingFailed(let error)): error
+        case .parameterEncodingFailed(.customEncodingFailed(let error)): error
         case .multipartEncodingFailed(let reason): reason.underlyingError
         case .responseSerializationFailed(let reason): reason.underlyingError
         case .downloadedFileMoveFailed(let error, _, _): error

@@ -12,6 +12,8 @@ public enum AFError: Error {
         case jsonEncodingFailed(error: any Error)
         /// They cannot be written as a property list.
         case propertyListEncodingFailed(error: any Error)
+        /// They cannot be written in another way; that encoding's error is underneath.
+        case customEncodingFailed(error: any Error)
     }
 
     /// Why a multipart body could not be made.

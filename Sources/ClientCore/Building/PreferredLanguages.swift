@@ -1,0 +1,63 @@
+/// The languages of a user as language tags (RFC 5646), from the variables that `gettext` reads.
+///
+/// `Locale.preferredLanguages` does not know them on Linux.
+enum PreferredLanguages {
+    /// The language of programs that are not translated.
+    private static let untranslated = "en"
+
+    /// The languages, best first and each once. Never empty.
+    ///
+    /// The first of `LC_ALL`, `LC_MESSAGES` and `LANG` that is not empty is the locale. Unless that is `C`
+    /// or `POSIX`, the list in `LANGUAGE` goes before it (gettext manual, "The LANGUAGE variable"). What is
+    /// no locale's name is passed over.
+    static func list(_ environment: [String: String]) -> [String] {
+        let locale = ["LC_ALL", "LC_MESSAGES", "LANG"].lazy
+            .compactMap { environment[$0] }
+            .first { !$0.isEmpty }
+        guard let locale, !isUntranslated(locale) else { return [untranslated] }
+        let preferred = (environment["LANGUAGE"] ?? "").split(separator: ":").map(String.init)
+        let tags = (preferred + [locale]).compactMap(tag)
+        return tags.isEmpty ? [untranslated] : unique(tags)
+    }
+
+    private static func isUntranslated(_ locale: String) -> Bool {
+        ["C", "POSIX"].contains(locale.prefix { $0 != "." && $0 != "@" })
+    }
+
+    /// `de_AT.UTF-8@euro` is `de-AT`, and `sr_RS@latin` is `sr-Latn-RS`.
+    static func tag(_ locale: String) -> String? {
+        if isUntranslated(locale) { return untranslated }
+        let name = locale.prefix { $0 != "." && $0 != "@" }
+        let parts = name.split(separator: "_", omittingEmptySubsequences: false)
+        guard (1...2).contains(parts.count), isLanguage(parts[0]) else { return nil }
+        guard parts.count == 1 || isTerritory(parts[1]) else { return nil }
+        let subtags = [parts[0].lowercased(), script(locale), parts.dropFirst().first?.uppercased()]
+        return subtags.compactMap { $0 }.joined(separator: "-")
+    }
+
+    private static func script(_ locale: String) -> String? {
+        if locale.hasSuffix("@latin") { return "Latn" }
+        return locale.hasSuffix("@cyrillic") ? "Cyrl" : nil
+    }
+
+    /// ISO 639: two or three letters.
+    private static func isLanguage(_ text: Substring) -> Bool {
+        (2...3).contains(text.utf8.count) && text.utf8.allSatisfy(isLetter)
+    }
+
+    /// Two letters of ISO 3166, or three digits of UN M.49.
+    private static func isTerritory(_ text: Substring) -> Bool {
+        let digits = UInt8(ascii: "0")...UInt8(ascii: "9")
+        return text.utf8.count == 2
+            ? text.utf8.allSatisfy(isLetter) : text.utf8.count == 3 && text.utf8.allSatisfy(digits.contains)
+    }
+
+    private static func isLetter(_ byte: UInt8) -> Bool {
+        (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte | 0x20)
+    }
+
+    private static func unique(_ tags: [String]) -> [String] {
+        var seen: Set<String> = []
+        return tags.filter { seen.insert($0).inserted }
+    }
+}

@@ -1,0 +1,79 @@
+internal import Foundation
+internal import Glibc
+
+/// What the default headers are made of, as values.
+struct ProgramSurroundings: Sendable {
+    /// The environment's variables.
+    var environment: [String: String] = [:]
+    /// How the program was called: its name, perhaps with a path before it.
+    var program = ""
+    /// The program's version, if it has an `Info.plist` that tells.
+    var programVersion: String?
+    /// What the system says of itself (`os-release(5)`).
+    var osRelease = OSRelease("")
+    /// The kernel's release (`uname(2)`).
+    var kernelRelease = ""
+
+    /// Those of this program, read once.
+    static let current = ProgramSurroundings(
+        environment: ProcessInfo.processInfo.environment,
+        program: CommandLine.arguments.first ?? "",
+        programVersion: Bundle.main.infoDictionary?["CFBundleShortVersionString"] as? String,
+        osRelease: .ofThisMachine,
+        kernelRelease: Self.kernel()
+    )
+
+    private static func kernel() -> String {
+        var name = utsname()
+        guard uname(&name) == 0 else { return "" }
+        return withUnsafeBytes(of: &name.release) { bytes in
+            String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+        }
+    }
+}
+
+/// The file that names the operating system (`os-release(5)`).
+struct OSRelease: Sendable {
+    private let values: [String: String]
+
+    /// Reads `NAME=value` and `NAME="value"`, line by line; of two values for a name the last counts.
+    init(_ text: String) {
+        var values: [String: String] = [:]
+        for line in text.split(whereSeparator: \.isNewline) {
+            let parts = line.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            if parts.count == 2 { values[String(parts[0])] = Self.unquoted(parts[1]) }
+        }
+        self.values = values
+    }
+
+    /// The system for people to read, or its name and version, or `nil`.
+    var operatingSystemName: String? {
+        if let name = value("PRETTY_NAME") { return name }
+        let parts = [value("NAME"), value("VERSION_ID")].compactMap { $0 }
+        return parts.isEmpty ? nil : parts.joined(separator: " ")
+    }
+
+    /// The file in `/etc`, else the one in `/usr/lib`, else nothing; no more than 64 KiB of it.
+    static var ofThisMachine: OSRelease {
+        let paths = ["/etc/os-release", "/usr/lib/os-release"]
+        let contents = paths.lazy.compactMap(beginning).first ?? Data()
+        return OSRelease(String(decoding: contents, as: UTF8.self))
+    }
+
+    private static func beginning(of path: String) -> Data? {
+        guard let file = FileHandle(forReadingAtPath: path) else { return nil }
+        defer { try? file.close() }
+        return try? file.read(upToCount: 65_536)
+    }
+
+    private func value(_ name: String) -> String? {
+        values[name].flatMap { $0.isEmpty ? nil : $0 }
+    }
+
+    /// Backslashes stand for what follows them, which is near enough for names.
+    private static func unquoted(_ value: Substring) -> String {
+        guard let quote = value.first, quote == "\"" || quote == "'", value.count > 1, value.last == quote
+        else { return String(value) }
+        return value.dropFirst().dropLast().replacingOccurrences(of: "\\", with: "")
+    }
+}

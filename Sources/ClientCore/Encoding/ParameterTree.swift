@@ -1,0 +1,87 @@
+internal import Foundation
+
+/// Checks a tree of parameters for a format, and rebuilds it of the types that the format's writer knows.
+///
+/// `JSONSerialization` and `PropertyListSerialization` end the program for some values, write what nobody
+/// can read for others, and recurse for as long as the stack lasts. What has passed here is safe for them.
+struct ParameterTree {
+    /// How deep arrays and dictionaries may lie in one another. Foundation reads neither JSON nor binary
+    /// property lists that are deeper.
+    static let maximumDepth = 512
+
+    /// The value as the writer takes it, or `nil` when the format has no way to write it.
+    let leaf: (ParameterValue) -> Any?
+    /// Whether the format can write the name.
+    let isKey: (String) -> Bool
+    /// The error for the value at a path.
+    let failure: (_ path: [String], _ value: String) -> any Error
+
+    private var path: [String] = []
+
+    init(
+        leaf: @escaping (ParameterValue) -> Any?,
+        isKey: @escaping (String) -> Bool = { _ in true },
+        failure: @escaping (_ path: [String], _ value: String) -> any Error
+    ) {
+        self.leaf = leaf
+        self.isKey = isKey
+        self.failure = failure
+    }
+
+    /// - Throws: What `failure` makes of the first value, in the order of names, that cannot be written.
+    mutating func rebuild(_ value: Any) throws -> Any {
+        let parameter = ParameterValue(value)
+        switch parameter {
+        case .array(let array): return try nested { try $0.rebuild(array) }
+        case .dictionary(let dictionary): return try nested { try $0.rebuild(dictionary) }
+        default:
+            guard let rebuilt = leaf(parameter) else { throw failure(path, Self.description(of: value)) }
+            return rebuilt
+        }
+    }
+
+    private mutating func rebuild(_ array: [Any]) throws -> [Any] {
+        var rebuilt: [Any] = []
+        rebuilt.reserveCapacity(array.count)
+        for (index, element) in array.enumerated() {
+            path.append(String(index))
+            rebuilt.append(try rebuild(element))
+            path.removeLast()
+        }
+        return rebuilt
+    }
+
+    private mutating func rebuild(_ dictionary: [AnyHashable: Any]) throws -> [String: Any] {
+        var named: [String: Any] = [:]
+        for (key, value) in dictionary { named[try name(key)] = value }
+        // Sorted, so that of several culprits the same one is named each time.
+        for (name, value) in named.sorted(by: { $0.key < $1.key }) {
+            path.append(name)
+            named[name] = try rebuild(value)
+            path.removeLast()
+        }
+        return named
+    }
+
+    private func name(_ key: AnyHashable) throws -> String {
+        guard let name = key.base as? String else {
+            throw failure(path, "the key \(Self.description(of: key.base)) of type \(type(of: key.base))")
+        }
+        guard isKey(name) else { throw failure(path, "the key \(Self.description(of: name))") }
+        return name
+    }
+
+    private mutating func nested<Result>(_ body: (inout Self) throws -> Result) throws -> Result {
+        guard path.count < Self.maximumDepth else {
+            let beginning = path.prefix(4) + ["…"]
+            throw failure(Array(beginning), "an array or dictionary \(Self.maximumDepth) levels down")
+        }
+        return try body(&self)
+    }
+
+    /// Enough of a value to recognise it by.
+    private static func description(of value: Any) -> String {
+        let text = value is String ? String(reflecting: value) : String(describing: value)
+        return text.count <= 100 ? text : text.prefix(100) + "…"
+    }
+}

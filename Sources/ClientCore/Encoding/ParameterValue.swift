@@ -1,0 +1,56 @@
+internal import Foundation
+
+/// What a value in ``Parameters`` is, whatever it came as.
+///
+/// On Linux `NSNumber(value: 1) as? Bool` is `true`, and the description of a whole `Double` ends in `.0`.
+/// Here is the only place that knows.
+enum ParameterValue {
+    /// `NSNull`, and `nil` of whatever type.
+    case null
+    case text(String)
+    case bool(Bool)
+    case integer(NSNumber)
+    case real(any BinaryFloatingPoint)
+    case decimal(NSDecimalNumber)
+    case array([Any])
+    case dictionary([AnyHashable: Any])
+    case set(Set<AnyHashable>)
+    /// A date, data, or a type that is not known here.
+    case other(Any)
+
+    init(_ value: Any) {
+        switch value {
+        case let optional as any OptionalValue: self = optional.wrapped.map(Self.init) ?? .null
+        case is NSNull: self = .null
+        case let text as String: self = .text(text)
+        // `Decimal` becomes one too, and some of its kin claim to be a double.
+        case let number as NSDecimalNumber: self = .decimal(number)
+        case let number as NSNumber: self = Self.number(number)
+        case let array as [Any]: self = .array(array)
+        case let dictionary as [AnyHashable: Any]: self = .dictionary(dictionary)
+        case let set as Set<AnyHashable>: self = .set(set)
+        // Those that do not become `NSNumber`, such as `CGFloat`.
+        case let real as any BinaryFloatingPoint: self = .real(real)
+        default: self = .other(value)
+        }
+    }
+
+    /// Tells numbers by how they are stored (`NSValue.objCType`). On Linux only a Boolean is a `c`.
+    private static func number(_ number: NSNumber) -> ParameterValue {
+        switch UInt8(bitPattern: number.objCType.pointee) {
+        case UInt8(ascii: "c"): .bool(number.boolValue)
+        case UInt8(ascii: "f"): .real(number.floatValue)
+        case UInt8(ascii: "d"): .real(number.doubleValue)
+        default: .integer(number)
+        }
+    }
+}
+
+/// How an `Any` that is an optional is told from one that is not.
+private protocol OptionalValue {
+    var wrapped: Any? { get }
+}
+
+extension Optional: OptionalValue {
+    fileprivate var wrapped: Any? { map { $0 } }
+}
