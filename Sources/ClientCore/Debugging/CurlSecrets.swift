@@ -1,0 +1,109 @@
+internal import Foundation
+internal import NetwatchTransport
+
+/// What of a request is not to be seen by everyone who reads a log.
+///
+/// Secret are a password, what stands before the host in a URL, the fields `Authorization`,
+/// `Proxy-Authorization`, `Cookie` and `Set-Cookie`, and whatever has a name that speaks of a secret: other
+/// fields, items of a query or a form, members of JSON objects. A body that is neither a form nor JSON
+/// cannot be searched, and is redacted whole. Paths are left alone, as are bodies in files.
+struct CurlSecrets {
+    let isRedacting: Bool
+
+    private static let replacement = "REDACTED"
+    private static let secretFields = ["authorization", "proxy-authorization", "cookie", "set-cookie"]
+    private static let telltales = [
+        "token", "secret", "key", "password", "passwd", "passphrase", "signature",
+    ]
+    /// Names that sound like secrets.
+    private static let harmless = ["idempotency-key"]
+
+    func value(_ text: String) -> String {
+        isRedacting ? Self.replacement : text
+    }
+
+    func field(_ field: TransferRequest.Header) -> TransferRequest.Header {
+        let isSecret = Self.secretFields.contains(field.name.lowercased()) || Self.speaksOfSecrets(field.name)
+        return isSecret ? .init(field.name, value(field.value)) : field
+    }
+
+    func url(_ url: String) -> String {
+        guard isRedacting else { return url }
+        let (base, query) = Self.halves(url, at: "?")
+        let host = Self.withoutCredentials(base)
+        return query.map { "\(host)?\(Self.items($0))" } ?? host
+    }
+
+    func body(_ text: String, contentType: String?) -> String {
+        guard isRedacting, !text.isEmpty else { return text }
+        let type = contentType?.lowercased() ?? ""
+        if type.hasPrefix("application/x-www-form-urlencoded") { return Self.items(text) }
+        return (type.contains("json") ? Self.json(text) : nil) ?? Self.replacement
+    }
+
+    private static func speaksOfSecrets(_ name: String) -> Bool {
+        let name = name.lowercased()
+        return !harmless.contains(name) && telltales.contains(where: name.contains)
+    }
+
+    /// `scheme://user:password@host/path`
+    private static func withoutCredentials(_ url: String) -> String {
+        guard let start = url.firstRange(of: "://")?.upperBound else { return url }
+        let authority = url[start...].prefix { $0 != "/" }
+        guard let end = authority.lastIndex(of: "@") else { return url }
+        return url[..<start] + replacement + url[end...]
+    }
+
+    /// A query or a form: `name=value&name=value`, which old servers separate by semicolons.
+    private static func items(_ text: String) -> String {
+        pieces(text, "&").map { pieces($0, ";").map(item).joined(separator: ";") }.joined(separator: "&")
+    }
+
+    private static func item(_ text: String) -> String {
+        let (name, value) = halves(text, at: "=")
+        let isSecret = value != nil && speaksOfSecrets(name.removingPercentEncoding ?? name)
+        return isSecret ? "\(name)=\(replacement)" : text
+    }
+
+    /// The text before the first separator, and after it if there is one.
+    private static func halves(_ text: String, at separator: Unicode.Scalar) -> (String, String?) {
+        let parts = pieces(text, separator, maxSplits: 1)
+        return (parts[0], parts.count > 1 ? parts[1] : nil)
+    }
+
+    /// By scalars: a separator with an accent separates all the same.
+    private static func pieces(
+        _ text: String,
+        _ separator: Unicode.Scalar,
+        maxSplits: Int = .max
+    ) -> [String] {
+        text.unicodeScalars
+            .split(separator: separator, maxSplits: maxSplits, omittingEmptySubsequences: false)
+            .map(String.init)
+    }
+
+    /// - Returns: `nil` for what is no JSON.
+    private static func json(_ text: String) -> String? {
+        let object = try? JSONSerialization.jsonObject(with: Data(text.utf8), options: .fragmentsAllowed)
+        let options: JSONSerialization.WritingOptions = [
+            .fragmentsAllowed, .sortedKeys, .withoutEscapingSlashes,
+        ]
+        guard let object,
+            let data = try? JSONSerialization.data(withJSONObject: redacted(object), options: options)
+        else { return nil }
+        return String(decoding: data, as: UTF8.self)
+    }
+
+    private static func redacted(_ value: Any) -> Any {
+        switch value {
+        case let members as [String: Any]:
+            Dictionary(
+                uniqueKeysWithValues: members.map { name, value in
+                    (name, speaksOfSecrets(name) ? replacement : redacted(value))
+                }
+            )
+        case let elements as [Any]: elements.map(redacted)
+        default: value
+        }
+    }
+}

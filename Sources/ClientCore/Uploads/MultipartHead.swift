@@ -1,0 +1,60 @@
+internal import NetwatchTransport
+
+/// The header fields of a part, up to and with the empty line.
+enum MultipartHead {
+    /// - Throws: ``AFError/MultipartEncodingFailureReason/bodyPartHeaderInvalid(name:value:)``.
+    static func of(name: String, fileName: String?, mimeType: String?) throws -> String {
+        var disposition = "form-data; name=\(try quoted(name, as: "name"))"
+        if let fileName { disposition += "; filename=\(try quoted(fileName, as: "filename"))" }
+        var lines = ["Content-Disposition: \(disposition)"]
+        if let mimeType { lines.append(try line("Content-Type", mimeType)) }
+        return text(of: lines)
+    }
+
+    /// The disposition comes first, the rest is sorted: a dictionary has another order on every run.
+    ///
+    /// - Throws: ``AFError/MultipartEncodingFailureReason/bodyPartHeaderInvalid(name:value:)``.
+    static func of(_ headers: HTTPHeaders) throws -> String {
+        let isDisposition = { (name: String) in name.lowercased() == "content-disposition" }
+        let names = headers.keys.sorted { left, right in
+            isDisposition(left) == isDisposition(right) ? left < right : isDisposition(left)
+        }
+        return text(of: try names.map { try line($0, headers[$0] ?? "") })
+    }
+
+    private static func text(of lines: [String]) -> String {
+        lines.map { "\($0)\r\n" }.joined() + "\r\n"
+    }
+
+    private static func line(_ name: String, _ value: String) throws -> String {
+        let isControl = { (byte: UInt8) in byte < 0x20 && byte != 0x09 || byte == 0x7f }
+        guard HTTPToken.isValid(name), !value.isEmpty, !value.utf8.contains(where: isControl) else {
+            throw invalid(name, value)
+        }
+        return "\(name): \(value)"
+    }
+
+    /// The escapes of WHATWG HTML, and one more: to readers who know the quoted pairs of RFC 822 a
+    /// backslash at the end would turn the closing quotation mark into a part of the name.
+    private static func quoted(_ text: String, as parameter: String) throws -> String {
+        guard !text.utf8.contains(0) else { throw invalid(parameter, text) }
+        var result = ""
+        for scalar in text.unicodeScalars {
+            switch scalar {
+            case "\"": result += "%22"
+            case "\r": result += "%0D"
+            case "\n": result += "%0A"
+            default: result.unicodeScalars.append(scalar)
+            }
+        }
+        if result.utf8.last == UInt8(ascii: "\\") {
+            result.unicodeScalars.removeLast()
+            result += "%5C"
+        }
+        return "\"\(result)\""
+    }
+
+    private static func invalid(_ name: String, _ value: String) -> AFError {
+        .multipartEncodingFailed(reason: .bodyPartHeaderInvalid(name: name, value: value))
+    }
+}

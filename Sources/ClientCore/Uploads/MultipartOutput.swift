@@ -1,0 +1,65 @@
+internal import Foundation
+internal import Glibc
+internal import NetwatchEventLoop
+
+/// A new file, which goes away again unless it was finished.
+struct MultipartOutput: ~Copyable {
+    private let path: String
+    /// -1 once it is closed.
+    private var descriptor: CInt
+    private var isFinished = false
+
+    /// - Throws: ``AFError/multipartEncodingFailed(reason:)``.
+    static func create(_ url: URL) throws -> MultipartOutput {
+        guard url.isFileURL, !url.path.isEmpty else {
+            throw AFError.multipartEncodingFailed(reason: .outputStreamURLInvalid(url: url))
+        }
+        // A body may hold secrets, and its place may be a directory for everyone.
+        let flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC
+        do {
+            let descriptor = try systemCall("open") { Glibc.open(url.path, flags, 0o600) }
+            return MultipartOutput(path: url.path, descriptor: descriptor)
+        } catch  where error.errno == EEXIST {
+            throw AFError.multipartEncodingFailed(reason: .outputStreamFileAlreadyExists(at: url))
+        } catch {
+            throw AFError.multipartEncodingFailed(reason: .outputStreamCreationFailed(for: url))
+        }
+    }
+
+    private init(path: String, descriptor: CInt) {
+        self.path = path
+        self.descriptor = descriptor
+    }
+
+    deinit {
+        if descriptor >= 0 { _ = close(descriptor) }
+        if !isFinished { unlink(path) }
+    }
+
+    func write(_ bytes: UnsafeRawBufferPointer) throws {
+        var rest = bytes
+        while !rest.isEmpty {
+            do {
+                let count = try systemCall("write") { Glibc.write(descriptor, rest.baseAddress, rest.count) }
+                rest = UnsafeRawBufferPointer(rebasing: rest[count...])
+            } catch {
+                throw Self.failure(error)
+            }
+        }
+    }
+
+    /// Closes the file, which is when some file systems say that writing has failed.
+    mutating func finish() throws {
+        let (result, error) = (close(descriptor), errno)
+        descriptor = -1
+        // The descriptor is gone after EINTR, too (`close(2)`).
+        guard result == 0 || error == EINTR else {
+            throw Self.failure(SystemError(call: "close", errno: error))
+        }
+        isFinished = true
+    }
+
+    private static func failure(_ error: SystemError) -> AFError {
+        .multipartEncodingFailed(reason: .outputStreamWriteFailed(error: error))
+    }
+}
