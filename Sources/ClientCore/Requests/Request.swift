@@ -82,8 +82,8 @@ public class Request: @unchecked Sendable {
         switch event {
         case .head(let head): handle(State.Event.head(head))
         case .body(let bytes): handle(State.Event.body(bytes))
-        case .end(.success): handle(.ended(nil))
-        case .end(.failure(let failure)): handle(.ended(failure))
+        case .progress: break
+        case .end(let end): handle(.ended(end.failure))
         }
     }
 

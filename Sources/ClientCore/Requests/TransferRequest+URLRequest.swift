@@ -17,7 +17,7 @@ extension TransferRequest {
         guard request.httpBodyStream == nil else { throw URLError(.requestBodyStreamExhausted) }
         self.init(url: url.absoluteString, method: request.httpMethod ?? "GET")
         headers = Self.headers(of: request)
-        body = request.httpBody.map(Array.init)
+        body = request.httpBody.map { .bytes(Array($0)) }
         idleTimeout = Self.idleTimeout(request.timeoutInterval)
         // libcurl sends a request again, unasked, when a reused connection ends before the first byte of
         // the response. Twice is once for an idempotent method, and with a key for the server; anything
