@@ -30,7 +30,7 @@ static inline CURLcode netwatch_easy_set_pointer(CURL *easy, CURLoption option, 
     return curl_easy_setopt(easy, option, value);
 }
 
-// CURLOPT_WRITEFUNCTION and CURLOPT_HEADERFUNCTION have the same type.
+// CURLOPT_WRITEFUNCTION, CURLOPT_HEADERFUNCTION and CURLOPT_READFUNCTION have the same type.
 static inline CURLcode netwatch_easy_set_data_callback(
     CURL *easy, CURLoption option, curl_write_callback callback
 ) {
@@ -39,6 +39,18 @@ static inline CURLcode netwatch_easy_set_data_callback(
 
 static inline CURLcode netwatch_easy_set_socket_callback(CURL *easy, curl_sockopt_callback callback) {
     return curl_easy_setopt(easy, CURLOPT_SOCKOPTFUNCTION, callback);
+}
+
+static inline CURLcode netwatch_easy_set_seek_callback(CURL *easy, curl_seek_callback callback) {
+    return curl_easy_setopt(easy, CURLOPT_SEEKFUNCTION, callback);
+}
+
+static inline CURLcode netwatch_easy_set_progress_callback(CURL *easy, curl_xferinfo_callback callback) {
+    return curl_easy_setopt(easy, CURLOPT_XFERINFOFUNCTION, callback);
+}
+
+static inline CURLcode netwatch_easy_set_request_callback(CURL *easy, curl_prereq_callback callback) {
+    return curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, callback);
 }
 
 // The bit mask is deprecated since 7.85 and the text does not exist before it.
@@ -63,11 +75,25 @@ static inline curl_off_t netwatch_easy_get_offset(CURL *easy, CURLINFO info) {
     return value;
 }
 
+// The text belongs to the handle.
+static inline const char *netwatch_easy_get_string(CURL *easy, CURLINFO info) {
+    char *value = NULL;
+    curl_easy_getinfo(easy, info, &value);
+    return value;
+}
+
 static inline void *netwatch_easy_get_private(CURL *easy) {
     void *value = NULL;
     curl_easy_getinfo(easy, CURLINFO_PRIVATE, &value);
     return value;
 }
+
+// Swift imports no macro that shifts a cast.
+static const unsigned long netwatch_auth_basic = CURLAUTH_BASIC;
+static const unsigned long netwatch_auth_digest = CURLAUTH_DIGEST;
+static const unsigned long netwatch_auth_ntlm = CURLAUTH_NTLM;
+static const unsigned long netwatch_auth_negotiate = CURLAUTH_NEGOTIATE;
+static const unsigned long netwatch_auth_only = CURLAUTH_ONLY;
 
 // curl_multi_setopt is variadic.
 static inline CURLMcode netwatch_multi_set_socket_callback(

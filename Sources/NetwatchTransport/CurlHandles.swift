@@ -37,6 +37,20 @@ struct EasyHandle: ~Copyable {
         try check(netwatch_easy_set_socket_callback(rawValue, callback), CURLOPT_SOCKOPTFUNCTION)
     }
 
+    /// Called when the body is to be read again from its beginning.
+    func setSeekCallback(_ callback: @escaping curl_seek_callback) throws(TransferFailure) {
+        try check(netwatch_easy_set_seek_callback(rawValue, callback), CURLOPT_SEEKFUNCTION)
+    }
+
+    func setProgressCallback(_ callback: @escaping curl_xferinfo_callback) throws(TransferFailure) {
+        try check(netwatch_easy_set_progress_callback(rawValue, callback), CURLOPT_XFERINFOFUNCTION)
+    }
+
+    /// Called each time that there is a connection to send the request over.
+    func setRequestCallback(_ callback: @escaping curl_prereq_callback) throws(TransferFailure) {
+        try check(netwatch_easy_set_request_callback(rawValue, callback), CURLOPT_PREREQFUNCTION)
+    }
+
     func allowHTTPOnly() throws(TransferFailure) {
         try check(netwatch_easy_allow_http_and_https_only(rawValue), CURLOPT_URL)
     }
@@ -45,8 +59,17 @@ struct EasyHandle: ~Copyable {
 
     func offset(_ info: CURLINFO) -> Int64 { Int64(netwatch_easy_get_offset(rawValue, info)) }
 
-    /// libcurl counts times in microseconds.
-    func time(_ info: CURLINFO) -> Duration { .microseconds(offset(info)) }
+    /// `nil` for a text that is not known or empty.
+    func string(_ info: CURLINFO) -> String? {
+        guard let text = netwatch_easy_get_string(rawValue, info), text.pointee != 0 else { return nil }
+        return String(cString: text)
+    }
+
+    /// libcurl counts times in microseconds, and what has not happened is 0.
+    func time(_ info: CURLINFO) -> Duration? {
+        let microseconds = offset(info)
+        return microseconds > 0 ? .microseconds(microseconds) : nil
+    }
 
     private func check(_ code: CURLcode, _ option: CURLoption) throws(TransferFailure) {
         guard code != CURLE_OK else { return }

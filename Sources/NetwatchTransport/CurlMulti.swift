@@ -72,6 +72,19 @@ final class CurlMulti {
         return transfer
     }
 
+    /// Changes what of a transfer stands still, and returns the ids of the transfers that ended. libcurl may
+    /// deliver what it had kept, so this is not for its callbacks.
+    func changePause(of id: TransferID, _ change: (Transfer) -> CURLcode) -> [TransferID] {
+        guard let transfer = transfers[id] else { return [] }
+        let code = change(transfer)
+        guard code == CURLE_OK else {
+            _ = remove(id)
+            transfer.finish(code)
+            return [id]
+        }
+        return act(on: CURL_SOCKET_TIMEOUT, 0)
+    }
+
     /// Ends every transfer and closes every connection.
     func close() {
         for id in transfers.keys {

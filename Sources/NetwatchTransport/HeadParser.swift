@@ -1,9 +1,11 @@
-/// Collects the head of the final response from the header lines libcurl hands over one by one.
+/// Collects the head of a response from the header lines libcurl hands over one by one.
+///
+/// The response to a request that was sent again, with credentials, has a head of its own.
 struct HeadParser {
     enum Step: Equatable {
         /// Nothing to report yet.
         case more
-        /// The final head is complete.
+        /// The head is complete.
         case head(TransferHead)
         /// The server has sent more header bytes than anyone needs.
         case tooLarge
@@ -18,13 +20,20 @@ struct HeadParser {
     private var version = ""
     private var headers: [TransferRequest.Header] = []
     private(set) var isComplete = false
+    /// Whether any line of the response has come.
+    private(set) var hasBegun = false
 
-    /// Whether any line of a response has come.
-    var hasBegun: Bool { bytes > 0 }
+    /// Makes ready for the response to a request that is sent again. What has come counts for the limit.
+    mutating func restart() {
+        let bytes = bytes
+        self = HeadParser()
+        self.bytes = bytes
+    }
 
     /// Takes one line, its line break included.
     mutating func consume(_ line: UnsafeRawBufferPointer) -> Step {
         bytes += line.count
+        hasBegun = true
         guard bytes <= Self.maximumBytes else { return .tooLarge }
         // What comes after the final head are the trailers of a chunked body.
         guard !isComplete else { return .more }

@@ -7,6 +7,8 @@ extension TransferRequest {
     func validate() throws(TransferFailure) {
         try validateMethod()
         for header in headers { try validate(header) }
+        try validateBody()
+        try validateCredentials()
         if let unixSocketPath { try Self.validate(socketPath: unixSocketPath) }
         guard unixSocketPath == nil || binding == nil else {
             throw .refused(CURLE_BAD_FUNCTION_ARGUMENT, "a unix socket is not reached over an interface")
@@ -21,8 +23,21 @@ extension TransferRequest {
         guard method != "CONNECT" else {
             throw .refused(CURLE_BAD_FUNCTION_ARGUMENT, "CONNECT is not a request to a server")
         }
+    }
+
+    private func validateBody() throws(TransferFailure) {
         guard method != "HEAD" || body == nil else {
             throw .refused(CURLE_BAD_FUNCTION_ARGUMENT, "a HEAD request has no body")
+        }
+        if let length = body?.length, length < 0 {
+            throw .refused(CURLE_BAD_FUNCTION_ARGUMENT, "a body cannot have \(length) bytes")
+        }
+    }
+
+    private func validateCredentials() throws(TransferFailure) {
+        guard let credentials else { return }
+        guard !credentials.user.utf8.contains(0), !credentials.password.utf8.contains(0) else {
+            throw .refused(CURLE_BAD_FUNCTION_ARGUMENT, "the user's name or password contains NUL")
         }
     }
 
@@ -40,9 +55,14 @@ extension TransferRequest {
         guard !header.isNamed("Transfer-Encoding") else {
             throw .refused(CURLE_BAD_FUNCTION_ARGUMENT, "Transfer-Encoding is not the caller's to set")
         }
-        guard !header.isNamed("Content-Length") || header.value == String(body?.count ?? 0) else {
+        guard !header.isNamed("Content-Length") || header.value == expectedContentLength else {
             throw .refused(CURLE_BAD_FUNCTION_ARGUMENT, "Content-Length differs from the body's length")
         }
+    }
+
+    /// `nil` for a body of unknown length.
+    private var expectedContentLength: String? {
+        (body.map(\.length) ?? 0).map(String.init)
     }
 
     /// `sockaddr_un.sun_path` has 108 bytes, the last of them NUL (`unix(7)`).

@@ -11,14 +11,14 @@ final class Transfer {
         case unbound(SystemError)
         case headTooLarge
         case bodyTooLarge
+        case unsendable(BodyFeed.Fault)
     }
 
     let id: TransferID
+    let request: TransferRequest
     let isSecure: Bool
-    let bodyCount: Int
-    private let maximumBodyBytes: Int?
-    private let binding: SocketBinding?
-    private let deliver: @Sendable (TransferEvent) -> Void
+    private let caller: TransferCaller
+    private let onSourceReady: @Sendable () -> Void
 
     // Fields go in this order: the handle before what it points to.
     private let easy: EasyHandle
@@ -26,30 +26,48 @@ final class Transfer {
     private let resolved: StringList
     private let message = MessageBuffer()
 
+    private var feed: BodyFeed
     private var head = HeadParser()
+    /// A head that is the response's only if the request is not sent again.
+    private var heldHead: TransferHead?
+    private var hasDeliveredHead = false
     private var bodyBytes = 0
+    private var progress: TransferProgress
+    private var marks: TransferMarks
     private var stop: Stop?
 
-    /// - Parameter target: The request with its timeouts reduced by the time that has passed already.
+    private var paused: TransferPause
+    private var isWaitingForSource = false
+
+    /// - Parameters:
+    ///   - target: The request with its timeouts reduced by the time that has passed already.
+    ///   - paused: What stands still from the beginning.
+    ///   - onSourceReady: Called on any thread; answers with ``sourceIsReady()``.
     /// - Throws: ``TransferFailure`` when libcurl refuses an option.
     init(
         id: TransferID,
         target: TransferTarget,
-        deliver: @escaping @Sendable (TransferEvent) -> Void
+        caller: TransferCaller,
+        paused: TransferPause,
+        onSourceReady: @escaping @Sendable () -> Void
     ) throws(TransferFailure) {
         guard let easy = EasyHandle() else { throw .refused(CURLE_OUT_OF_MEMORY, "out of memory") }
         self.id = id
-        isSecure = target.url.scheme == "https"
-        bodyCount = target.request.body?.count ?? 0
-        maximumBodyBytes = target.request.maximumResponseBodyBytes
-        binding = target.request.binding
-        self.deliver = deliver
+        self.caller = caller
+        self.paused = paused
+        self.onSourceReady = onSourceReady
         self.easy = easy
+        request = target.request
+        isSecure = target.url.scheme == "https"
+        feed = BodyFeed(target.request.body)
+        progress = TransferProgress(sent: 0, toSend: feed.length, received: 0, toReceive: nil)
+        marks = TransferMarks(launched: caller.elapsed)
         headers = target.request.headerList()
         resolved = target.resolveList()
         try self.easy.apply(target.request)
         try self.easy.set(CURLOPT_HTTPHEADER, pointer: headers.rawValue)
         if let entry = resolved.rawValue { try self.easy.set(CURLOPT_RESOLVE, pointer: entry) }
+        if !paused.isEmpty { try self.easy.setIdleTimeout(nil) }
         try setCallbacks()
     }
 
@@ -57,34 +75,70 @@ final class Transfer {
 
     /// The transfer a handle belongs to.
     static func of(_ handle: UnsafeMutableRawPointer) -> Transfer? {
-        guard let pointer = netwatch_easy_get_private(handle) else { return nil }
-        return Unmanaged<Transfer>.fromOpaque(pointer).takeUnretainedValue()
+        netwatch_easy_get_private(handle).map(at)
     }
 
+    /// The transfer that a callback was given.
+    private static func at(_ context: UnsafeMutableRawPointer) -> Transfer {
+        Unmanaged<Transfer>.fromOpaque(context).takeUnretainedValue()
+    }
+}
+
+// MARK: - Callbacks
+
+extension Transfer {
     private func setCallbacks() throws(TransferFailure) {
         let context = Unmanaged.passUnretained(self).toOpaque()
         try easy.set(CURLOPT_PRIVATE, pointer: context)
         try easy.set(CURLOPT_ERRORBUFFER, pointer: message.rawValue)
-        try easy.set(CURLOPT_HEADERDATA, pointer: context)
-        try easy.set(CURLOPT_HEADERFUNCTION) { bytes, size, count, context in
-            Transfer.receive(bytes, size * count, context) { $0.receivedHeader($1) }
-        }
-        try easy.set(CURLOPT_WRITEDATA, pointer: context)
-        try easy.set(CURLOPT_WRITEFUNCTION) { bytes, size, count, context in
-            Transfer.receive(bytes, size * count, context) { $0.receivedBody($1) }
-        }
-        guard binding != nil else { return }
+        try setRequestCallbacks(context)
+        try setResponseCallbacks(context)
+        guard request.binding != nil else { return }
         try easy.set(CURLOPT_SOCKOPTDATA, pointer: context)
         // CURLOPT_INTERFACE would do for the interface or for the source address, not for both.
         try easy.setSocketCallback { context, socket, _ in
-            let transfer = Unmanaged<Transfer>.fromOpaque(context!).takeUnretainedValue()
-            return transfer.bind(socket) ? CURL_SOCKOPT_OK : CURL_SOCKOPT_ERROR
+            Transfer.at(context!).bind(socket) ? CURL_SOCKOPT_OK : CURL_SOCKOPT_ERROR
+        }
+    }
+
+    private func setRequestCallbacks(_ context: UnsafeMutableRawPointer) throws(TransferFailure) {
+        try easy.set(CURLOPT_PREREQDATA, pointer: context)
+        try easy.setRequestCallback { context, _, _, _, _ in
+            Transfer.at(context!).requestBegins() ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT
+        }
+        try easy.set(CURLOPT_READDATA, pointer: context)
+        try easy.set(CURLOPT_READFUNCTION) { bytes, size, count, context in
+            let buffer = UnsafeMutableRawBufferPointer(start: bytes, count: size * count)
+            return Transfer.at(context!).readBody(into: buffer)
+        }
+        try easy.set(CURLOPT_SEEKDATA, pointer: context)
+        try easy.setSeekCallback { context, offset, origin in
+            Transfer.at(context!).rewindBody(to: offset, origin) ? CURL_SEEKFUNC_OK : CURL_SEEKFUNC_FAIL
+        }
+    }
+
+    private func setResponseCallbacks(_ context: UnsafeMutableRawPointer) throws(TransferFailure) {
+        try easy.set(CURLOPT_HEADERDATA, pointer: context)
+        try easy.set(CURLOPT_HEADERFUNCTION) { bytes, size, count, context in
+            let line = UnsafeRawBufferPointer(start: bytes, count: size * count)
+            return Transfer.at(context!).receiveHeader(line)
+        }
+        try easy.set(CURLOPT_WRITEDATA, pointer: context)
+        try easy.set(CURLOPT_WRITEFUNCTION) { bytes, size, count, context in
+            let bytes = UnsafeRawBufferPointer(start: bytes, count: size * count)
+            return Transfer.at(context!).receiveBody(bytes)
+        }
+        try easy.set(CURLOPT_NOPROGRESS, 0)
+        try easy.set(CURLOPT_XFERINFODATA, pointer: context)
+        try easy.setProgressCallback { context, _, _, _, _ in
+            Transfer.at(context!).reportProgress()
+            return 0
         }
     }
 
     private func bind(_ socket: CInt) -> Bool {
         do throws(SystemError) {
-            try binding?.apply(to: socket)
+            try request.binding?.apply(to: socket)
             return true
         } catch {
             stop = .unbound(error)
@@ -92,44 +146,151 @@ final class Transfer {
         }
     }
 
-    /// Returns the count to go on, and 0 to make libcurl end the transfer.
-    private static func receive(
-        _ bytes: UnsafeMutablePointer<CChar>?,
-        _ count: Int,
-        _ context: UnsafeMutableRawPointer?,
-        _ handle: (Transfer, UnsafeRawBufferPointer) -> Void
-    ) -> Int {
-        let transfer = Unmanaged<Transfer>.fromOpaque(context!).takeUnretainedValue()
-        handle(transfer, UnsafeRawBufferPointer(start: bytes, count: count))
-        return transfer.stop == nil ? count : 0
+    /// There is a connection, and the request will be sent: for the first time, or once more with
+    /// credentials or because an old connection had ended.
+    private func requestBegins() -> Bool {
+        marks.requestBegins(at: caller.elapsed, easy)
+        heldHead = nil
+        head.restart()
+        // libcurl asks for it only when a part of the body has reached the socket.
+        return feed.isUntouched || rewindBody(to: 0, SEEK_SET)
     }
 
-    private func receivedHeader(_ line: UnsafeRawBufferPointer) {
-        switch head.consume(line) {
-        case .more: break
-        case .head(let head): deliver(.head(head))
-        case .tooLarge: stop = .headTooLarge
+    private func rewindBody(to offset: curl_off_t, _ origin: CInt) -> Bool {
+        if offset == 0, origin == SEEK_SET, feed.rewind() { return true }
+        stop = .unsendable(.notRewindable)
+        return false
+    }
+
+    /// Returns how many bytes there are, or one of `CURL_READFUNC_…`.
+    private func readBody(into buffer: UnsafeMutableRawBufferPointer) -> Int {
+        // A pause from before the request is not known to libcurl.
+        guard !paused.contains(.sending) else { return Int(CURL_READFUNC_PAUSE) }
+        switch feed.read(into: buffer) {
+        case .bytes(let count): return count
+        case .end: return 0
+        case .pending:
+            isWaitingForSource = true
+            feed.whenReady(onSourceReady)
+            return Int(CURL_READFUNC_PAUSE)
+        case .failed(let fault):
+            stop = .unsendable(fault)
+            return Int(CURL_READFUNC_ABORT)
         }
     }
 
-    private func receivedBody(_ bytes: UnsafeRawBufferPointer) {
-        bodyBytes += bytes.count
-        let excess = max(0, bodyBytes - (maximumBodyBytes ?? .max))
-        if excess > 0 { stop = .bodyTooLarge }
-        let wanted = bytes.dropLast(excess)
-        if !wanted.isEmpty { deliver(.body(Array(wanted))) }
+    /// Returns the count to go on, and 0 to make libcurl end the transfer.
+    private func receiveHeader(_ line: UnsafeRawBufferPointer) -> Int {
+        if !head.hasBegun { marks.firstByte = caller.elapsed }
+        switch head.consume(line) {
+        case .more: break
+        case .head(let head): if mayBeSentAgain(after: head) { heldHead = head } else { deliver(head) }
+        case .tooLarge: stop = .headTooLarge
+        }
+        return stop == nil ? line.count : 0
     }
 
-    // MARK: The end
+    /// libcurl sends no body while it still negotiates, and then sends the request again even after a success.
+    private func mayBeSentAgain(after head: TransferHead) -> Bool {
+        guard request.credentials != nil else { return false }
+        return head.status == 401 || head.status == 407 || request.isSentWithBody && feed.isUntouched
+    }
 
+    /// Returns the count to go on, and 0 to make libcurl end the transfer.
+    private func receiveBody(_ bytes: UnsafeRawBufferPointer) -> Int {
+        // As in readBody(into:). libcurl brings the same bytes again.
+        guard !paused.contains(.receiving) else { return Int(CURL_WRITEFUNC_PAUSE) }
+        // What would be sent again has no body for us.
+        releaseHeldHead()
+        bodyBytes += bytes.count
+        let excess = max(0, bodyBytes - (request.maximumResponseBodyBytes ?? .max))
+        if excess > 0 { stop = .bodyTooLarge }
+        let wanted = bytes.dropLast(excess)
+        if !wanted.isEmpty { caller.deliver(.body(Array(wanted))) }
+        return stop == nil ? bytes.count : 0
+    }
+
+    private func releaseHeldHead() {
+        if let heldHead { deliver(heldHead) }
+        heldHead = nil
+    }
+
+    private func deliver(_ head: TransferHead) {
+        hasDeliveredHead = true
+        caller.deliver(.head(head))
+    }
+
+    private func reportProgress() {
+        // A response that asks for credentials is none of the caller's.
+        let isFinal = hasDeliveredHead
+        let total = easy.offset(CURLINFO_CONTENT_LENGTH_DOWNLOAD_T)
+        let current = TransferProgress(
+            sent: easy.offset(CURLINFO_SIZE_UPLOAD_T),
+            toSend: feed.length,
+            received: isFinal ? easy.offset(CURLINFO_SIZE_DOWNLOAD_T) : 0,
+            toReceive: isFinal && total >= 0 && request.method != "HEAD" ? total : nil
+        )
+        guard current != progress else { return }
+        progress = current
+        caller.deliver(.progress(current))
+    }
+}
+
+// MARK: - Pauses
+
+extension Transfer {
+    /// Lets parts of the transfer stand still, in addition to those that do.
+    ///
+    /// libcurl stops at once when it is sending or receiving, and forgets what it is told before; the callbacks
+    /// see to that. Like the functions below, it must not be called from a callback, and what it returns other
+    /// than `CURLE_OK` ends the transfer.
+    func pause(_ what: TransferPause) -> CURLcode {
+        paused.formUnion(what)
+        // libcurl does not count a pause in receiving, but one in sending.
+        try? easy.setIdleTimeout(nil)
+        return applyPause()
+    }
+
+    /// Lets everything go on.
+    func resume() -> CURLcode {
+        guard !paused.isEmpty else { return CURLE_OK }
+        paused = []
+        try? easy.setIdleTimeout(request.idleTimeout)
+        // Only a change makes libcurl forget since when nothing has moved.
+        _ = curl_easy_pause(handle, TransferPause.all.mask)
+        return applyPause()
+    }
+
+    func sourceIsReady() -> CURLcode {
+        guard isWaitingForSource else { return CURLE_OK }
+        isWaitingForSource = false
+        return applyPause()
+    }
+
+    private func applyPause() -> CURLcode {
+        let code = curl_easy_pause(handle, paused.union(isWaitingForSource ? .sending : []).mask)
+        // There is no connection yet.
+        return code == CURLE_BAD_FUNCTION_ARGUMENT ? CURLE_OK : code
+    }
+}
+
+// MARK: - The end
+
+extension Transfer {
     /// Reports the end. The handle has been removed from its multi handle, and nothing is delivered after.
     func finish(_ code: CURLcode) {
-        deliver(.end(code == CURLE_OK ? .success(summary) : .failure(failure(of: code))))
+        if code == CURLE_OK { releaseHeldHead() }
+        finish(code == CURLE_OK ? nil : failure(of: code))
     }
 
     /// Reports an end that libcurl has no part in.
     func finish(_ code: CURLcode, errno: CInt = 0, message: String) {
-        deliver(.end(.failure(failure(code: Int32(code.rawValue), errno: errno, message: message))))
+        finish(failure(code: Int32(code.rawValue), errno: errno, message: message))
+    }
+
+    private func finish(_ failure: TransferFailure?) {
+        reportProgress()
+        caller.end(failure, metrics)
     }
 
     private func failure(of code: CURLcode) -> TransferFailure {
@@ -139,8 +300,11 @@ final class Transfer {
             return failure(code: interfaceFailed, errno: error.errno, message: "\(error)")
         case .headTooLarge: return headTooLarge
         case .bodyTooLarge:
-            let message = "the response's body is longer than \(maximumBodyBytes ?? 0) bytes"
+            let message = "the response's body is longer than \(request.maximumResponseBodyBytes ?? 0) bytes"
             return failure(code: Int32(CURLE_FILESIZE_EXCEEDED.rawValue), message: message)
+        case .unsendable(let fault):
+            let code = fault.code.rawValue
+            return failure(code: Int32(code), errno: fault.errno, message: fault.message)
         case nil:
             // libcurl gives up on a single line of 100 KiB as if memory had run out.
             if code == CURLE_OUT_OF_MEMORY, reachedPhase == .response, !head.isComplete {
@@ -172,32 +336,38 @@ final class Transfer {
         Int64(easy.long(CURLINFO_REQUEST_SIZE)) + easy.offset(CURLINFO_SIZE_UPLOAD_T)
     }
 
-    private var isReady: Bool { easy.offset(CURLINFO_PRETRANSFER_TIME_T) > 0 }
+    private var isReady: Bool { marks.requestReady != nil }
 
     private var reusedConnection: Bool { isReady && easy.long(CURLINFO_NUM_CONNECTS) == 0 }
 
     private var reachedPhase: TransferFailure.Phase {
         if head.hasBegun { return .response }
-        if isReady {
-            let isSent = bytesSent > bodyCount && easy.offset(CURLINFO_SIZE_UPLOAD_T) >= bodyCount
-            return isSent ? .response : .request
-        }
+        if isReady { return isSent ? .response : .request }
         // CURLINFO_CONNECT_TIME stays 0 until the handshake is over; the socket's own port does not.
         guard easy.long(CURLINFO_LOCAL_PORT) > 0 else { return .connect }
         return isSecure ? .tls : .request
     }
 
-    private var summary: TransferSummary {
-        TransferSummary(
-            nameLookup: easy.time(CURLINFO_NAMELOOKUP_TIME_T),
-            connect: easy.time(CURLINFO_CONNECT_TIME_T),
-            tls: easy.time(CURLINFO_APPCONNECT_TIME_T),
-            firstByte: easy.time(CURLINFO_STARTTRANSFER_TIME_T),
-            total: easy.time(CURLINFO_TOTAL_TIME_T),
-            bytesSent: bytesSent,
-            bytesReceived: easy.offset(CURLINFO_SIZE_DOWNLOAD_T),
-            reusedConnection: reusedConnection
-        )
+    private var isSent: Bool {
+        let count = easy.offset(CURLINFO_SIZE_UPLOAD_T)
+        guard let length = feed.length else { return feed.hasEnded }
+        return bytesSent > length && count >= length
+    }
+
+    private var metrics: TransferMetrics {
+        var metrics = caller.metrics
+        marks.fill(&metrics, easy, isReused: reusedConnection)
+        metrics.fill(from: easy)
+        metrics.reusedConnection = reusedConnection
+        metrics.usedTLS = isSecure && isReady
+        return metrics
+    }
+}
+
+extension BodyFeed.Fault {
+    /// How libcurl calls it.
+    fileprivate var code: CURLcode {
+        if case .notRewindable = self { CURLE_SEND_FAIL_REWIND } else { CURLE_READ_ERROR }
     }
 }
 

@@ -18,14 +18,24 @@ package struct TransferID: Hashable, Sendable {
 /// Names are looked up by ``NameResolver``, never by libcurl, which would start a thread for each.
 package actor TransferEngine {
     /// A transfer that waits for its host's addresses.
-    private struct Lookup {
+    fileprivate struct Lookup {
         let target: TransferTarget
-        let started: ContinuousClock.Instant
-        let deliver: @Sendable (TransferEvent) -> Void
+        var caller: TransferCaller
         let timer: EventLoop.Timer
+        var paused: TransferPause = []
     }
 
     private typealias PoolID = Int
+
+    /// The codings that libcurl can undo, as `Accept-Encoding` names them.
+    package static let decodableEncodings: [String] = {
+        let features = curl_version_info(CURLVERSION_FIRST).pointee.features
+        let known = [
+            ("br", CURL_VERSION_BROTLI), ("gzip", CURL_VERSION_LIBZ), ("deflate", CURL_VERSION_LIBZ),
+            ("zstd", CURL_VERSION_ZSTD),
+        ]
+        return known.filter { features & $0.1 != 0 }.map(\.0)
+    }()
 
     /// The engine that every session shares.
     ///
@@ -73,9 +83,7 @@ package actor TransferEngine {
         for pool in pools.values { pool.close() }
         for lookup in lookups.values {
             loop.cancel(lookup.timer)
-            lookup.deliver(
-                .end(.failure(.duringLookup(CURLE_ABORTED_BY_CALLBACK, "the transfer engine is gone")))
-            )
+            lookup.caller.end(.duringLookup(CURLE_ABORTED_BY_CALLBACK, "the transfer engine is gone"))
         }
     }
 
@@ -89,13 +97,30 @@ package actor TransferEngine {
         deliver: @escaping @Sendable (TransferEvent) -> Void
     ) -> TransferID {
         let id = TransferID()
-        perform { $0.begin(id, request, deliver) }
+        let caller = TransferCaller(of: request, startedAt: .now, deliver: deliver)
+        perform { $0.begin(id, request, caller) }
         return id
     }
 
     /// Ends a transfer with code 42, unless it has ended before.
     package nonisolated func cancel(_ id: TransferID) {
         perform { $0.end(id) }
+    }
+
+    /// Lets parts of a transfer stand still, in addition to those that do already, and whatever it is doing.
+    ///
+    /// The name lookup and the connection are made all the same, the head of the request is sent, and the head
+    /// of the response may come; nothing of the bodies is read or delivered once the engine has got around to
+    /// it. libcurl keeps up to 16 KiB that it had received (decoded, and more with HTTP/2); the rest waits in
+    /// the kernel and with the server. The idle timeout begins anew with ``resume(_:)``; the others go on. While
+    /// nothing is received it is not noticed either that the server has gone.
+    package nonisolated func pause(_ id: TransferID, _ what: TransferPause) {
+        perform { $0.setPause(of: id, what) }
+    }
+
+    /// Lets everything of a transfer go on that stands still because of ``pause(_:_:)``.
+    package nonisolated func resume(_ id: TransferID) {
+        perform { $0.setPause(of: id, nil) }
     }
 
     /// Makes transfers from now on use new connections and newly looked-up names; those under way keep
@@ -113,50 +138,40 @@ package actor TransferEngine {
     private func begin(
         _ id: TransferID,
         _ request: TransferRequest,
-        _ deliver: @escaping @Sendable (TransferEvent) -> Void
+        _ caller: TransferCaller
     ) {
         do throws(TransferFailure) {
             let target = try TransferTarget(request)
             if target.needsLookup {
-                lookUp(id, target, deliver)
+                lookUp(id, target, caller)
             } else {
-                try launch(id, target, deliver)
+                try launch(id, target, caller)
             }
         } catch {
-            deliver(.end(.failure(error)))
+            caller.end(error)
         }
     }
 
-    private func lookUp(
-        _ id: TransferID,
-        _ target: TransferTarget,
-        _ deliver: @escaping @Sendable (TransferEvent) -> Void
-    ) {
-        let started = ContinuousClock.now
-        let timer = loop.schedule(at: started + target.lookupTimeout) { [weak self] in
+    private func lookUp(_ id: TransferID, _ target: TransferTarget, _ caller: TransferCaller) {
+        let timer = loop.schedule(at: caller.startedAt + target.lookupTimeout) { [weak self] in
             self?.assumeIsolated {
                 $0.endLookup(id, .duringLookup(CURLE_OPERATION_TIMEDOUT, "the name lookup timed out"))
             }
         }
-        lookups[id] = Lookup(target: target, started: started, deliver: deliver, timer: timer)
+        lookups[id] = Lookup(target: target, caller: caller, timer: timer)
         resolver.resolve(target.url.host) { [weak self] outcome in
             self?.perform { $0.lookedUp(id, outcome) }
         }
     }
 
     private func lookedUp(_ id: TransferID, _ outcome: NameResolver.Outcome) {
-        guard case .success(let addresses) = outcome else {
-            guard case .failure(let failure) = outcome else { return }
-            return endLookup(id, .noAddress(failure))
-        }
-        guard let lookup = takeLookup(id) else { return }
-        var target = lookup.target
-        target.spend(lookup.started.duration(to: .now))
+        guard var lookup = takeLookup(id) else { return }
+        lookup.caller.lookupHasEnded()
         do throws(TransferFailure) {
-            try target.setAddresses(addresses)
-            try launch(id, target, lookup.deliver)
+            let target = try lookup.target(with: outcome)
+            try launch(id, target, lookup.caller, paused: lookup.paused)
         } catch {
-            lookup.deliver(.end(.failure(error)))
+            lookup.caller.end(error)
         }
     }
 
@@ -167,15 +182,18 @@ package actor TransferEngine {
     }
 
     private func endLookup(_ id: TransferID, _ failure: TransferFailure) {
-        takeLookup(id)?.deliver(.end(.failure(failure)))
+        takeLookup(id)?.caller.end(failure)
     }
 
     private func launch(
         _ id: TransferID,
         _ target: TransferTarget,
-        _ deliver: @escaping @Sendable (TransferEvent) -> Void
+        _ caller: TransferCaller,
+        paused: TransferPause = []
     ) throws(TransferFailure) {
-        let transfer = try Transfer(id: id, target: target, deliver: deliver)
+        let transfer = try Transfer(id: id, target: target, caller: caller, paused: paused) { [weak self] in
+            self?.perform { $0.sourceIsReady(of: id) }
+        }
         // No other transfer may share a connection that was made for one way, nor the address it went to.
         let poolID = target.request.binding == nil ? currentPool : newPool()
         defer { forget([], of: poolID) }
@@ -188,6 +206,26 @@ package actor TransferEngine {
         guard let poolID = poolOfTransfer[id], let pool = pools[poolID] else { return }
         pool.remove(id)?.finish(CURLE_ABORTED_BY_CALLBACK, message: "cancelled")
         forget([id], of: poolID)
+    }
+
+    // MARK: Pauses
+
+    /// - Parameter what: What stands still in addition; `nil` for nothing any more.
+    private func setPause(of id: TransferID, _ what: TransferPause?) {
+        if lookups[id] != nil {
+            lookups[id]!.paused = what.map(lookups[id]!.paused.union) ?? []
+        } else {
+            changePause(of: id) { transfer in what.map(transfer.pause) ?? transfer.resume() }
+        }
+    }
+
+    private func sourceIsReady(of id: TransferID) {
+        changePause(of: id) { $0.sourceIsReady() }
+    }
+
+    private func changePause(of id: TransferID, _ change: (Transfer) -> CURLcode) {
+        guard let pool = poolOfTransfer[id] else { return }
+        advance(pool) { $0.changePause(of: id, change) }
     }
 
     // MARK: Pools
@@ -232,6 +270,19 @@ package actor TransferEngine {
         guard id != currentPool, let pool = pools[id], pool.isIdle else { return }
         pools[id] = nil
         pool.close()
+    }
+}
+
+extension TransferEngine.Lookup {
+    /// The target with what the lookup came to.
+    fileprivate func target(with outcome: NameResolver.Outcome) throws(TransferFailure) -> TransferTarget {
+        var target = target
+        target.spend(caller.elapsed)
+        switch outcome {
+        case .success(let addresses): try target.setAddresses(addresses)
+        case .failure(let failure): throw .noAddress(failure)
+        }
+        return target
     }
 }
 

@@ -1,11 +1,14 @@
-/// What a transfer reports, in this order: at most one head, any number of chunks, exactly one end.
+/// What a transfer reports, in this order: at most one head, any number of chunks, exactly one end. Progress
+/// comes in between, at any time before the end.
 package enum TransferEvent: Sendable {
     case head(TransferHead)
     case body([UInt8])
-    case end(Result<TransferSummary, TransferFailure>)
+    case progress(TransferProgress)
+    case end(TransferEnd)
 }
 
-/// The head of a final response. Interim ones (1xx) are not reported.
+/// The head of a final response. Interim ones (1xx), and those that asked for credentials which were sent
+/// then, are not reported.
 package struct TransferHead: Hashable, Sendable {
     package let status: Int
     /// As the server wrote it: `HTTP/1.1`, `HTTP/2`.
@@ -20,17 +23,35 @@ package struct TransferHead: Hashable, Sendable {
     }
 }
 
-/// What a transfer that ended well cost. Times are since its start, as `curl_easy_getinfo(3)` has them;
-/// a phase that a reused connection skips is zero.
-package struct TransferSummary: Hashable, Sendable {
-    /// When the address was known. The lookup is ours, so this contains libcurl's own time only.
-    package let nameLookup: Duration
-    package let connect: Duration
-    package let tls: Duration
-    package let firstByte: Duration
-    package let total: Duration
-    package let bytesSent: Int64
-    /// The body's bytes as they came over the wire.
-    package let bytesReceived: Int64
-    package let reusedConnection: Bool
+/// How many bytes of the bodies have gone over the wire. Reported when something has changed.
+///
+/// Wire bytes: a response that is decoded has fewer of them than are delivered, and a body of unknown length
+/// has more of them than were read, for each chunk says how long it is. What was sent begins again at 0 when
+/// the request is sent again.
+package struct TransferProgress: Hashable, Sendable {
+    package var sent: Int64
+    /// `nil` when the length of the request's body is not known.
+    package var toSend: Int64?
+    package var received: Int64
+    /// `nil` until the head of the response has come, and when it does not tell.
+    package var toReceive: Int64?
+
+    package init(sent: Int64, toSend: Int64?, received: Int64, toReceive: Int64?) {
+        self.sent = sent
+        self.toSend = toSend
+        self.received = received
+        self.toReceive = toReceive
+    }
+}
+
+/// How a transfer ended, and what it cost.
+package struct TransferEnd: Hashable, Sendable {
+    /// `nil` when the whole response has come.
+    package let failure: TransferFailure?
+    package let metrics: TransferMetrics
+
+    package init(failure: TransferFailure?, metrics: TransferMetrics) {
+        self.failure = failure
+        self.metrics = metrics
+    }
 }

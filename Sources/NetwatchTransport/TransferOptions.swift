@@ -5,8 +5,10 @@ extension EasyHandle {
     func apply(_ request: TransferRequest) throws(TransferFailure) {
         try applyPolicy()
         try set(CURLOPT_URL, request.url)
-        try apply(method: request.method, body: request.body)
+        try applyMethod(of: request)
         try applyTimeouts(of: request)
+        try apply(request.credentials)
+        if let encoding = request.acceptEncoding { try set(CURLOPT_ACCEPT_ENCODING, encoding) }
         if let path = request.unixSocketPath { try set(CURLOPT_UNIX_SOCKET_PATH, path) }
         // See TransferRequest.allowsConnectionReuse.
         if !request.allowsConnectionReuse { try set(CURLOPT_FRESH_CONNECT, 1) }
@@ -27,45 +29,57 @@ extension EasyHandle {
         try set(CURLOPT_DNS_CACHE_TIMEOUT, -1)
     }
 
-    private func apply(method: String, body: [UInt8]?) throws(TransferFailure) {
+    private func applyMethod(of request: TransferRequest) throws(TransferFailure) {
+        let (method, body) = (request.method, request.body)
         if method == "HEAD" { return try set(CURLOPT_NOBODY, 1) }
-        if let body = body ?? (Self.usuallyHasBody(method) ? [] : nil) {
-            try apply(body: body)
+        if request.isSentWithBody {
+            // Without CURLOPT_POSTFIELDS the body is read by callback, and a length of -1 is unknown.
+            try set(CURLOPT_POST, 1)
+            try set(CURLOPT_POSTFIELDSIZE_LARGE, offset: (body.map(\.length) ?? 0) ?? -1)
         }
         if method != "GET" || body != nil { try set(CURLOPT_CUSTOMREQUEST, method) }
-    }
-
-    private func apply(body: [UInt8]) throws(TransferFailure) {
-        // The size comes first: it decides how much is copied.
-        try set(CURLOPT_POSTFIELDSIZE_LARGE, offset: Int64(body.count))
-        // An empty array may have no address, and without one libcurl would read standard input.
-        guard !body.isEmpty else { return try set(CURLOPT_COPYPOSTFIELDS, "") }
-        try set(CURLOPT_COPYPOSTFIELDS, pointer: body)
-    }
-
-    /// RFC 9110 §8.6: these methods send `Content-Length: 0` rather than nothing.
-    private static func usuallyHasBody(_ method: String) -> Bool {
-        ["POST", "PUT", "PATCH"].contains(method)
     }
 
     private func applyTimeouts(of request: TransferRequest) throws(TransferFailure) {
         try set(CURLOPT_CONNECTTIMEOUT_MS, request.connectTimeout.positiveMilliseconds)
         if let total = request.totalTimeout { try set(CURLOPT_TIMEOUT_MS, total.positiveMilliseconds) }
-        if let idle = request.idleTimeout {
-            try set(CURLOPT_LOW_SPEED_LIMIT, 1)
-            try set(CURLOPT_LOW_SPEED_TIME, (idle.positiveMilliseconds + 999) / 1000)
-        }
+        if request.idleTimeout != nil { try set(CURLOPT_LOW_SPEED_LIMIT, 1) }
+        try setIdleTimeout(request.idleTimeout)
+    }
+
+    /// `nil` is for ever. May be changed while the transfer is under way.
+    func setIdleTimeout(_ timeout: Duration?) throws(TransferFailure) {
+        let seconds = timeout.map { ($0.positiveMilliseconds + 999) / 1000 }
+        try set(CURLOPT_LOW_SPEED_TIME, seconds ?? 0)
+    }
+
+    private func apply(_ credentials: TransferCredentials?) throws(TransferFailure) {
+        guard let credentials else { return }
+        try set(CURLOPT_USERNAME, credentials.user)
+        try set(CURLOPT_PASSWORD, credentials.password)
+        try set(CURLOPT_HTTPAUTH, credentials.schemes.mask)
     }
 }
 
 extension TransferRequest {
+    /// Whether the request has a body, be it one without bytes. RFC 9110 §8.6: these methods send
+    /// `Content-Length: 0` rather than nothing.
+    var isSentWithBody: Bool { body != nil || ["POST", "PUT", "PATCH"].contains(method) }
+
+    /// The codings that the caller asks for and libcurl is to undo; `nil` undoes none. libcurl sends the text
+    /// as it is.
+    var acceptEncoding: String? {
+        let values = headers.filter { $0.isNamed("Accept-Encoding") && !$0.isBlank }.map(\.value)
+        return values.isEmpty ? nil : values.joined(separator: ", ")
+    }
+
     /// The caller's fields, and what keeps libcurl from adding some of its own.
     func headerList() -> StringList {
         var list = StringList()
-        for header in headers where !header.isNamed("Content-Length") {
+        let own = ["Content-Length"] + (acceptEncoding == nil ? [] : ["Accept-Encoding"])
+        for header in headers where !own.contains(where: header.isNamed) {
             // `Name:` alone would take the field away; the semicolon sends it without a value.
-            let isBlank = header.value.utf8.allSatisfy { $0 == 0x20 || $0 == 0x09 }
-            list.append(isBlank ? "\(header.name);" : "\(header.name): \(header.value)")
+            list.append(header.isBlank ? "\(header.name);" : "\(header.name): \(header.value)")
         }
         // Many servers do not answer it, and the body then waits for a second.
         if !headers.contains(where: { $0.isNamed("Expect") }) { list.append("Expect:") }
@@ -73,6 +87,10 @@ extension TransferRequest {
         if !headers.contains(where: { $0.isNamed("Content-Type") }) { list.append("Content-Type:") }
         return list
     }
+}
+
+extension TransferRequest.Header {
+    fileprivate var isBlank: Bool { value.utf8.allSatisfy { $0 == 0x20 || $0 == 0x09 } }
 }
 
 extension Duration {

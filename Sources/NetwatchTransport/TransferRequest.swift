@@ -1,7 +1,7 @@
 package import NetwatchEventLoop
 
 /// One HTTP transfer to make: everything libcurl is told, as a value.
-package struct TransferRequest: Hashable, Sendable {
+package struct TransferRequest: Sendable {
     /// A header field as it is sent: names keep their case, fields their order.
     package struct Header: Hashable, Sendable {
         package var name: String
@@ -17,9 +17,14 @@ package struct TransferRequest: Hashable, Sendable {
     package var url: String
     /// The method, sent as it is written.
     package var method: String
+    /// An `Accept-Encoding` that is not blank asks for a body in these codings, which is decoded then, unless
+    /// this libcurl cannot (code 61): ``TransferEngine/decodableEncodings``. Without one nothing is decoded.
     package var headers: [Header] = []
     /// The body; `nil` sends none, and `Content-Length: 0` with the methods that usually have one.
-    package var body: [UInt8]?
+    package var body: TransferBody?
+    /// Who to say that the request comes from, when the server asks; `nil`, the default, leaves a 401 what it
+    /// is.
+    package var credentials: TransferCredentials?
     /// A unix socket to connect to instead of the URL's host, which is then never looked up.
     package var unixSocketPath: String?
     /// The way that the packets take, in place of the one that the kernel would choose; `nil`, the default,
@@ -32,9 +37,10 @@ package struct TransferRequest: Hashable, Sendable {
     /// How long the name lookup, the connection and the TLS handshake may take together. Default 15 s.
     package var connectTimeout: Duration = .seconds(15)
     /// How long less than a byte per second may go either way once connected; `nil` is for ever. Default
-    /// 60 s. libcurl counts whole seconds, and part of one counts as one.
+    /// 60 s. libcurl counts whole seconds, and part of one counts as one. A pause does not count; waiting for
+    /// a ``TransferBodySource`` does.
     package var idleTimeout: Duration? = .seconds(60)
-    /// How long the whole transfer may take, name lookup included; `nil`, the default, is for ever.
+    /// How long the whole transfer may take, name lookup and pauses included; `nil`, the default, is for ever.
     package var totalTimeout: Duration?
     /// Whether a pooled connection may be used.
     ///
@@ -42,7 +48,7 @@ package struct TransferRequest: Hashable, Sendable {
     /// the first byte of the response. A request that must not arrive twice therefore takes a new
     /// connection (`CURLOPT_FRESH_CONNECT`), on which nothing is sent again.
     package var allowsConnectionReuse = true
-    /// How many bytes of body the response may have; `nil`, the default, is any number.
+    /// How many bytes of body the response may have, decoded; `nil`, the default, is any number.
     package var maximumResponseBodyBytes: Int?
 
     package init(url: String, method: String = "GET") {

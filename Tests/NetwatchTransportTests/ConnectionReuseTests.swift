@@ -21,7 +21,7 @@ internal import Testing
         for _ in 0..<2 { _ = await engine.run(TransferRequest(url: server.url)) }
         let third = await engine.run(TransferRequest(url: server.url))
         #expect(server.requests.map(\.connection) == [1, 1, 1])
-        #expect(third.summary?.reusedConnection == true)
+        #expect(third.metrics?.reusedConnection == true)
     }
 
     @Test func `a transfer that allows no reuse takes a new connection`() async throws {
@@ -29,7 +29,7 @@ internal import Testing
         _ = await engine.run(TransferRequest(url: server.url))
         var request = TransferRequest(url: server.url, method: "POST")
         request.allowsConnectionReuse = false
-        #expect(await engine.run(request).summary?.reusedConnection == false)
+        #expect(await engine.run(request).metrics?.reusedConnection == false)
         #expect(server.requests.map(\.connection) == [1, 2])
     }
 

@@ -7,15 +7,14 @@ final class TransferRecorder: Sendable {
     struct Record {
         var heads: [TransferHead] = []
         var body: [UInt8] = []
-        var ends: [Result<TransferSummary, TransferFailure>] = []
+        var progress: [TransferProgress] = []
+        var ends: [TransferEnd] = []
 
         var head: TransferHead? { heads.first }
         var text: String { String(decoding: body, as: UTF8.self) }
-        var summary: TransferSummary? { try? ends.first?.get() }
-
-        var failure: TransferFailure? {
-            if case .failure(let failure)? = ends.first { failure } else { nil }
-        }
+        var failure: TransferFailure? { ends.first?.failure }
+        var metrics: TransferMetrics? { ends.first?.metrics }
+        var hasSucceeded: Bool { ends.first.map { $0.failure == nil } ?? false }
     }
 
     private struct State {
@@ -32,7 +31,8 @@ final class TransferRecorder: Sendable {
             switch event {
             case .head(let head): state.record.heads.append(head)
             case .body(let bytes): state.record.body += bytes
-            case .end(let result): state.record.ends.append(result)
+            case .progress(let progress): state.record.progress.append(progress)
+            case .end(let end): state.record.ends.append(end)
             }
             guard !state.record.ends.isEmpty else { return [CheckedContinuation<Void, Never>]() }
             defer { state.waiters = [] }

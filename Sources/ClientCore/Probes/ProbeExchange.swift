@@ -34,8 +34,10 @@ struct ProbeExchange: Sendable {
             latency = elapsed
         case .body(let bytes):
             body += bytes
-        case .end(let result):
-            if case .failure(let failure) = result { self.failure = failure }
+        case .progress:
+            break
+        case .end(let end):
+            failure = end.failure
             return true
         }
         return false

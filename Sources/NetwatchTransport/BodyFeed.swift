@@ -1,0 +1,150 @@
+internal import Glibc
+internal import NetwatchEventLoop
+
+/// Hands the body of a request to libcurl piece by piece, and sees to it that it is as long as was said:
+/// what is too long or too short would run into the next request on the connection, or wait for one.
+struct BodyFeed {
+    enum Step {
+        case bytes(Int)
+        case pending
+        case end
+        case failed(Fault)
+    }
+
+    enum Fault {
+        case endedAfter(Int64, of: Int64)
+        case longerThan(Int64)
+        case notRewindable
+        case unreadable(SystemError)
+    }
+
+    /// How long the body is; `nil` when only its end will tell.
+    let length: Int64?
+    private let body: TransferBody?
+    /// How many bytes were read since the beginning.
+    private var position: Int64 = 0
+    /// The last byte, until the source has said that it is.
+    private var withheld: UInt8?
+    private(set) var hasEnded = false
+
+    init(_ body: TransferBody?) {
+        self.body = body
+        length = body.map(\.length) ?? 0
+    }
+
+    /// Whether all of it was read.
+    var isExhausted: Bool { hasEnded || position == length }
+
+    /// Whether none of it was read.
+    var isUntouched: Bool { position == 0 && !hasEnded }
+
+    mutating func read(into buffer: UnsafeMutableRawBufferPointer) -> Step {
+        switch body {
+        case nil: return .end
+        case .bytes(let bytes): return copy(bytes, into: buffer)
+        case .source(let source): return read(source, into: buffer)
+        }
+    }
+
+    /// Asks the source to say when it has more.
+    func whenReady(_ wake: @escaping @Sendable () -> Void) {
+        if case .source(let source) = body { source.whenReady(wake) }
+    }
+
+    /// Goes back to the beginning. Returns whether that is possible.
+    mutating func rewind() -> Bool {
+        if case .source(let source) = body, !source.rewind() { return false }
+        (position, withheld, hasEnded) = (0, nil, false)
+        return true
+    }
+
+    private mutating func copy(_ bytes: [UInt8], into buffer: UnsafeMutableRawBufferPointer) -> Step {
+        let count = bytes.withUnsafeBytes { bytes in
+            let next = bytes[Int(position)...].prefix(buffer.count)
+            buffer.copyBytes(from: next)
+            return next.count
+        }
+        position += Int64(count)
+        return count > 0 ? .bytes(count) : .end
+    }
+
+    private mutating func read(
+        _ source: any TransferBodySource,
+        into buffer: UnsafeMutableRawBufferPointer
+    ) -> Step {
+        if let withheld {
+            buffer[0] = withheld
+            return confirmEnd(of: source, after: 1, in: buffer)
+        }
+        switch source.read(into: buffer) {
+        case .bytes(let count): return advance(source, by: count, in: buffer)
+        case .pending: return .pending
+        case .end: return end()
+        case .failed(let error): return .failed(Fault(error))
+        }
+    }
+
+    private mutating func advance(
+        _ source: any TransferBodySource,
+        by count: Int,
+        in buffer: UnsafeMutableRawBufferPointer
+    ) -> Step {
+        precondition(count > 0 && count <= buffer.count, "a body source wrote beyond its buffer")
+        position += Int64(count)
+        guard let length else { return .bytes(count) }
+        if position < length { return .bytes(count) }
+        if position > length { return .failed(.longerThan(length)) }
+        return confirmEnd(of: source, after: count, in: buffer)
+    }
+
+    /// Looks whether the source ends where it should. Until it says so the last byte is held back, and with
+    /// it the request.
+    private mutating func confirmEnd(
+        of source: any TransferBodySource,
+        after count: Int,
+        in buffer: UnsafeMutableRawBufferPointer
+    ) -> Step {
+        var excess: UInt8 = 0
+        switch withUnsafeMutableBytes(of: &excess, { source.read(into: $0) }) {
+        case .end:
+            (withheld, hasEnded) = (nil, true)
+            return .bytes(count)
+        case .pending:
+            withheld = buffer[count - 1]
+            return count > 1 ? .bytes(count - 1) : .pending
+        case .bytes: return .failed(.longerThan(position))
+        case .failed(let error): return .failed(Fault(error))
+        }
+    }
+
+    private mutating func end() -> Step {
+        hasEnded = true
+        guard let length, position < length else { return .end }
+        return .failed(.endedAfter(position, of: length))
+    }
+}
+
+extension BodyFeed.Fault {
+    init(_ error: SystemError) {
+        self = error == .cannotRewind ? .notRewindable : .unreadable(error)
+    }
+
+    var errno: Int32 {
+        if case .unreadable(let error) = self { error.errno } else { 0 }
+    }
+
+    var message: String {
+        switch self {
+        case .endedAfter(let count, let length): "the request's body ended after \(count) of \(length) bytes"
+        case .longerThan(let length):
+            "the request's body is longer than the \(length) bytes it was said to have"
+        case .notRewindable: "the request would have to be sent again, and its body cannot be read twice"
+        case .unreadable(let error): "the request's body cannot be read: \(error)"
+        }
+    }
+}
+
+extension SystemError {
+    /// What a source reports that finds out late that it cannot go back.
+    static let cannotRewind = SystemError(call: "rewind", errno: ESPIPE)
+}

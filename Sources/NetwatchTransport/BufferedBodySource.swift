@@ -1,0 +1,151 @@
+internal import Dispatch
+package import NetwatchEventLoop
+internal import Synchronization
+
+/// Something that is read in the old way: whoever reads waits.
+///
+/// One thread at a time calls it, but not always the same one.
+package protocol BlockingReader: AnyObject, Sendable {
+    /// Writes what comes next to the beginning of a buffer, waiting for it if it must.
+    ///
+    /// - Returns: How many bytes were written; 0 at the end.
+    /// - Throws: ``SystemError`` when it cannot be read.
+    func read(into buffer: UnsafeMutableRawBufferPointer) throws(SystemError) -> Int
+
+    /// Goes back to the first byte, without waiting for anything. Returns whether it can.
+    func rewind() -> Bool
+}
+
+/// A body from a reader that waits, which a queue of its own reads ahead into a small buffer.
+///
+/// The queue has a thread while there is room in the buffer and more to read. Nothing is read before it is
+/// asked for the first time. A reader that is waiting when the source is cancelled is let go of once it comes
+/// back.
+package final class BufferedBodySource: TransferBodySource {
+    /// How much is read at once, in bytes.
+    static let chunkSize = 64 * 1024
+    /// How many chunks are read ahead.
+    static let maximumChunks = 2
+
+    fileprivate struct State {
+        var chunks: [ArraySlice<UInt8>] = []
+        var isReading = false
+        /// To be done when the reader comes back from what it is reading.
+        var mustRewind = false
+        var isCancelled = false
+        /// What comes after the chunks: ``TransferBodyStep/end`` or a failure.
+        var ending: TransferBodyStep?
+        var wake: (@Sendable () -> Void)?
+
+        var hasRoom: Bool { chunks.count < maximumChunks && ending == nil && !isCancelled }
+        var isReady: Bool { !chunks.isEmpty || ending != nil }
+    }
+
+    package let length: Int64?
+    private let reader: any BlockingReader
+    private let queue = DispatchQueue(label: "netwatch.body")
+    private let state = Mutex(State())
+
+    /// - Parameter length: How many bytes the reader has; `nil` when only its end will tell.
+    package init(_ reader: any BlockingReader, length: Int64?) {
+        self.reader = reader
+        self.length = length
+    }
+
+    /// The body that a file is, as long as the file is now.
+    ///
+    /// - Throws: ``SystemError`` when it cannot be opened, or is not a regular file.
+    package convenience init(path: String) throws(SystemError) {
+        let file = try FileReader(path: path)
+        self.init(file, length: file.length)
+    }
+
+    package func read(into buffer: UnsafeMutableRawBufferPointer) -> TransferBodyStep {
+        let step = state.withLock { $0.take(into: buffer) }
+        readAhead()
+        return step
+    }
+
+    package func whenReady(_ wake: @escaping @Sendable () -> Void) {
+        let isReady = state.withLock { state in
+            if !state.isReady { state.wake = wake }
+            return state.isReady
+        }
+        if isReady { wake() }
+    }
+
+    package func rewind() -> Bool {
+        state.withLock { state in
+            (state.chunks, state.ending, state.wake) = ([], nil, nil)
+            state.mustRewind = state.isReading
+            return state.isReading || reader.rewind()
+        }
+    }
+
+    package func cancel() {
+        state.withLock { state in
+            (state.chunks, state.wake, state.isCancelled) = ([], nil, true)
+        }
+    }
+
+    // MARK: On the queue
+
+    private func readAhead() {
+        let starts = state.withLock { state in
+            guard state.hasRoom, !state.isReading else { return false }
+            state.isReading = true
+            return true
+        }
+        if starts { queue.async { self.fill() } }
+    }
+
+    private func fill() {
+        let outcome = Result { () throws(SystemError) in try readChunk() }
+        let wake = state.withLock { state in
+            state.isReading = false
+            if state.mustRewind { state.rewound(reader.rewind()) } else { state.add(outcome) }
+            defer { if state.isReady { state.wake = nil } }
+            return state.isReady ? state.wake : nil
+        }
+        wake?()
+        readAhead()
+    }
+
+    private func readChunk() throws(SystemError) -> [UInt8] {
+        var failure: SystemError?
+        let chunk = [UInt8](unsafeUninitializedCapacity: Self.chunkSize) { buffer, count in
+            do throws(SystemError) {
+                count = try reader.read(into: UnsafeMutableRawBufferPointer(buffer))
+            } catch {
+                failure = error
+            }
+        }
+        if let failure { throw failure }
+        return chunk
+    }
+}
+
+extension BufferedBodySource.State {
+    fileprivate mutating func take(into buffer: UnsafeMutableRawBufferPointer) -> TransferBodyStep {
+        guard let chunk = chunks.first else { return ending ?? .pending }
+        let taken = chunk.prefix(buffer.count)
+        buffer.copyBytes(from: taken)
+        chunks[0].removeFirst(taken.count)
+        if chunks[0].isEmpty { chunks.removeFirst() }
+        return .bytes(taken.count)
+    }
+
+    fileprivate mutating func add(_ outcome: Result<[UInt8], SystemError>) {
+        switch outcome {
+        case _ where isCancelled: break
+        case .success(let chunk) where chunk.isEmpty: ending = .end
+        case .success(let chunk): chunks.append(chunk[...])
+        case .failure(let error): ending = .failed(error)
+        }
+    }
+
+    fileprivate mutating func rewound(_ isPossible: Bool) {
+        mustRewind = false
+        if !isPossible { ending = .failed(.cannotRewind) }
+    }
+}

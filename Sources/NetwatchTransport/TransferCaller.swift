@@ -1,0 +1,39 @@
+/// Who asked for a transfer: where its events go, and since when it is under way.
+struct TransferCaller {
+    let startedAt: ContinuousClock.Instant
+    private(set) var lookupEnded: Duration?
+    private let body: TransferBody?
+    let deliver: @Sendable (TransferEvent) -> Void
+
+    init(
+        of request: TransferRequest,
+        startedAt: ContinuousClock.Instant,
+        deliver: @escaping @Sendable (TransferEvent) -> Void
+    ) {
+        self.startedAt = startedAt
+        self.deliver = deliver
+        body = request.body
+    }
+
+    /// How long it has been under way.
+    var elapsed: Duration { startedAt.duration(to: .now) }
+
+    /// What is known of the costs before there is a handle.
+    var metrics: TransferMetrics {
+        var metrics = TransferMetrics(startedAt: startedAt)
+        metrics.lookupEnded = lookupEnded
+        return metrics
+    }
+
+    mutating func lookupHasEnded() {
+        lookupEnded = elapsed
+    }
+
+    /// Reports the end; with what was known before, unless a handle knows more.
+    func end(_ failure: TransferFailure?, _ metrics: TransferMetrics? = nil) {
+        if case .source(let source) = body { source.cancel() }
+        var metrics = metrics ?? self.metrics
+        metrics.ended = elapsed
+        deliver(.end(TransferEnd(failure: failure, metrics: metrics)))
+    }
+}

@@ -1,0 +1,64 @@
+internal import CNetwatchCurl
+
+/// When a transfer came how far, since it was asked for.
+///
+/// libcurl counts from its own beginning, and adds up what a request that is sent again takes. So its times are
+/// taken before the request is sent for the first time, and our own after.
+struct TransferMarks {
+    /// When libcurl was given the transfer.
+    let launched: Duration
+    private var connected: Duration?
+    private var tlsEnded: Duration?
+    private(set) var requestReady: Duration?
+    var firstByte: Duration?
+
+    init(launched: Duration) {
+        self.launched = launched
+    }
+
+    mutating func requestBegins(at moment: Duration, _ easy: borrowing EasyHandle) {
+        if requestReady == nil {
+            connected = easy.time(CURLINFO_CONNECT_TIME_T)
+            tlsEnded = easy.time(CURLINFO_APPCONNECT_TIME_T)
+        }
+        requestReady = moment
+        firstByte = nil
+    }
+
+    func fill(_ metrics: inout TransferMetrics, _ easy: borrowing EasyHandle, isReused: Bool) {
+        metrics.requestReady = requestReady
+        metrics.firstByte = firstByte
+        guard !isReused else { return }
+        metrics.connected = (connected ?? easy.time(CURLINFO_CONNECT_TIME_T)).map { launched + $0 }
+        metrics.tlsEnded = (tlsEnded ?? easy.time(CURLINFO_APPCONNECT_TIME_T)).map { launched + $0 }
+    }
+}
+
+extension TransferMetrics {
+    /// Takes what libcurl knows of the connection and of what went over it.
+    mutating func fill(from easy: borrowing EasyHandle) {
+        localAddress = easy.string(CURLINFO_LOCAL_IP)
+        localPort = Self.port(easy.long(CURLINFO_LOCAL_PORT))
+        remoteAddress = easy.string(CURLINFO_PRIMARY_IP)
+        remotePort = Self.port(easy.long(CURLINFO_PRIMARY_PORT))
+        httpVersion = Self.name(ofVersion: easy.long(CURLINFO_HTTP_VERSION))
+        requestHeaderBytes = Int64(easy.long(CURLINFO_REQUEST_SIZE))
+        requestBodyBytes = easy.offset(CURLINFO_SIZE_UPLOAD_T)
+        responseHeaderBytes = Int64(easy.long(CURLINFO_HEADER_SIZE))
+        responseBodyBytes = easy.offset(CURLINFO_SIZE_DOWNLOAD_T)
+    }
+
+    private static func port(_ value: Int) -> Int? {
+        value > 0 ? value : nil
+    }
+
+    private static func name(ofVersion version: Int) -> String? {
+        switch version {
+        case CURL_HTTP_VERSION_1_0: "http/1.0"
+        case CURL_HTTP_VERSION_1_1: "http/1.1"
+        case CURL_HTTP_VERSION_2_0: "h2"
+        case CURL_HTTP_VERSION_3: "h3"
+        default: nil
+        }
+    }
+}
