@@ -105,6 +105,7 @@ extension AFError.DownloadResumeFailureReason {
         switch self {
         case .resumeDataInvalid(let why): "the resume data is not usable: \(why)"
         case .partialFileMissing(let url): "\(url.path) is gone, or shorter than it was"
+        case .partialFileInUse(let url): "another request is writing to \(url.path)"
         case .rangeAnswerInvalid(let why): "the server's answer is not usable: \(why)"
         }
     }

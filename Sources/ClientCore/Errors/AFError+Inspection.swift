@@ -68,7 +68,9 @@ extension AFError {
         case .responseSerializationFailed(.inputFileReadFailed(let url)): url
         case .urlRequestValidationFailed(.unsupportedScheme(let url)): url
         case .urlRequestValidationFailed(.missingHost(let url)): url
-        case .downloadResumeFailed(.partialFileMissing(let url)): url
+        case .downloadResumeFailed(.partialFileMissing(let url)),
+            .downloadResumeFailed(.partialFileInUse(let url)):
+            url
         case .fileFailed(_, let url): url
         default: nil
         }

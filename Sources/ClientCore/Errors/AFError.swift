@@ -109,6 +109,8 @@ public enum AFError: Error {
         case resumeDataInvalid(String)
         /// The file with what had been received is gone, or is shorter than the record says.
         case partialFileMissing(at: URL)
+        /// Another request, of this process or another, is writing to the file.
+        case partialFileInUse(at: URL)
         /// The server's answer to the request for the rest contradicts itself or the record.
         case rangeAnswerInvalid(String)
     }

@@ -1,0 +1,40 @@
+/// The value of `Content-Range`, RFC 9110 §14.4.
+enum ContentRange: Hashable, Sendable {
+    /// `bytes 2-5/10`; the total is `nil` for `*`.
+    case part(ClosedRange<Int64>, total: Int64?)
+    /// `bytes */10`, in the answer to a range that cannot be.
+    case unsatisfied(total: Int64)
+
+    /// `nil` for whatever is not exactly of one of these forms, ranges that contradict themselves included.
+    init?(_ text: String) {
+        let words = text.split(separator: " ", omittingEmptySubsequences: false)
+        guard words.count == 2, words[0].lowercased() == "bytes" else { return nil }
+        let halves = words[1].split(separator: "/", omittingEmptySubsequences: false)
+        guard halves.count == 2 else { return nil }
+        let total = Self.number(halves[1])
+        guard total != nil || halves[1] == "*" else { return nil }
+        if halves[0] == "*" {
+            guard let total else { return nil }
+            self = .unsatisfied(total: total)
+        } else {
+            guard let range = Self.range(halves[0]), total.map({ range.upperBound < $0 }) ?? true else {
+                return nil
+            }
+            self = .part(range, total: total)
+        }
+    }
+
+    private static func range(_ text: Substring) -> ClosedRange<Int64>? {
+        let ends = text.split(separator: "-", omittingEmptySubsequences: false)
+        guard ends.count == 2, let first = number(ends[0]), let last = number(ends[1]), first <= last else {
+            return nil
+        }
+        return first...last
+    }
+
+    /// Digits only, where `Int64.init` would take a sign. 18 digits cannot overflow.
+    private static func number(_ text: Substring) -> Int64? {
+        guard 1...18 ~= text.utf8.count, text.utf8.allSatisfy({ 0x30...0x39 ~= $0 }) else { return nil }
+        return Int64(text)
+    }
+}

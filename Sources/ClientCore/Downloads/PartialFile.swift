@@ -1,0 +1,142 @@
+internal import Glibc
+internal import NetwatchEventLoop
+
+/// An open file that a download is written to, and the lock that keeps others away from it.
+///
+/// The lock is `flock(2)`'s, so it is gone when the process is, however it ends, and it also keeps out another
+/// request of the same process.
+struct PartialFile: ~Copyable, Sendable {
+    enum Failure: Error {
+        /// Somebody else is writing to it.
+        case inUse
+        case system(SystemError)
+    }
+
+    let path: String
+    private let descriptor: FileDescriptor
+    private(set) var length: Int64
+
+    private init(path: String, descriptor: consuming FileDescriptor, length: Int64) {
+        self.path = path
+        self.descriptor = descriptor
+        self.length = length
+    }
+
+    /// Makes a file that was not there.
+    static func creating(_ path: String) throws(Failure) -> PartialFile {
+        try lock(path, try open(path, O_CREAT | O_EXCL))
+    }
+
+    /// Opens a file that is there. It has to be a regular file of this user.
+    static func opening(_ path: String) throws(Failure) -> PartialFile {
+        try lock(path, try open(path, 0))
+    }
+
+    /// Opens the file of a place, and makes it if there is none.
+    ///
+    /// A file that has another name as well is left to that name: it is a finished download, whose process
+    /// was killed between `link` and `unlink`.
+    static func openingOrCreating(_ path: String) throws(Failure) -> PartialFile {
+        // The file may be finished by another process while it is opened here, a few times at the most.
+        for _ in 0..<16 {
+            let file = try lock(path, try open(path, O_CREAT))
+            switch try file.names() {
+            case 0: continue
+            case 1: return file
+            default: try system { () throws(SystemError) in try removeFile(path) }
+            }
+        }
+        throw .inUse
+    }
+
+    /// How many names the file has; 0 when the path has become another file's.
+    private borrowing func names() throws(Failure) -> UInt {
+        let (mine, path) = (try status(), path)
+        var named = stat()
+        guard lstat(path, &named) == 0, named.st_ino == mine.st_ino, named.st_dev == mine.st_dev else {
+            return 0
+        }
+        return UInt(mine.st_nlink)
+    }
+
+    private static func open(_ path: String, _ flags: CInt) throws(Failure) -> FileDescriptor {
+        // O_NONBLOCK: a pipe of that name must not keep us waiting.
+        let flags = flags | O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK
+        return try system { () throws(SystemError) in
+            guard !path.utf8.contains(0) else { throw SystemError(call: "open \(path)", errno: EINVAL) }
+            return FileDescriptor(
+                owning: try systemCall("open \(path)") { Glibc.open(path, flags, 0o600) }
+            )
+        }
+    }
+
+    private static func lock(
+        _ path: String,
+        _ descriptor: consuming FileDescriptor
+    ) throws(Failure) -> PartialFile {
+        if flock(descriptor.rawValue, LOCK_EX | LOCK_NB) != 0 {
+            let error = errno
+            throw error == EWOULDBLOCK ? .inUse : .system(SystemError(call: "flock \(path)", errno: error))
+        }
+        var file = PartialFile(path: path, descriptor: descriptor, length: 0)
+        let status = try file.status()
+        guard status.st_mode & S_IFMT == S_IFREG, status.st_uid == geteuid() else {
+            throw .system(SystemError(call: "open \(path)", errno: EPERM))
+        }
+        file.length = Int64(status.st_size)
+        return file
+    }
+
+    private borrowing func status() throws(Failure) -> stat {
+        let (descriptor, path) = (descriptor.rawValue, path)
+        var status = stat()
+        _ = try Self.system { () throws(SystemError) in
+            try systemCall("fstat \(path)") { fstat(descriptor, &status) }
+        }
+        return status
+    }
+
+    private static func system<Result: ~Copyable>(
+        _ body: () throws(SystemError) -> Result
+    ) throws(Failure) -> Result {
+        do { return try body() } catch { throw .system(error) }
+    }
+
+    /// Writes behind what is there. After an error part of the bytes may have been written; `length` says.
+    mutating func append(_ bytes: UnsafeRawBufferPointer) throws(SystemError) {
+        var rest = bytes[...]
+        let (descriptor, path) = (descriptor.rawValue, path)
+        while !rest.isEmpty {
+            let offset = length
+            let count = try systemCall("pwrite \(path)") {
+                pwrite(
+                    descriptor,
+                    UnsafeRawBufferPointer(rebasing: rest).baseAddress,
+                    rest.count,
+                    off_t(offset)
+                )
+            }
+            length += Int64(count)
+            rest = rest.dropFirst(count)
+        }
+    }
+
+    /// Drops everything behind the first `length` bytes.
+    mutating func truncate(to length: Int64) throws(SystemError) {
+        let (descriptor, path) = (descriptor.rawValue, path)
+        try systemCall("ftruncate \(path)") { ftruncate(descriptor, off_t(length)) }
+        self.length = length
+    }
+
+    /// Waits until everything is on the disk.
+    borrowing func sync() throws(SystemError) {
+        let (descriptor, path) = (descriptor.rawValue, path)
+        try systemCall("fdatasync \(path)") { fdatasync(descriptor) }
+    }
+}
+
+/// Removes a file; one that is not there is no error.
+func removeFile(_ path: String) throws(SystemError) {
+    guard unlink(path) != 0, errno != ENOENT else { return }
+    throw SystemError(call: "unlink \(path)", errno: errno)
+}

@@ -1,0 +1,132 @@
+internal import Foundation
+
+extension ResumeRecord: Codable {
+    private enum CodingKeys: String, CodingKey {
+        case version, method, url, entityTag, lastModified, totalBytes, receivedBytes, syncedBytes, bootID
+        case partialFile, created, updated
+    }
+
+    func encode(to encoder: any Encoder) throws {
+        var values = encoder.container(keyedBy: CodingKeys.self)
+        try values.encode(Self.currentVersion, forKey: .version)
+        try values.encode("GET", forKey: .method)
+        try values.encode(url.absoluteString, forKey: .url)
+        switch validator {
+        case .entityTag(let tag): try values.encode(tag, forKey: .entityTag)
+        case .lastModified(let date): try values.encode(date, forKey: .lastModified)
+        }
+        try values.encodeIfPresent(total, forKey: .totalBytes)
+        try values.encode(received, forKey: .receivedBytes)
+        try values.encode(synced, forKey: .syncedBytes)
+        try values.encode(bootID, forKey: .bootID)
+        try values.encode(partialFile, forKey: .partialFile)
+        try values.encode(created, forKey: .created)
+        try values.encode(updated, forKey: .updated)
+    }
+
+    init(from decoder: any Decoder) throws {
+        let values = try decoder.container(keyedBy: CodingKeys.self)
+        try Self.check(values)
+        self.init(
+            url: try Self.url(values),
+            validator: try Self.validator(values),
+            total: try values.decodeIfPresent(Int64.self, forKey: .totalBytes),
+            received: try values.decode(Int64.self, forKey: .receivedBytes),
+            synced: try values.decode(Int64.self, forKey: .syncedBytes),
+            bootID: try values.decode(String.self, forKey: .bootID),
+            partialFile: try values.decode(String.self, forKey: .partialFile),
+            created: try values.decode(Date.self, forKey: .created),
+            updated: try values.decode(Date.self, forKey: .updated)
+        )
+        guard 0...received ~= synced, received <= total ?? .max else {
+            throw Unreadable("synced, received and total bytes contradict each other")
+        }
+        guard partialFile.hasPrefix("/"), !partialFile.utf8.contains(0) else {
+            throw Unreadable("partialFile `\(partialFile)` is no absolute path")
+        }
+    }
+
+    private static func check(_ values: KeyedDecodingContainer<CodingKeys>) throws {
+        let version = try values.decode(Int.self, forKey: .version)
+        guard version == currentVersion else {
+            throw Unreadable("version \(version) of the format; \(currentVersion) is read")
+        }
+        let method = try values.decode(String.self, forKey: .method)
+        guard method == "GET" else { throw Unreadable("method `\(method)`; only GET is continued") }
+        for key in [CodingKeys.receivedBytes, .syncedBytes] {
+            guard try values.decode(Int64.self, forKey: key) >= 0 else {
+                throw Unreadable("\(key.stringValue) is negative")
+            }
+        }
+    }
+
+    private static func url(_ values: KeyedDecodingContainer<CodingKeys>) throws -> URL {
+        let text = try values.decode(String.self, forKey: .url)
+        guard let url = URL(string: text), ["http", "https"].contains(url.scheme?.lowercased()),
+            url.host?.isEmpty == false
+        else { throw Unreadable("url `\(text)` is none of http or https with a host") }
+        return url
+    }
+
+    private static func validator(_ values: KeyedDecodingContainer<CodingKeys>) throws -> ResumeValidator {
+        if let tag = try values.decodeIfPresent(String.self, forKey: .entityTag) {
+            if let validator = ResumeValidator(entityTag: tag) { return validator }
+            throw Unreadable("entityTag `\(tag)` is no strong entity tag")
+        }
+        let date = try values.decode(String.self, forKey: .lastModified)
+        if let validator = ResumeValidator(lastModified: date) { return validator }
+        throw Unreadable("lastModified `\(date)` is no date of HTTP")
+    }
+}
+
+extension ResumeRecord {
+    private struct Unreadable: Error {
+        let text: String
+
+        init(_ text: String) { self.text = text }
+    }
+
+    /// The record that ``data`` was made of.
+    ///
+    /// - Throws: ``AFError/DownloadResumeFailureReason/resumeDataInvalid(_:)`` with what is wrong.
+    init(data: Data) throws {
+        guard data.count <= Self.maximumBytes else {
+            throw Self.invalid("\(data.count) bytes; at most \(Self.maximumBytes) are read")
+        }
+        let decoder = JSONDecoder()
+        decoder.dateDecodingStrategy = .iso8601
+        do {
+            self = try decoder.decode(ResumeRecord.self, from: data)
+        } catch let error as Unreadable {
+            throw Self.invalid(error.text)
+        } catch let error as DecodingError {
+            throw Self.invalid(error.inWords)
+        }
+    }
+
+    /// The record as JSON; `nil` when it is too long to be read again.
+    var data: Data? {
+        let encoder = JSONEncoder()
+        encoder.dateEncodingStrategy = .iso8601
+        encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+        guard let data = try? encoder.encode(self), data.count <= Self.maximumBytes else { return nil }
+        return data
+    }
+
+    private static func invalid(_ text: String) -> AFError {
+        AFError.downloadResumeFailed(reason: .resumeDataInvalid(text))
+    }
+}
+
+extension DecodingError {
+    fileprivate var inWords: String {
+        switch self {
+        case .keyNotFound(let key, _): "`\(key.stringValue)` is missing"
+        case .typeMismatch(_, let context), .valueNotFound(_, let context), .dataCorrupted(let context):
+            context.codingPath.isEmpty
+                ? "no JSON object"
+                : "`\(context.codingPath.map(\.stringValue).joined(separator: "."))` is not of its type"
+        @unknown default: "no resume record"
+        }
+    }
+}

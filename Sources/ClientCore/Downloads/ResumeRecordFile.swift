@@ -1,0 +1,86 @@
+internal import Foundation
+internal import Glibc
+internal import NetwatchEventLoop
+
+/// The record beside a partial file, replaced in one step.
+///
+/// Whoever reads it finds the old record or the new one, also after a power cut. Only the holder of the
+/// partial file's lock writes it.
+struct ResumeRecordFile: Sendable {
+    let path: String
+
+    /// The record of the partial file at a path: `<path>.resume`.
+    init(of partialFile: String) {
+        path = partialFile + ".resume"
+    }
+
+    /// The record; `nil` when there is none that can be used.
+    func read() -> ResumeRecord? {
+        guard
+            let file = try? systemCall(
+                "open \(path)",
+                { open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK) }
+            )
+        else { return nil }
+        let descriptor = FileDescriptor(owning: file)
+        var status = stat()
+        guard fstat(descriptor.rawValue, &status) == 0, status.st_mode & S_IFMT == S_IFREG,
+            status.st_uid == geteuid()
+        else { return nil }
+        return Self.contents(of: descriptor).flatMap { try? ResumeRecord(data: $0) }
+    }
+
+    private static func contents(of descriptor: borrowing FileDescriptor) -> Data? {
+        // One byte more than is allowed, so that too long a record is refused and not cut.
+        var bytes = [UInt8](repeating: 0, count: ResumeRecord.maximumBytes + 1)
+        let file = descriptor.rawValue
+        var count = 0
+        while count < bytes.count {
+            let room = bytes.count - count
+            let got = try? bytes.withUnsafeMutableBytes { bytes in
+                try systemCall("read") { Glibc.read(file, bytes.baseAddress! + count, room) }
+            }
+            guard let got else { return nil }
+            if got == 0 { break }
+            count += got
+        }
+        return Data(bytes[..<count])
+    }
+
+    /// Writes a record in place of the one that is there. A record too long to be read again is none.
+    func write(_ record: ResumeRecord) throws(SystemError) {
+        guard let data = record.data else { return try remove() }
+        let new = path + ".new"
+        try removeFile(new)
+        try Self.create(new, data)
+        let path = path
+        try systemCall("rename \(new)") { rename(new, path) }
+        try Directory.sync(directoryPath(of: path))
+    }
+
+    private static func create(_ path: String, _ data: Data) throws(SystemError) {
+        let flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW
+        let file = FileDescriptor(owning: try systemCall("open \(path)") { open(path, flags, 0o600) })
+        let descriptor = file.rawValue
+        var rest = Array(data)[...]
+        while !rest.isEmpty {
+            let count = try systemCall("write \(path)") {
+                rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
+            }
+            rest = rest.dropFirst(count)
+        }
+        try systemCall("fsync \(path)") { fsync(descriptor) }
+    }
+
+    /// Removes the record for good: after a power cut it does not come back.
+    func remove() throws(SystemError) {
+        try removeFile(path)
+        try Directory.sync(directoryPath(of: path))
+    }
+}
+
+/// The directory that holds a file: `/a` of `/a/b`, `.` of `b`.
+func directoryPath(of path: String) -> String {
+    guard let slash = path.lastIndex(of: "/") else { return "." }
+    return slash == path.startIndex ? "/" : String(path[..<slash])
+}

@@ -1,0 +1,55 @@
+internal import Foundation
+internal import Glibc
+internal import NetwatchEventLoop
+
+/// Where downloads are put that nobody has named a place for.
+///
+/// Below the temporary directory (`TMPDIR`, else `/tmp`), which others may write to as well, there is a
+/// directory that only this user may look into. Its files have 128 random bits in their names.
+enum TemporaryFiles {
+    private static let prefix = "netwatch-"
+    private static let suffix = ".partial"
+
+    /// A path for a new file.
+    static func newPath() throws(SystemError) -> String {
+        var generator = SystemRandomNumberGenerator()
+        let number = (0..<2).map { _ in hexadecimal(generator.next()) }.joined()
+        return "\(try directory())/\(prefix)\(number)\(suffix)"
+    }
+
+    /// Whether a file can be one of ours by its name.
+    static func isName(_ name: Substring) -> Bool {
+        guard name.hasPrefix(prefix), name.hasSuffix(suffix) else { return false }
+        let number = name.dropFirst(prefix.count).dropLast(suffix.count)
+        return number.utf8.count == 32 && number.utf8.allSatisfy { "0123456789abcdef".utf8.contains($0) }
+    }
+
+    private static func hexadecimal(_ number: UInt64) -> String {
+        let digits = String(number, radix: 16)
+        return String(repeating: "0", count: 16 - digits.count) + digits
+    }
+
+    /// One directory for all processes of the user, unless somebody else has taken its name.
+    private static func directory() throws(SystemError) -> String {
+        let parent = temporaryDirectory()
+        let path = "\(parent)/\(prefix)downloads-\(geteuid())"
+        if mkdir(path, 0o700) == 0 || isPrivate(path) { return path }
+        var template = Array("\(path)-XXXXXX".utf8CString)
+        guard mkdtemp(&template) != nil else {
+            throw SystemError(call: "mkdtemp \(path)-XXXXXX", errno: errno)
+        }
+        return String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+
+    private static func temporaryDirectory() -> String {
+        let path = NSTemporaryDirectory()
+        return path.count > 1 && path.hasSuffix("/") ? String(path.dropLast()) : path
+    }
+
+    private static func isPrivate(_ path: String) -> Bool {
+        var status = stat()
+        // lstat(2): a symbolic link would be somebody else's directory.
+        return lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
+            && status.st_uid == geteuid() && status.st_mode & 0o077 == 0
+    }
+}
