@@ -1,0 +1,112 @@
+internal import Foundation
+internal import FoundationNetworking
+
+/// What makes two cookies one: RFC 6265 §5.3, step 11.
+struct CookieKey: Hashable, Sendable {
+    let name: String
+    /// With a leading dot when the cookie is for the domain's hosts too, as Foundation has it.
+    let domain: String
+    let path: String
+
+    var bareDomain: String { domain.hasPrefix(".") ? String(domain.dropFirst()) : domain }
+}
+
+extension CookieKey {
+    init(_ cookie: HTTPCookie) {
+        self.init(name: cookie.name, domain: cookie.domain.lowercased(), path: cookie.path)
+    }
+}
+
+/// A cookie that its server may set: RFC 6265 §5.3, and 6265bis §5.7 for prefixes and for what is secure.
+struct AcceptedCookie: Sendable {
+    let key: CookieKey
+    let parsed: SetCookie
+
+    /// - Returns: `nil` when the server may not set it.
+    init?(_ parsed: SetCookie, from origin: CookieOrigin) {
+        guard !parsed.isSecure || origin.isSecure else { return nil }
+        guard let domain = Self.domain(of: parsed, from: origin) else { return nil }
+        guard Self.keepsPromise(of: parsed) else { return nil }
+        let path = parsed.path ?? CookieScope.defaultPath(of: origin.path)
+        key = CookieKey(name: parsed.name, domain: domain, path: path)
+        self.parsed = parsed
+    }
+
+    /// A cookie for a domain gets a dot in front, which is how Foundation tells it from a host's own.
+    private static func domain(of parsed: SetCookie, from origin: CookieOrigin) -> String? {
+        guard let domain = parsed.domain else { return origin.host }
+        let isNoDomain = CookieScope.isAddress(origin.host) || !domain.dropLast().contains(".")
+        guard !isNoDomain else { return domain == origin.host ? origin.host : nil }
+        return CookieScope.host(origin.host, matches: domain) ? "." + domain : nil
+    }
+
+    /// What a server may conclude from the name of a cookie that it gets.
+    private static func keepsPromise(of parsed: SetCookie) -> Bool {
+        let name = parsed.name.lowercased()
+        if name.hasPrefix("__host-") { return parsed.isSecure && parsed.domain == nil && parsed.path == "/" }
+        return !name.hasPrefix("__secure-") || parsed.isSecure
+    }
+
+    /// Whether it would stand in for a cookie that only came over https, without having done so itself
+    /// (6265bis §5.7, "leave secure cookies alone").
+    func wouldHide(_ stored: HTTPCookie, from origin: CookieOrigin) -> Bool {
+        guard !origin.isSecure, stored.needsSecurity, stored.name == key.name else { return false }
+        let domain = CookieKey(stored).bareDomain
+        return CookieScope.path(key.path, matches: stored.path)
+            && (CookieScope.host(key.bareDomain, matches: domain)
+                || CookieScope.host(domain, matches: key.bareDomain))
+    }
+
+    func isExpired(at now: Date) -> Bool {
+        parsed.expires.map { $0 <= now } ?? false
+    }
+}
+
+extension HTTPCookie {
+    /// Foundation writes `Secure` to its file in a form that it does not read back; after a restart the
+    /// cookie would go over plain HTTP. A comment, which browsers have long forgotten, is read back.
+    private static let secureMark = "Secure"
+
+    convenience init?(_ cookie: AcceptedCookie) {
+        var properties: [HTTPCookiePropertyKey: Any] = [
+            .name: cookie.parsed.name,
+            .value: cookie.parsed.value,
+            .domain: cookie.key.domain,
+            .path: cookie.key.path,
+        ]
+        properties[.expires] = cookie.parsed.expires
+        if cookie.parsed.isSecure {
+            properties[.secure] = "TRUE"
+            properties[.comment] = Self.secureMark
+        }
+        if cookie.parsed.isHTTPOnly { properties[HTTPCookiePropertyKey("HttpOnly")] = "TRUE" }
+        self.init(properties: properties)
+    }
+
+    var needsSecurity: Bool { isSecure || comment == Self.secureMark }
+
+    func isExpired(at now: Date) -> Bool {
+        expiresDate.map { $0 <= now } ?? false
+    }
+
+    /// Whether a request to there carries the cookie.
+    func isFor(_ origin: CookieOrigin, at now: Date) -> Bool {
+        guard !isExpired(at: now), origin.isSecure || !needsSecurity else { return false }
+        let key = CookieKey(self)
+        let isForHost =
+            key.domain.hasPrefix(".")
+            ? CookieScope.host(origin.host, matches: key.bareDomain)
+            : origin.host == key.domain
+        return isForHost && CookieScope.path(origin.path, matches: path)
+    }
+
+    /// When Foundation made the cookie, in seconds; at the latest when it was last replaced.
+    var created: TimeInterval {
+        properties?[HTTPCookiePropertyKey("Created")] as? TimeInterval ?? 0
+    }
+
+    func isSame(as other: HTTPCookie) -> Bool {
+        value == other.value && expiresDate == other.expiresDate && needsSecurity == other.needsSecurity
+            && isHTTPOnly == other.isHTTPOnly
+    }
+}

@@ -1,0 +1,85 @@
+internal import Foundation
+internal import FoundationNetworking
+
+/// The properties of a `URLSessionConfiguration` on Linux, and what becomes of each.
+///
+/// Left alone is what can do no harm when it is. Refused is what would send something somewhere, or by some
+/// way, that the program has ruled out.
+enum ConfigurationProperty: String, CaseIterable, Sendable {
+    case httpAdditionalHeaders
+    case timeoutIntervalForRequest
+    case timeoutIntervalForResource
+    case httpCookieStorage
+    case httpCookieAcceptPolicy
+    case httpShouldSetCookies
+    case connectionProxyDictionary
+    case allowsCellularAccess
+    case protocolClasses
+    case requestCachePolicy
+    case identifier
+    case networkServiceType
+    case isDiscretionary
+    case sharedContainerIdentifier
+    case shouldUseExtendedBackgroundIdleMode
+    case httpShouldUsePipelining
+    case httpMaximumConnectionsPerHost
+    case urlCredentialStorage
+    case urlCache
+
+    enum Treatment: Equatable, Sendable {
+        case honoured
+        /// Without effect, whatever it is set to.
+        case ignored
+        /// Refused, unless it asks for what is done anyway.
+        case refused
+    }
+
+    var treatment: Treatment {
+        switch self {
+        case .httpAdditionalHeaders, .timeoutIntervalForRequest, .timeoutIntervalForResource,
+            .httpCookieStorage, .httpCookieAcceptPolicy, .httpShouldSetCookies:
+            .honoured
+        case .connectionProxyDictionary, .allowsCellularAccess, .protocolClasses, .requestCachePolicy,
+            .identifier:
+            .refused
+        case .networkServiceType, .isDiscretionary, .sharedContainerIdentifier,
+            .shouldUseExtendedBackgroundIdleMode, .httpShouldUsePipelining, .httpMaximumConnectionsPerHost,
+            .urlCredentialStorage, .urlCache:
+            .ignored
+        }
+    }
+
+    /// The first property that asks for what is refused, and a hint; `nil` when none does.
+    static func refusal(of configuration: URLSessionConfiguration) -> String? {
+        allCases.lazy.compactMap { property in
+            property.refusal(of: configuration).map { "`\(property.rawValue)` \($0)" }
+        }.first
+    }
+
+    private func refusal(of configuration: URLSessionConfiguration) -> String? {
+        switch self {
+        case .connectionProxyDictionary:
+            configuration.connectionProxyDictionary?.isEmpty ?? true ? nil : "is not supported; leave it nil"
+        case .allowsCellularAccess:
+            configuration.allowsCellularAccess ? nil : "cannot be kept to; leave it true"
+        case .protocolClasses:
+            Self.hasOwnClasses(configuration) ? "are not asked; leave it as it is" : nil
+        case .requestCachePolicy:
+            Self.wantsOnlyCache(configuration) ? "cannot be kept to, there is no cache" : nil
+        case .identifier:
+            configuration.identifier == nil
+                ? nil : "asks for a background session; a queue keeps requests beyond the process"
+        default: nil
+        }
+    }
+
+    private static func hasOwnClasses(_ configuration: URLSessionConfiguration) -> Bool {
+        let standard = (URLSessionConfiguration.default.protocolClasses ?? []).map(ObjectIdentifier.init)
+        let own = (configuration.protocolClasses ?? []).map(ObjectIdentifier.init)
+        return !Set(own).isSubset(of: standard)
+    }
+
+    private static func wantsOnlyCache(_ configuration: URLSessionConfiguration) -> Bool {
+        configuration.requestCachePolicy == .returnCacheDataDontLoad
+    }
+}

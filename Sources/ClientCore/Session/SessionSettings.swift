@@ -1,0 +1,72 @@
+internal import Foundation
+internal import FoundationNetworking
+internal import NetwatchEventLoop
+
+/// What a session takes from a `URLSessionConfiguration`, once: changing the configuration afterwards changes
+/// nothing, as with URLSession.
+struct SessionSettings: Sendable {
+    /// Added to each request that has no field of that name.
+    let headers: HTTPHeaders
+    /// How long no byte may go either way.
+    let idleTimeout: Duration
+    /// How long a request may take with everything, retries excepted.
+    let totalTimeout: Duration
+    /// Where cookies come from and go to. `nil` without a `httpCookieStorage`.
+    let cookies: CookieJar?
+    /// Whether requests get a `Cookie` field.
+    let sendsCookies: Bool
+    /// The property that asks for what this client does not do and must not leave out silently, with what it
+    /// asks for. A session with one makes no request.
+    let refusal: String?
+
+    /// Foundation's own (`timeoutIntervalForRequest`).
+    static let defaultIdleTimeout: TimeInterval = 60
+    /// Foundation's own (`timeoutIntervalForResource`): seven days.
+    static let defaultTotalTimeout: TimeInterval = 7 * 24 * 60 * 60
+
+    init(_ configuration: URLSessionConfiguration) {
+        headers = Self.headers(configuration.httpAdditionalHeaders ?? [:])
+        idleTimeout = .timeout(configuration.timeoutIntervalForRequest, else: Self.defaultIdleTimeout)
+        totalTimeout = .timeout(configuration.timeoutIntervalForResource, else: Self.defaultTotalTimeout)
+        let policy = configuration.httpCookieAcceptPolicy
+        cookies = configuration.httpCookieStorage.map { CookieJar($0, policy: policy) }
+        sendsCookies = configuration.httpShouldSetCookies
+        refusal = ConfigurationProperty.refusal(of: configuration)
+    }
+
+    /// How long no byte of a request may go either way.
+    ///
+    /// Its own `timeoutInterval` if that was set. Foundation cannot tell 60 that was set from 60 that is the
+    /// default, so 60 means the session's.
+    func idleTimeout(of request: URLRequest) -> Duration {
+        guard request.timeoutInterval != Self.defaultIdleTimeout else { return idleTimeout }
+        return .timeout(request.timeoutInterval) ?? idleTimeout
+    }
+
+    /// Names that differ in case are one field; the last of them in sorted order wins, on every run.
+    private static func headers(_ fields: [AnyHashable: Any]) -> HTTPHeaders {
+        var headers: HTTPHeaders = [:]
+        var spellings: [String: String] = [:]
+        let named = fields.compactMap { name, value in
+            (name.base as? String).map { (name: $0, value: String(describing: value)) }
+        }
+        for (name, value) in named.sorted(by: { $0.name < $1.name }) {
+            if let old = spellings.updateValue(name, forKey: name.lowercased()) { headers[old] = nil }
+            headers[name] = value
+        }
+        return headers
+    }
+}
+
+extension Duration {
+    /// - Returns: `nil` for what is no time: zero, less, not a number. Endless is 68 years.
+    fileprivate static func timeout(_ interval: TimeInterval) -> Duration? {
+        // Not a number is not greater than anything.
+        guard interval > 0 else { return nil }
+        return .seconds(min(interval, TimeInterval(Int32.max)))
+    }
+
+    fileprivate static func timeout(_ interval: TimeInterval, else standard: TimeInterval) -> Duration {
+        timeout(interval) ?? .seconds(standard)
+    }
+}
