@@ -1,151 +1,193 @@
+internal import Foundation
 internal import NetwatchTestSupport
-internal import NetwatchTransport
 internal import Testing
 
 @testable internal import ClientCore
 
+/// What a request does next, whatever happens and in whichever order.
 @Suite struct RequestStateTests {
     private typealias State = RequestState<Int>
-
-    private static let failure = TransferFailure(code: 7, phase: .connect, message: "refused")
-    private let id = TransferID.forTests
-
-    /// Feeds events and tells which handlers ran, which transfers were cancelled, and the last outcome.
-    private func run(_ events: [State.Event]) -> Observed {
-        var state = State()
-        var observed = Observed()
-        for event in events { observed.add(state.handle(event)) }
-        observed.isFinished = state.isFinished
-        return observed
+    private struct Failure: Error, Equatable {
+        var number = 1
     }
 
-    private struct Observed {
-        var handlers: [Int] = []
-        var cancellations = 0
-        var outcome: State.Outcome?
-        var isFinished = false
+    private var state = State()
 
-        mutating func add(_ actions: [State.Action]) {
-            for action in actions {
+    /// Does what events ask for, in words.
+    private mutating func after(_ events: State.Event...) -> [String] {
+        events.flatMap { state.handle($0) }.map(Self.text)
+    }
+
+    private static func text(_ action: State.Action) -> String {
+        switch action {
+        case .prepare(let attempt): "prepare \(attempt)"
+        case .send(let attempt): "send \(attempt)"
+        case .pause: "pause"
+        case .unpause: "unpause"
+        case .stop: "stop"
+        case .validate(let attempt): "validate \(attempt)"
+        case .askRetrier(let attempt, _): "ask \(attempt)"
+        case .wait(let attempt, _): "wait \(attempt)"
+        case .finish(.completed): "completed"
+        case .finish(.failed(let error)): "failed \((error as? Failure)?.number ?? 0)"
+        case .finish(.interrupted(let interruption, _)): "\(interruption)"
+        case .run(let handler): "run \(handler)"
+        }
+    }
+
+    @Test mutating func `a request that goes well is prepared, sent, validated and told`() {
+        #expect(after(.added(1), .resumed) == ["prepare 1"])
+        #expect(after(.prepared(attempt: 1, failure: nil)) == ["send 1"])
+        #expect(after(.ended(attempt: 1, failure: nil)) == ["validate 1"])
+        #expect(after(.added(2)) == [])
+        #expect(after(.validated(attempt: 1, failure: nil)) == ["completed", "run 1", "run 2"])
+        #expect(after(.added(3)) == ["run 3"])
+    }
+
+    @Test mutating func `nothing happens before the request is resumed`() {
+        #expect(after(.suspended, .added(1)) == [])
+        #expect(after(.interrupted(.cancelled)) == ["cancelled", "run 1"])
+        #expect(after(.resumed) == [])
+    }
+
+    @Test(arguments: [0, 1, 2]) mutating func `every kind of failure is offered to the retrier`(kind: Int) {
+        _ = after(.resumed)
+        var asked: [String]
+        if kind == 0 {
+            asked = after(.prepared(attempt: 1, failure: Failure()))
+        } else {
+            _ = after(.prepared(attempt: 1, failure: nil))
+            asked = after(.ended(attempt: 1, failure: kind == 1 ? Failure() : nil))
+        }
+        if kind == 2 { asked = after(.validated(attempt: 1, failure: Failure())) }
+        #expect(asked == ["ask 1"])
+        #expect(after(.decided(attempt: 1, .retry(after: .seconds(1)))) == ["wait 1"])
+        #expect(after(.waited(attempt: 1)) == ["prepare 2"])
+        // An answer that was given twice, or too late.
+        #expect(after(.waited(attempt: 1), .decided(attempt: 1, .giveUp(nil))) == [])
+        #expect(after(.ended(attempt: 1, failure: nil)) == [])
+    }
+
+    @Test mutating func `a retry without a delay does not wait`() {
+        _ = after(.resumed, .prepared(attempt: 1, failure: Failure()))
+        #expect(after(.decided(attempt: 1, .retry(after: .zero))) == ["prepare 2"])
+    }
+
+    @Test mutating func `giving up keeps the failure, or takes the retrier's`() {
+        _ = after(.resumed, .prepared(attempt: 1, failure: Failure()))
+        var other = self
+        #expect(after(.decided(attempt: 1, .giveUp(nil))) == ["failed 1"])
+        #expect(other.after(.decided(attempt: 1, .giveUp(Failure(number: 2)))) == ["failed 2"])
+    }
+
+    @Test mutating func `a cancelled transfer is asked to stop, and its end is the request's`() {
+        _ = after(.added(1), .resumed, .prepared(attempt: 1, failure: nil))
+        #expect(after(.interrupted(.cancelled)) == ["stop"])
+        #expect(after(.interrupted(.sessionDropped)) == [])
+        #expect(after(.ended(attempt: 1, failure: Failure())) == ["cancelled", "run 1"])
+    }
+
+    @Test mutating func `a request that is cancelled while somebody thinks about it ends at once`() {
+        _ = after(.resumed, .prepared(attempt: 1, failure: Failure()))
+        #expect(after(.interrupted(.cancelled)) == ["cancelled"])
+        #expect(after(.decided(attempt: 1, .retry(after: .zero))) == [])
+    }
+
+    @Test mutating func `a request that is cancelled while it waits ends at once`() {
+        _ = after(.resumed, .prepared(attempt: 1, failure: Failure()))
+        _ = after(.decided(attempt: 1, .retry(after: .seconds(9))))
+        #expect(after(.interrupted(.sessionDropped)) == ["sessionDropped"])
+        #expect(after(.waited(attempt: 1)) == [])
+    }
+
+    @Test mutating func `a suspended request sends nothing new`() {
+        _ = after(.resumed)
+        #expect(after(.suspended, .prepared(attempt: 1, failure: nil)) == [])
+        #expect(after(.resumed) == ["send 1"])
+        #expect(after(.suspended) == ["pause"])
+        #expect(after(.resumed) == ["unpause"])
+        _ = after(.suspended, .ended(attempt: 1, failure: Failure()))
+        #expect(after(.decided(attempt: 1, .retry(after: .zero))) == [])
+        #expect(after(.resumed) == ["prepare 2"])
+    }
+
+    @Test mutating func `a request that is cancelled while it is held back has nothing to stop`() {
+        _ = after(.resumed, .suspended, .prepared(attempt: 1, failure: nil))
+        #expect(after(.interrupted(.cancelled)) == ["cancelled"])
+    }
+
+    @Test mutating func `a validator that comes after the end counts as long as nobody was told`() {
+        _ = after(.resumed, .prepared(attempt: 1, failure: nil), .ended(attempt: 1, failure: nil))
+        #expect(after(.amended(.validator)) == [])
+        #expect(after(.validated(attempt: 1, failure: nil)) == ["completed"])
+        #expect(after(.amended(.validator)) == ["validate 1"])
+        #expect(after(.validated(attempt: 1, failure: Failure())) == ["ask 1"])
+        #expect(after(.decided(attempt: 1, .giveUp(nil)), .added(1)) == ["failed 1", "run 1"])
+        #expect(after(.amended(.validator), .amended(.credential)) == [])
+    }
+
+    @Test mutating func `a credential that comes after the end sends the request again`() {
+        _ = after(.resumed, .prepared(attempt: 1, failure: nil), .ended(attempt: 1, failure: nil))
+        _ = after(.validated(attempt: 1, failure: nil))
+        #expect(after(.amended(.credential)) == ["prepare 1"])
+    }
+
+    @Test(arguments: 0..<200) func `each handler runs once, and nothing is sent after an interruption`(seed: UInt64)
+    {
+        var generator = SeededGenerator(seed: seed)
+        var state = State()
+        var told: [Int] = []
+        var (added, wasInterrupted, endings) = (0, false, 0)
+        for step in 0..<200 {
+            let last = step >= 190
+            let event = last ? Self.closing(step, state) : Self.random(&generator, state, &added)
+            if case .interrupted = event { wasInterrupted = true }
+            for action in state.handle(event) {
                 switch action {
-                case .cancelTransfer: cancellations += 1
-                case .run(let handler, let outcome):
-                    handlers.append(handler)
-                    self.outcome = outcome
+                case .run(let handler): told.append(handler)
+                case .send, .prepare: #expect(!wasInterrupted)
+                case .finish: endings += 1
+                default: break
                 }
             }
         }
+        #expect(state.isFinished)
+        #expect(told == Array(0..<added), "handlers in order, each once")
+        // A validator or a credential may open a request again that nobody was told of.
+        #expect(endings >= 1)
     }
 
-    @Test func `handlers run at the end, in their order, each once`() {
-        let observed = run([.added(1), .started(id), .added(2), .ended(nil), .ended(nil), .cancelled])
-        #expect(observed.handlers == [1, 2])
-        #expect(observed.cancellations == 0)
-        #expect(observed.outcome?.failure == nil)
-    }
-
-    @Test func `what comes after the end changes nothing`() {
-        let head = TransferHead(status: 200, version: "HTTP/1.1", headers: [])
-        let late: [State.Event] = [
-            .head(head), .body([1]), .ended(Self.failure), .cancelled, .sessionDropped,
-        ]
-        let outcome = run([.started(id), .ended(nil)] + late + [.added(1)]).outcome
-        #expect(outcome?.failure == nil)
-        #expect(outcome?.head == nil)
-        #expect(outcome?.body == [])
-    }
-
-    @Test func `a handler added after the end runs at once`() {
-        #expect(run([.started(id), .ended(nil), .added(1)]).handlers == [1])
-    }
-
-    @Test func `what came before the end is in the outcome, even when it failed`() {
-        let head = TransferHead(status: 200, version: "HTTP/1.1", headers: [])
-        let events: [State.Event] = [
-            .added(1), .started(id), .head(head), .body([1]), .body([2]), .ended(Self.failure), .body([3]),
-        ]
-        let outcome = run(events).outcome
-        #expect(outcome?.head == head)
-        #expect(outcome?.body == [1, 2])
-        guard case .failed(Self.failure)? = outcome?.failure else {
-            Issue.record("not the failure")
-            return
+    private static func random(
+        _ generator: inout SeededGenerator,
+        _ state: State,
+        _ added: inout Int
+    ) -> State.Event {
+        let failure = Bool.random(using: &generator) ? Failure() : nil
+        let attempt = state.attempt - (Int.random(in: 0..<10, using: &generator) == 0 ? 1 : 0)
+        switch Int.random(in: 0..<40, using: &generator) {
+        case 0: return .interrupted(.cancelled)
+        case 1..<6: return .suspended
+        case 6..<14: return .resumed
+        case 14..<18: return .prepared(attempt: attempt, failure: failure)
+        case 18..<22: return .ended(attempt: attempt, failure: failure)
+        case 22..<26: return .validated(attempt: attempt, failure: failure)
+        case 26..<30: return .decided(attempt: attempt, .retry(after: failure == nil ? .zero : .seconds(1)))
+        case 30: return .decided(attempt: attempt, .giveUp(nil))
+        case 31..<35: return .waited(attempt: attempt)
+        case 35: return .amended(.validator)
+        case 36: return .amended(.credential)
+        default:
+            defer { added += 1 }
+            return .added(added)
         }
     }
 
-    @Test func `cancelling waits for the transfer to tell how far it came`() {
-        #expect(run([.added(1), .started(id), .cancelled]).handlers.isEmpty)
-        let observed = run([.added(1), .started(id), .cancelled, .cancelled, .ended(Self.failure)])
-        #expect(observed.handlers == [1])
-        #expect(observed.cancellations == 1)
-        guard case .cancelled(Self.failure)? = observed.outcome?.failure else {
-            Issue.record("not cancelled")
-            return
+    /// What brings any request to its end, one after another.
+    private static func closing(_ step: Int, _ state: State) -> State.Event {
+        switch step % 3 {
+        case 0: .interrupted(.sessionDropped)
+        case 1: .ended(attempt: state.attempt, failure: nil)
+        default: .validated(attempt: state.attempt, failure: nil)
         }
-    }
-
-    @Test func `a request cancelled before it starts is cancelled when it does`() {
-        let observed = run([.added(1), .cancelled, .started(id), .ended(Self.failure)])
-        #expect(observed.cancellations == 1)
-        #expect(observed.handlers == [1])
-    }
-
-    @Test func `a transfer that ends before its start was noted counts`() {
-        let observed = run([.added(1), .ended(nil), .started(id), .cancelled])
-        #expect(observed.handlers == [1])
-        #expect(observed.cancellations == 0)
-        #expect(observed.outcome?.wasSent == true)
-    }
-
-    @Test func `the first interruption names the error`() {
-        let observed = run([.added(1), .started(id), .sessionDropped, .cancelled, .ended(Self.failure)])
-        guard case .sessionDropped? = observed.outcome?.failure else {
-            Issue.record("not dropped")
-            return
-        }
-    }
-
-    @Test func `a refused request has no data and cannot be interrupted`() {
-        let observed = run([.refused(Self.failure), .sessionDropped, .added(1)])
-        #expect(observed.outcome?.wasSent == false)
-        guard case .refused? = observed.outcome?.failure else {
-            Issue.record("not refused")
-            return
-        }
-    }
-
-    // MARK: In any order
-
-    /// Says what is wrong with the handlers that ran, given those that were added.
-    private func complaint(ran: [Int], added: [Int]) -> String? {
-        ran == added ? nil : "added \(added), ran \(ran)"
-    }
-
-    @Test(arguments: UInt64(1)...500)
-    func `in any order of events each handler runs once`(seed: UInt64) {
-        var random = SeededGenerator(seed: seed)
-        let head = TransferHead(status: 200, version: "HTTP/1.1", headers: [])
-        var events: [State.Event] = [.cancelled, .sessionDropped, .head(head), .body([1]), .cancelled]
-        events +=
-            Bool.random(using: &random) ? [.started(id), .ended(Self.failure)] : [.refused(Self.failure)]
-        events += (0..<4).map { .added($0) }
-        events.shuffle(using: &random)
-        let added = events.compactMap { if case .added(let handler) = $0 { handler } else { nil } }
-        let observed = run(events)
-        #expect(observed.isFinished, "seed \(seed)")
-        #expect(complaint(ran: observed.handlers, added: added) == nil, "seed \(seed)")
-        #expect(observed.cancellations <= 1, "seed \(seed)")
-    }
-
-    @Test(arguments: [[1], [1, 1, 2], [2, 1]])
-    func `the check above notices handlers that are lost, doubled or swapped`(ran: [Int]) {
-        #expect(complaint(ran: ran, added: [1, 2]) != nil)
-    }
-}
-
-extension TransferID {
-    /// The id of a transfer that is refused at once.
-    fileprivate static var forTests: TransferID {
-        TransferEngine.shared.start(TransferRequest(url: "")) { _ in }
     }
 }

@@ -280,12 +280,12 @@ final class PartialDownload: Sendable {
         if isKept, let record = state.record { try ResumeRecordFile(of: state.file.path).write(record) }
     }
 
-    private func withState<Result>(_ body: (inout State) throws -> Result) throws -> Result {
+    private func withState(_ body: (inout State) throws -> Void) throws {
         try state.withLock { state in
             let path = state.file.path
-            return try Self.failing(at: path) {
+            try Self.failing(at: path) {
                 if state.isClosed { throw SystemError(call: "write \(path)", errno: EBADF) }
-                return try body(&state)
+                try body(&state)
             }
         }
     }

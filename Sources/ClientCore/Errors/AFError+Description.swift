@@ -18,6 +18,7 @@ extension AFError: LocalizedError {
         case .fileFailed(let error, let url): "\(url.path): \(error.inWords)"
         case .serverTrustEvaluationFailed(.defaultEvaluationFailed(let failure)):
             "The server is not trusted: \(failure.message)"
+        case .sessionConfigurationRefused(let property): "The session's configuration is refused: \(property)"
         case .sessionDeinitialized: "The session was dropped before the request had ended."
         }
     }

@@ -133,6 +133,8 @@ public enum AFError: Error {
     case downloadResumeFailed(reason: DownloadResumeFailureReason)
     /// The file that is to be sent, or was to be written, could not be.
     case fileFailed(error: any Error, url: URL)
+    /// The session's configuration asks for what this client does not do and must not leave out silently.
+    case sessionConfigurationRefused(property: String)
     /// The server could not be trusted, so nothing was sent.
     case serverTrustEvaluationFailed(reason: ServerTrustFailureReason)
     /// The request's last ``SessionManager`` reference was dropped before the request had ended. Keep the

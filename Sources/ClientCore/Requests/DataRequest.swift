@@ -1,6 +1,6 @@
 public import Dispatch
 public import Foundation
-public import FoundationNetworking
+internal import FoundationNetworking
 
 /// A request whose response body is kept in memory.
 public class DataRequest: Request, @unchecked Sendable {
@@ -81,7 +81,10 @@ public class DataRequest: Request, @unchecked Sendable {
     public func response<Serializer: DataResponseSerializerProtocol>(
         responseSerializer: Serializer
     ) async -> sending DataResponse<Serializer.SerializedObject> {
-        DataResponse(await finished(), responseSerializer.serializeResponse)
+        let outcome = await finished()
+        // Made here and given away here: nobody else has it.
+        nonisolated(unsafe) let response = DataResponse(outcome, responseSerializer.serializeResponse)
+        return response
     }
 }
 

@@ -133,7 +133,10 @@ public final class DownloadRequest: Request, @unchecked Sendable {
     public func response<Serializer: DownloadResponseSerializerProtocol>(
         responseSerializer: Serializer
     ) async -> sending DownloadResponse<Serializer.SerializedObject> {
-        DownloadResponse(await finished(), responseSerializer.serializeResponse)
+        let outcome = await finished()
+        // Made here and given away here: nobody else has it.
+        nonisolated(unsafe) let response = DownloadResponse(outcome, responseSerializer.serializeResponse)
+        return response
     }
 }
 

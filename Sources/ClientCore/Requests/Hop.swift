@@ -15,7 +15,7 @@ struct Hop {
 
     /// Why there is another hop.
     enum Next {
-        case redirect(crossesOrigin: Bool)
+        case redirect(keepsBody: Bool, crossesOrigin: Bool)
         case credential(TransferCredentials)
         case withoutRange
     }
@@ -28,6 +28,8 @@ struct Hop {
     let request: URLRequest
     let url: URL
     let control: TransferControl
+    /// What is sent in place of the request's own body; `nil` after a redirect that has dropped it.
+    let upload: UploadBody?
     /// Whether credentials of the request go with it.
     let isAuthenticated: Bool
     /// Whether the request left the origin it was made for.

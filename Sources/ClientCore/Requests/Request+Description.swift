@@ -1,4 +1,5 @@
 internal import Foundation
+internal import FoundationNetworking
 
 extension Request: CustomStringConvertible {
     /// `GET https://example.com/ (200)`; without the status until there is one, and without anything when no

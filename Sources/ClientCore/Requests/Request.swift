@@ -1,5 +1,5 @@
-public import Dispatch
-public import Foundation
+internal import Dispatch
+internal import Foundation
 public import FoundationNetworking
 internal import NetwatchTransport
 

@@ -31,7 +31,13 @@ extension RequestCore {
         tell { monitor, request in
             response.response.map { monitor.request(request, willFollow: $0, to: next) }
         }
-        return .follow(next, .redirect(crossesOrigin: Redirection.crossesOrigin(from: hop.url, to: next.url)))
+        return .follow(
+            next,
+            .redirect(
+                keepsBody: redirection.keepsBody,
+                crossesOrigin: next.url?.hasSameOrigin(as: hop.url) != true
+            )
+        )
     }
 
     private func answer(to redirection: Redirection, _ response: ResponseHead) -> URLRequest? {
@@ -76,6 +82,35 @@ extension TransferCredentials {
         guard let user = credential.user, let password = credential.password else { return nil }
         self.init(user: user, password: password)
     }
+}
+
+extension AuthenticationChallenge {
+    /// `nil` for a response that asks for no scheme.
+    fileprivate init?(_ head: ResponseHead) {
+        guard let host = head.url.host, let response = head.response,
+            let challenge = head.values(of: "WWW-Authenticate").first
+        else { return nil }
+        let scheme = challenge.prefix { $0 != " " && $0 != "," }.lowercased()
+        protectionSpace = URLProtectionSpace(
+            host: host,
+            port: head.url.port ?? (head.url.scheme == "https" ? 443 : 80),
+            protocol: head.url.scheme,
+            realm: Self.realm(challenge.dropFirst(scheme.count)),
+            authenticationMethod: Self.methods[scheme] ?? NSURLAuthenticationMethodDefault
+        )
+        failureResponse = response
+    }
+
+    private static func realm(_ parameters: Substring) -> String? {
+        MediaTypeParameters.split(String(parameters), at: ",").lazy
+            .compactMap { MediaTypeParameters.value(of: "realm", in: ";" + $0) }
+            .first
+    }
+
+    private static let methods = [
+        "basic": NSURLAuthenticationMethodHTTPBasic, "digest": NSURLAuthenticationMethodHTTPDigest,
+        "negotiate": NSURLAuthenticationMethodNegotiate, "ntlm": NSURLAuthenticationMethodNTLM,
+    ]
 }
 
 extension RequestCore {

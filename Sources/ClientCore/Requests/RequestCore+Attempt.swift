@@ -17,66 +17,79 @@ extension RequestCore {
         attemptBegan = .now
         uploadProgress.restart()
         downloadProgress.restart()
-        sendHop(request, credentials: snapshot.now.credential.flatMap(TransferCredentials.init), isForeign: false)
+        sendHop(request, plan.upload ?? UploadBody(streamOf: request), ownCredentials, isForeign: false)
     }
 
     func stop() {
         hop?.control.cancel()
     }
 
+    private var ownCredentials: TransferCredentials? {
+        plan.policy.followsRedirects ? snapshot.now.credential.flatMap(TransferCredentials.init) : nil
+    }
+
     /// Sends one request. Whatever is wrong with it ends the attempt.
-    private func sendHop(_ request: URLRequest, credentials: TransferCredentials?, isForeign: Bool) {
+    private func sendHop(
+        _ request: URLRequest,
+        _ upload: UploadBody?,
+        _ credentials: TransferCredentials?,
+        isForeign: Bool
+    ) {
         do {
             var request = request
             try sink.prepare(&request)
-            let transfer = try transferRequest(request, credentials: credentials, isForeign: isForeign)
-            let url = try request.url ?? { throw URLError(.badURL) }()
-            let control = TransferControl(context.engine, isSuspended: false)
-            let id = (hop?.id ?? 0) + 1
-            hop = Hop(
-                id: id, request: request, url: url, control: control,
-                isAuthenticated: credentials != nil, isForeign: isForeign
+            let transfer = try transfer(of: request, upload, credentials, isForeign: isForeign)
+            let hop = Hop(
+                id: (hop?.id ?? 0) + 1,
+                request: request,
+                url: try request.url ?? { throw URLError(.badURL) }(),
+                control: TransferControl(context.engine),
+                upload: upload,
+                isAuthenticated: credentials != nil,
+                isForeign: isForeign
             )
-            isAuthenticated = credentials != nil
+            self.hop = hop
+            isAuthenticated = hop.isAuthenticated
             snapshot.change { $0.current = request }
             tell { $0.request($1, willSend: request) }
-            control.begin(start(transfer, as: id, control))
+            start(transfer, as: hop)
         } catch {
             attemptEnded(error)
         }
     }
 
-    private func start(
-        _ transfer: TransferRequest,
-        as hop: Int,
-        _ control: TransferControl
-    ) -> TransferID {
-        context.engine.start(transfer) { event in
+    private func start(_ transfer: TransferRequest, as hop: Hop) {
+        let (id, control) = (hop.id, hop.control)
+        let transfer = context.engine.start(transfer) { event in
             if case .body(let bytes) = event { control.delivered(bytes.count) }
             self.perform { core in
                 if case .body(let bytes) = event { control.taken(bytes.count) }
-                if core.hop?.id == hop { core.received(event) }
+                if core.hop?.id == id { core.received(event) }
             }
         }
+        control.begin(transfer)
     }
 
-    private func transferRequest(
-        _ request: URLRequest,
-        credentials: TransferCredentials?,
+    private func transfer(
+        of request: URLRequest,
+        _ upload: UploadBody?,
+        _ credentials: TransferCredentials?,
         isForeign: Bool
     ) throws -> TransferRequest {
-        try request.validateForSending(body: plan.upload)
+        if let property = context.settings.refusal {
+            throw AFError.sessionConfigurationRefused(property: property)
+        }
+        try request.validateForSending(body: upload.map { .upload(byteCount: $0.byteCount) } ?? .own)
         var transfer = try TransferRequest(
             request,
-            upload: plan.upload,
+            upload: upload,
             settings: context.settings,
             isForeign: isForeign
         )
         transfer.credentials = credentials
         transfer.maximumResponseBodyBytes = plan.policy.maximumResponseBytes
-        if let total = plan.policy.totalTimeout ?? context.settings.totalTimeout {
-            transfer.totalTimeout = total - attemptBegan.duration(to: .now)
-        }
+        let total = plan.policy.totalTimeout ?? context.settings.totalTimeout
+        transfer.totalTimeout = total - attemptBegan.duration(to: .now)
         return transfer
     }
 
@@ -167,14 +180,14 @@ extension RequestCore {
 
     private func follow(_ next: URLRequest, _ reason: Hop.Next, after hop: Hop) {
         switch reason {
-        case .redirect(let crossesOrigin):
+        case .redirect(let keepsBody, let crossesOrigin):
             let isForeign = hop.isForeign || crossesOrigin
-            let credential = isForeign ? nil : snapshot.now.credential
-            sendHop(next, credentials: credential.flatMap(TransferCredentials.init), isForeign: isForeign)
+            let upload = keepsBody ? hop.upload : nil
+            sendHop(next, upload, isForeign ? nil : ownCredentials, isForeign: isForeign)
         case .credential(let credentials):
-            sendHop(next, credentials: credentials, isForeign: hop.isForeign)
+            sendHop(next, hop.upload, credentials, isForeign: hop.isForeign)
         case .withoutRange:
-            sendHop(next, credentials: nil, isForeign: hop.isForeign)
+            sendHop(next, hop.upload, hop.isForeign ? nil : ownCredentials, isForeign: hop.isForeign)
         }
     }
 }

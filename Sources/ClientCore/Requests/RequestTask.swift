@@ -1,4 +1,3 @@
-public import Foundation
 public import FoundationNetworking
 
 /// What can be seen of a request's work at one moment.

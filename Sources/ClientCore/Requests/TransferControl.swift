@@ -12,7 +12,7 @@ final class TransferControl: Sendable {
     private struct State {
         var transfer: TransferID?
         var isCancelled = false
-        var isSuspended: Bool
+        var isSuspended = false
         var isFull = false
         var outstanding = 0
         var paused: TransferPause = []
@@ -24,11 +24,10 @@ final class TransferControl: Sendable {
     }
 
     private let engine: TransferEngine
-    private let state: Mutex<State>
+    private let state = Mutex(State())
 
-    init(_ engine: TransferEngine, isSuspended: Bool) {
+    init(_ engine: TransferEngine) {
         self.engine = engine
-        state = Mutex(State(isSuspended: isSuspended))
     }
 
     /// Names the transfer, which may have delivered already.

@@ -22,9 +22,9 @@ extension TransferRequest {
     ) throws {
         guard let url = request.url else { throw URLError(.badURL) }
         self.init(url: url.absoluteString, method: request.httpMethod ?? "GET")
-        headers = Self.headers(of: request, at: url, settings: settings, isForeign: isForeign)
-        body = try request.keepsBody ? Self.body(of: request, upload) : nil
-        idleTimeout = settings.idleTimeout(for: request)
+        headers = Self.headers(of: request, settings: settings, isForeign: isForeign)
+        body = try upload?.transferBody() ?? request.httpBody.map { .bytes(Array($0)) }
+        idleTimeout = settings.idleTimeout(of: request)
         unixSocketPath = settings.unixSocketPath
         // libcurl sends a request again, unasked, when a reused connection ends before the first byte of
         // the response. Twice is once for an idempotent method, and with a key for the server; anything
@@ -36,27 +36,28 @@ extension TransferRequest {
     /// A dictionary has an order of its own on every run; on the wire names are sorted.
     private static func headers(
         of request: URLRequest,
-        at url: URL,
         settings: SessionSettings,
         isForeign: Bool
     ) -> [Header] {
         let common = isForeign ? settings.headers.withoutSecrets : settings.headers
-        var headers = common.merging(over: request.allHTTPHeaderFields ?? [:])
+        var headers = (request.allHTTPHeaderFields ?? [:]).merged(over: common)
             .sorted { $0.key < $1.key }
             .map { Header($0.key, $0.value) }
         if !headers.contains(where: { $0.isNamed("User-Agent") }) {
             headers.append(Header("User-Agent", defaultUserAgent))
         }
-        if request.httpShouldHandleCookies, !headers.contains(where: { $0.isNamed("Cookie") }),
-            let cookies = settings.cookies?.field(for: url)
+        if !headers.contains(where: { $0.isNamed("Cookie") }),
+            let cookies = settings.cookieField(for: request)
         {
             headers.append(Header("Cookie", cookies))
         }
         return headers
     }
+}
 
-    private static func body(of request: URLRequest, _ upload: UploadBody?) throws -> TransferBody? {
-        if let upload { return try upload.transferBody() }
-        return request.httpBody.map { .bytes(Array($0)) }
+extension HTTPHeaders {
+    /// Without what proves who is asking.
+    fileprivate var withoutSecrets: HTTPHeaders {
+        filter { !["authorization", "proxy-authorization", "cookie"].contains($0.key.lowercased()) }
     }
 }

@@ -43,7 +43,7 @@ public struct DownloadResponseSerializer<Value>: DownloadResponseSerializerProto
     ) {
         self.init { _, response, file, error in
             if let error { return .failure(error) }
-            return DownloadedFile.content(of: file).flatMap { serialize(response, $0) }
+            return FileContent.content(of: file).flatMap { serialize(response, $0) }
         }
     }
 }

@@ -1,4 +1,5 @@
 public import Foundation
+internal import FoundationNetworking
 
 extension SessionManager {
     /// Downloads to a file.
@@ -25,7 +26,7 @@ extension SessionManager {
         keepingPartialFileAt partialFile: URL? = nil,
         to destination: DownloadRequest.DownloadFileDestination? = nil
     ) -> DownloadRequest {
-        download(Self.made(url, method, parameters, encoding, headers), partialFile, destination)
+        startDownload(Self.made(url, method, parameters, encoding, headers), partialFile, destination)
     }
 
     /// Downloads what a request that was made elsewhere asks for.
@@ -42,7 +43,7 @@ extension SessionManager {
         keepingPartialFileAt partialFile: URL? = nil,
         to destination: DownloadRequest.DownloadFileDestination? = nil
     ) -> DownloadRequest {
-        download(Result { try urlRequest.asURLRequest() }, partialFile, destination)
+        startDownload(Result { try urlRequest.asURLRequest() }, partialFile, destination)
     }
 
     /// Continues a download that was cancelled or interrupted, in this process or an earlier one.
@@ -68,7 +69,7 @@ extension SessionManager {
         return start(plan, as: DownloadRequest.init)
     }
 
-    private func download(
+    private func startDownload(
         _ original: Result<URLRequest, any Error>,
         _ partialFile: URL?,
         _ destination: DownloadRequest.DownloadFileDestination?

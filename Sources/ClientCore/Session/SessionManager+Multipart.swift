@@ -1,5 +1,6 @@
 public import Dispatch
 public import Foundation
+internal import FoundationNetworking
 
 extension SessionManager {
     /// A form longer than that is sent from a file, unless told otherwise: 10,000,000 bytes.
@@ -39,7 +40,7 @@ extension SessionManager {
         encodingCompletion: (@Sendable (MultipartFormDataEncodingResult) -> Void)?
     ) {
         let original = Result { try URLRequest(url: url, method: method, headers: headers) }
-        upload(multipartFormData, encodingMemoryThreshold, original, queue, encodingCompletion)
+        startUpload(multipartFormData, encodingMemoryThreshold, original, queue, encodingCompletion)
     }
 
     /// Sends a form with a request that was made elsewhere.
@@ -59,10 +60,10 @@ extension SessionManager {
         encodingCompletion: (@Sendable (MultipartFormDataEncodingResult) -> Void)?
     ) {
         let original = Result { try urlRequest.asURLRequest() }
-        upload(multipartFormData, encodingMemoryThreshold, original, queue, encodingCompletion)
+        startUpload(multipartFormData, encodingMemoryThreshold, original, queue, encodingCompletion)
     }
 
-    private func upload(
+    private func startUpload(
         _ fill: @escaping @Sendable (MultipartFormData) -> Void,
         _ threshold: UInt64,
         _ original: Result<URLRequest, any Error>,
@@ -87,12 +88,12 @@ extension SessionManager {
             var request = try original.get()
             request.setValue(form.contentType, forHTTPHeaderField: "Content-Type")
             guard form.encodedLength > threshold else {
-                let upload = upload(.data(try form.encode()), .success(request))
+                let upload = startUpload(.data(try form.encode()), .success(request))
                 return .success(request: upload, streamingFromDisk: false, streamFileURL: nil)
             }
             let file = TemporaryFile(URL(fileURLWithPath: try TemporaryFiles.newPath()))
             try form.writeEncodedData(to: file.url)
-            let upload = upload(.file(file.url, file), .success(request))
+            let upload = startUpload(.file(file.url, file), .success(request))
             return .success(request: upload, streamingFromDisk: true, streamFileURL: file.url)
         } catch {
             return .failure(error)

@@ -1,4 +1,5 @@
 public import Foundation
+internal import FoundationNetworking
 
 extension SessionManager {
     /// Sends data. No `Content-Type` is added.
@@ -15,13 +16,13 @@ extension SessionManager {
         method: HTTPMethod = .post,
         headers: HTTPHeaders? = nil
     ) -> UploadRequest {
-        upload(.data(data), Self.made(url, method, headers))
+        startUpload(.data(data), Self.made(url, method, headers))
     }
 
     /// Sends data with a request that was made elsewhere.
     @discardableResult
     public func upload(_ data: Data, with urlRequest: any URLRequestConvertible) -> UploadRequest {
-        upload(.data(data), Result { try urlRequest.asURLRequest() })
+        startUpload(.data(data), Result { try urlRequest.asURLRequest() })
     }
 
     /// Sends a file, read as it is sent. No `Content-Type` is added.
@@ -41,13 +42,13 @@ extension SessionManager {
         method: HTTPMethod = .post,
         headers: HTTPHeaders? = nil
     ) -> UploadRequest {
-        upload(.file(fileURL), Self.made(url, method, headers))
+        startUpload(.file(fileURL), Self.made(url, method, headers))
     }
 
     /// Sends a file with a request that was made elsewhere.
     @discardableResult
     public func upload(_ fileURL: URL, with urlRequest: any URLRequestConvertible) -> UploadRequest {
-        upload(.file(fileURL), Result { try urlRequest.asURLRequest() })
+        startUpload(.file(fileURL), Result { try urlRequest.asURLRequest() })
     }
 
     /// Sends what a stream gives, in chunks (RFC 9112 §7.1), on a thread of its own.
@@ -67,7 +68,7 @@ extension SessionManager {
         method: HTTPMethod = .post,
         headers: HTTPHeaders? = nil
     ) -> UploadRequest {
-        upload(.stream(OneTimeBody(stream)), Self.made(url, method, headers))
+        startUpload(.stream(OneTimeBody(stream)), Self.made(url, method, headers))
     }
 
     /// Sends what a stream gives with a request that was made elsewhere.
@@ -76,10 +77,10 @@ extension SessionManager {
         _ stream: sending InputStream,
         with urlRequest: any URLRequestConvertible
     ) -> UploadRequest {
-        upload(.stream(OneTimeBody(stream)), Result { try urlRequest.asURLRequest() })
+        startUpload(.stream(OneTimeBody(stream)), Result { try urlRequest.asURLRequest() })
     }
 
-    func upload(_ body: UploadBody, _ original: Result<URLRequest, any Error>) -> UploadRequest {
+    func startUpload(_ body: UploadBody, _ original: Result<URLRequest, any Error>) -> UploadRequest {
         start(RequestPlan(original: original, upload: body), as: UploadRequest.init)
     }
 

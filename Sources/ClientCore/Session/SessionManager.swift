@@ -1,5 +1,5 @@
 public import Dispatch
-public import Foundation
+internal import Foundation
 public import FoundationNetworking
 package import NetwatchTransport
 
@@ -21,7 +21,7 @@ public final class SessionManager: Sendable {
     /// Encodings are those that libcurl can take off a body; languages up to six of `LANGUAGE`, `LC_ALL`,
     /// `LC_MESSAGES` and `LANG`; the agent names the program, this system and netwatch.
     public static let defaultHTTPHeaders: HTTPHeaders = DefaultHTTPHeaders.headers(
-        decoders: TransferRequest.decodableEncodings
+        decoders: TransferEngine.decodableEncodings
     )
 
     let context: SessionContext

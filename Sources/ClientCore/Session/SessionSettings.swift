@@ -18,6 +18,8 @@ struct SessionSettings: Sendable {
     /// The property that asks for what this client does not do and must not leave out silently, with what it
     /// asks for. A session with one makes no request.
     let refusal: String?
+    /// Where everything is sent to in place of the hosts that URLs name.
+    let unixSocketPath: String?
 
     /// Foundation's own (`timeoutIntervalForRequest`).
     static let defaultIdleTimeout: TimeInterval = 60
@@ -32,6 +34,24 @@ struct SessionSettings: Sendable {
         cookies = configuration.httpCookieStorage.map { CookieJar($0, policy: policy) }
         sendsCookies = configuration.httpShouldSetCookies
         refusal = ConfigurationProperty.refusal(of: configuration)
+        unixSocketPath = nil
+    }
+
+    /// A session that says nothing and remembers nothing by itself.
+    init(unixSocketPath: String? = nil) {
+        headers = [:]
+        idleTimeout = .seconds(Self.defaultIdleTimeout)
+        totalTimeout = .seconds(Self.defaultTotalTimeout)
+        cookies = nil
+        sendsCookies = false
+        refusal = nil
+        self.unixSocketPath = unixSocketPath
+    }
+
+    /// The `Cookie` field that is added to a request, if any.
+    func cookieField(for request: URLRequest) -> String? {
+        guard sendsCookies, request.httpShouldHandleCookies, let url = request.url else { return nil }
+        return cookies?.field(for: url)
     }
 
     /// How long no byte of a request may go either way.

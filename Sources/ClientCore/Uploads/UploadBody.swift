@@ -25,6 +25,11 @@ enum UploadBody: Sendable {
         }
     }
 
+    /// How many bytes it has; `nil` when only reading it will tell.
+    var byteCount: Int64? {
+        if case .data(let data) = self { Int64(data.count) } else { nil }
+    }
+
     private static func source(of url: URL) throws -> BufferedBodySource {
         guard url.isFileURL else { throw AFError.invalidURL(url: url) }
         do {
@@ -64,3 +69,15 @@ final class TemporaryFile: Sendable {
 
     deinit { unlink(url.path) }
 }
+
+extension UploadBody {
+    /// The body stream of a request that was made with one.
+    init?(streamOf request: URLRequest) {
+        guard let stream = request.httpBodyStream else { return nil }
+        // Whoever sends a request with a stream gives the stream away.
+        nonisolated(unsafe) let given = stream
+        self = .stream(OneTimeBody(given))
+    }
+}
+
+extension InputStreamReader: BlockingReader {}

@@ -50,13 +50,13 @@ enum ResponseValidation {
         of response: HTTPURLResponse,
         acceptable: [String]
     ) -> Request.ValidationResult {
-        let patterns = acceptable.compactMap(MIMEType.init)
+        let patterns = acceptable.compactMap(MediaRange.init)
         // Whatever will do, an unreadable type and none will do, too.
         if patterns.contains(where: \.isWildcard) { return .success }
         guard let field = response.value(forHTTPHeaderField: "Content-Type") else {
             return failure(.missingContentType(acceptableContentTypes: acceptable))
         }
-        if let type = MIMEType(field), patterns.contains(where: { $0.matches(type) }) { return .success }
+        if let type = MediaRange(field), patterns.contains(where: { $0.matches(type) }) { return .success }
         let found = MediaTypeParameters.trimmed(field.prefix { $0 != ";" })
         return failure(
             .unacceptableContentType(acceptableContentTypes: acceptable, responseContentType: found)

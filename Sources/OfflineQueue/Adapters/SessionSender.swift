@@ -11,7 +11,7 @@ struct SessionSender: AttemptSender {
             // CURLE_URL_MALFORMAT; the queue checked the URL, so Foundation reads it otherwise than we do.
             return .failure(AttemptFailure(code: 3, phase: .resolve, message: "malformed URL"))
         }
-        let response = await session.request(
+        let response = await session.transfer(
             request,
             maximumResponseBytes: Attempt.maximumResponseBytes,
             totalTimeout: Attempt.longest

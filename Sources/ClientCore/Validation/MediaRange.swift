@@ -1,7 +1,7 @@
 internal import NetwatchTransport
 
 /// A media type without its parameters, or a pattern of them, in lower case.
-struct MIMEType: Hashable {
+struct MediaRange: Hashable {
     let type: String
     let subtype: String
 
@@ -18,7 +18,7 @@ struct MIMEType: Hashable {
     var isWildcard: Bool { type == "*" && subtype == "*" }
 
     /// Whether a type is of this pattern: `*/*`, `type/*` and `*/subtype` leave it open.
-    func matches(_ other: MIMEType) -> Bool {
+    func matches(_ other: MediaRange) -> Bool {
         (type == "*" || type == other.type) && (subtype == "*" || subtype == other.subtype)
     }
 }

@@ -1,7 +1,7 @@
 internal import Foundation
 
 /// The file that a download was written to.
-enum DownloadedFile {
+enum FileContent {
     /// The file's content, or ``AFError/ResponseSerializationFailureReason/inputFileNil`` or
     /// ``AFError/ResponseSerializationFailureReason/inputFileReadFailed(at:)``.
     static func content(of file: URL?) -> Result<Data, any Error> {

@@ -1,0 +1,128 @@
+internal import Foundation
+internal import FoundationNetworking
+internal import NetwatchTestSupport
+internal import NetwatchTransport
+internal import Testing
+
+@testable internal import ClientCore
+
+/// Redirects and challenges, as they go over the wire.
+@Suite(.timeLimit(.minutes(2))) struct RedirectTests {
+    private let session: SessionManager
+
+    init() throws {
+        session = SessionManager(engine: try TransferEngine())
+    }
+
+    private static func redirect(_ status: Int, to location: String, body: String = "") -> ScriptedServer.Action {
+        .respond(status: status, headers: [.init("Location", location)], body: Array(body.utf8))
+    }
+
+    @Test func `a redirect is followed, and the response is the last one`() async throws {
+        let server = try ScriptedServer { request in
+            request.target == "/new" ? .respond("here") : Self.redirect(301, to: "/new", body: "moved")
+        }
+        let response = await session.request(server.url + "/old").responseString()
+        #expect(response.value == "here")
+        #expect(response.request?.url?.path == "/old")
+        #expect(response.response?.url?.path == "/new")
+        #expect(response.metrics?.redirectCount == 1)
+        #expect(response.metrics?.transactionMetrics.map { $0.response?.statusCode } == [301, 200])
+    }
+
+    @Test(arguments: [(301, "GET", ""), (302, "GET", ""), (303, "GET", ""), (307, "POST", "x=1"), (308, "POST", "x=1")])
+    func `a POST becomes what the status says`(status: Int, method: String, body: String) async throws {
+        let server = try ScriptedServer { request in
+            request.target == "/new" ? .respond("") : Self.redirect(status, to: "/new")
+        }
+        _ = await session.request(server.url, method: .post, parameters: ["x": 1]).response()
+        let last = try #require(server.requests.last)
+        #expect(last.method == method)
+        #expect(String(decoding: last.body, as: UTF8.self) == body)
+        #expect(last.values(of: "Content-Type").isEmpty == (method == "GET"))
+    }
+
+    @Test func `seventeen redirects are one too many`() async throws {
+        let server = try ScriptedServer { Self.redirect(302, to: "/\($0.number)") }
+        let response = await session.request(server.url).response()
+        #expect((response.error as? URLError)?.code == .httpTooManyRedirects)
+        #expect(server.requests.count == 17)
+    }
+
+    @Test func `what proves who is asking stays with its origin`() async throws {
+        let other = try ScriptedServer { _ in .respond("") }
+        let elsewhere = other.url
+        let server = try ScriptedServer { _ in Self.redirect(302, to: elsewhere + "/") }
+        let request = session.request(server.url, headers: ["Authorization": "Bearer 1", "X-Other": "2"])
+            .authenticate(user: "user", password: "secret")
+        _ = await request.response()
+        #expect(server.requests.first?.values(of: "Authorization") == ["Bearer 1"])
+        #expect(other.requests.first?.values(of: "Authorization") == [])
+        #expect(other.requests.first?.values(of: "X-Other") == ["2"])
+    }
+
+    @Test func `the delegate's closure decides where a redirect leads`() async throws {
+        let server = try ScriptedServer { request in
+            request.target == "/" ? Self.redirect(302, to: "/new", body: "moved") : .respond(request.target)
+        }
+        session.delegate.taskWillPerformHTTPRedirection = { _, task, response, request in
+            #expect(task.originalRequest?.url?.path == "/")
+            #expect(response.statusCode == 302)
+            var request = request
+            request.url?.append(path: "er")
+            return request
+        }
+        #expect(try await session.request(server.url + "/").string == "/new/er")
+        session.delegate.taskWillPerformHTTPRedirection = { _, _, _, _ in nil }
+        let response = await session.request(server.url + "/").responseString()
+        #expect(response.response?.statusCode == 302)
+        #expect(response.value == "moved")
+    }
+
+    @Test func `the endless body of a redirect is not read`() async throws {
+        let server = try ScriptedServer { request in
+            request.target == "/new" ? .respond("here") : .respond(
+                status: 302,
+                headers: [.init("Location", "/new")],
+                body: [UInt8](repeating: 0, count: 50_000_000)
+            )
+        }
+        let response = await session.request(server.url).responseString()
+        #expect(response.value == "here")
+        let received = response.metrics?.transactionMetrics.first?.countOfResponseBodyBytesReceived ?? 0
+        #expect(received < 10_000_000)
+    }
+
+    @Test func `a challenge is answered by the delegate's closure`() async throws {
+        let server = try ScriptedServer { request in
+            guard request.values(of: "Authorization").isEmpty else { return .respond("welcome") }
+            return .respond(status: 401, headers: [.init("WWW-Authenticate", "Basic realm=\"here\"")])
+        }
+        session.delegate.taskDidReceiveChallenge = { _, _, challenge in
+            #expect(challenge.protectionSpace.realm == "here")
+            #expect(challenge.protectionSpace.authenticationMethod == NSURLAuthenticationMethodHTTPBasic)
+            return (.useCredential, URLCredential(user: "user", password: "password", persistence: .none))
+        }
+        #expect(try await session.request(server.url).string == "welcome")
+        session.delegate.taskDidReceiveChallenge = { _, _, _ in (.performDefaultHandling, nil) }
+        #expect(await session.request(server.url).response().response?.statusCode == 401)
+        session.delegate.taskDidReceiveChallenge = { _, _, _ in (.cancelAuthenticationChallenge, nil) }
+        #expect((await session.request(server.url).response().error as? URLError)?.code == .cancelled)
+    }
+
+    @Test func `credentials that come after the response are used all the same`() async throws {
+        let server = try ScriptedServer { request in
+            guard request.values(of: "Authorization").isEmpty else { return .respond("welcome") }
+            return .respond(status: 401, headers: [.init("WWW-Authenticate", "Basic realm=\"here\"")])
+        }
+        let finished = Recorder<Bool>()
+        struct Monitor: EventMonitor {
+            let finished: Recorder<Bool>
+            func requestDidFinish(_ request: Request, error: (any Error)?) { finished.record(true) }
+        }
+        session.eventMonitors = [Monitor(finished: finished)]
+        let request = session.request(server.url)
+        try await finished.wait { !$0.isEmpty }
+        #expect(try await request.authenticate(user: "user", password: "password").string == "welcome")
+    }
+}

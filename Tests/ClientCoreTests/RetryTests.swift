@@ -1,0 +1,145 @@
+internal import Dispatch
+internal import Foundation
+internal import FoundationNetworking
+internal import NetwatchTestSupport
+internal import NetwatchTransport
+internal import Synchronization
+internal import Testing
+
+@testable internal import ClientCore
+
+/// Adapters, retriers and interceptors.
+@Suite(.timeLimit(.minutes(2))) struct RetryTests {
+    private let session: SessionManager
+
+    init() throws {
+        session = SessionManager(engine: try TransferEngine())
+    }
+
+    private struct Refused: Error {}
+
+    /// Adds a field with the number of the attempt.
+    private final class Numbering: RequestAdapter {
+        private let count = Atomic<Int>(0)
+
+        func adapt(_ urlRequest: URLRequest) throws -> URLRequest {
+            var urlRequest = urlRequest
+            let number = count.wrappingAdd(1, ordering: .relaxed).newValue
+            urlRequest.setValue("\(number)", forHTTPHeaderField: "X-Attempt")
+            return urlRequest
+        }
+    }
+
+    /// Answers as it is told, and notes what it is asked.
+    private final class Retrier: RequestRetrier {
+        let asked = Mutex<[UInt]>([])
+        private let answer: @Sendable (UInt, @escaping RequestRetryCompletion) -> Void
+
+        init(_ answer: @escaping @Sendable (UInt, @escaping RequestRetryCompletion) -> Void) {
+            self.answer = answer
+        }
+
+        func should(
+            _ manager: SessionManager,
+            retry request: Request,
+            with error: any Error,
+            completion: @escaping RequestRetryCompletion
+        ) {
+            asked.withLock { $0.append(request.retryCount) }
+            answer(request.retryCount, completion)
+        }
+    }
+
+    /// Says what it was asked for, and counts.
+    private struct Router: URLRequestConvertible {
+        let url: String
+        let asked: Recorder<String>
+
+        func asURLRequest() throws -> URLRequest {
+            asked.record(url)
+            return try URLRequest(url: url, method: .get)
+        }
+    }
+
+    @Test func `each attempt is adapted anew, and the router is asked once`() async throws {
+        let server = try ScriptedServer { $0.number < 3 ? .respond(status: 503) : .respond("ok") }
+        let asked = Recorder<String>()
+        session.adapter = Numbering()
+        session.retrier = Retrier { $1(true, 0) }
+        let request = session.request(Router(url: server.url, asked: asked)).validate()
+        #expect(try await request.string == "ok")
+        #expect(server.requests.flatMap { $0.values(of: "X-Attempt") } == ["1", "2", "3"])
+        #expect(asked.values.count == 1)
+        #expect(request.retryCount == 2)
+    }
+
+    @Test func `a retrier that forgets the request lets its failure stand`() async throws {
+        let server = try ScriptedServer { _ in .respond(status: 503) }
+        session.retrier = Retrier { _, _ in }
+        let response = await session.request(server.url).validate().response()
+        #expect((response.error as? AFError)?.responseCode == 503)
+    }
+
+    @Test func `a cancelled request does not wait for its retrier`() async throws {
+        let server = try ScriptedServer { _ in .respond(status: 503) }
+        let held = Recorder<RequestRetryCompletion>()
+        session.retrier = Retrier { held.record($1) }
+        let request = session.request(server.url).validate()
+        async let response = request.response()
+        try await held.wait { !$0.isEmpty }
+        request.cancel()
+        #expect((await response.error as? URLError)?.code == .cancelled)
+        held.values.first?(true, 0)
+        #expect(server.requests.count == 1)
+    }
+
+    @Test func `a cancelled request does not wait for its delay`() async throws {
+        let server = try ScriptedServer { _ in .respond(status: 503) }
+        let asked = Recorder<UInt>()
+        session.retrier = Retrier {
+            asked.record($0)
+            $1(true, 3600)
+        }
+        let request = session.request(server.url).validate()
+        async let response = request.response()
+        try await asked.wait { !$0.isEmpty }
+        request.cancel()
+        #expect((await response.error as? URLError)?.code == .cancelled)
+    }
+
+    @Test func `an adapter's error is the request's, and the retrier is asked about it`() async throws {
+        struct Refusing: RequestAdapter {
+            func adapt(_ urlRequest: URLRequest) throws -> URLRequest { throw Refused() }
+        }
+        session.adapter = Refusing()
+        let retrier = Retrier { $1($0 < 2, 0) }
+        session.retrier = retrier
+        #expect(await session.request("http://127.0.0.1:1/").response().error is Refused)
+        #expect(retrier.asked.withLock { $0 } == [0, 1, 2])
+    }
+
+    @Test func `an interceptor adapts after the adapter and is asked after the retrier`() async throws {
+        struct Interceptor: RequestInterceptor {
+            func adapt(_ urlRequest: URLRequest, for session: SessionManager) async throws -> URLRequest {
+                var urlRequest = urlRequest
+                let number = urlRequest.value(forHTTPHeaderField: "X-Attempt") ?? "none"
+                urlRequest.setValue("after \(number)", forHTTPHeaderField: "X-Intercepted")
+                return urlRequest
+            }
+
+            func retry(
+                _ request: Request,
+                for session: SessionManager,
+                dueTo error: any Error
+            ) async -> RetryResult {
+                request.retryCount == 0 ? .retryWithDelay(0.001) : .doNotRetryWithError(Refused())
+            }
+        }
+        let server = try ScriptedServer { _ in .respond(status: 503) }
+        session.adapter = Numbering()
+        session.retrier = Retrier { $1(false, 0) }
+        session.interceptor = Interceptor()
+        #expect(await session.request(server.url).validate().response().error is Refused)
+        #expect(server.requests.flatMap { $0.values(of: "X-Intercepted") } == ["after 1", "after 2"])
+    }
+}
