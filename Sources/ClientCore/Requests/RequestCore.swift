@@ -117,14 +117,13 @@ actor RequestCore {
 
     private func prepared(_ attempt: Int, _ adapted: Result<URLRequest, any Error>) {
         guard attempt == state.attempt, !state.isFinished else { return }
-        if let request = adapted.value {
-            outcome.request = request
-            snapshot.change { values in
-                values.request = request
-                values.current = request
-                values.head = nil
-                values.retryCount = attempt - 1
-            }
+        if let request = adapted.value { outcome.request = request }
+        let request = outcome.request
+        snapshot.change { values in
+            values.request = request
+            values.current = request
+            values.head = nil
+            values.retryCount = attempt - 1
         }
         handle(.prepared(attempt: attempt, failure: adapted.error))
     }
