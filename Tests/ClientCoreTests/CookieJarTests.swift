@@ -196,6 +196,15 @@ internal import Testing
         #expect(abs(try #require(cookie.expiresDate).timeIntervalSince(now) - 100) < 0.01)
     }
 
+    @Test func `a cookie that comes again unchanged is not written again`() throws {
+        try take("a=b; Max-Age=10", from: "http://example.org/")
+        let first = try #require(storage.cookies?.first)
+        try take("a=b; Max-Age=10", from: "http://example.org/")
+        #expect(storage.cookies?.first === first)
+        try take("a=b; Max-Age=20", from: "http://example.org/")
+        #expect(storage.cookies?.first !== first)
+    }
+
     // MARK: Limits
 
     @Test func `a response sets 50 cookies, and a domain has 180, the newest`() throws {
