@@ -1,3 +1,4 @@
+internal import Dispatch
 internal import Foundation
 internal import FoundationNetworking
 internal import Testing
@@ -55,6 +56,7 @@ internal import Testing
     @Test(arguments: ["localhost", "127.0.0.1", "org"])
     func `a domain that is just the host is the host's own`(host: String) throws {
         try take("a=b; Domain=\(host)", from: "http://\(host)/")
+        #expect(storage.cookies?.map(\.domain) == [host])
         #expect(try field(for: "http://\(host)/") == "a=b")
         #expect(try field(for: "http://sub.\(host)/") == nil)
     }
@@ -203,6 +205,19 @@ internal import Testing
         #expect(storage.cookies?.first === first)
         try take("a=b; Max-Age=20", from: "http://example.org/")
         #expect(storage.cookies?.first !== first)
+    }
+
+    @Test func `jars on one storage may be used at the same time`() throws {
+        let jars = [jar, CookieJar(storage, policy: .always)]
+        let urls = try (0..<8).map { try #require(URL(string: "http://h\($0).example/")) }
+        DispatchQueue.concurrentPerform(iterations: urls.count) { index in
+            let (jar, url) = (jars[index % 2], urls[index])
+            for round in 0..<50 {
+                jar.take(["a\(round % 5)=\(round)"], from: url, mainDocumentURL: nil)
+                _ = jar.field(for: url)
+            }
+        }
+        for url in urls { #expect(jar.field(for: url) == "a0=45; a1=46; a2=47; a3=48; a4=49") }
     }
 
     // MARK: Limits
