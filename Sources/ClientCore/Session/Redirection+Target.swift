@@ -10,8 +10,9 @@ struct RedirectTarget: Sendable {
 
     /// - Throws: `URLError.badServerResponse` and `URLError.unsupportedURL`, see ``Redirection``.
     init(_ location: String, from base: URL) throws(URLError) {
-        let text = Self.escaped(location)
-        guard let resolved = URL(string: text, relativeTo: base)?.absoluteURL else {
+        guard let text = Self.escaped(location),
+            let resolved = URL(string: text, relativeTo: base)?.absoluteURL
+        else {
             throw Self.error(.badServerResponse, location)
         }
         let scheme = resolved.scheme?.lowercased()
@@ -54,9 +55,12 @@ struct RedirectTarget: Sendable {
     ///
     /// `URL(string:)` would as well, but when it does so it encodes the escapes of the same part once more.
     /// In front of the path letters beyond ASCII stay: there they are a name, to become punycode.
-    private static func escaped(_ location: String) -> String {
+    ///
+    /// - Returns: `nil` for a backslash in front of the path: `h\@evil` is on `h` to browsers, on `evil` to RFCs.
+    private static func escaped(_ location: String) -> String? {
         let bytes = Array(location.trimmingCharacters(in: CharacterSet(charactersIn: " \t")).utf8)
         let authority = authority(of: bytes)
+        guard !bytes[authority].contains(UInt8(ascii: "\\")) else { return nil }
         var escaped: [UInt8] = []
         for (index, byte) in bytes.enumerated() {
             let isInAuthority = authority.contains(index)

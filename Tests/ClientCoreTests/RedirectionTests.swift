@@ -1,0 +1,163 @@
+internal import Foundation
+internal import FoundationNetworking
+internal import Testing
+
+@testable internal import ClientCore
+
+/// What becomes of a request that is sent elsewhere.
+@Suite struct RedirectionTests {
+    private func request(_ url: String, _ method: String = "GET", body: String? = nil) throws -> URLRequest {
+        var request = URLRequest(url: try #require(URL(string: url)))
+        request.httpMethod = method
+        request.httpBody = body.map { Data($0.utf8) }
+        return request
+    }
+
+    private func target(_ location: String, from base: String = "http://a/b/c/d;p?q") throws -> String? {
+        let redirection = try Redirection(of: request(base), status: 302, location: location)
+        return redirection?.request.url?.absoluteString
+    }
+
+    // MARK: Methods
+
+    @Test(arguments: [
+        (301, "POST", "GET"), (302, "POST", "GET"), (303, "POST", "GET"), (307, "POST", "POST"),
+        (308, "POST", "POST"), (301, "PUT", "PUT"), (302, "DELETE", "DELETE"), (303, "PUT", "GET"),
+        (303, "DELETE", "GET"), (303, "HEAD", "HEAD"), (301, "HEAD", "HEAD"), (303, "GET", "GET"),
+        (307, "PATCH", "PATCH"), (308, "HEAD", "HEAD"),
+    ])
+    func `a status says which method comes next`(status: Int, method: String, expected: String) throws {
+        let redirection = try #require(
+            try Redirection(of: request("http://a/", method, body: "x"), status: status, location: "/b")
+        )
+        #expect(redirection.request.httpMethod == expected)
+        #expect(redirection.keepsBody == (method == expected))
+        #expect(redirection.request.httpBody == (method == expected ? Data("x".utf8) : nil))
+    }
+
+    @Test(arguments: [200, 201, 300, 304, 305, 306, 309, 399, 401])
+    func `other statuses lead nowhere`(status: Int) throws {
+        #expect(try Redirection(of: request("http://a/"), status: status, location: "/b") == nil)
+    }
+
+    @Test(arguments: [nil, ""])
+    func `without a location there is nowhere to go`(location: String?) throws {
+        #expect(try Redirection(of: request("http://a/"), status: 302, location: location) == nil)
+    }
+
+    @Test func `what says something about the body goes with it`() throws {
+        var request = try request("http://a/", "POST", body: "x")
+        let about = ["content-type", "Content-Length", "Content-Encoding", "Transfer-Encoding", "Expect"]
+        for field in about + ["Accept"] { request.setValue("1", forHTTPHeaderField: field) }
+        let changed = try Redirection(of: request, status: 303, location: "/b")?.request
+        #expect(changed?.allHTTPHeaderFields == ["Accept": "1"])
+        let kept = try Redirection(of: request, status: 307, location: "/b")?.request
+        #expect(kept?.allHTTPHeaderFields == request.allHTTPHeaderFields)
+    }
+
+    @Test func `a body stream goes or stays like a body`() throws {
+        var request = try request("http://a/", "POST")
+        request.httpBodyStream = InputStream(data: Data([1]))
+        #expect(try Redirection(of: request, status: 302, location: "/")?.request.httpBodyStream == nil)
+        #expect(try Redirection(of: request, status: 307, location: "/")?.request.httpBodyStream != nil)
+    }
+
+    // MARK: Origins
+
+    @Test(arguments: [
+        ("/other", false), ("HTTPS://Example.org/x", false), ("https://example.org:443/", false),
+        ("//example.org/", false), ("http://example.org/", true), ("https://example.org:444/", true),
+        ("https://www.example.org/", true), ("https://example.org./", true),
+        ("http://example.org:443/", true),
+    ])
+    func `another scheme, host or port is another origin`(location: String, crosses: Bool) throws {
+        var request = try request("https://example.org/", "GET")
+        let secrets = ["authorization", "Proxy-Authorization", "COOKIE", "Host"]
+        for field in secrets + ["Accept"] { request.setValue("1", forHTTPHeaderField: field) }
+        let redirection = try #require(try Redirection(of: request, status: 307, location: location))
+        #expect(redirection.crossesOrigin == crosses)
+        let fields = try #require(redirection.request.allHTTPHeaderFields)
+        #expect(fields == (crosses ? ["Accept": "1"] : request.allHTTPHeaderFields))
+    }
+
+    @Test func `other settings of a request stay`() throws {
+        var request = try request("http://a/", "GET")
+        request.timeoutInterval = 7
+        request.mainDocumentURL = URL(string: "http://main/")
+        let next = try Redirection(of: request, status: 301, location: "http://b/")?.request
+        #expect(next?.timeoutInterval == 7)
+        #expect(next?.mainDocumentURL == request.mainDocumentURL)
+    }
+
+    // MARK: Locations
+
+    /// RFC 3986 §5.4, but for what is the same document or not http.
+    @Test(arguments: [
+        ("g", "http://a/b/c/g"), ("./g", "http://a/b/c/g"), ("g/", "http://a/b/c/g/"), ("/g", "http://a/g"),
+        ("//g", "http://g"), ("?y", "http://a/b/c/d;p?y"), ("g?y", "http://a/b/c/g?y"),
+        ("#s", "http://a/b/c/d;p?q#s"), ("g#s", "http://a/b/c/g#s"), ("g?y#s", "http://a/b/c/g?y#s"),
+        (";x", "http://a/b/c/;x"), ("g;x", "http://a/b/c/g;x"), ("g;x?y#s", "http://a/b/c/g;x?y#s"),
+        (".", "http://a/b/c/"), ("./", "http://a/b/c/"), ("..", "http://a/b/"), ("../", "http://a/b/"),
+        ("../g", "http://a/b/g"), ("../..", "http://a/"), ("../../", "http://a/"), ("../../g", "http://a/g"),
+        ("../../../g", "http://a/g"), ("../../../../g", "http://a/g"), ("/./g", "http://a/g"),
+        ("/../g", "http://a/g"), ("g.", "http://a/b/c/g."), (".g", "http://a/b/c/.g"),
+        ("g..", "http://a/b/c/g.."), ("..g", "http://a/b/c/..g"), ("./../g", "http://a/b/g"),
+        ("./g/.", "http://a/b/c/g/"), ("g/./h", "http://a/b/c/g/h"), ("g/../h", "http://a/b/c/h"),
+        ("g;x=1/./y", "http://a/b/c/g;x=1/y"), ("g;x=1/../y", "http://a/b/c/y"),
+        ("g?y/./x", "http://a/b/c/g?y/./x"), ("g?y/../x", "http://a/b/c/g?y/../x"),
+        ("g#s/./x", "http://a/b/c/g#s/./x"), ("g#s/../x", "http://a/b/c/g#s/../x"),
+    ])
+    func `a reference is resolved as RFC 3986 says`(location: String, expected: String) throws {
+        #expect(try target(location) == expected)
+    }
+
+    @Test(arguments: [
+        ("/a b", "http://a/a%20b"), ("/ä", "http://a/%C3%A4"), ("/%C3%A4 ä", "http://a/%C3%A4%20%C3%A4"),
+        ("/%zz%41", "http://a/%25zz%41"), ("/x%", "http://a/x%25"),
+        ("/x[1]|{}", "http://a/x%5B1%5D%7C%7B%7D"),
+        ("?a=[1] 2", "http://a/b/c/d;p?a=%5B1%5D%202"), ("\t /x ", "http://a/x"),
+        ("/\u{FFFD}\u{1}", "http://a/%EF%BF%BD%01"),
+        ("//exämple.org/a%20ä", "http://xn--exmple-cua.org/a%20%C3%A4"),
+        ("http://[::1]:8080/[", "http://[::1]:8080/%5B"), ("/a//ä", "http://a/a//%C3%A4"),
+        ("/\\evil.org", "http://a/%5Cevil.org"), ("?u=http://ä/", "http://a/b/c/d;p?u=http://%C3%A4/"),
+    ])
+    func `what a URL may not contain is encoded, once`(location: String, expected: String) throws {
+        #expect(try target(location) == expected)
+    }
+
+    @Test func `a fragment is inherited, unless there is another one`() throws {
+        #expect(try target("/x", from: "http://a/y#%C3%A4b") == "http://a/x#%C3%A4b")
+        #expect(try target("/x#c", from: "http://a/y#b") == "http://a/x#c")
+        #expect(try target("/x#", from: "http://a/y#b") == "http://a/x#")
+    }
+
+    @Test func `users and passwords in URLs are dropped`() throws {
+        #expect(try target("/x", from: "http://u:p@a/") == "http://a/x")
+        #expect(try target("http://u:p%20@b:81/%20?%20#%20") == "http://b:81/%20?%20#%20")
+    }
+
+    @Test(arguments: ["mailto:x", "file:///etc/passwd", "ftp://a/", "x:y", "javascript:alert(1)"])
+    func `a location beyond http is not supported`(location: String) throws {
+        let error = #expect(throws: URLError.self) { try target(location) }
+        #expect(error?.code == .unsupportedURL)
+        #expect(error?.localizedDescription.contains("`\(location)`") == true)
+    }
+
+    @Test(arguments: [
+        "http:g", "http:/g", "http:///g", "///g", "//", "http://", "https:", "http://a:99999/", "http://a:0/",
+        "http://a:x/", "http://h ost/", "http://h%20ost/", "http://h\\@evil/", "http://a%2fb/",
+        "http://a%00b/",
+        "http://[::1/",
+    ])
+    func `a location that names no host is a bad answer`(location: String) throws {
+        let error = #expect(throws: URLError.self) { try target(location) }
+        #expect(error?.code == .badServerResponse)
+    }
+
+    @Test func `an error shows no more of a location than fits`() throws {
+        let error = #expect(throws: URLError.self) {
+            try target("x:" + String(repeating: "y", count: 100_000))
+        }
+        #expect(try #require(error).localizedDescription.count < 300)
+    }
+}
