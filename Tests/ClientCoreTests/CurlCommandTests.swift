@@ -24,6 +24,12 @@ struct CurlCommandTests {
         #expect(CurlCommand(request()).text() == "$ curl -v \\\n\t'https://example.com/a?b=c'")
     }
 
+    /// With `-X HEAD` curl waits for a body that does not come.
+    @Test func `a HEAD is told by an option of its own`() {
+        let command = CurlCommand(request("https://example.com/", "HEAD"))
+        #expect(command.text() == "$ curl -v \\\n\t--head \\\n\t'https://example.com/'")
+    }
+
     @Test func `every part of a request has its line`() {
         var command = CurlCommand(
             request(

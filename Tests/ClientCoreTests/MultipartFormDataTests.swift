@@ -1,4 +1,5 @@
 internal import Foundation
+internal import Glibc
 internal import NetwatchEventLoop
 internal import NetwatchTestSupport
 internal import Testing
@@ -219,6 +220,20 @@ internal import Testing
         }
         #expect(form.encodedLength == UInt64(first.count))
         #expect(form.contentLength == 400_000)
+    }
+
+    @Test func `a file of any size is known by its length, and read in small pieces`() throws {
+        let url = try makeFile("large")
+        try #require(truncate(url.path, 5 << 30) == 0)
+        let form = MultipartFormData(boundary: "b")
+        form.append(url, withName: "a")
+        #expect(form.contentLength == 5 << 30)
+        #expect(form.encodedLength > 5 << 30)
+        try #require(truncate(url.path, 1 << 20) == 0)
+        var pieces: [Int] = []
+        try MultipartFile(url).read { pieces.append($0.count) }
+        #expect(pieces.reduce(0, +) == 1 << 20)
+        #expect(pieces.allSatisfy { $0 <= 65536 })
     }
 
     @Test func `a stream that has been read is used up`() throws {

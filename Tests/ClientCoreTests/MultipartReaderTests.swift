@@ -39,6 +39,8 @@ internal import Testing
                     parts[-1]["type"] = event.headers.get("content-type")
                 elif isinstance(event, Data):
                     parts[-1]["body"] += event.data
+                elif isinstance(event, Preamble):
+                    assert not event.data
                 else:
                     assert isinstance(event, Epilogue), event
                     break
