@@ -25,8 +25,8 @@ internal import Testing
     /// Tries both encoders; neither may leave anything behind.
     private func failure() throws -> AFError.MultipartEncodingFailureReason {
         let output = url("output")
-        let inMemory = try #require(reason { try form.encode() })
-        let onDisk = reason {
+        let inMemory = try #require(multipartFailureReason { try form.encode() })
+        let onDisk = multipartFailureReason {
             try form.writeEncodedData(to: output)
             return Data()
         }
@@ -207,7 +207,7 @@ internal import Testing
         let dangling = url("dangling")
         symlink(scratch.file("nowhere"), dangling.path)
         for bad in [output, dangling] {
-            let reason = reason {
+            let reason = multipartFailureReason {
                 try form.writeEncodedData(to: bad)
                 return Data()
             }
@@ -222,7 +222,7 @@ internal import Testing
 
     @Test func `a place where no file can be made is named`() throws {
         let bad = url("missing/output")
-        let reason = reason {
+        let reason = multipartFailureReason {
             try form.writeEncodedData(to: bad)
             return Data()
         }
@@ -234,7 +234,7 @@ internal import Testing
 
     @Test func `a body is written to a file, not to another URL`() throws {
         let bad = try #require(URL(string: "https://example.com/a"))
-        let reason = reason {
+        let reason = multipartFailureReason {
             try form.writeEncodedData(to: bad)
             return Data()
         }

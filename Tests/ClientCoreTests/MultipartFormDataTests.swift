@@ -136,7 +136,7 @@ internal import Testing
     func `a boundary that the header cannot carry is refused`(boundary: String) throws {
         let form = MultipartFormData(boundary: boundary)
         form.append(Data(), withName: "a")
-        let reason = try #require(reason { try form.encode() })
+        let reason = try #require(multipartFailureReason { try form.encode() })
         guard case .bodyPartHeaderInvalid("boundary", boundary) = reason else {
             Issue.record("\(reason)")
             return
@@ -177,7 +177,7 @@ internal import Testing
         for append in appends {
             let form = MultipartFormData()
             append(form)
-            let reason = try #require(reason { try form.encode() })
+            let reason = try #require(multipartFailureReason { try form.encode() })
             guard case .bodyPartHeaderInvalid("Content-Type", type) = reason else {
                 Issue.record("\(reason)")
                 return
@@ -195,7 +195,7 @@ internal import Testing
         for (name, value, append) in appends {
             let form = MultipartFormData()
             append(form)
-            let reason = try #require(reason { try form.encode() })
+            let reason = try #require(multipartFailureReason { try form.encode() })
             guard case .bodyPartHeaderInvalid(name, value) = reason else {
                 Issue.record("\(reason)")
                 return
@@ -264,7 +264,7 @@ internal import Testing
 }
 
 /// Why a form was not encoded; `nil` if it was.
-func reason(_ encode: () throws -> Data) -> AFError.MultipartEncodingFailureReason? {
+func multipartFailureReason(_ encode: () throws -> Data) -> AFError.MultipartEncodingFailureReason? {
     do {
         _ = try encode()
         return nil
