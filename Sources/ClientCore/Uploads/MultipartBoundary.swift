@@ -25,11 +25,13 @@ struct MultipartBoundary {
     /// Tokens need no quotation marks in the request's `Content-Type`.
     var isValid: Bool { HTTPToken.isValid(text) && text.utf8.count <= 70 }
 
-    var opening: String { "--\(text)\r\n" }
+    // Bytes, not texts: in a text a line break of CR and LF counts as one.
 
-    var between: String { "\r\n--\(text)\r\n" }
+    func opening(ofPart index: Int) -> Data {
+        Data((index == 0 ? "--\(text)\r\n" : "\r\n--\(text)\r\n").utf8)
+    }
 
-    func closing(afterParts count: Int) -> String {
-        count == 0 ? "--\(text)--\r\n" : "\r\n--\(text)--\r\n"
+    func closing(afterParts count: Int) -> Data {
+        Data((count == 0 ? "--\(text)--\r\n" : "\r\n--\(text)--\r\n").utf8)
     }
 }

@@ -53,11 +53,11 @@ public final class MultipartFormData {
     /// How many bytes the whole body has. Known without reading a part.
     package var encodedLength: UInt64 {
         let framing = MultipartBoundary(boundary)
-        let ends = framing.opening.count + framing.closing(afterParts: parts.count).count
-        return parts.indices.reduce(UInt64(ends)) { sum, index in
-            sum.addingUpToMaximum(UInt64(parts[index].head.count))
-                .addingUpToMaximum(parts[index].source.length)
-                .addingUpToMaximum(index == 0 ? 0 : UInt64(framing.between.count))
+        let end = framing.closing(afterParts: parts.count).count
+        return parts.enumerated().reduce(UInt64(end)) { sum, next in
+            let (index, part) = next
+            return sum.addingUpToMaximum(UInt64(framing.opening(ofPart: index).count + part.head.count))
+                .addingUpToMaximum(part.source.length)
         }
     }
 }
@@ -214,11 +214,11 @@ extension MultipartFormData {
         if let firstError { throw firstError }
         let framing = MultipartBoundary(boundary)
         for (index, part) in parts.enumerated() {
-            try Array((index == 0 ? framing.opening : framing.between).utf8).withUnsafeBytes(sink)
-            try Array(part.head.utf8).withUnsafeBytes(sink)
+            try framing.opening(ofPart: index).withUnsafeBytes(sink)
+            try part.head.withUnsafeBytes(sink)
             try part.source.read(into: sink)
         }
-        try Array(framing.closing(afterParts: parts.count).utf8).withUnsafeBytes(sink)
+        try framing.closing(afterParts: parts.count).withUnsafeBytes(sink)
     }
 }
 

@@ -1,29 +1,30 @@
+internal import Foundation
 internal import NetwatchTransport
 
 /// The header fields of a part, up to and with the empty line.
 enum MultipartHead {
     /// - Throws: ``AFError/MultipartEncodingFailureReason/bodyPartHeaderInvalid(name:value:)``.
-    static func of(name: String, fileName: String?, mimeType: String?) throws -> String {
+    static func of(name: String, fileName: String?, mimeType: String?) throws -> Data {
         var disposition = "form-data; name=\(try quoted(name, as: "name"))"
         if let fileName { disposition += "; filename=\(try quoted(fileName, as: "filename"))" }
         var lines = ["Content-Disposition: \(disposition)"]
         if let mimeType { lines.append(try line("Content-Type", mimeType)) }
-        return text(of: lines)
+        return bytes(of: lines)
     }
 
     /// The disposition comes first, the rest is sorted: a dictionary has another order on every run.
     ///
     /// - Throws: ``AFError/MultipartEncodingFailureReason/bodyPartHeaderInvalid(name:value:)``.
-    static func of(_ headers: HTTPHeaders) throws -> String {
+    static func of(_ headers: HTTPHeaders) throws -> Data {
         let isDisposition = { (name: String) in name.lowercased() == "content-disposition" }
         let names = headers.keys.sorted { left, right in
             isDisposition(left) == isDisposition(right) ? left < right : isDisposition(left)
         }
-        return text(of: try names.map { try line($0, headers[$0] ?? "") })
+        return bytes(of: try names.map { try line($0, headers[$0] ?? "") })
     }
 
-    private static func text(of lines: [String]) -> String {
-        lines.map { "\($0)\r\n" }.joined() + "\r\n"
+    private static func bytes(of lines: [String]) -> Data {
+        Data((lines + [""]).map { "\($0)\r\n" }.joined().utf8)
     }
 
     private static func line(_ name: String, _ value: String) throws -> String {

@@ -2,7 +2,7 @@ internal import Foundation
 
 /// One part of a form: its header fields, and where its content comes from.
 struct MultipartPart {
-    let head: String
+    let head: Data
     let source: MultipartSource
 }
 

@@ -1,0 +1,171 @@
+internal import Foundation
+internal import FoundationNetworking
+internal import NetwatchTestSupport
+internal import Testing
+
+@testable internal import ClientCore
+
+/// The text of a curl command.
+struct CurlCommandTests {
+    private func request(
+        _ url: String = "https://example.com/a?b=c",
+        _ method: String = "GET",
+        _ headers: HTTPHeaders = [:],
+        body: String? = nil
+    ) -> URLRequest {
+        var request = URLRequest(url: URL(string: url)!)
+        request.httpMethod = method
+        request.allHTTPHeaderFields = headers
+        request.httpBody = body.map { Data($0.utf8) }
+        return request
+    }
+
+    @Test func `a GET is its URL`() {
+        #expect(CurlCommand(request()).text() == "$ curl -v \\\n\t'https://example.com/a?b=c'")
+    }
+
+    /// With `-X HEAD` curl waits for a body that does not come.
+    @Test func `a HEAD is told by an option of its own`() {
+        let command = CurlCommand(request("https://example.com/", "HEAD"))
+        #expect(command.text() == "$ curl -v \\\n\t--head \\\n\t'https://example.com/'")
+    }
+
+    @Test func `every part of a request has its line`() {
+        var command = CurlCommand(
+            request(
+                "https://example.com/a#fragment",
+                "POST",
+                ["x-two": "request", "Content-Type": "text/plain", "X-Empty": " "],
+                body: "it's"
+            )
+        )
+        command.sessionHeaders = ["X-Two": "session", "A": "1", "Accept-Encoding": "gzip;q=1.0"]
+        command.credential = ("user", "pass word")
+        command.cookies = "a=1; b=2"
+        let expected = """
+            $ curl -v \\
+            	-X POST \\
+            	-u 'user:pass word' \\
+            	-b 'a=1; b=2' \\
+            	-H 'A: 1' \\
+            	-H 'Accept-Encoding: gzip;q=1.0' \\
+            	-H 'Content-Type: text/plain' \\
+            	-H 'X-Empty;' \\
+            	-H 'x-two: request' \\
+            	--compressed \\
+            	--data-raw 'it'\\''s' \\
+            	'https://example.com/a'
+            """
+        // URLRequest may write names in its own way.
+        #expect(command.text().lowercased() == expected.lowercased())
+        #expect(command.text().contains("request'"))
+    }
+
+    @Test func `a body from a file or a stream is named, not shown`() {
+        let file = CurlCommand(request(), body: .file(path: "/tmp/it's"))
+        #expect(file.text().contains("\n\t--data-binary '@/tmp/it'\\''s' \\\n"))
+        var streamed = request("https://example.com", "PUT")
+        streamed.httpBodyStream = InputStream(data: Data())
+        let text = CurlCommand(streamed).text()
+        #expect(text.contains("--data-binary @- \\\n"))
+        #expect(text.hasSuffix(" # the body, a stream, is read from standard input"))
+    }
+
+    @Test(arguments: [
+        Data([0xff, 0xfe]), Data([0x61, 0]), Data([0x1b, 0x5b]), Data(repeating: 0x61, count: 131_072),
+    ])
+    func `a body that no argument can hold comes from standard input`(body: Data) {
+        var request = request("https://example.com", "POST")
+        request.httpBody = body
+        let text = CurlCommand(request).text()
+        #expect(text.contains("--data-binary @- \\\n"))
+        #expect(text.contains(" # the body, \(body.count) bytes, "))
+        #expect(!text.contains("aaa"))
+    }
+
+    @Test(arguments: ["", "/relative", "ftp://example.com", "file:///etc/passwd", "http:///path", "-o/tmp/x"])
+    func `where no request can be sent there is no command`(url: String) {
+        var request = request()
+        request.url = URL(string: url)
+        #expect(CurlCommand(request).text() == "$ curl command could not be created")
+        #expect(CurlCommand(nil).text() == "$ curl command could not be created")
+    }
+
+    @Test(arguments: [
+        ["@/etc/passwd": "1"], ["X": "1\r\nX-Evil: 1"], ["X": "a\0"], ["": "1"], ["a b": "1"],
+    ])
+    func `a field that would not be sent makes no command`(headers: HTTPHeaders) {
+        var command = CurlCommand(request())
+        command.sessionHeaders = headers
+        #expect(command.text() == "$ curl command could not be created")
+    }
+
+    // MARK: Secrets
+
+    @Test(arguments: [
+        "Authorization", "proxy-authorization", "COOKIE", "Set-Cookie", "X-Api-Key", "X-Auth-Token",
+    ])
+    func `a secret field is redacted on request, and only then`(name: String) {
+        var command = CurlCommand(request())
+        command.sessionHeaders = [name: "a=hidden"]
+        #expect(command.text().contains("a=hidden'"))
+        #expect(!command.text(redactingSecrets: true).contains("hidden"))
+        #expect(command.text(redactingSecrets: true).contains("-H '\(name): REDACTED'"))
+    }
+
+    @Test func `other fields are not redacted`() {
+        var command = CurlCommand(request())
+        command.sessionHeaders = ["Accept": "shown", "Idempotency-Key": "shown"]
+        #expect(command.text(redactingSecrets: true) == command.text())
+    }
+
+    @Test func `a password is redacted, and stored cookies`() {
+        var command = CurlCommand(request())
+        command.credential = ("user", "hidden")
+        command.cookies = "a=hidden"
+        let text = command.text(redactingSecrets: true)
+        #expect(text.contains("-u 'user:REDACTED'"))
+        #expect(text.contains("-H 'Cookie: REDACTED'"))
+        #expect(!text.contains("hidden"))
+    }
+
+    @Test(arguments: [
+        ("https://user:hidden@example.com/", "https://REDACTED@example.com/"),
+        ("https://hidden@example.com:8080", "https://REDACTED@example.com:8080"),
+        ("https://example.com/@a?b=@c", "https://example.com/@a?b=@c"),
+        ("https://h.example/?access_token=hidden&b=1", "https://h.example/?access_token=REDACTED&b=1"),
+        ("https://h.example/?b=1;APIKEY=hidden=x", "https://h.example/?b=1;APIKEY=REDACTED"),
+        ("https://h.example/?%74oken=hidden", "https://h.example/?%74oken=REDACTED"),
+        ("https://h.example/?token&a=1#token=hidden", "https://h.example/?token&a=1"),
+        ("https://h.example/?X-Amz-Signature=hidden", "https://h.example/?X-Amz-Signature=REDACTED"),
+    ])
+    func `secrets in a URL are redacted`(url: String, expected: String) {
+        let text = CurlCommand(request(url)).text(redactingSecrets: true)
+        #expect(text == "$ curl -v \\\n\t'\(expected)'")
+    }
+
+    @Test(arguments: [
+        (
+            "application/x-www-form-urlencoded; charset=utf-8", "a=1&user%5Bpassword%5D=hidden",
+            "a=1&user%5Bpassword%5D=REDACTED"
+        ),
+        ("application/x-www-form-urlencoded", "a=1&\u{301}token=hidden", "a=1&\u{301}token=REDACTED"),
+        (
+            "application/json", #"{"a":[{"client_secret":{"b":"hidden"}}],"c":1}"#,
+            #"{"a":[{"client_secret":"REDACTED"}],"c":1}"#
+        ),
+        ("application/problem+json", "\"text\"", "\"text\""),
+        ("application/json", "no JSON, hidden", "REDACTED"),
+        ("text/plain", "hidden", "REDACTED"),
+        ("", "hidden", "REDACTED"),
+    ])
+    func `secrets in a body are redacted, and bodies that cannot be searched`(
+        type: String,
+        body: String,
+        expected: String
+    ) {
+        let command = CurlCommand(request("https://example.com", "POST", ["Content-Type": type], body: body))
+        #expect(command.text().contains("--data-raw \(Shell.quoted(body)) "))
+        #expect(command.text(redactingSecrets: true).contains("--data-raw \(Shell.quoted(expected)) \\\n"))
+    }
+}

@@ -1,0 +1,276 @@
+internal import Foundation
+internal import Glibc
+internal import NetwatchEventLoop
+internal import NetwatchTestSupport
+internal import Testing
+
+@testable internal import ClientCore
+
+/// Files and streams that are not, or are no longer, what a form was told.
+@Suite(.timeLimit(.minutes(1))) struct MultipartFailureTests {
+    private let scratch: ScratchDirectory
+    private let form = MultipartFormData()
+
+    init() throws {
+        scratch = try ScratchDirectory()
+    }
+
+    private func url(_ name: String) -> URL { URL(fileURLWithPath: scratch.file(name)) }
+
+    private func makeFile(_ name: String, _ content: String = "content") throws -> URL {
+        try Data(content.utf8).write(to: url(name))
+        return url(name)
+    }
+
+    /// Tries both encoders; neither may leave anything behind.
+    private func failure() throws -> AFError.MultipartEncodingFailureReason {
+        let output = url("output")
+        let inMemory = try #require(multipartFailureReason { try form.encode() })
+        let onDisk = multipartFailureReason {
+            try form.writeEncodedData(to: output)
+            return Data()
+        }
+        #expect(onDisk.map { "\($0)" } == "\(inMemory)")
+        #expect(!FileManager.default.fileExists(atPath: output.path))
+        return inMemory
+    }
+
+    // MARK: When a file is added
+
+    @Test(arguments: ["https://example.com/a.png", "file:", "file:///tmp/%FF"])
+    func `a part is a file, not another URL`(text: String) throws {
+        let bad = try #require(URL(string: text))
+        form.append(bad, withName: "a")
+        guard case .bodyPartURLInvalid(bad) = try failure() else {
+            Issue.record("not refused")
+            return
+        }
+    }
+
+    @Test(arguments: ["missing", "file/child", "a%00b"])
+    func `a file that is not there is not reachable`(path: String) throws {
+        _ = try makeFile("file")
+        let bad = url(path)
+        form.append(bad, withName: "a")
+        guard case .bodyPartFileNotReachable(bad) = try failure() else {
+            Issue.record("not refused")
+            return
+        }
+    }
+
+    @Test func `a file that may not be read is not reachable`() throws {
+        let bad = try makeFile("secret")
+        chmod(bad.path, 0)
+        asNobody { form.append(bad, withName: "a") }
+        guard case .bodyPartFileNotReachable(bad) = try failure() else {
+            Issue.record("not refused")
+            return
+        }
+    }
+
+    @Test func `another reason why a file cannot be looked at is kept`() throws {
+        let bad = url("loop")
+        symlink(bad.path, bad.path)
+        form.append(bad, withName: "a")
+        guard case .bodyPartFileNotReachableWithError(bad, let error) = try failure() else {
+            Issue.record("not refused")
+            return
+        }
+        #expect((error as? SystemError)?.errno == ELOOP)
+    }
+
+    @Test func `a directory is no part`() throws {
+        let bad = URL(fileURLWithPath: scratch.path)
+        form.append(bad, withName: "a")
+        guard case .bodyPartFileIsDirectory(bad) = try failure() else {
+            Issue.record("not refused")
+            return
+        }
+    }
+
+    @Test(arguments: ["fifo", "/dev/null"])
+    func `what has no size is no part, and nobody waits for it`(path: String) throws {
+        mkfifo(scratch.file("fifo"), 0o600)
+        let bad = path.hasPrefix("/") ? URL(fileURLWithPath: path) : url(path)
+        form.append(bad, withName: "a")
+        guard case .bodyPartFileSizeNotAvailable(bad) = try failure() else {
+            Issue.record("not refused")
+            return
+        }
+    }
+
+    @Test func `a file needs a name to be sent under`() throws {
+        let file = try makeFile("a")
+        form.append(file, withName: "a", fileName: "", mimeType: "a/b")
+        guard case .bodyPartFilenameInvalid(file) = try failure() else {
+            Issue.record("not refused")
+            return
+        }
+    }
+
+    @Test func `the first error stands`() throws {
+        form.append(url("first"), withName: "a")
+        form.append(url("second"), withName: "b\0")
+        form.append(Data("x".utf8), withName: "c")
+        guard case .bodyPartFileNotReachable(url("first")) = try failure() else {
+            Issue.record("another error")
+            return
+        }
+        #expect(form.contentLength == 0)
+    }
+
+    // MARK: When it is read
+
+    @Test func `a file that is gone by then is not reachable`() throws {
+        let file = try makeFile("a")
+        form.append(file, withName: "a")
+        unlink(file.path)
+        guard case .bodyPartFileNotReachable(file) = try failure() else {
+            Issue.record("not noticed")
+            return
+        }
+    }
+
+    @Test func `a file that is a pipe by then is no part, and nobody waits for it`() throws {
+        let file = try makeFile("a")
+        form.append(file, withName: "a")
+        unlink(file.path)
+        mkfifo(file.path, 0o600)
+        guard case .bodyPartFileSizeNotAvailable(file) = try failure() else {
+            Issue.record("not noticed")
+            return
+        }
+    }
+
+    @Test(arguments: ["conten", "", "contents", "content" + String(repeating: "x", count: 100_000)])
+    func `a file that has grown or shrunk by then is refused`(content: String) throws {
+        let file = try makeFile("a")
+        form.append(file, withName: "a")
+        _ = try makeFile("a", content)
+        let error = try unexpectedLength()
+        #expect(error.part == file.path)
+        #expect(error.bytesExpected == 7)
+        #expect(error.bytesRead == content.utf8.count)
+    }
+
+    /// Files of procfs say that they have no bytes.
+    @Test func `a file with more bytes than it says is refused`() throws {
+        form.append(URL(fileURLWithPath: "/proc/self/status"), withName: "a")
+        let error = try unexpectedLength()
+        #expect(error.bytesExpected == 0)
+        #expect(error.bytesRead > 0)
+    }
+
+    /// A stream can be read once, so the encoder is one of the two.
+    @Test(arguments: [5, 7, 0, 70_000, UInt64.max], [false, true])
+    func `a stream that gives more or fewer bytes than announced is refused`(
+        length: UInt64,
+        isOnDisk: Bool
+    ) throws {
+        form.append(InputStream(data: Data("stream".utf8)), withLength: length, headers: [:])
+        let error = #expect(throws: AFError.self) { try encodeOnce(onDisk: isOnDisk) }
+        let length = try #require(error?.underlyingError as? AFError.UnexpectedInputStreamLength)
+        #expect(length.bytesRead == 6)
+        #expect(length.part == "stream")
+        #expect(!FileManager.default.fileExists(atPath: url("output").path))
+    }
+
+    @Test func `a stream that fails is an error`() throws {
+        let stream = try #require(InputStream(fileAtPath: url("missing").path))
+        form.append(stream, withLength: 1, name: "a", fileName: "b", mimeType: "c/d")
+        let error = #expect(throws: AFError.self) { try encodeOnce(onDisk: true) }
+        #expect(error?.underlyingError is SystemError)
+        #expect(!FileManager.default.fileExists(atPath: url("output").path))
+    }
+
+    @Test(arguments: [-1, Int.max, Int.min])
+    func `a stream of one's own that lies about what it read is an error`(result: Int) throws {
+        form.append(LyingStream(result), withLength: 1, name: "a", fileName: "b", mimeType: "c/d")
+        let error = #expect(throws: AFError.self) { try form.encode() }
+        #expect(error?.underlyingError is SystemError)
+    }
+
+    @Test func `a stream that is open already is read from where it is`() throws {
+        let stream = InputStream(data: Data("abc".utf8))
+        stream.open()
+        var byte: UInt8 = 0
+        let count = stream.read(&byte, maxLength: 1)
+        #expect(count == 1)
+        form.append(stream, withLength: 2, headers: [:])
+        #expect(String(decoding: try form.encode(), as: UTF8.self).contains("\r\n\r\nbc\r\n"))
+    }
+
+    // MARK: Where it is written
+
+    @Test func `a file that exists is left alone`() throws {
+        let output = try makeFile("output", "old")
+        let dangling = url("dangling")
+        symlink(scratch.file("nowhere"), dangling.path)
+        for bad in [output, dangling] {
+            let reason = multipartFailureReason {
+                try form.writeEncodedData(to: bad)
+                return Data()
+            }
+            guard case .outputStreamFileAlreadyExists(bad) = reason else {
+                Issue.record("not refused")
+                return
+            }
+        }
+        #expect(try String(contentsOf: output, encoding: .utf8) == "old")
+        #expect(!FileManager.default.fileExists(atPath: scratch.file("nowhere")))
+    }
+
+    @Test func `a place where no file can be made is named`() throws {
+        let bad = url("missing/output")
+        let reason = multipartFailureReason {
+            try form.writeEncodedData(to: bad)
+            return Data()
+        }
+        guard case .outputStreamCreationFailed(bad) = reason else {
+            Issue.record("not refused")
+            return
+        }
+    }
+
+    @Test func `a body is written to a file, not to another URL`() throws {
+        let bad = try #require(URL(string: "https://example.com/a"))
+        let reason = multipartFailureReason {
+            try form.writeEncodedData(to: bad)
+            return Data()
+        }
+        guard case .outputStreamURLInvalid(bad) = reason else {
+            Issue.record("not refused")
+            return
+        }
+    }
+
+    @Test(.enabled(if: geteuid() == 0, "mounting a small file system needs root"))
+    func `a full disk is an error, and leaves no file`() throws {
+        let output = url("output")
+        let outcome = try onSmallDisk(at: scratch.path) {
+            let form = MultipartFormData()
+            form.append(Data(count: 1_000_000), withName: "a")
+            let error = #expect(throws: AFError.self) { try form.writeEncodedData(to: output) }
+            return (error, FileManager.default.fileExists(atPath: output.path))
+        }
+        guard case .multipartEncodingFailed(.outputStreamWriteFailed(let error)) = outcome.0 else {
+            Issue.record("\(outcome)")
+            return
+        }
+        #expect((error as? SystemError)?.errno == ENOSPC)
+        #expect(!outcome.1)
+    }
+
+    // MARK: Helpers
+
+    private func encodeOnce(onDisk: Bool) throws {
+        if onDisk { try form.writeEncodedData(to: url("output")) } else { _ = try form.encode() }
+    }
+
+    private func unexpectedLength() throws -> AFError.UnexpectedInputStreamLength {
+        guard case .inputStreamReadFailed(let error) = try failure() else {
+            throw CancellationError()
+        }
+        return try #require(error as? AFError.UnexpectedInputStreamLength)
+    }
+}

@@ -1,0 +1,277 @@
+internal import Foundation
+internal import Glibc
+internal import NetwatchEventLoop
+internal import NetwatchTestSupport
+internal import Testing
+
+@testable internal import ClientCore
+
+/// What a form looks like on the wire.
+@Suite(.timeLimit(.minutes(1))) struct MultipartFormDataTests {
+    private let scratch: ScratchDirectory
+
+    init() throws {
+        scratch = try ScratchDirectory()
+    }
+
+    private func makeFile(_ name: String, _ content: String = "content") throws -> URL {
+        let url = URL(fileURLWithPath: scratch.file(name))
+        try Data(content.utf8).write(to: url)
+        return url
+    }
+
+    private func text(_ form: MultipartFormData) throws -> String {
+        String(decoding: try form.encode(), as: UTF8.self)
+    }
+
+    @Test func `the guide's form of two files`() throws {
+        let unicornImageURL = try makeFile("unicorn.png", "unicorn")
+        let rainbowImageURL = try makeFile("rainbow.JPG", "rainbow")
+        let encode: @Sendable (MultipartFormData) -> Void = { multipartFormData in
+            multipartFormData.append(unicornImageURL, withName: "unicorn")
+            multipartFormData.append(rainbowImageURL, withName: "rainbow")
+        }
+        let form = MultipartFormData(boundary: "b")
+        encode(form)
+        let expected = """
+            --b
+            Content-Disposition: form-data; name="unicorn"; filename="unicorn.png"
+            Content-Type: image/png
+
+            unicorn
+            --b
+            Content-Disposition: form-data; name="rainbow"; filename="rainbow.JPG"
+            Content-Type: image/jpeg
+
+            rainbow
+            --b--
+
+            """
+        #expect(try text(form) == expected.replacing("\n", with: "\r\n"))
+        #expect(form.contentType == "multipart/form-data; boundary=b")
+        #expect(form.contentLength == 14)
+    }
+
+    @Test func `parts from memory, from a file and from a stream keep their order`() throws {
+        let file = try makeFile("plain", "2")
+        let form = MultipartFormData(boundary: "b")
+        form.append(Data("0".utf8), withName: "a")
+        form.append(Data("1".utf8), withName: "b", mimeType: "text/plain; charset=utf-8")
+        form.append(file, withName: "c", fileName: "x.csv", mimeType: "text/csv")
+        form.append(Data("3".utf8), withName: "d", fileName: "y", mimeType: "a/b")
+        form.append(
+            InputStream(data: Data("4".utf8)),
+            withLength: 1,
+            name: "e",
+            fileName: "z",
+            mimeType: "c/d"
+        )
+        form.append(
+            InputStream(data: Data("5".utf8)),
+            withLength: 1,
+            headers: ["X-Own": "1", "Content-Type": "e/f", "content-disposition": "form-data; name=\"f\""]
+        )
+        let expected = """
+            --b
+            Content-Disposition: form-data; name="a"
+
+            0
+            --b
+            Content-Disposition: form-data; name="b"
+            Content-Type: text/plain; charset=utf-8
+
+            1
+            --b
+            Content-Disposition: form-data; name="c"; filename="x.csv"
+            Content-Type: text/csv
+
+            2
+            --b
+            Content-Disposition: form-data; name="d"; filename="y"
+            Content-Type: a/b
+
+            3
+            --b
+            Content-Disposition: form-data; name="e"; filename="z"
+            Content-Type: c/d
+
+            4
+            --b
+            content-disposition: form-data; name="f"
+            Content-Type: e/f
+            X-Own: 1
+
+            5
+            --b--
+
+            """
+        #expect(form.encodedLength == UInt64(expected.replacing("\n", with: "\r\n").utf8.count))
+        #expect(try text(form) == expected.replacing("\n", with: "\r\n"))
+    }
+
+    @Test func `a form without parts is its last boundary`() throws {
+        let form = MultipartFormData(boundary: "b")
+        #expect(try text(form) == "--b--\r\n")
+        #expect(form.encodedLength == 7)
+        #expect(form.contentLength == 0)
+    }
+
+    @Test func `a file without an extension is bytes`() throws {
+        let form = MultipartFormData()
+        form.append(try makeFile("README"), withName: "a")
+        #expect(try text(form).contains("filename=\"README\"\r\nContent-Type: application/octet-stream\r\n"))
+    }
+
+    // MARK: Boundaries
+
+    @Test func `a random boundary is the generator's`() {
+        var generator = SeededGenerator(seed: 1)
+        let boundary = MultipartBoundary.random(using: &generator)
+        #expect(boundary.wholeMatch(of: /netwatch\.boundary\.[0-9a-f]{16}/) != nil)
+        #expect(MultipartBoundary.random(using: &generator) != boundary)
+        #expect(MultipartFormData().boundary != MultipartFormData().boundary)
+    }
+
+    @Test(arguments: ["", "a b", "a\r\nX: y", "\"", String(repeating: "x", count: 71)])
+    func `a boundary that the header cannot carry is refused`(boundary: String) throws {
+        let form = MultipartFormData(boundary: boundary)
+        form.append(Data(), withName: "a")
+        let reason = try #require(multipartFailureReason { try form.encode() })
+        guard case .bodyPartHeaderInvalid("boundary", boundary) = reason else {
+            Issue.record("\(reason)")
+            return
+        }
+    }
+
+    // MARK: Names
+
+    @Test(arguments: [
+        ("plain", "plain"),
+        ("quo\"te", "quo%22te"),
+        ("\r\nX-Evil: 1\r\n\r\n", "%0D%0AX-Evil: 1%0D%0A%0D%0A"),
+        ("\"; filename=\"x", "%22; filename=%22x"),
+        ("100%22", "100%22"),
+        ("ü日本🦄", "ü日本🦄"),
+        ("\"\u{301}\n\u{301}", "%22\u{301}%0A\u{301}"),
+        ("C:\\a\\", "C:\\a%5C"),
+        ("", ""),
+    ])
+    func `a name cannot end its own quotation`(name: String, written: String) throws {
+        let form = MultipartFormData(boundary: "b")
+        form.append(Data(), withName: name, fileName: name, mimeType: "a/b")
+        let lines = try text(form).split(separator: "\r\n", omittingEmptySubsequences: false)
+        #expect(lines[1] == "Content-Disposition: form-data; name=\"\(written)\"; filename=\"\(written)\"")
+        #expect(lines.count == 7)
+    }
+
+    @Test(arguments: ["\r\n", "text/plain\r\nX-Evil: 1", "a/b\n", "a/b\0", "a/b\u{7f}", ""])
+    func `a content type with a control character is refused`(type: String) throws {
+        let file = try makeFile("a")
+        let appends: [(MultipartFormData) -> Void] = [
+            { $0.append(Data(), withName: "a", mimeType: type) },
+            { $0.append(Data(), withName: "a", fileName: "b", mimeType: type) },
+            { $0.append(file, withName: "a", fileName: "b", mimeType: type) },
+            { $0.append(InputStream(data: Data()), withLength: 0, name: "a", fileName: "b", mimeType: type) },
+            { $0.append(InputStream(data: Data()), withLength: 0, headers: ["Content-Type": type]) },
+        ]
+        for append in appends {
+            let form = MultipartFormData()
+            append(form)
+            let reason = try #require(multipartFailureReason { try form.encode() })
+            guard case .bodyPartHeaderInvalid("Content-Type", type) = reason else {
+                Issue.record("\(reason)")
+                return
+            }
+        }
+    }
+
+    @Test func `NUL in a name, and a field whose name is no token, are refused`() throws {
+        let appends: [(name: String, value: String, append: (MultipartFormData) -> Void)] = [
+            ("name", "a\0", { $0.append(Data(), withName: "a\0") }),
+            ("filename", "b\0", { $0.append(Data(), withName: "a", fileName: "b\0", mimeType: "a/b") }),
+            ("X Y", "1", { $0.append(InputStream(data: Data()), withLength: 0, headers: ["X Y": "1"]) }),
+            ("", "1", { $0.append(InputStream(data: Data()), withLength: 0, headers: ["": "1"]) }),
+        ]
+        for (name, value, append) in appends {
+            let form = MultipartFormData()
+            append(form)
+            let reason = try #require(multipartFailureReason { try form.encode() })
+            guard case .bodyPartHeaderInvalid(name, value) = reason else {
+                Issue.record("\(reason)")
+                return
+            }
+        }
+    }
+
+    // MARK: Encoding twice, and to a file
+
+    @Test func `both encoders give the same bytes as often as they are asked`() throws {
+        let form = MultipartFormData()
+        form.append(try makeFile("a", String(repeating: "line\r\n", count: 50_000)), withName: "a")
+        form.append(Data(repeating: 0xff, count: 100_000), withName: "b")
+        let first = try form.encode()
+        #expect(try form.encode() == first)
+        for name in ["one", "two"] {
+            let url = URL(fileURLWithPath: scratch.file(name))
+            try form.writeEncodedData(to: url)
+            #expect(try Data(contentsOf: url) == first)
+            let attributes = try FileManager.default.attributesOfItem(atPath: url.path)
+            #expect(attributes[.posixPermissions] as? Int == 0o600)
+        }
+        #expect(form.encodedLength == UInt64(first.count))
+        #expect(form.contentLength == 400_000)
+    }
+
+    @Test func `a file of any size is known by its length, and read in small pieces`() throws {
+        let url = try makeFile("large")
+        try #require(truncate(url.path, 5 << 30) == 0)
+        let form = MultipartFormData(boundary: "b")
+        form.append(url, withName: "a")
+        #expect(form.contentLength == 5 << 30)
+        #expect(form.encodedLength > 5 << 30)
+        try #require(truncate(url.path, 1 << 20) == 0)
+        var pieces: [Int] = []
+        try MultipartFile(url).read { pieces.append($0.count) }
+        #expect(pieces.reduce(0, +) == 1 << 20)
+        #expect(pieces.allSatisfy { $0 <= 65536 })
+    }
+
+    @Test func `a stream that has been read is used up`() throws {
+        let form = MultipartFormData()
+        let stream = InputStream(data: Data("x".utf8))
+        form.append(stream, withLength: 1, name: "a", fileName: "b", mimeType: "c/d")
+        _ = try form.encode()
+        let error = #expect(throws: AFError.self) { try form.encode() }
+        #expect((error?.underlyingError as? URLError)?.code == .requestBodyStreamExhausted)
+    }
+
+    @Test func `lengths stop at the largest number`() throws {
+        let form = MultipartFormData()
+        for _ in 0..<2 {
+            form.append(
+                InputStream(data: Data()),
+                withLength: .max,
+                name: "a",
+                fileName: "b",
+                mimeType: "c/d"
+            )
+        }
+        #expect(form.contentLength == .max)
+        #expect(form.encodedLength == .max)
+        let error = #expect(throws: AFError.self) { try form.encode() }
+        #expect((error?.underlyingError as? AFError.UnexpectedInputStreamLength)?.bytesExpected == .max)
+    }
+}
+
+/// Why a form was not encoded; `nil` if it was.
+func multipartFailureReason(_ encode: () throws -> Data) -> AFError.MultipartEncodingFailureReason? {
+    do {
+        _ = try encode()
+        return nil
+    } catch AFError.multipartEncodingFailed(let reason) {
+        return reason
+    } catch {
+        Issue.record("\(error)")
+        return nil
+    }
+}
