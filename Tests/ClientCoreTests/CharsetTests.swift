@@ -32,7 +32,7 @@ internal import Testing
         let encoding = try #require(String.Encoding(charset: charset))
         let expected = try await upperHalf(charset)
         try #require(expected.count == 128)
-        for (byte, text) in zip(UInt8(0x80)..., expected) {
+        for (byte, text) in zip(UInt8(0x80)...0xFF, expected) {
             guard let text else { continue }
             #expect(String(data: Data([byte]), encoding: encoding) == text, "\(charset) \(byte)")
         }
@@ -42,7 +42,7 @@ internal import Testing
         arguments: [
             ("utf-8", "é日𝄞"), ("utf-16", "é日𝄞"), ("utf-16be", "é日𝄞"), ("utf-16le", "é日𝄞"), ("utf-32", "é日𝄞"),
             ("utf-32be", "é日𝄞"), ("utf-32le", "é日𝄞"), ("us-ascii", "plain ~"), ("shift_jis", "日本語テキスト"),
-            ("euc-jp", "日本語テキスト"), ("iso-2022-jp", "abc 日本語テキスト"), ("gb18030", "中文é𝄞"), ("gbk", "中文字"),
+            ("iso-2022-jp", "abc 日本語テキスト"), ("gb18030", "中文é𝄞"), ("gbk", "中文字"),
             ("gb2312", "中文字"), ("big5", "中文字"), ("euc-kr", "한국어"), ("iso-8859-11", "ภาษาไทย"),
         ]
     )
@@ -83,7 +83,7 @@ internal import Testing
     @Test func `names have no case, and unknown ones no encoding`() {
         #expect(String.Encoding(charset: "UtF-8") == .utf8)
         #expect(String.Encoding(charset: "Latin1") == .isoLatin1)
-        for name in ["", "utf-7", "none-such", "\0", "utf-8 "] {
+        for name in ["", "utf-7", "euc-jp", "none-such", "\0", "utf-8 "] {
             #expect(String.Encoding(charset: name) == nil)
         }
     }
@@ -91,7 +91,7 @@ internal import Testing
     @Test(arguments: UInt64(1)...4)
     func `random bytes are a text or an error in every encoding`(seed: UInt64) {
         var random = SeededGenerator(seed: seed)
-        for charset in Self.singleByteCharsets + ["utf-8", "utf-16", "utf-32", "shift_jis", "euc-jp"]
+        for charset in Self.singleByteCharsets + ["utf-8", "utf-16", "utf-32", "shift_jis"]
             + ["iso-2022-jp", "gb18030", "big5", "euc-kr"]
         {
             for _ in 0..<50 {
