@@ -63,6 +63,21 @@ internal import Testing
         }
     }
 
+    @Test func `a binary property list whose parts lead nowhere is refused at once`() {
+        // Twenty thousand references to one list, which says that it has as many entries as there are bytes.
+        let references = 20_000
+        var body = Data("bplist00".utf8) + [0xAF, 0x12] + number(references, bytes: 4)
+        for reference in 1...references { body += number(reference, bytes: 8) }
+        let list = body.count
+        body += [0xAF, 0x12] + number(body.count, bytes: 4) + Data(repeating: 0xFF, count: body.count * 8)
+        let table = body.count
+        for offset in [8] + Array(repeating: list, count: references) { body += number(offset, bytes: 4) }
+        body += Data([0, 0, 0, 0, 0, 0, 4, 8])
+        for value in [references + 1, 0, table] { body += number(value, bytes: 8) }
+        let result = self.list.serializeResponse(nil, head(), body, nil)
+        #expect(serializationFailure(result) == "propertyListSerializationFailed")
+    }
+
     @Test func `parts may be shared as long as they stay few`() {
         let shared = binaryPropertyList((1...10).map { [$0, $0] })
         #expect(list.serializeResponse(nil, head(), shared, nil).isSuccess)

@@ -71,8 +71,8 @@ struct BinaryPropertyListCheck {
         counts[object] = .max
         var sum = 1
         for entry in 0..<entries {
-            if sum > limit { break }
-            guard let reference = element(entry, of: table, size: referenceSize) else { continue }
+            // What leads nowhere ends it, or it would be looked at for nothing, once for each that shares it.
+            guard sum <= limit, let reference = element(entry, of: table, size: referenceSize) else { break }
             let (total, overflows) = sum.addingReportingOverflow(try count(reference, depth: depth + 1))
             sum = overflows ? .max : total
         }
