@@ -9,7 +9,8 @@ extension String.Encoding {
     }
 
     /// Names that are sent, aliases among them. As everywhere on the web, GBK and GB 2312 are read as
-    /// GB 18030, which holds them.
+    /// GB 18030, which holds them. EUC-JP is not
+    /// among them: Foundation on Linux declares it and reads none of it.
     private static let charsets: [String: String.Encoding] = Dictionary(
         charsetNames.flatMap { encoding, names in names.map { ($0, encoding) } }
     ) { first, _ in first }
@@ -57,7 +58,6 @@ extension String.Encoding {
 
     private static let asianNames: [(String.Encoding, [String])] = [
         (.shiftJIS, ["shift_jis", "shift-jis", "sjis", "windows-31j"]),
-        (.core(0x0920), ["euc-jp"]),
         (.iso2022JP, ["iso-2022-jp"]),
         (.core(0x0632), ["gb18030", "gbk", "gb2312"]),
         (.core(0x0A03), ["big5"]),

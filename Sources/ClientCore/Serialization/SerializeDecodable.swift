@@ -59,7 +59,7 @@ extension Request {
         _ decoder: any DataDecoder,
         _ data: Data
     ) throws -> T {
-        if decoder is PropertyListDecoder { try BinaryPropertyListSize.check(data) }
+        if decoder is PropertyListDecoder { try BinaryPropertyListCheck.check(data) }
         return try decoder.decode(type, from: data)
     }
 }

@@ -3,7 +3,8 @@ public import FoundationNetworking
 
 extension Request {
     /// Makes objects of a property list in a response, by `PropertyListSerialization`. It refuses more than
-    /// 512 levels, and a binary list whose shared parts would make more than a million objects.
+    /// 512 levels, and a binary list whose
+    /// shared parts make more than a million objects, or that has what no property list has.
     ///
     /// - Parameters:
     ///   - options: How the objects are made.
@@ -34,7 +35,7 @@ extension Request {
         _ data: Data,
         _ options: PropertyListSerialization.ReadOptions
     ) throws -> Any {
-        try BinaryPropertyListSize.check(data)
+        try BinaryPropertyListCheck.check(data)
         return try PropertyListSerialization.propertyList(from: data, options: options, format: nil)
     }
 }
