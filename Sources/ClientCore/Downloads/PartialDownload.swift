@@ -27,7 +27,12 @@ final class PartialDownload: Sendable {
         /// Whether the file is to stay when its owner goes.
         var isHandedOn: Bool
         /// The file must not be used any more.
-        var isClosed = false
+        private(set) var isClosed = false
+
+        mutating func close() {
+            isClosed = true
+            file.unlock()
+        }
     }
 
     private let state: Mutex<State>
@@ -54,7 +59,7 @@ final class PartialDownload: Sendable {
 
     deinit {
         state.withLock { state in
-            if !state.isHandedOn { try? removeFile(state.file.path) }
+            if !state.isHandedOn, !state.isClosed { try? removeFile(state.file.path) }
         }
     }
 
@@ -83,10 +88,7 @@ final class PartialDownload: Sendable {
         bootID: String = BootID.current,
         syncInterval: Int64 = PartialDownload.syncInterval
     ) throws -> PartialDownload {
-        guard place.isFileURL else {
-            throw AFError.fileFailed(error: SystemError(call: "open \(place)", errno: EINVAL), url: place)
-        }
-        let path = URL(fileURLWithPath: place.path).path
+        let path = try failing(at: place) { try place.localPath() }
         let file = try failing(at: path) { try PartialFile.openingOrCreating(path) }
         var record = ResumeRecordFile(of: path).read()
         if record?.isOf(url) != true { record = nil }
@@ -233,7 +235,7 @@ final class PartialDownload: Sendable {
                 // Afterwards the place could be another request's, and the record there its.
                 if isKept { try ResumeRecordFile(of: state.file.path).remove() }
                 try DownloadedFile.move(source.path, to: destination, options: options, isDurable: isKept)
-                state.isClosed = true
+                state.close()
             } catch {
                 try? note(&state)
                 throw AFError.downloadedFileMoveFailed(error: error, source: source, destination: destination)
@@ -249,7 +251,7 @@ final class PartialDownload: Sendable {
                 try state.file.sync()
                 try ResumeRecordFile(of: state.file.path).remove()
             }
-            state.isClosed = true
+            state.close()
         }
     }
 
@@ -258,7 +260,7 @@ final class PartialDownload: Sendable {
         try withState { state in
             if isKept { try ResumeRecordFile(of: state.file.path).remove() }
             try removeFile(state.file.path)
-            state.isClosed = true
+            state.close()
         }
     }
 
@@ -280,22 +282,28 @@ final class PartialDownload: Sendable {
         if isKept, let record = state.record { try ResumeRecordFile(of: state.file.path).write(record) }
     }
 
-    private func withState<Result>(_ body: (inout State) throws -> Result) throws -> Result {
+    private func withState(_ body: (inout State) throws -> Void) throws {
         try state.withLock { state in
             let path = state.file.path
-            return try Self.failing(at: path) {
+            try Self.failing(at: path) {
                 if state.isClosed { throw SystemError(call: "write \(path)", errno: EBADF) }
-                return try body(&state)
+                try body(&state)
             }
         }
     }
 
-    /// Turns failures of the system into the client's.
     private static func failing<Result: ~Copyable>(
         at path: String,
         _ body: () throws -> Result
     ) throws -> Result {
-        let url = URL(fileURLWithPath: path)
+        try failing(at: URL(fileURLWithPath: path), body)
+    }
+
+    /// Turns failures of the system into the client's.
+    private static func failing<Result: ~Copyable>(
+        at url: URL,
+        _ body: () throws -> Result
+    ) throws -> Result {
         do {
             return try body()
         } catch PartialFile.Failure.inUse {

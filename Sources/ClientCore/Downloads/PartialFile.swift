@@ -128,6 +128,11 @@ struct PartialFile: ~Copyable, Sendable {
         self.length = length
     }
 
+    /// Lets others have the file, before its descriptor is closed.
+    borrowing func unlock() {
+        flock(descriptor.rawValue, LOCK_UN)
+    }
+
     /// Waits until everything is on the disk.
     borrowing func sync() throws(SystemError) {
         let (descriptor, path) = (descriptor.rawValue, path)

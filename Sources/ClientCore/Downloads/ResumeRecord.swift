@@ -103,9 +103,7 @@ struct ResumeRecord: Hashable, Sendable {
     private static func total(in head: TransferHead) -> (count: Int64?, Void)? {
         switch head.status {
         case 200:
-            guard head.fieldValues("accept-ranges").contains(where: { $0.lowercased() == "bytes" }) else {
-                return nil
-            }
+            guard takesRanges(head) else { return nil }
             return (
                 head.singleField("content-length").flatMap { Int64($0) }.flatMap { $0 < 0 ? nil : $0 }, ()
             )
@@ -120,6 +118,11 @@ struct ResumeRecord: Hashable, Sendable {
         default:
             return nil
         }
+    }
+
+    private static func takesRanges(_ head: TransferHead) -> Bool {
+        head.fieldValues("accept-ranges").joined(separator: ",").lowercased().split(separator: ",")
+            .contains { $0.trimmingCharacters(in: .whitespaces) == "bytes" }
     }
 
     private static func withoutUser(_ url: URL) -> URL? {
