@@ -85,14 +85,13 @@ final class PartialDownload: Sendable {
     static func kept(
         at place: URL,
         for url: URL,
-        bootID: String = BootID.current,
         syncInterval: Int64 = PartialDownload.syncInterval
     ) throws -> PartialDownload {
         let path = try failing(at: place) { try place.localPath() }
         let file = try failing(at: path) { try PartialFile.openingOrCreating(path) }
         var record = ResumeRecordFile(of: path).read()
         if record?.isOf(url) != true { record = nil }
-        record = record.flatMap { $0.continued(in: file.length, path, bootID) }
+        record = record.flatMap { $0.continued(in: file.length, path) }
         return PartialDownload(file, record: record, isKept: true, syncInterval: syncInterval)
     }
 
@@ -103,7 +102,7 @@ final class PartialDownload: Sendable {
     ///   ``AFError/DownloadResumeFailureReason/partialFileMissing(at:)``,
     ///   ``AFError/DownloadResumeFailureReason/partialFileInUse(at:)``, or
     ///   ``AFError/DownloadResumeFailureReason/resumeDataInvalid(_:)``.
-    static func resuming(_ record: ResumeRecord, bootID: String = BootID.current) throws -> PartialDownload {
+    static func resuming(_ record: ResumeRecord) throws -> PartialDownload {
         let path = record.partialFile
         let missing = AFError.downloadResumeFailed(
             reason: .partialFileMissing(at: URL(fileURLWithPath: path))
@@ -112,7 +111,7 @@ final class PartialDownload: Sendable {
         let file = try failing(at: path) { try PartialFile.opening(path) }
         let beside = ResumeRecordFile(of: path).read()
         try check(record, beside)
-        guard let usable = record.continued(in: file.length, path, bootID) else { throw missing }
+        guard let usable = record.continued(in: file.length, path) else { throw missing }
         return PartialDownload(file, record: usable, isKept: beside != nil)
     }
 
@@ -319,8 +318,8 @@ final class PartialDownload: Sendable {
 
 extension ResumeRecord {
     /// The record with what can be relied on in the file; `nil` when there is nothing.
-    fileprivate func continued(in length: Int64, _ path: String, _ bootID: String) -> ResumeRecord? {
-        guard let usable = usable(of: length, bootID: bootID) else { return nil }
+    fileprivate func continued(in length: Int64, _ path: String) -> ResumeRecord? {
+        guard let usable = usable(of: length) else { return nil }
         var record = self
         record.received = usable
         record.synced = min(synced, usable)

@@ -128,6 +128,10 @@ struct PartialFile: ~Copyable, Sendable {
         self.length = length
     }
 
+    /// Closing alone would not do: a process that is being started has copies of all descriptors, and of the
+    /// lock with them, until it becomes another program.
+    deinit { unlock() }
+
     /// Lets others have the file, before its descriptor is closed.
     borrowing func unlock() {
         flock(descriptor.rawValue, LOCK_UN)

@@ -93,8 +93,8 @@ struct ResumeRecord: Hashable, Sendable {
     ///
     /// What was written in this boot is there, in memory if not on the disk, however the process ended.
     /// After another boot only what was synced is: behind it the file may hold anything.
-    func usable(of length: Int64, bootID: String = BootID.current) -> Int64? {
-        if bootID == self.bootID, !bootID.isEmpty {
+    func usable(of length: Int64) -> Int64? {
+        if bootID == BootID.current, !bootID.isEmpty {
             return length >= received && length <= total ?? .max ? length : nil
         }
         return length >= synced ? synced : nil

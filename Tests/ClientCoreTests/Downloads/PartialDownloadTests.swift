@@ -132,7 +132,8 @@ internal import Testing
         try download?.append(bytes(50))
         try download?.append(bytes(10, from: 50))
         download = nil
-        let resumed = try PartialDownload.kept(at: place, for: url, bootID: "another")
+        try restart(place)
+        let resumed = try PartialDownload.kept(at: place, for: url)
         #expect(resumed.resumption?.offset == 50)
         try resumed.continueWriting(from: 50, total: 100)
         #expect(contents(place.path) == bytes(50))

@@ -1,5 +1,6 @@
 internal import Foundation
 internal import FoundationNetworking
+internal import Glibc
 internal import NetwatchEventLoop
 internal import NetwatchTestSupport
 internal import NetwatchTransport
@@ -29,31 +30,43 @@ struct ResumeSimulation {
     private var generator: SeededGenerator
     private var version = 0
     private let place: URL
-    private var bootID = BootID.current
 
     init(seed: UInt64, fault: Fault) throws {
-        directory = try ScratchDirectory()
+        // In memory, where there is such a place: thousands of syncs take a minute on a disk.
+        directory = try ScratchDirectory(in: access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp")
         place = URL(fileURLWithPath: directory.file("part"))
         generator = SeededGenerator(seed: seed)
         self.fault = fault
     }
 
-    /// - Returns: What is wrong with the file that the attempts have led to; `nil` for nothing.
-    mutating func violation() throws -> String? {
+    enum Ending: Equatable {
+        case whole
+        case noMoreAttempts
+        /// What is wrong with the file.
+        case violation(String)
+
+        var isViolation: Bool {
+            if case .violation = self { true } else { false }
+        }
+    }
+
+    mutating func run() throws -> Ending {
         for _ in 0..<12 {
             if draw(5) == 0 { version += 1 }
             do {
                 guard let finished = try attempt() else { continue }
                 let file = FileManager.default.contents(atPath: directory.file("file")) ?? Data()
-                return Array(file) == body(of: finished)
-                    ? nil : "\(file.count) bytes, not version \(finished)"
+                let isWhole = Array(file) == body(of: finished)
+                return isWhole ? .whole : .violation("\(file.count) bytes, not version \(finished)")
             } catch Interruption.powerCut {
                 try cutPower()
             } catch is Interruption {
+                // Dropping the download is all that is left of the process.
             } catch is AFError {
+                // The answer was refused; the next one may not be.
             }
         }
-        return nil
+        return .noMoreAttempts
     }
 
     private mutating func draw(_ count: Int) -> Int { Int.random(in: 0..<count, using: &generator) }
@@ -62,7 +75,7 @@ struct ResumeSimulation {
         (0..<3000 + version * 7).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ ($0 >> 8) &+ version &* 97) }
     }
 
-    private func tag(_ version: Int) -> String { "\"version \(version)\"" }
+    private func tag(_ version: Int) -> String { "\"version-\(version)\"" }
 
     /// - Returns: The version that was finished.
     private mutating func attempt() throws -> Int? {
@@ -70,10 +83,8 @@ struct ResumeSimulation {
         let download = try PartialDownload.kept(
             at: place,
             for: request.url!,
-            bootID: bootID,
             syncInterval: 500
         )
-        bootID = BootID.current
         if let record = download.resumption, !record.requestHeaders.isEmpty {
             let (head, body) = answer(record)
             switch judge(record, head) {
@@ -170,9 +181,9 @@ struct ResumeSimulation {
 
     /// Of what was not synced anything may be left: all of it, a part, or zeros in its place.
     private mutating func cutPower() throws {
-        bootID = fault == .believesUnsyncedBytes ? BootID.current : "another"
         guard var bytes = FileManager.default.contents(atPath: place.path).map({ Array($0) }) else { return }
         let synced = Int(ResumeRecordFile(of: place.path).read()?.synced ?? 0)
+        if fault != .believesUnsyncedBytes { try restart(place) }
         guard synced < bytes.count else { return }
         let zeroed = synced + draw(bytes.count - synced)
         for index in zeroed..<bytes.count { bytes[index] = 0 }
