@@ -19,7 +19,7 @@ enum DownloadedFile {
         options: DownloadOptions,
         isDurable: Bool
     ) throws(SystemError) {
-        let path = try path(of: destination)
+        let path = try destination.localPath()
         if options.contains(.createIntermediateDirectories) { try makeDirectory(directoryPath(of: path)) }
         if !isSame(source, path) {
             do {
@@ -32,14 +32,6 @@ enum DownloadedFile {
         // A file system without permissions refuses; the file is in its place all the same.
         _ = chmod(path, 0o666 & ~umask)
         if isDurable { try Directory.sync(directoryPath(of: path)) }
-    }
-
-    private static func path(of destination: URL) throws(SystemError) -> String {
-        let path = destination.path
-        guard destination.isFileURL, !path.isEmpty, !path.utf8.contains(0) else {
-            throw SystemError(call: "rename to \(destination)", errno: EINVAL)
-        }
-        return path
     }
 
     /// A download may be kept at its destination from the start.

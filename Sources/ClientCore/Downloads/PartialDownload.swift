@@ -27,7 +27,12 @@ final class PartialDownload: Sendable {
         /// Whether the file is to stay when its owner goes.
         var isHandedOn: Bool
         /// The file must not be used any more.
-        var isClosed = false
+        private(set) var isClosed = false
+
+        mutating func close() {
+            isClosed = true
+            file.unlock()
+        }
     }
 
     private let state: Mutex<State>
@@ -54,7 +59,7 @@ final class PartialDownload: Sendable {
 
     deinit {
         state.withLock { state in
-            if !state.isHandedOn { try? removeFile(state.file.path) }
+            if !state.isHandedOn, !state.isClosed { try? removeFile(state.file.path) }
         }
     }
 
@@ -80,17 +85,13 @@ final class PartialDownload: Sendable {
     static func kept(
         at place: URL,
         for url: URL,
-        bootID: String = BootID.current,
         syncInterval: Int64 = PartialDownload.syncInterval
     ) throws -> PartialDownload {
-        guard place.isFileURL else {
-            throw AFError.fileFailed(error: SystemError(call: "open \(place)", errno: EINVAL), url: place)
-        }
-        let path = URL(fileURLWithPath: place.path).path
+        let path = try failing(at: place) { try place.localPath() }
         let file = try failing(at: path) { try PartialFile.openingOrCreating(path) }
         var record = ResumeRecordFile(of: path).read()
         if record?.isOf(url) != true { record = nil }
-        record = record.flatMap { $0.continued(in: file.length, path, bootID) }
+        record = record.flatMap { $0.continued(in: file.length, path) }
         return PartialDownload(file, record: record, isKept: true, syncInterval: syncInterval)
     }
 
@@ -101,7 +102,7 @@ final class PartialDownload: Sendable {
     ///   ``AFError/DownloadResumeFailureReason/partialFileMissing(at:)``,
     ///   ``AFError/DownloadResumeFailureReason/partialFileInUse(at:)``, or
     ///   ``AFError/DownloadResumeFailureReason/resumeDataInvalid(_:)``.
-    static func resuming(_ record: ResumeRecord, bootID: String = BootID.current) throws -> PartialDownload {
+    static func resuming(_ record: ResumeRecord) throws -> PartialDownload {
         let path = record.partialFile
         let missing = AFError.downloadResumeFailed(
             reason: .partialFileMissing(at: URL(fileURLWithPath: path))
@@ -110,7 +111,7 @@ final class PartialDownload: Sendable {
         let file = try failing(at: path) { try PartialFile.opening(path) }
         let beside = ResumeRecordFile(of: path).read()
         try check(record, beside)
-        guard let usable = record.continued(in: file.length, path, bootID) else { throw missing }
+        guard let usable = record.continued(in: file.length, path) else { throw missing }
         return PartialDownload(file, record: usable, isKept: beside != nil)
     }
 
@@ -233,7 +234,7 @@ final class PartialDownload: Sendable {
                 // Afterwards the place could be another request's, and the record there its.
                 if isKept { try ResumeRecordFile(of: state.file.path).remove() }
                 try DownloadedFile.move(source.path, to: destination, options: options, isDurable: isKept)
-                state.isClosed = true
+                state.close()
             } catch {
                 try? note(&state)
                 throw AFError.downloadedFileMoveFailed(error: error, source: source, destination: destination)
@@ -249,7 +250,7 @@ final class PartialDownload: Sendable {
                 try state.file.sync()
                 try ResumeRecordFile(of: state.file.path).remove()
             }
-            state.isClosed = true
+            state.close()
         }
     }
 
@@ -258,7 +259,7 @@ final class PartialDownload: Sendable {
         try withState { state in
             if isKept { try ResumeRecordFile(of: state.file.path).remove() }
             try removeFile(state.file.path)
-            state.isClosed = true
+            state.close()
         }
     }
 
@@ -290,12 +291,18 @@ final class PartialDownload: Sendable {
         }
     }
 
-    /// Turns failures of the system into the client's.
     private static func failing<Result: ~Copyable>(
         at path: String,
         _ body: () throws -> Result
     ) throws -> Result {
-        let url = URL(fileURLWithPath: path)
+        try failing(at: URL(fileURLWithPath: path), body)
+    }
+
+    /// Turns failures of the system into the client's.
+    private static func failing<Result: ~Copyable>(
+        at url: URL,
+        _ body: () throws -> Result
+    ) throws -> Result {
         do {
             return try body()
         } catch PartialFile.Failure.inUse {
@@ -311,8 +318,8 @@ final class PartialDownload: Sendable {
 
 extension ResumeRecord {
     /// The record with what can be relied on in the file; `nil` when there is nothing.
-    fileprivate func continued(in length: Int64, _ path: String, _ bootID: String) -> ResumeRecord? {
-        guard let usable = usable(of: length, bootID: bootID) else { return nil }
+    fileprivate func continued(in length: Int64, _ path: String) -> ResumeRecord? {
+        guard let usable = usable(of: length) else { return nil }
         var record = self
         record.received = usable
         record.synced = min(synced, usable)

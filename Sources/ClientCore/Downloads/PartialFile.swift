@@ -128,6 +128,15 @@ struct PartialFile: ~Copyable, Sendable {
         self.length = length
     }
 
+    /// Closing alone would not do: a process that is being started has copies of all descriptors, and of the
+    /// lock with them, until it becomes another program.
+    deinit { unlock() }
+
+    /// Lets others have the file, before its descriptor is closed.
+    borrowing func unlock() {
+        flock(descriptor.rawValue, LOCK_UN)
+    }
+
     /// Waits until everything is on the disk.
     borrowing func sync() throws(SystemError) {
         let (descriptor, path) = (descriptor.rawValue, path)

@@ -20,8 +20,8 @@ extension ResumeRecord: Codable {
         try values.encode(synced, forKey: .syncedBytes)
         try values.encode(bootID, forKey: .bootID)
         try values.encode(partialFile, forKey: .partialFile)
-        try values.encode(created, forKey: .created)
-        try values.encode(updated, forKey: .updated)
+        try values.encode(created.formatted(.iso8601), forKey: .created)
+        try values.encode(updated.formatted(.iso8601), forKey: .updated)
     }
 
     init(from decoder: any Decoder) throws {
@@ -35,8 +35,8 @@ extension ResumeRecord: Codable {
             synced: try values.decode(Int64.self, forKey: .syncedBytes),
             bootID: try values.decode(String.self, forKey: .bootID),
             partialFile: try values.decode(String.self, forKey: .partialFile),
-            created: try values.decode(Date.self, forKey: .created),
-            updated: try values.decode(Date.self, forKey: .updated)
+            created: try Self.date(values, .created),
+            updated: try Self.date(values, .updated)
         )
         guard 0...received ~= synced, received <= total ?? .max else {
             throw Unreadable("synced, received and total bytes contradict each other")
@@ -68,6 +68,12 @@ extension ResumeRecord: Codable {
         return url
     }
 
+    private static func date(_ values: KeyedDecodingContainer<CodingKeys>, _ key: CodingKeys) throws -> Date {
+        let text = try values.decode(String.self, forKey: key)
+        if let date = try? Date(text, strategy: .iso8601) { return date }
+        throw Unreadable("\(key.stringValue) `\(text)` is no date of ISO 8601")
+    }
+
     private static func validator(_ values: KeyedDecodingContainer<CodingKeys>) throws -> ResumeValidator {
         if let tag = try values.decodeIfPresent(String.self, forKey: .entityTag) {
             if let validator = ResumeValidator(entityTag: tag) { return validator }
@@ -93,10 +99,8 @@ extension ResumeRecord {
         guard data.count <= Self.maximumBytes else {
             throw Self.invalid("\(data.count) bytes; at most \(Self.maximumBytes) are read")
         }
-        let decoder = JSONDecoder()
-        decoder.dateDecodingStrategy = .iso8601
         do {
-            self = try decoder.decode(ResumeRecord.self, from: data)
+            self = try JSONDecoder().decode(ResumeRecord.self, from: data)
         } catch let error as Unreadable {
             throw Self.invalid(error.text)
         } catch let error as DecodingError {
@@ -107,7 +111,6 @@ extension ResumeRecord {
     /// The record as JSON; `nil` when it is too long to be read again.
     var data: Data? {
         let encoder = JSONEncoder()
-        encoder.dateEncodingStrategy = .iso8601
         encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
         guard let data = try? encoder.encode(self), data.count <= Self.maximumBytes else { return nil }
         return data

@@ -93,8 +93,8 @@ struct ResumeRecord: Hashable, Sendable {
     ///
     /// What was written in this boot is there, in memory if not on the disk, however the process ended.
     /// After another boot only what was synced is: behind it the file may hold anything.
-    func usable(of length: Int64, bootID: String = BootID.current) -> Int64? {
-        if bootID == self.bootID, !bootID.isEmpty {
+    func usable(of length: Int64) -> Int64? {
+        if bootID == BootID.current, !bootID.isEmpty {
             return length >= received && length <= total ?? .max ? length : nil
         }
         return length >= synced ? synced : nil
@@ -103,9 +103,7 @@ struct ResumeRecord: Hashable, Sendable {
     private static func total(in head: TransferHead) -> (count: Int64?, Void)? {
         switch head.status {
         case 200:
-            guard head.fieldValues("accept-ranges").contains(where: { $0.lowercased() == "bytes" }) else {
-                return nil
-            }
+            guard takesRanges(head) else { return nil }
             return (
                 head.singleField("content-length").flatMap { Int64($0) }.flatMap { $0 < 0 ? nil : $0 }, ()
             )
@@ -120,6 +118,11 @@ struct ResumeRecord: Hashable, Sendable {
         default:
             return nil
         }
+    }
+
+    private static func takesRanges(_ head: TransferHead) -> Bool {
+        head.fieldValues("accept-ranges").joined(separator: ",").lowercased().split(separator: ",")
+            .contains { $0.trimmingCharacters(in: .whitespaces) == "bytes" }
     }
 
     private static func withoutUser(_ url: URL) -> URL? {

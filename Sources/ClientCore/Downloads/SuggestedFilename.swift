@@ -7,6 +7,8 @@ internal import FoundationNetworking
 /// extension for the content type. It has no `/`, no control or text direction characters, does not begin
 /// with a dot, a dash or a tilde (hidden files, options of commands, home directories), and is at most 255
 /// bytes long, the longest name of Linux's file systems; the extension survives shortening.
+///
+/// Foundation's `suggestedFilename` knows neither `filename*` nor the URL on Linux, and would give `..`.
 enum SuggestedFilename {
     private static let maximumBytes = 255
     /// How long what follows the last dot may be to be an extension.

@@ -1,0 +1,66 @@
+internal import Foundation
+internal import FoundationNetworking
+internal import NetwatchTransport
+
+@testable internal import ClientCore
+
+func head(_ status: Int, _ fields: KeyValuePairs<String, String> = [:]) -> TransferHead {
+    TransferHead(status: status, version: "HTTP/1.1", headers: fields.map { .init($0.key, $0.value) })
+}
+
+/// The head of a response that can be continued.
+func wholeHead(_ total: Int, tag: String = "\"v1\"") -> TransferHead {
+    head(200, ["Accept-Ranges": "bytes", "ETag": tag, "Content-Length": "\(total)"])
+}
+
+func get(_ url: String = "http://example.com/file?id=1") -> URLRequest { URLRequest(url: URL(string: url)!) }
+
+extension ResumeRecord {
+    static func sample(
+        received: Int64 = 100,
+        total: Int64? = 1000,
+        tag: String = "\"v1\"",
+        partialFile: String = "/tmp/part"
+    ) -> ResumeRecord {
+        ResumeRecord(
+            url: URL(string: "http://example.com/file?id=1")!,
+            validator: .entityTag(tag),
+            total: total,
+            received: received,
+            synced: 50,
+            bootID: BootID.current,
+            partialFile: partialFile,
+            created: Date(timeIntervalSince1970: 1_700_000_000),
+            updated: Date(timeIntervalSince1970: 1_700_000_100)
+        )
+    }
+}
+
+/// What a closure throws, as the client's error.
+func afError(_ body: () throws -> Void) -> AFError? {
+    do {
+        try body()
+        return nil
+    } catch {
+        return error as? AFError
+    }
+}
+
+/// The numbers that a random test is run with; `NETWATCH_SEED` replays one.
+func seeds(_ count: UInt64) -> [UInt64] {
+    let one = ProcessInfo.processInfo.environment["NETWATCH_SEED"].flatMap { UInt64($0) }
+    return one.map { [$0] } ?? Array(1...count)
+}
+
+/// Something else happened than what a test is about.
+struct Unexpected: Error {
+    let outcome: String
+}
+
+/// Makes the record of a partial file one of an earlier boot.
+func restart(_ place: URL) throws {
+    let file = ResumeRecordFile(of: place.path)
+    guard var record = file.read() else { return }
+    record.bootID = "11111111-1111-1111-1111-111111111111"
+    try file.write(record)
+}

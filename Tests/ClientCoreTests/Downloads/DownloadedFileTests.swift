@@ -1,0 +1,169 @@
+internal import Foundation
+internal import Glibc
+internal import NetwatchEventLoop
+internal import NetwatchTestSupport
+internal import Testing
+
+@testable internal import ClientCore
+
+/// How a finished file gets into its place.
+@Suite(.timeLimit(.minutes(1))) struct DownloadedFileTests {
+    private let directory: ScratchDirectory
+    private let source: String
+    private let body = Data((0..<700_000).map { UInt8($0 % 251) })
+
+    init() throws {
+        directory = try ScratchDirectory()
+        source = directory.file("source")
+        try body.write(to: URL(fileURLWithPath: source))
+        chmod(source, 0o600)
+    }
+
+    private func move(to path: String, _ options: DownloadOptions = []) throws {
+        try DownloadedFile.move(
+            source,
+            to: URL(fileURLWithPath: path),
+            options: options,
+            isDurable: true
+        )
+    }
+
+    private func moveErrno(to path: String, _ options: DownloadOptions = []) -> Int32? {
+        do {
+            try move(to: path, options)
+            return nil
+        } catch {
+            return (error as? SystemError)?.errno
+        }
+    }
+
+    private func isStillAtSource() -> Bool {
+        FileManager.default.contents(atPath: source) == body
+    }
+
+    @Test func `a file moves to a free place, with the permissions of new files`() throws {
+        let fresh = directory.file("fresh")
+        close(open(fresh, O_CREAT | O_WRONLY, 0o666))
+        try move(to: directory.file("file"))
+        #expect(FileManager.default.contents(atPath: directory.file("file")) == body)
+        #expect(!FileManager.default.fileExists(atPath: source))
+        var (one, other) = (stat(), stat())
+        stat(fresh, &one)
+        stat(directory.file("file"), &other)
+        #expect(one.st_mode == other.st_mode)
+    }
+
+    @Test func `an occupied place is an error, and nothing is lost`() throws {
+        let path = directory.file("file")
+        try Data("old".utf8).write(to: URL(fileURLWithPath: path))
+        #expect(moveErrno(to: path) == EEXIST)
+        #expect(moveErrno(to: path, .createIntermediateDirectories) == EEXIST)
+        #expect(FileManager.default.contents(atPath: path) == Data("old".utf8))
+        #expect(isStillAtSource())
+    }
+
+    @Test func `a link to nowhere is an occupied place too`() throws {
+        let path = directory.file("file")
+        symlink(directory.file("nowhere"), path)
+        #expect(moveErrno(to: path) == EEXIST)
+        #expect(isStillAtSource())
+    }
+
+    @Test func `removePreviousFile replaces the file`() throws {
+        let path = directory.file("file")
+        try Data("old".utf8).write(to: URL(fileURLWithPath: path))
+        try move(to: path, .removePreviousFile)
+        #expect(FileManager.default.contents(atPath: path) == body)
+    }
+
+    @Test func `removePreviousFile keeps the old file when the new one cannot come`() throws {
+        let path = directory.file("file")
+        try Data("old".utf8).write(to: URL(fileURLWithPath: path))
+        unlink(source)
+        #expect(moveErrno(to: path, .removePreviousFile) == ENOENT)
+        #expect(FileManager.default.contents(atPath: path) == Data("old".utf8))
+    }
+
+    @Test func `a directory in the way is never removed`() throws {
+        let path = directory.file("directory")
+        mkdir(path, 0o700)
+        close(open(path + "/precious", O_CREAT | O_WRONLY, 0o600))
+        #expect(moveErrno(to: path, .removePreviousFile) == EISDIR)
+        #expect(moveErrno(to: path) == EEXIST)
+        #expect(FileManager.default.fileExists(atPath: path + "/precious"))
+        #expect(isStillAtSource())
+    }
+
+    @Test func `missing directories are made on request only`() throws {
+        let path = directory.file("a/b/c/file")
+        #expect(moveErrno(to: path) == ENOENT)
+        #expect(isStillAtSource())
+        try move(to: path, .createIntermediateDirectories)
+        #expect(FileManager.default.contents(atPath: path) == body)
+    }
+
+    @Test func `a file among the directories is an error`() {
+        #expect(moveErrno(to: source + "/file") == ENOTDIR)
+        #expect(moveErrno(to: source + "/b/file", .createIntermediateDirectories) == ENOTDIR)
+        #expect(isStillAtSource())
+    }
+
+    @Test func `a place that nobody can write to is an error`() {
+        // Not even root can make files here.
+        #expect(moveErrno(to: "/proc/file") != nil)
+        #expect(moveErrno(to: "/proc/a/b/file", .createIntermediateDirectories) != nil)
+        #expect(isStillAtSource())
+    }
+
+    @Test(arguments: ["http://example.com/file", "file:///tmp/a%00b"])
+    func `a destination that is no path is an error`(_ text: String) {
+        #expect(throws: SystemError.self) {
+            try DownloadedFile.move(source, to: URL(string: text)!, options: [], isDurable: false)
+        }
+        #expect(isStillAtSource())
+    }
+
+    @Test func `a file may be in its place already`() throws {
+        try move(to: source)
+        #expect(isStillAtSource())
+    }
+
+    @Test(.enabled(if: isOtherFileSystem("/dev/shm"), "needs /dev/shm on a file system of its own"))
+    func `a file moves to another file system`() throws {
+        let there = try ScratchDirectory(in: "/dev/shm")
+        try Data("old".utf8).write(to: URL(fileURLWithPath: there.file("file")))
+        #expect(moveErrno(to: there.file("file")) == EEXIST)
+        #expect(moveErrno(to: there.file("a/file")) == ENOENT)
+        #expect(isStillAtSource())
+        #expect(try FileManager.default.contentsOfDirectory(atPath: there.path) == ["file"])
+        try move(to: there.file("file"), .removePreviousFile)
+        #expect(FileManager.default.contents(atPath: there.file("file")) == body)
+        #expect(!FileManager.default.fileExists(atPath: source))
+        #expect(try FileManager.default.contentsOfDirectory(atPath: there.path) == ["file"])
+    }
+
+    @Test func `of many who move to one free place one succeeds`() async throws {
+        let path = directory.file("file")
+        let count = await withTaskGroup(of: Bool.self) { group in
+            for number in 0..<20 {
+                let source = directory.file("source-\(number)")
+                group.addTask {
+                    try? Data("\(number)".utf8).write(to: URL(fileURLWithPath: source))
+                    let destination = URL(fileURLWithPath: path)
+                    let move = {
+                        try DownloadedFile.move(source, to: destination, options: [], isDurable: false)
+                    }
+                    return (try? move()) != nil
+                }
+            }
+            return await group.reduce(0) { $0 + ($1 ? 1 : 0) }
+        }
+        #expect(count == 1)
+    }
+}
+
+/// Whether a directory is on another file system than `/tmp`.
+private func isOtherFileSystem(_ path: String) -> Bool {
+    var (one, other) = (stat(), stat())
+    return stat(path, &one) == 0 && stat("/tmp", &other) == 0 && one.st_dev != other.st_dev
+}

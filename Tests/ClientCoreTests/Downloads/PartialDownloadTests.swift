@@ -1,0 +1,298 @@
+internal import Foundation
+internal import FoundationNetworking
+internal import Glibc
+internal import NetwatchEventLoop
+internal import NetwatchTestSupport
+internal import Testing
+
+@testable internal import ClientCore
+
+/// The file that a download is written to.
+@Suite(.timeLimit(.minutes(1))) struct PartialDownloadTests {
+    private let directory: ScratchDirectory
+    private let place: URL
+    private let url = get().url!
+
+    init() throws {
+        directory = try ScratchDirectory()
+        place = URL(fileURLWithPath: directory.file("part"))
+    }
+
+    private var recordPath: String { directory.file("part.resume") }
+
+    private func bytes(_ count: Int, from first: Int = 0) -> [UInt8] {
+        (first..<first + count).map { UInt8($0 % 251) }
+    }
+
+    private func contents(_ path: String) -> [UInt8]? {
+        FileManager.default.contents(atPath: path).map { Array($0) }
+    }
+
+    private func mode(_ path: String) -> mode_t {
+        var status = stat()
+        return lstat(path, &status) == 0 ? status.st_mode & 0o777 : 0
+    }
+
+    /// A download of 100 bytes that was left after 60.
+    private func abandoned(tag: String = "\"v1\"") throws {
+        let download = try PartialDownload.kept(at: place, for: url)
+        try download.startOver(get(), wholeHead(100, tag: tag))
+        try download.append(bytes(60))
+    }
+
+    @Test func `a temporary file is nobody else's, and goes with its owner`() throws {
+        var download: PartialDownload? = try PartialDownload.temporary()
+        let path = try #require(download?.url.path)
+        #expect(mode(path) == 0o600)
+        #expect(mode((path as NSString).deletingLastPathComponent) == 0o700)
+        download = nil
+        #expect(access(path, F_OK) != 0)
+    }
+
+    @Test func `a temporary file that is to be continued stays, and is`() throws {
+        var download: PartialDownload? = try PartialDownload.temporary()
+        try download?.startOver(get(), wholeHead(100))
+        try download?.append(bytes(60))
+        let data = try #require(download?.resumeRecord()?.data)
+        download = nil
+
+        let resumed = try PartialDownload.resuming(try ResumeRecord(data: data))
+        #expect(resumed.resumption?.offset == 60)
+        try resumed.continueWriting(from: 60, total: 100)
+        try resumed.append(bytes(40, from: 60))
+        try resumed.finish(expecting: 100)
+        #expect(contents(resumed.url.path) == bytes(100))
+        try resumed.discard()
+        #expect(access(resumed.url.path, F_OK) != 0)
+    }
+
+    @Test func `a temporary file without a way to continue has no record`() throws {
+        let download = try PartialDownload.temporary()
+        try download.startOver(get(), head(200))
+        try download.append(bytes(60))
+        #expect(download.resumeRecord() == nil)
+    }
+
+    @Test func `starting over takes a new temporary file, so that an old record finds none`() throws {
+        let download = try PartialDownload.temporary()
+        try download.startOver(get(), wholeHead(100))
+        try download.append(bytes(60))
+        let old = try #require(download.resumeRecord())
+        try download.startOver(get(), wholeHead(100, tag: "\"v2\""))
+        #expect(throws: AFError.self) { try PartialDownload.resuming(old) }
+        #expect(access(old.partialFile, F_OK) != 0)
+        #expect(download.received == 0)
+    }
+
+    @Test func `a kept file is continued where it ended`() throws {
+        try abandoned()
+        #expect(mode(place.path) == 0o600)
+        #expect(mode(recordPath) == 0o600)
+        let download = try PartialDownload.kept(at: place, for: url)
+        #expect(download.resumption?.offset == 60)
+        #expect(download.resumption?.total == 100)
+        try download.continueWriting(from: 60, total: 100)
+        try download.append(bytes(40, from: 60))
+        try download.finish(expecting: nil)
+        try download.leave()
+        #expect(contents(place.path) == bytes(100))
+        #expect(access(recordPath, F_OK) != 0)
+    }
+
+    @Test func `a kept file is continued with the record as data, unless it was begun anew since`() throws {
+        try abandoned()
+        let old = try #require(ResumeRecordFile(of: place.path).read())
+        #expect(try PartialDownload.resuming(old).resumption?.offset == 60)
+        try abandoned(tag: "\"v2\"")
+        let error = afError { _ = try PartialDownload.resuming(old) }
+        guard case .downloadResumeFailed(.resumeDataInvalid(let why))? = error else {
+            throw Unexpected(outcome: "\(String(describing: error))")
+        }
+        #expect(why.contains("begun anew"))
+    }
+
+    @Test func `only one request writes to a file`() throws {
+        let download = try PartialDownload.kept(at: place, for: url)
+        try download.startOver(get(), wholeHead(100))
+        try download.append(bytes(60))
+        let record = try #require(download.resumeRecord())
+        #expect(isInUse { _ = try PartialDownload.kept(at: place, for: url) })
+        #expect(isInUse { _ = try PartialDownload.resuming(record) })
+        try download.leave()
+        #expect(throws: Never.self) { try PartialDownload.kept(at: place, for: url) }
+    }
+
+    private func isInUse(_ body: () throws -> Void) -> Bool {
+        if case .downloadResumeFailed(.partialFileInUse(place))? = afError(body) { true } else { false }
+    }
+
+    @Test func `a power cut costs what was not synced`() throws {
+        var download: PartialDownload? = try PartialDownload.kept(at: place, for: url, syncInterval: 40)
+        try download?.startOver(get(), wholeHead(100))
+        try download?.append(bytes(50))
+        try download?.append(bytes(10, from: 50))
+        download = nil
+        try restart(place)
+        let resumed = try PartialDownload.kept(at: place, for: url)
+        #expect(resumed.resumption?.offset == 50)
+        try resumed.continueWriting(from: 50, total: 100)
+        #expect(contents(place.path) == bytes(50))
+        // From now on the record is of this boot.
+        #expect(ResumeRecordFile(of: place.path).read()?.usable(of: 50) == 50)
+    }
+
+    @Test(arguments: ["missing", "garbage", "cut", "other URL", "short file", "long file", "symlink", "huge"])
+    func `a kept file without a record that fits starts over`(_ fault: String) throws {
+        try abandoned()
+        let record = try #require(FileManager.default.contents(atPath: recordPath))
+        switch fault {
+        case "missing": try FileManager.default.removeItem(atPath: recordPath)
+        case "garbage": try Data("{".utf8).write(to: URL(fileURLWithPath: recordPath))
+        case "cut": try record.dropLast(3).write(to: URL(fileURLWithPath: recordPath))
+        case "short file":
+            let download = try PartialDownload.kept(at: place, for: url)
+            _ = download.resumeRecord()
+            truncate(place.path, 59)
+        case "long file": truncate(place.path, 101)
+        case "symlink":
+            rename(recordPath, directory.file("elsewhere"))
+            symlink(directory.file("elsewhere"), recordPath)
+        case "huge":
+            let blanks = Data(repeating: 0x20, count: ResumeRecord.maximumBytes)
+            try (record + blanks).write(to: URL(fileURLWithPath: recordPath))
+        default: break
+        }
+        let asked = fault == "other URL" ? URL(string: "http://example.com/other")! : url
+        let download = try PartialDownload.kept(at: place, for: asked)
+        #expect(download.resumption == nil)
+        try download.startOver(get(), wholeHead(100))
+        try download.append(bytes(100))
+        try download.finish(expecting: 100)
+        try download.leave()
+        #expect(contents(place.path) == bytes(100))
+    }
+
+    @Test func `a file that is finished under another name is left to it`() throws {
+        // Killed between link(2) and unlink(2).
+        try abandoned()
+        link(place.path, directory.file("finished"))
+        let download = try PartialDownload.kept(at: place, for: url)
+        try download.startOver(get(), wholeHead(100))
+        #expect(contents(directory.file("finished")) == bytes(60))
+    }
+
+    @Test func `a place that is no plain file is refused`() throws {
+        symlink("/etc/passwd", place.path)
+        #expect(systemErrno { _ = try PartialDownload.kept(at: place, for: url) } == ELOOP)
+        let pipe = URL(fileURLWithPath: directory.file("pipe"))
+        mkfifo(pipe.path, 0o600)
+        #expect(systemErrno { _ = try PartialDownload.kept(at: pipe, for: url) } == EPERM)
+        let missing = URL(fileURLWithPath: directory.file("no/part"))
+        #expect(systemErrno { _ = try PartialDownload.kept(at: missing, for: url) } == ENOENT)
+        let itself = URL(fileURLWithPath: directory.path)
+        #expect(systemErrno { _ = try PartialDownload.kept(at: itself, for: url) } == EISDIR)
+        #expect(systemErrno { _ = try PartialDownload.kept(at: url, for: url) } == EINVAL)
+        let nul = URL(string: "file://\(directory.path)/a%00b")!
+        #expect(systemErrno { _ = try PartialDownload.kept(at: nul, for: url) } == EINVAL)
+    }
+
+    private func systemErrno(_ body: () throws -> Void) -> Int32? {
+        (afError(body)?.underlyingError as? SystemError)?.errno
+    }
+
+    @Test func `a record from outside opens no file that no download has made`() throws {
+        let precious = directory.file("precious")
+        try Data(bytes(100)).write(to: URL(fileURLWithPath: precious))
+        let record = ResumeRecord.sample(partialFile: precious)
+        guard
+            case .downloadResumeFailed(.resumeDataInvalid(let why))? = afError({
+                _ = try PartialDownload.resuming(record)
+            })
+        else { throw Unexpected(outcome: "no refusal") }
+        #expect(why.contains(precious))
+        #expect(contents(precious) == bytes(100))
+    }
+
+    @Test func `a record whose file is gone, short or a link is refused`() throws {
+        let record = try abandonedTemporary()
+        let path = record.partialFile
+        defer { unlink(path) }
+        truncate(path, 59)
+        #expect(isMissing { _ = try PartialDownload.resuming(record) })
+        rename(path, directory.file("moved"))
+        #expect(isMissing { _ = try PartialDownload.resuming(record) })
+        symlink(directory.file("moved"), path)
+        #expect(systemErrno { _ = try PartialDownload.resuming(record) } == ELOOP)
+    }
+
+    private func abandonedTemporary() throws -> ResumeRecord {
+        let download = try PartialDownload.temporary()
+        try download.startOver(get(), wholeHead(100))
+        try download.append(bytes(60))
+        return try #require(download.resumeRecord())
+    }
+
+    private func isMissing(_ body: () throws -> Void) -> Bool {
+        if case .downloadResumeFailed(.partialFileMissing)? = afError(body) { true } else { false }
+    }
+
+    @Test func `a short file is an error, and can be continued`() throws {
+        let download = try PartialDownload.kept(at: place, for: url)
+        try download.startOver(get(), wholeHead(100))
+        try download.append(bytes(60))
+        #expect(throws: URLError(.networkConnectionLost)) { try download.finish(expecting: 100) }
+        #expect(throws: URLError(.networkConnectionLost)) { try download.finish(expecting: nil) }
+        #expect(download.resumeRecord()?.received == 60)
+    }
+
+    @Test func `a file that was moved or discarded is not written to again`() throws {
+        let download = try PartialDownload.kept(at: place, for: url)
+        try download.startOver(get(), wholeHead(100))
+        try download.discard()
+        #expect(!FileManager.default.fileExists(atPath: place.path))
+        #expect(!FileManager.default.fileExists(atPath: recordPath))
+        #expect(systemErrno { try download.append([1]) } == EBADF)
+    }
+
+    @Test func `what the system refuses is an error that names the file`() throws {
+        let download = try PartialDownload.kept(at: place, for: url)
+        try download.startOver(get(), wholeHead(100))
+        // Longer than any file can be.
+        let error = afError { try download.continueWriting(from: .max, total: nil) }
+        guard case .fileFailed(let underlying, let url)? = error else {
+            throw Unexpected(outcome: "no error")
+        }
+        #expect(url.path == place.path)
+        #expect((underlying as? SystemError)?.call == "ftruncate \(place.path)")
+    }
+
+    @Test func `a finished file moves, and its record goes`() throws {
+        try abandoned()
+        let download = try PartialDownload.kept(at: place, for: url)
+        try download.continueWriting(from: 60, total: 100)
+        try download.append(bytes(40, from: 60))
+        try download.finish(expecting: 100)
+        let destination = URL(fileURLWithPath: directory.file("file"))
+        try download.move(to: destination, options: [])
+        #expect(contents(destination.path) == bytes(100))
+        #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path) == ["file"])
+    }
+
+    @Test func `a finished file that cannot be moved is there still, with its record`() throws {
+        let download = try PartialDownload.kept(at: place, for: url)
+        try download.startOver(get(), wholeHead(100))
+        try download.append(bytes(100))
+        try download.finish(expecting: 100)
+        let occupied = URL(fileURLWithPath: directory.file("file"))
+        try Data("old".utf8).write(to: occupied)
+        let error = afError { try download.move(to: occupied, options: []) }
+        guard case .downloadedFileMoveFailed(let underlying, let source, let destination)? = error else {
+            throw Unexpected(outcome: "\(String(describing: error))")
+        }
+        #expect((underlying as? SystemError)?.errno == EEXIST)
+        #expect(source.path == place.path)
+        #expect(destination == occupied)
+        #expect(contents(source.path) == bytes(100))
+        #expect(ResumeRecordFile(of: place.path).read()?.received == 100)
+    }
+}

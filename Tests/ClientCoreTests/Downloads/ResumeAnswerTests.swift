@@ -1,0 +1,147 @@
+internal import Foundation
+internal import NetwatchTestSupport
+internal import NetwatchTransport
+internal import Testing
+
+@testable internal import ClientCore
+
+/// What a server's answer to a request for the rest is taken for.
+@Suite(.timeLimit(.minutes(1))) struct ResumeAnswerTests {
+    /// 100 of 1000 bytes of version "v1".
+    private let record = ResumeRecord.sample()
+
+    private func judge(_ head: TransferHead, _ record: ResumeRecord? = nil) -> String {
+        switch ResumeAnswer.judge(record: record ?? self.record, head: head) {
+        case .continueAt(let offset, let total): "continue at \(offset) of \(total.map(String.init) ?? "*")"
+        case .startOver: "start over"
+        case .restartWithoutRange: "restart without range"
+        case .alreadyComplete: "already complete"
+        case .otherBody: "other body"
+        case .fail(.downloadResumeFailed(.rangeAnswerInvalid)): "invalid"
+        case .fail(let error): "\(error)"
+        }
+    }
+
+    @Test func `the rest is asked for on condition that the version is the same`() {
+        #expect(
+            record.requestHeaders == [
+                .init("Range", "bytes=100-"), .init("If-Range", "\"v1\""),
+                .init("Accept-Encoding", "identity"),
+            ]
+        )
+        #expect(ResumeRecord.sample(received: 0).requestHeaders.isEmpty)
+    }
+
+    @Test func `of a whole file the last byte is asked for again, which tells its version`() {
+        let whole = ResumeRecord.sample(received: 1000)
+        #expect(whole.requestHeaders.first?.value == "bytes=999-")
+        let answer = head(206, ["Content-Range": "bytes 999-999/1000", "ETag": "\"v1\""])
+        #expect(judge(answer, whole) == "continue at 999 of 1000")
+    }
+
+    @Test func `206 with the right range is the rest`() {
+        let range = "bytes 100-999/1000"
+        #expect(judge(head(206, ["Content-Range": range])) == "continue at 100 of 1000")
+        #expect(judge(head(206, ["content-range": range, "ETag": "\"v1\""])) == "continue at 100 of 1000")
+        #expect(
+            judge(head(206, ["Content-Range": range, "Content-Length": "900"])) == "continue at 100 of 1000"
+        )
+        // A server may send less than what was asked for.
+        #expect(judge(head(206, ["Content-Range": "bytes 100-199/1000"])) == "continue at 100 of 1000")
+        #expect(judge(head(206, ["Content-Range": "bytes 100-999/*"])) == "continue at 100 of 1000")
+    }
+
+    @Test func `206 of another version is not put behind this one`() {
+        let range = "bytes 100-999/1000"
+        #expect(judge(head(206, ["Content-Range": range, "ETag": "\"v2\""])) == "restart without range")
+        #expect(judge(head(206, ["Content-Range": range, "ETag": "W/\"v1\""])) == "restart without range")
+        #expect(judge(head(206, ["Content-Range": "bytes 100-1000/1001"])) == "restart without range")
+    }
+
+    @Test(arguments: [
+        head(206),
+        head(206, ["Content-Range": "bytes 0-999/1000"]),
+        head(206, ["Content-Range": "bytes 101-999/1000"]),
+        head(206, ["Content-Range": "bytes 99-999/1000"]),
+        head(206, ["Content-Range": "bytes */1000"]),
+        head(206, ["Content-Range": "lines 100-999/1000"]),
+        head(206, ["Content-Range": "bytes 100-999/1000", "content-range": "bytes 100-999/1000"]),
+        head(206, ["Content-Range": "bytes 100-999/1000", "Content-Length": "901"]),
+        head(206, ["Content-Range": "bytes 100-999/1000", "Content-Encoding": "gzip"]),
+        head(206, ["Content-Type": "multipart/byteranges; boundary=x"]),
+        head(206, ["Content-Type": "multipart/byteranges", "Content-Range": "bytes 100-999/1000"]),
+    ])
+    func `206 that contradicts itself is refused`(_ head: TransferHead) {
+        #expect(judge(head) == "invalid")
+    }
+
+    @Test func `200 is the whole of what there is now`() {
+        #expect(judge(wholeHead(1000)) == "start over")
+    }
+
+    @Test func `412 asks for the whole`() {
+        #expect(judge(head(412)) == "restart without range")
+    }
+
+    @Test func `416 is the end if the lengths agree, and asks for the whole else`() {
+        let unknown = ResumeRecord.sample(received: 100, total: nil)
+        #expect(judge(head(416, ["Content-Range": "bytes */100"]), unknown) == "already complete")
+        #expect(judge(head(416, ["Content-Range": "bytes */99"]), unknown) == "restart without range")
+        #expect(judge(head(416), unknown) == "restart without range")
+        #expect(judge(head(416, ["Content-Range": "bytes */100"]), record) == "restart without range")
+        let changed = head(416, ["Content-Range": "bytes */100", "ETag": "\"v2\""])
+        #expect(judge(changed, unknown) == "restart without range")
+    }
+
+    @Test(arguments: [204, 304, 401, 403, 404, 429, 500, 503])
+    func `any other answer leaves the file alone`(_ status: Int) {
+        #expect(judge(head(status, ["Content-Length": "9"])) == "other body")
+    }
+
+    @Test(arguments: [
+        ("bytes 2-5/10", ContentRange.part(2...5, total: 10)), ("bytes 0-0/*", .part(0...0, total: nil)),
+        ("Bytes */10", .unsatisfied(total: 10)),
+    ])
+    func `a range is read`(_ text: String, _ range: ContentRange) {
+        #expect(ContentRange(text) == range)
+    }
+
+    @Test(arguments: [
+        "", "bytes", "bytes ", "bytes 2-5", "bytes 2-5/", "bytes 5-2/10", "bytes 2-10/10", "bytes -5/10",
+        "bytes 2-/10", "bytes +2-5/10", "bytes 2-5/10 ", "bytes  2-5/10", "bytes=2-5/10", "bytes */*",
+        "bytes 2-5/99999999999999999999", "bytes 2-5-6/10", "bytes 2-5/10/10", "bytes ٢-5/10",
+    ])
+    func `what is no range is none`(_ text: String) {
+        #expect(ContentRange(text) == nil)
+    }
+
+    @Test func `random ranges are read as what they say or not at all`() {
+        let pieces = ["bytes", " ", "-", "/", "*", "0", "1", "99", "7", "=", "\u{0}", "é", "+"]
+        for seed in seeds(5000) {
+            var generator = SeededGenerator(seed: seed)
+            let count = Int.random(in: 0...9, using: &generator)
+            let text = "bytes " + (0..<count).map { _ in pieces.randomElement(using: &generator)! }.joined()
+            guard let range = ContentRange(text) else { continue }
+            #expect(range.text == "bytes " + text.dropFirst(6).withoutLeadingZeros, "NETWATCH_SEED=\(seed)")
+        }
+    }
+}
+
+extension ContentRange {
+    fileprivate var text: String {
+        switch self {
+        case .part(let range, let total):
+            "bytes \(range.lowerBound)-\(range.upperBound)/\(total.map(String.init) ?? "*")"
+        case .unsatisfied(let total): "bytes */\(total)"
+        }
+    }
+}
+
+extension Substring {
+    /// `007-08/*` as `7-8/*`.
+    fileprivate var withoutLeadingZeros: String {
+        split(separator: "/").map { half in
+            half.split(separator: "-").map { Int64($0).map(String.init) ?? String($0) }.joined(separator: "-")
+        }.joined(separator: "/")
+    }
+}

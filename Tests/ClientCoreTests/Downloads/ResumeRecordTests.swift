@@ -1,0 +1,189 @@
+internal import Foundation
+internal import FoundationNetworking
+internal import NetwatchTestSupport
+internal import NetwatchTransport
+internal import Testing
+
+@testable internal import ClientCore
+
+/// What is remembered of a download, and what of it is believed.
+@Suite(.timeLimit(.minutes(1))) struct ResumeRecordTests {
+    private func record(
+        _ head: TransferHead,
+        _ request: URLRequest = get()
+    ) -> ResumeRecord? {
+        ResumeRecord(of: request, head: head, partialFile: "/tmp/part")
+    }
+
+    private func refusal(_ json: String) -> String? {
+        if case .downloadResumeFailed(.resumeDataInvalid(let why))? = afError({
+            _ = try ResumeRecord(data: Data(json.utf8))
+        }) {
+            return why
+        }
+        return nil
+    }
+
+    /// The sample's JSON with one text replaced by another.
+    private func json(_ old: String = "", _ new: String = "") throws -> String {
+        let text = String(decoding: try #require(ResumeRecord.sample().data), as: UTF8.self)
+        if !old.isEmpty { try #require(text.contains(old)) }
+        return text.replacingOccurrences(of: old, with: new)
+    }
+
+    @Test func `a record comes back as it was`() throws {
+        let record = ResumeRecord.sample()
+        #expect(try ResumeRecord(data: try #require(record.data)) == record)
+        let dated = try #require(
+            self.record(
+                head(
+                    206,
+                    [
+                        "Content-Range": "bytes 0-9/*", "Last-Modified": "Sun, 06 Nov 1994 08:49:37 GMT",
+                        "Date": "Sun, 06 Nov 1994 08:50:37 GMT",
+                    ]
+                )
+            )
+        )
+        #expect(dated.validator == .lastModified("Sun, 06 Nov 1994 08:49:37 GMT"))
+        #expect(try ResumeRecord(data: try #require(dated.data)) == dated)
+    }
+
+    @Test func `a record can be read by people`() throws {
+        let text = try json()
+        #expect(text.contains("\"url\" : \"http://example.com/file?id=1\""))
+        #expect(text.contains("\"version\" : 1"))
+        #expect(text.contains("\"receivedBytes\" : 100"))
+        #expect(text.contains("\"created\" : \"2023-11-14T22:13:20Z\""))
+    }
+
+    @Test func `a record holds no password and no header`() throws {
+        var request = get("http://user:secret@example.com/file?id=1")
+        request.setValue("Bearer secret", forHTTPHeaderField: "Authorization")
+        let record = try #require(self.record(wholeHead(10), request))
+        #expect(record.url.absoluteString == "http://example.com/file?id=1")
+        #expect(record.isOf(request.url!))
+        let text = String(decoding: try #require(record.data), as: UTF8.self)
+        #expect(!text.contains("secret"))
+    }
+
+    @Test(arguments: [
+        head(200, ["ETag": "\"v1\""]),
+        head(200, ["ETag": "\"v1\"", "Accept-Ranges": "none"]),
+        head(200, ["Accept-Ranges": "bytes"]),
+        head(200, ["Accept-Ranges": "bytes", "ETag": "W/\"v1\""]),
+        head(200, ["Accept-Ranges": "bytes", "ETag": "v1"]),
+        head(200, ["Accept-Ranges": "bytes", "ETag": "\"v1\"", "Content-Encoding": "gzip"]),
+        head(404, ["Accept-Ranges": "bytes", "ETag": "\"v1\""]),
+        head(206, ["ETag": "\"v1\"", "Content-Range": "bytes 5-9/10"]),
+        head(206, ["ETag": "\"v1\""]),
+        // A second version could have been made in the same minute.
+        head(
+            200,
+            [
+                "Accept-Ranges": "bytes", "Last-Modified": "Sun, 06 Nov 1994 08:49:37 GMT",
+                "Date": "Sun, 06 Nov 1994 08:50:36 GMT",
+            ]
+        ),
+        // A weak tag says that versions are mixed up, and the date mixes them up more.
+        head(
+            200,
+            [
+                "Accept-Ranges": "bytes", "ETag": "W/\"v1\"",
+                "Last-Modified": "Sun, 06 Nov 1994 08:49:37 GMT", "Date": "Mon, 07 Nov 1994 08:49:37 GMT",
+            ]
+        ),
+    ])
+    func `there is no record of what cannot be continued`(_ head: TransferHead) {
+        #expect(record(head) == nil)
+    }
+
+    @Test func `there is a record of what can be continued, with GET only`() throws {
+        #expect(record(wholeHead(10))?.total == 10)
+        let open = try #require(self.record(head(200, ["accept-ranges": "lines, Bytes", "etag": "\"v1\""])))
+        #expect(open.total == nil)
+        var post = get()
+        post.httpMethod = "POST"
+        #expect(record(wholeHead(10), post) == nil)
+    }
+
+    @Test func `what is no record is refused, and the reason names the value`() throws {
+        #expect(refusal("") == "no JSON object")
+        #expect(refusal("[]") == "no JSON object")
+        #expect(refusal("{}") == "`version` is missing")
+        #expect(refusal(try json("\"version\" : 1", "\"version\" : 2"))?.contains("version 2") == true)
+        #expect(refusal(try json("GET", "POST"))?.contains("`POST`") == true)
+        #expect(refusal(try json("http:", "file:"))?.contains("file://example.com") == true)
+        #expect(refusal(try json("http://example.com/file?id=1", "http:///x"))?.contains("host") == true)
+        #expect(refusal(try json("/tmp/part", "tmp/part"))?.contains("`tmp/part`") == true)
+        #expect(refusal(try json("/tmp/part", "/tmp/\\u0000"))?.contains("absolute path") == true)
+        #expect(
+            refusal(try json("\"receivedBytes\" : 100", "\"receivedBytes\" : -1"))
+                == "receivedBytes is negative"
+        )
+        #expect(
+            refusal(try json("\"receivedBytes\" : 100", "\"receivedBytes\" : 1001"))?.contains("contradict")
+                == true
+        )
+        #expect(
+            refusal(try json("\"syncedBytes\" : 50", "\"syncedBytes\" : 101"))?.contains("contradict") == true
+        )
+        #expect(refusal(try json("\"receivedBytes\" : 100", "\"receivedBytes\" : 1e99")) != nil)
+        #expect(refusal(try json("2023-11-14T22:13:20Z", "yesterday"))?.contains("`yesterday`") == true)
+    }
+
+    @Test func `nothing in a record gets into a header that is no validator`() throws {
+        let weak = try json("\"entityTag\" : \"\\\"v1\\\"\"", "\"entityTag\" : \"W/\\\"v1\\\"\"")
+        #expect(refusal(weak)?.contains("entityTag") == true)
+        let split = try json("\\\"v1\\\"", "\\\"v1\\r\\nCookie: a\\\"")
+        #expect(refusal(split)?.contains("entityTag") == true)
+        let date = try json("\"entityTag\" : \"\\\"v1\\\"\"", "\"lastModified\" : \"now\\r\\nCookie: a\"")
+        #expect(refusal(date)?.contains("lastModified") == true)
+    }
+
+    @Test func `a record that was cut off anywhere is refused`() throws {
+        let data = try #require(ResumeRecord.sample().data)
+        for count in 0..<data.count {
+            #expect(throws: AFError.self) { try ResumeRecord(data: data.prefix(count)) }
+        }
+    }
+
+    @Test func `a record has a limit, for writing and for reading`() throws {
+        let long = String(repeating: "a", count: ResumeRecord.maximumBytes)
+        #expect(refusal(long + "a")?.contains("65537 bytes") == true)
+        #expect(record(wholeHead(10), get("http://example.com/" + long))?.data == nil)
+    }
+
+    @Test func `random changes to a record are refused or give a sound one`() throws {
+        let data = try #require(ResumeRecord.sample().data)
+        for seed in seeds(3000) {
+            var generator = SeededGenerator(seed: seed)
+            var bytes = Data(data)
+            for _ in 0..<Int.random(in: 1...6, using: &generator) {
+                let at = Int.random(in: 0..<bytes.count, using: &generator)
+                bytes[at] = UInt8.random(in: 0...255, using: &generator)
+            }
+            guard let record = try? ResumeRecord(data: bytes) else { continue }
+            #expect(record.partialFile.hasPrefix("/"), "NETWATCH_SEED=\(seed)")
+            #expect(0...record.received ~= record.synced, "NETWATCH_SEED=\(seed)")
+            #expect(!record.validator.fieldValue.utf8.contains { $0 < 0x20 }, "NETWATCH_SEED=\(seed)")
+        }
+    }
+
+    @Test(arguments: [
+        ("Thu, 01 Jan 1970 00:00:00 GMT", 0), ("Sun, 06 Nov 1994 08:49:37 GMT", 784_111_777),
+        ("Tue, 29 Feb 2000 12:00:00 GMT", 951_825_600), ("Fri, 31 Dec 9999 23:59:59 GMT", 253_402_300_799),
+    ])
+    func `a date is read`(_ text: String, _ seconds: Int64) {
+        #expect(HTTPDate.seconds(text) == seconds)
+    }
+
+    @Test(arguments: [
+        "", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994", "Sun, 06 Nov 1994 08:49:37 +00",
+        "Sun, 32 Nov 1994 08:49:37 GMT", "Sun, 06 Nix 1994 08:49:37 GMT", "Sun, 06 Nov 1994 24:49:37 GMT",
+        "Sun, 06 Nov 1994 08:49:37 GMT ", "Sun, 0６ Nov 1994 08:49:37 GMT",
+    ])
+    func `what is no date is none`(_ text: String) {
+        #expect(HTTPDate.seconds(text) == nil)
+    }
+}

@@ -1,0 +1,193 @@
+internal import Foundation
+internal import FoundationNetworking
+internal import Glibc
+internal import NetwatchEventLoop
+internal import NetwatchTestSupport
+internal import NetwatchTransport
+
+@testable internal import ClientCore
+
+/// A download over many attempts, with a server that answers in any way and a machine that fails at any moment.
+///
+/// It ends with a file that is whole, or with no more attempts. The bytes of a file tell which version and which
+/// offset they are of, so that any mixture shows.
+struct ResumeSimulation {
+    /// What is broken on purpose, to show that it would be noticed.
+    enum Fault {
+        case none
+        /// After a power cut the whole file is believed.
+        case believesUnsyncedBytes
+        /// Every 206 is put behind what is there.
+        case believesEveryPart
+    }
+
+    private enum Interruption: Error {
+        case connectionLost, killed, powerCut
+    }
+
+    private let directory: ScratchDirectory
+    private let fault: Fault
+    private var generator: SeededGenerator
+    private var version = 0
+    private let place: URL
+
+    init(seed: UInt64, fault: Fault) throws {
+        // In memory, where there is such a place: thousands of syncs take a minute on a disk.
+        directory = try ScratchDirectory(in: access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp")
+        place = URL(fileURLWithPath: directory.file("part"))
+        generator = SeededGenerator(seed: seed)
+        self.fault = fault
+    }
+
+    enum Ending: Equatable {
+        case whole
+        case noMoreAttempts
+        /// What is wrong with the file.
+        case violation(String)
+
+        var isViolation: Bool {
+            if case .violation = self { true } else { false }
+        }
+    }
+
+    mutating func run() throws -> Ending {
+        for _ in 0..<12 {
+            if draw(5) == 0 { version += 1 }
+            do {
+                guard let finished = try attempt() else { continue }
+                let file = FileManager.default.contents(atPath: directory.file("file")) ?? Data()
+                let isWhole = Array(file) == body(of: finished)
+                return isWhole ? .whole : .violation("\(file.count) bytes, not version \(finished)")
+            } catch Interruption.powerCut {
+                try cutPower()
+            } catch is Interruption {
+                // Dropping the download is all that is left of the process.
+            } catch is AFError {
+                // The answer was refused; the next one may not be.
+            }
+        }
+        return .noMoreAttempts
+    }
+
+    private mutating func draw(_ count: Int) -> Int { Int.random(in: 0..<count, using: &generator) }
+
+    private func body(of version: Int) -> [UInt8] {
+        (0..<3000 + version * 7).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ ($0 >> 8) &+ version &* 97) }
+    }
+
+    private func tag(_ version: Int) -> String { "\"version-\(version)\"" }
+
+    /// - Returns: The version that was finished.
+    private mutating func attempt() throws -> Int? {
+        let request = get()
+        let download = try PartialDownload.kept(
+            at: place,
+            for: request.url!,
+            syncInterval: 500
+        )
+        if let record = download.resumption, !record.requestHeaders.isEmpty {
+            let (head, body) = answer(record)
+            switch judge(record, head) {
+            case .continueAt(let offset, let total):
+                try download.continueWriting(from: offset, total: total)
+                return try receive(body, download, total)
+            case .startOver:
+                return try begin(download, request, head, body)
+            case .restartWithoutRange: break
+            case .alreadyComplete: return try end(download)
+            case .otherBody: return nil
+            case .fail(let error): throw error
+            }
+        }
+        return try begin(
+            download,
+            request,
+            wholeHead(body(of: version).count, tag: tag(version)),
+            body(of: version)
+        )
+    }
+
+    private func judge(_ record: ResumeRecord, _ head: TransferHead) -> ResumeAnswer {
+        if fault == .believesEveryPart, head.status == 206 {
+            return .continueAt(record.offset, total: nil)
+        }
+        return .judge(record: record, head: head)
+    }
+
+    private mutating func begin(
+        _ download: PartialDownload,
+        _ request: URLRequest,
+        _ head: TransferHead,
+        _ body: [UInt8]
+    ) throws -> Int? {
+        try download.startOver(request, head)
+        return try receive(body, download, Int64(body.count))
+    }
+
+    private mutating func receive(
+        _ body: [UInt8],
+        _ download: PartialDownload,
+        _ total: Int64?
+    ) throws -> Int? {
+        var rest = body[...]
+        while !rest.isEmpty {
+            let chunk = rest.prefix(1 + draw(400))
+            rest = rest.dropFirst(chunk.count)
+            try download.append(chunk)
+            switch draw(24) {
+            case 0: throw Interruption.killed
+            case 1: throw Interruption.powerCut
+            case 2: throw Interruption.connectionLost
+            default: break
+            }
+        }
+        do { try download.finish(expecting: total) } catch is URLError { return nil }
+        return try end(download)
+    }
+
+    /// The version that the server has had last, or one before that the file is whole of.
+    private func end(_ download: PartialDownload) throws -> Int? {
+        let finished = download.resumption.flatMap { record in
+            (0...version).last { record.validator.fieldValue == tag($0) }
+        }
+        try download.move(to: URL(fileURLWithPath: directory.file("file")), options: .removePreviousFile)
+        return finished ?? version
+    }
+
+    private mutating func answer(_ record: ResumeRecord) -> (TransferHead, [UInt8]) {
+        let body = body(of: version)
+        let whole = (wholeHead(body.count, tag: tag(version)), body)
+        let isSame = record.validator.fieldValue == tag(version)
+        let offset = Int(record.offset)
+        switch draw(12) {
+        case 0: return whole
+        case 1: return (head(503), Array("later".utf8))
+        case 2: return (head(412), [])
+        case 3: return (head(416, ["Content-Range": "bytes */\(body.count)", "ETag": tag(version)]), [])
+        // If-Range is not known here.
+        case 4 where offset < body.count: return part(body, offset..<body.count)
+        // The range is another one than was asked for.
+        case 5 where offset < body.count: return part(body, max(0, offset - 1)..<body.count)
+        case 6 where isSame && offset < body.count:
+            return part(body, offset..<offset + (body.count - offset + 1) / 2)
+        default: return isSame && offset < body.count ? part(body, offset..<body.count) : whole
+        }
+    }
+
+    private func part(_ body: [UInt8], _ range: Range<Int>) -> (TransferHead, [UInt8]) {
+        let text = "bytes \(range.lowerBound)-\(range.upperBound - 1)/\(body.count)"
+        return (head(206, ["Content-Range": text, "ETag": tag(version)]), Array(body[range]))
+    }
+
+    /// Of what was not synced anything may be left: all of it, a part, or zeros in its place.
+    private mutating func cutPower() throws {
+        guard var bytes = FileManager.default.contents(atPath: place.path).map({ Array($0) }) else { return }
+        let synced = Int(ResumeRecordFile(of: place.path).read()?.synced ?? 0)
+        if fault != .believesUnsyncedBytes { try restart(place) }
+        guard synced < bytes.count else { return }
+        let zeroed = synced + draw(bytes.count - synced)
+        for index in zeroed..<bytes.count { bytes[index] = 0 }
+        let length = draw(2) == 0 ? bytes.count : synced + draw(bytes.count - synced)
+        try Data(bytes[..<length]).write(to: place)
+    }
+}
