@@ -46,6 +46,20 @@ enum ParameterValue {
     }
 }
 
+extension ParameterValue {
+    /// The years 1 to 9999, in seconds since 1970. Beyond them Foundation writes nonsense into property
+    /// lists, and the description of a date that is no number ends the program.
+    static let years = -62_135_596_800.0..<253_402_300_800.0
+
+    /// The description of a value of whatever type.
+    static func description(of value: Any) -> String {
+        guard let date = value as? Date, !years.contains(date.timeIntervalSince1970) else {
+            return "\(value)"
+        }
+        return "\(date.timeIntervalSince1970) s after 1970"
+    }
+}
+
 /// How an `Any` that is an optional is told from one that is not.
 private protocol OptionalValue {
     var wrapped: Any? { get }

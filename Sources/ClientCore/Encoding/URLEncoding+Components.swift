@@ -104,7 +104,7 @@ extension URLEncoding {
         case .integer(let number): number.stringValue
         case .decimal(let number): number.stringValue
         case .real(let number): Self.text(of: number)
-        case .other(let value): "\(value)"
+        case .other(let value): ParameterValue.description(of: value)
         case .array, .dictionary, .set: ""
         }
     }
