@@ -49,7 +49,7 @@ internal import Testing
 
     @Test(arguments: [
         "en\r\nX: y", "../../etc", "e", "english_US", "de__AT", "de_", "_AT", "d3_AT", "de_A1", "de AT", "日本",
-        "de;q=0.1", "@", ".", ":::", "\0", String(repeating: "x", count: 100_000),
+        "de;q=0.1", "@", ".", ":::", "\0", String(repeating: "x", count: 1000),
     ])
     func `a hostile locale is passed over`(locale: String) {
         #expect(PreferredLanguages.list(["LANG": locale]) == ["en"])
@@ -81,14 +81,12 @@ internal import Testing
     @Test func `what is not known is left out`() {
         #expect(UserAgent.text(for: ProgramSurroundings()) == "netwatch/0.1.0")
         #expect(UserAgent.text(for: ProgramSurroundings(program: "tool")) == "tool netwatch/0.1.0")
-        #expect(
-            UserAgent.text(for: ProgramSurroundings(program: "/", kernelRelease: "5"))
-                == "(Linux 5) netwatch/0.1.0".replacingOccurrences(of: "(Linux 5) ", with: "") + " (Linux 5)"
-        )
+        let nameless = ProgramSurroundings(program: "/", kernelRelease: "5")
+        #expect(UserAgent.text(for: nameless) == "netwatch/0.1.0 (Linux 5)")
     }
 
     @Test(arguments: [
-        "\r\nX: y", "(((", "\\", "日本", "a\0b", "\u{7f}\u{1}", String(repeating: "x ", count: 9999),
+        "\r\nX: y", "(((", "\\", "日本", "a\0b", "\u{7f}\u{1}", String(repeating: "x ", count: 99),
     ])
     func `whatever a machine calls itself, the field can be sent`(name: String) {
         let surroundings = ProgramSurroundings(

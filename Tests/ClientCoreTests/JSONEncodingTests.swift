@@ -36,7 +36,7 @@ internal import Testing
 
     @Test func `pretty means line breaks`() throws {
         let encoded = try JSONEncoding.prettyPrinted.encode(plainRequest("http://h", .post), with: ["a": 1])
-        #expect(encoded.bodyText == "{\n  \"a\": 1\n}")
+        #expect(encoded.bodyText == "{\n  \"a\" : 1\n}")
     }
 
     @Test func `any array can be the body`() throws {
@@ -117,16 +117,20 @@ internal import Testing
         let body = try #require(encoded.httpBody)
         #expect(body.count == 1025)
         #expect(throws: Never.self) { try JSONSerialization.jsonObject(with: body) }
-        let refused = try refusal(nested(513))
+        let tooDeep = nested(513)
+        let refused = try refusal(tooDeep)
         #expect(refused.path == ["0", "0", "0", "0", "…"])
         #expect(refused.value == "an array or dictionary 512 levels down")
     }
 
     @Test func `what contains itself is refused`() throws {
-        let endless = NSMutableDictionary()
-        endless["self"] = endless
+        // An NSDictionary in itself overflows the stack in Foundation's cast to a Swift dictionary already.
+        let endless = NSMutableArray()
+        endless.add(endless)
         defer { endless.removeAllObjects() }
-        #expect(try refusal(endless).path.first == "self")
+        // Bound first: a failing expectation would describe what it was given.
+        let path = try refusal(endless).path
+        #expect(path == ["0", "0", "0", "0", "…"])
     }
 
     @Test func `an encoding of the program's own is used like ours`() throws {

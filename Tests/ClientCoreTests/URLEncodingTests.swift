@@ -62,7 +62,8 @@ internal import Testing
     @Test(arguments: [
         ("http://h/p?x=1", "http://h/p?x=1&a=1"), ("http://h/p?", "http://h/p?a=1"),
         ("http://h/p?x=1&", "http://h/p?x=1&a=1"), ("http://h/p#f?g", "http://h/p?a=1#f?g"),
-        ("http://h/p?x=[ü]|%20#f", "http://h/p?x=%5B%C3%BC%5D%7C%20&a=1#f"), ("http://h", "http://h?a=1"),
+        ("http://h/p?x=[ü]|#f", "http://h/p?x=%5B%C3%BC%5D%7C&a=1#f"), ("http://h", "http://h?a=1"),
+        ("http://h?x=%20", "http://h?x=%20&a=1"),
         ("http://h/p??b", "http://h/p??b&a=1"),
     ])
     func `the query that is there stays`(url: String, expected: String) throws {
