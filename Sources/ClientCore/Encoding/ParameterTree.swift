@@ -4,6 +4,8 @@ internal import Foundation
 ///
 /// `JSONSerialization` and `PropertyListSerialization` end the program for some values, write what nobody
 /// can read for others, and recurse for as long as the stack lasts. What has passed here is safe for them.
+/// Only an `NSArray` or `NSDictionary` that contains itself is beyond help: the cast to a Swift collection,
+/// and every accessor of theirs, goes all the way down inside Foundation.
 struct ParameterTree {
     /// How deep arrays and dictionaries may lie in one another. Foundation reads neither JSON nor binary
     /// property lists that are deeper.

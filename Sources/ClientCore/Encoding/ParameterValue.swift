@@ -23,6 +23,7 @@ enum ParameterValue {
         case let optional as any OptionalValue: self = optional.wrapped.map(Self.init) ?? .null
         case is NSNull: self = .null
         case let text as String: self = .text(text)
+        case let text as any StringProtocol: self = .text(String(text))
         // `Decimal` becomes one too, and some of its kin claim to be a double.
         case let number as NSDecimalNumber: self = .decimal(number)
         case let number as NSNumber: self = Self.number(number)

@@ -1,7 +1,6 @@
 internal import Foundation
 
-/// Parameters whose arrays and dictionaries lie more than 512 levels deep in one another, or that contain
-/// themselves.
+/// Parameters whose arrays and dictionaries lie more than 512 levels deep in one another.
 public struct ParametersTooDeep: Error, Sendable, CustomStringConvertible {
     /// The parameter's name.
     public let name: String
