@@ -21,15 +21,16 @@ enum ParameterValue {
     init(_ value: Any) {
         switch value {
         case let optional as any OptionalValue: self = optional.wrapped.map(Self.init) ?? .null
-        case is NSNull: self = .null
         case let text as String: self = .text(text)
-        case let text as any StringProtocol: self = .text(String(text))
-        // `Decimal` becomes one too, and some of its kin claim to be a double.
-        case let number as NSDecimalNumber: self = .decimal(number)
-        case let number as NSNumber: self = Self.number(number)
+        // Before the classes: asked whether it is one, a collection is copied all the way down.
         case let array as [Any]: self = .array(array)
         case let dictionary as [AnyHashable: Any]: self = .dictionary(dictionary)
         case let set as Set<AnyHashable>: self = .set(set)
+        case is NSNull: self = .null
+        case let text as any StringProtocol: self = .text(String(text))
+        // `Decimal` becomes one too.
+        case let number as NSDecimalNumber: self = .decimal(number)
+        case let number as NSNumber: self = Self.number(number)
         // Those that do not become `NSNumber`, such as `CGFloat`.
         case let real as any BinaryFloatingPoint: self = .real(real)
         default: self = .other(value)
