@@ -97,6 +97,7 @@ internal import Testing
     @Test func `a long value is cut`() throws {
         struct Long: CustomStringConvertible { let description = String(repeating: "x", count: 100_000) }
         #expect(try refusal([Long()]).value.count == 101)
+        #expect(try refusal(Long().description).value.count < 200)
     }
 
     @Test func `a lone value needs the option`() throws {

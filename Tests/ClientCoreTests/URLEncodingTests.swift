@@ -1,6 +1,7 @@
 internal import Foundation
 internal import FoundationNetworking
 internal import NetwatchTestSupport
+internal import NetwatchTransport
 internal import Testing
 
 @testable internal import ClientCore
@@ -208,6 +209,22 @@ internal import Testing
         #expect(error?.localizedDescription.contains("\"deeper\" is nested more than 512 levels") == true)
         let pairs = URLEncoding.default.queryComponents(fromKey: "k", value: [1, [deep], 2])
         #expect(pairs.map(\.0) == ["k%5B%5D"])
+    }
+
+    @Test func `what was encoded arrives byte for byte`() async throws {
+        let server = try ScriptedServer()
+        let session = SessionManager(engine: try TransferEngine())
+        let parameters: Parameters = ["a b": "ü&=+#?/%", "l": [1, true]]
+        let query = "a%20b=%C3%BC%26%3D%2B%23?/%25&l%5B%5D=1&l%5B%5D=1"
+        for method in [HTTPMethod.get, .post] {
+            let request = try plainRequest("\(server.url)/p?x=1#f", method)
+            _ = await session.request(try URLEncoding.default.encode(request, with: parameters)).response()
+        }
+        let received = server.requests
+        #expect(received.map(\.target) == ["/p?x=1&\(query)", "/p?x=1"])
+        #expect(received.last?.body == Array(query.utf8))
+        let contentType = received.last?.values(of: "Content-Type")
+        #expect(contentType == ["application/x-www-form-urlencoded; charset=utf-8"])
     }
 
     // MARK: The oracle

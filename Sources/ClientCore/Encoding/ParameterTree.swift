@@ -82,7 +82,7 @@ struct ParameterTree {
     }
 
     /// Enough of a value to recognise it by.
-    private static func description(of value: Any) -> String {
+    static func description(of value: Any) -> String {
         let text = value is String ? String(reflecting: value) : ParameterValue.description(of: value)
         return text.count <= 100 ? text : text.prefix(100) + "…"
     }

@@ -78,14 +78,17 @@ extension URLEncoding {
     private func children(of value: ParameterValue, named name: String) -> [(name: String, value: Any)]? {
         switch value {
         case .array(let array): elements(array, of: name)
-        case .set(let set): elements(set.map(\.base).sorted { "\($0)" < "\($1)" }, of: name)
+        case .set(let set):
+            elements(set.map(\.base).sorted { text(ofKey: $0) < text(ofKey: $1) }, of: name)
         case .dictionary(let dictionary):
-            dictionary.map { (key: "\($0.key.base)", value: $0.value) }
+            dictionary.map { (key: text(ofKey: $0.key.base), value: $0.value) }
                 .sorted { $0.key < $1.key }
                 .map { ("\(name)[\($0.key)]", $0.value) }
         default: nil
         }
     }
+
+    private func text(ofKey key: Any) -> String { ParameterValue.description(of: key) }
 
     private func elements(_ array: [Any], of name: String) -> [(name: String, value: Any)] {
         switch arrayEncoding {
