@@ -15,9 +15,14 @@ enum PreferredLanguages {
             .compactMap { environment[$0] }
             .first { !$0.isEmpty }
         guard let locale, !isUntranslated(locale) else { return [untranslated] }
-        let preferred = (environment["LANGUAGE"] ?? "").split(separator: ":").map(String.init)
-        let tags = (preferred + [locale]).compactMap(tag)
+        let preferred = (environment["LANGUAGE"] ?? "").split(separator: ":").map(String.init) + [locale]
+        let tags = upToUntranslated(preferred).compactMap(tag)
         return tags.isEmpty ? [untranslated] : unique(tags)
+    }
+
+    /// What comes after the language that needs no translation is never looked for.
+    private static func upToUntranslated(_ locales: [String]) -> ArraySlice<String> {
+        locales[...(locales.firstIndex(where: isUntranslated) ?? locales.count - 1)]
     }
 
     private static func isUntranslated(_ locale: String) -> Bool {

@@ -13,10 +13,11 @@ enum UserAgent {
             surroundings.kernelRelease.versionNumbers(2).map { "Linux \($0)" },
         ]
         let comment = system.compactMap { $0 }.joined(separator: "; ")
-        return [
-            program(surroundings), comment.isEmpty ? nil : "(\(comment))", TransferRequest.defaultUserAgent,
-        ]
-        .compactMap { $0 }.joined(separator: " ")
+        // The field begins with a product, never with a comment.
+        let product = program(surroundings).map { [$0] } ?? []
+        let parts = product + (comment.isEmpty ? [] : ["(\(comment))"])
+        let own = TransferRequest.defaultUserAgent
+        return (product.isEmpty ? [own] + parts : parts + [own]).joined(separator: " ")
     }
 
     private static func program(_ surroundings: ProgramSurroundings) -> String? {

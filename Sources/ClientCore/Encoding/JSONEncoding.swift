@@ -69,8 +69,9 @@ public struct JSONEncoding: ParameterEncoding {
         var tree = ParameterTree(leaf: Self.leaf) { InvalidJSONObject(path: $0, value: $1) }
         let checked = try tree.rebuild(jsonObject)
         guard options.contains(.fragmentsAllowed) || checked is [Any] || checked is [String: Any] else {
-            let value = "\(jsonObject) outside of an array or dictionary, without .fragmentsAllowed,"
-            throw InvalidJSONObject(path: [], value: value)
+            let value = ParameterTree.description(of: jsonObject)
+            let description = "\(value) outside of an array or dictionary, without .fragmentsAllowed,"
+            throw InvalidJSONObject(path: [], value: description)
         }
         return checked
     }

@@ -4,6 +4,8 @@ internal import Foundation
 ///
 /// `JSONSerialization` and `PropertyListSerialization` end the program for some values, write what nobody
 /// can read for others, and recurse for as long as the stack lasts. What has passed here is safe for them.
+/// Only an `NSArray` or `NSDictionary` that contains itself is beyond help: the cast to a Swift collection,
+/// and every accessor of theirs, goes all the way down inside Foundation.
 struct ParameterTree {
     /// How deep arrays and dictionaries may lie in one another. Foundation reads neither JSON nor binary
     /// property lists that are deeper.
@@ -80,8 +82,8 @@ struct ParameterTree {
     }
 
     /// Enough of a value to recognise it by.
-    private static func description(of value: Any) -> String {
-        let text = value is String ? String(reflecting: value) : String(describing: value)
+    static func description(of value: Any) -> String {
+        let text = value is String ? String(reflecting: value) : ParameterValue.description(of: value)
         return text.count <= 100 ? text : text.prefix(100) + "…"
     }
 }

@@ -21,14 +21,16 @@ enum ParameterValue {
     init(_ value: Any) {
         switch value {
         case let optional as any OptionalValue: self = optional.wrapped.map(Self.init) ?? .null
-        case is NSNull: self = .null
         case let text as String: self = .text(text)
-        // `Decimal` becomes one too, and some of its kin claim to be a double.
-        case let number as NSDecimalNumber: self = .decimal(number)
-        case let number as NSNumber: self = Self.number(number)
+        // Before the classes: asked whether it is one, a collection is copied all the way down.
         case let array as [Any]: self = .array(array)
         case let dictionary as [AnyHashable: Any]: self = .dictionary(dictionary)
         case let set as Set<AnyHashable>: self = .set(set)
+        case is NSNull: self = .null
+        case let text as any StringProtocol: self = .text(String(text))
+        // `Decimal` becomes one too.
+        case let number as NSDecimalNumber: self = .decimal(number)
+        case let number as NSNumber: self = Self.number(number)
         // Those that do not become `NSNumber`, such as `CGFloat`.
         case let real as any BinaryFloatingPoint: self = .real(real)
         default: self = .other(value)
@@ -43,6 +45,20 @@ enum ParameterValue {
         case UInt8(ascii: "d"): .real(number.doubleValue)
         default: .integer(number)
         }
+    }
+}
+
+extension ParameterValue {
+    /// The years 1 to 9999, in seconds since 1970. Beyond them Foundation writes nonsense into property
+    /// lists, and the description of a date that is no number ends the program.
+    static let years = -62_135_596_800.0..<253_402_300_800.0
+
+    /// The description of a value of whatever type.
+    static func description(of value: Any) -> String {
+        guard let date = value as? Date, !years.contains(date.timeIntervalSince1970) else {
+            return "\(value)"
+        }
+        return "\(date.timeIntervalSince1970) s after 1970"
     }
 }
 

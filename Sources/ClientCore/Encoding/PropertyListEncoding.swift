@@ -85,7 +85,8 @@ public struct PropertyListEncoding: ParameterEncoding {
         case .decimal(let number): number == .notANumber ? nil : number
         case .real(let number): real(number)
         case .other(let data as Data): data
-        case .other(let date as Date): years.contains(date.timeIntervalSince1970) ? date : nil
+        case .other(let date as Date):
+            ParameterValue.years.contains(date.timeIntervalSince1970) ? date : nil
         case .null, .array, .dictionary, .set, .other: nil
         }
     }
@@ -93,9 +94,6 @@ public struct PropertyListEncoding: ParameterEncoding {
     private static func real(_ number: some BinaryFloatingPoint) -> Any {
         number is Float ? number : Double(number)
     }
-
-    /// The years 1 to 9999, in seconds since 1970. Foundation writes nonsense for the end of time.
-    private static let years = -62_135_596_800.0..<253_402_300_800.0
 
     /// XML 1.0 §2.2 has no way to write these, not even as references.
     private static func isXMLText(_ text: String) -> Bool {

@@ -1,7 +1,6 @@
 internal import Foundation
 
-/// Parameters whose arrays and dictionaries lie more than 512 levels deep in one another, or that contain
-/// themselves.
+/// Parameters whose arrays and dictionaries lie more than 512 levels deep in one another.
 public struct ParametersTooDeep: Error, Sendable, CustomStringConvertible {
     /// The parameter's name.
     public let name: String
@@ -79,14 +78,17 @@ extension URLEncoding {
     private func children(of value: ParameterValue, named name: String) -> [(name: String, value: Any)]? {
         switch value {
         case .array(let array): elements(array, of: name)
-        case .set(let set): elements(set.map(\.base).sorted { "\($0)" < "\($1)" }, of: name)
+        case .set(let set):
+            elements(set.map(\.base).sorted { text(ofKey: $0) < text(ofKey: $1) }, of: name)
         case .dictionary(let dictionary):
-            dictionary.map { (key: "\($0.key.base)", value: $0.value) }
+            dictionary.map { (key: text(ofKey: $0.key.base), value: $0.value) }
                 .sorted { $0.key < $1.key }
                 .map { ("\(name)[\($0.key)]", $0.value) }
         default: nil
         }
     }
+
+    private func text(ofKey key: Any) -> String { ParameterValue.description(of: key) }
 
     private func elements(_ array: [Any], of name: String) -> [(name: String, value: Any)] {
         switch arrayEncoding {
@@ -104,7 +106,7 @@ extension URLEncoding {
         case .integer(let number): number.stringValue
         case .decimal(let number): number.stringValue
         case .real(let number): Self.text(of: number)
-        case .other(let value): "\(value)"
+        case .other(let value): ParameterValue.description(of: value)
         case .array, .dictionary, .set: ""
         }
     }

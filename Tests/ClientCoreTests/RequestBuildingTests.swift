@@ -1,0 +1,163 @@
+internal import Foundation
+internal import FoundationNetworking
+internal import NetwatchTestSupport
+internal import Testing
+
+@testable internal import ClientCore
+
+/// What is refused before anything is sent.
+@Suite(.timeLimit(.minutes(1))) struct RequestBuildingTests {
+    private func request(
+        _ url: String = "http://h/",
+        method: String = "GET",
+        headers: HTTPHeaders = [:],
+        body: Data? = nil
+    ) throws -> URLRequest {
+        var request = URLRequest(url: try #require(URL(string: url)))
+        request.httpMethod = method
+        request.setHeaders(headers)
+        request.httpBody = body
+        return request
+    }
+
+    private func refusal(of request: URLRequest) -> AFError? {
+        #expect(throws: AFError.self) { try request.validateForSending() }
+    }
+
+    private func reason(of request: URLRequest) throws -> AFError.URLRequestValidationFailureReason {
+        guard case .urlRequestValidationFailed(let reason)? = refusal(of: request) else {
+            throw CancellationError()
+        }
+        return reason
+    }
+
+    @Test(arguments: [
+        "http://h", "https://u:p@h:65535/a%0d%0a?x=%00#f", "HTTP://h/", "http://[fe80::1%25eth0]:80/",
+        "http://xn--bcher-kva.example/", "http://127.0.0.1:0/",
+    ])
+    func `an HTTP URL is sent`(url: String) throws {
+        try request(url).validateForSending()
+        try request(url, method: "POST", headers: ["Content-Length": "1"], body: Data([1]))
+            .validateForSending()
+    }
+
+    @Test(arguments: ["http://a%0ab/", "http://a%00/", "http://a%20b/", "http://a%7f/", "http://h:99999/"])
+    func `a URL that cannot be connected to is invalid`(url: String) throws {
+        let error = refusal(of: try request(url))
+        #expect(error?.isInvalidURLError == true)
+        #expect((error?.urlConvertible as? URL)?.absoluteString == url)
+    }
+
+    @Test func `a request without a URL is invalid`() throws {
+        var request = try request()
+        request.url = nil
+        #expect(refusal(of: request)?.isInvalidURLError == true)
+    }
+
+    @Test(arguments: [
+        "ftp://h/", "file:///etc/passwd", "gopher://h/", "data:,x", "h/p", "//h/p", "httpx://h",
+    ])
+    func `only http and https leave the machine`(url: String) throws {
+        guard case .unsupportedScheme(let refused) = try reason(of: request(url)) else {
+            Issue.record("not the scheme")
+            return
+        }
+        #expect(refused.absoluteString == url)
+    }
+
+    @Test func `a scheme can be allowed`() throws {
+        try request("ftp://h/").validateForSending(allowedSchemes: ["ftp"])
+        #expect(throws: AFError.self) { try request().validateForSending(allowedSchemes: ["https"]) }
+    }
+
+    @Test(arguments: ["http://", "http:///p", "http:p", "http://:80/", "https://?q"])
+    func `a URL without host is refused`(url: String) throws {
+        guard case .missingHost(let refused) = try reason(of: request(url)) else {
+            Issue.record("not the host")
+            return
+        }
+        #expect(refused.absoluteString == url)
+    }
+
+    @Test(arguments: ["", "PO ST", "GET\r\nX: 1", "GÊT", "G(T", "\0", "CONNECT", "connect", "ConNect"])
+    func `a method that no server is asked for is refused`(method: String) throws {
+        guard case .invalidMethod(let refused) = try reason(of: request(method: method)) else {
+            Issue.record("not the method")
+            return
+        }
+        #expect(refused.uppercased() == method.uppercased())
+    }
+
+    @Test(arguments: ["QUERY", "PROPFIND", "M-SEARCH", "get"])
+    func `any other method is sent`(method: String) throws {
+        try request(method: method).validateForSending()
+    }
+
+    @Test(arguments: [
+        ("", "v"), ("X Y", "v"), ("X:", "v"), ("X\r\nY", "v"), ("Ü", "v"), ("X", "1\r\nY: 2"), ("X", "1\n"),
+        ("X", "\r"), ("X", "\0"), ("X", "\u{1}"), ("X", "\u{7f}"), ("X", "a\r\n b"),
+        ("Transfer-Encoding", "chunked"), ("transfer-ENCODING", ""), ("content-length", "2"),
+        ("Content-Length", ""), ("Content-Length", "01"), ("Content-Length", "1, 1"),
+        ("Content-Length", "+1"),
+    ])
+    func `a header that would change the request is refused`(name: String, value: String) throws {
+        let request = try request(method: "POST", headers: [name: value, "A": "1"], body: Data([1]))
+        guard case .invalidHeader(name, value) = try reason(of: request) else {
+            Issue.record("not the header")
+            return
+        }
+    }
+
+    @Test func `an error names the header and its value`() throws {
+        let error = refusal(of: try request(headers: ["X": "1\r\nY: 2"]))
+        #expect(
+            error?.localizedDescription
+                == #"The request was not sent: the header "X" cannot be sent with the value "1\r\nY: 2""#
+        )
+    }
+
+    @Test func `tabs, blanks and letters of any script are sent`() throws {
+        try request(headers: ["X": "", "Y": "a\tb ü", "Content-Length": "0", "Host": "other"])
+            .validateForSending()
+    }
+
+    @Test(arguments: ["GET", "HEAD", "get"])
+    func `a body is not sent with GET or HEAD`(method: String) throws {
+        for body in [Data(), Data([1, 2])] {
+            guard case .bodyDataInGETRequest(body) = try reason(of: request(method: method, body: body))
+            else {
+                Issue.record("not the body")
+                return
+            }
+        }
+        var streamed = try request(method: method)
+        streamed.httpBodyStream = InputStream(data: Data([1]))
+        #expect(refusal(of: streamed)?.isURLRequestValidationError == true)
+        let plain = try request(method: method)
+        #expect(throws: AFError.self) { try plain.validateForSending(body: .upload(byteCount: 1)) }
+    }
+
+    @Test(
+        arguments: [
+            (1, "1", true), (1, "2", false), (0, "0", true), (nil, "7", true), (nil, "x", false),
+            (nil, "-1", false),
+            (nil, "", false), (nil, "99999999999999999999", false),
+        ] as [(Int64?, String, Bool)]
+    )
+    func `the length of an upload is held to what is known`(count: Int64?, header: String, isSent: Bool)
+        throws
+    {
+        let request = try request(method: "POST", headers: ["Content-Length": header])
+        if isSent {
+            try request.validateForSending(body: .upload(byteCount: count))
+        } else {
+            #expect(throws: AFError.self) { try request.validateForSending(body: .upload(byteCount: count)) }
+        }
+    }
+
+    @Test func `a stream may say how long it is`() throws {
+        var request = try request(method: "POST", headers: ["Content-Length": "3"])
+        request.httpBodyStream = InputStream(data: Data([1, 2, 3]))
+        try request.validateForSending()
+    }
+}
