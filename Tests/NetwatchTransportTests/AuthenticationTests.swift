@@ -142,6 +142,18 @@ internal import Testing
         #expect(server.requests.count == 1)
     }
 
+    @Test func `what may be sent once only is not sent again with its credentials`() async throws {
+        let server = try ScriptedServer { request in
+            request.number == 1 ? .respond(status: 401, headers: [Self.basic]) : .close
+        }
+        var request = request(server, method: "POST", body: [1, 2, 3])
+        request.allowsConnectionReuse = false
+        let failure = await engine.run(request).failure
+        #expect(failure?.code == 52)
+        #expect(failure?.phase == .response)
+        #expect(server.requests.count == 2)
+    }
+
     @Test func `progress is that of the request that counts`() async throws {
         let server = try server(Self.basic)
         let record = await engine.run(request(server, method: "POST", body: [1, 2, 3]))
