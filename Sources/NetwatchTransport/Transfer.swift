@@ -12,6 +12,7 @@ final class Transfer {
         case headTooLarge
         case bodyTooLarge
         case unsendable(BodyFeed.Fault)
+        case wouldBeSentTwice
     }
 
     let id: TransferID
@@ -149,6 +150,11 @@ extension Transfer {
     /// There is a connection, and the request will be sent: for the first time, or once more with
     /// credentials or because an old connection had ended.
     private func requestBegins() -> Bool {
+        // After a 401 libcurl takes the same connection, and would send again what it swallows.
+        if isReady, !head.hasBegun, !request.allowsConnectionReuse {
+            stop = .wouldBeSentTwice
+            return false
+        }
         marks.requestBegins(at: caller.elapsed, easy)
         heldHead = nil
         head.restart()
@@ -305,6 +311,9 @@ extension Transfer {
         case .unsendable(let fault):
             let code = fault.code.rawValue
             return failure(code: Int32(code), errno: fault.errno, message: fault.message)
+        case .wouldBeSentTwice:
+            let message = "the connection ended before the response, and the request is sent once only"
+            return failure(code: Int32(CURLE_GOT_NOTHING.rawValue), phase: .response, message: message)
         case nil:
             // libcurl gives up on a single line of 100 KiB as if memory had run out.
             if code == CURLE_OUT_OF_MEMORY, reachedPhase == .response, !head.isComplete {
@@ -321,11 +330,16 @@ extension Transfer {
         failure(code: 100, message: "the response's head is longer than \(HeadParser.maximumBytes) bytes")
     }
 
-    private func failure(code: Int32, errno: CInt = 0, message: String) -> TransferFailure {
+    private func failure(
+        code: Int32,
+        errno: CInt = 0,
+        phase: TransferFailure.Phase? = nil,
+        message: String
+    ) -> TransferFailure {
         TransferFailure(
             code: code,
             osErrno: errno,
-            phase: reachedPhase,
+            phase: phase ?? reachedPhase,
             bytesSent: bytesSent,
             reusedConnection: reusedConnection,
             message: message

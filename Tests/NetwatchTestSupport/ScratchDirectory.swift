@@ -19,3 +19,13 @@ package final class ScratchDirectory: Sendable {
 
     package func file(_ name: String) -> String { "\(path)/\(name)" }
 }
+
+extension ScratchDirectory {
+    /// Writes a file anew and returns its path.
+    @discardableResult
+    package func write(_ bytes: [UInt8], to name: String) throws -> String {
+        let path = file(name)
+        try Data(bytes).write(to: URL(fileURLWithPath: path))
+        return path
+    }
+}

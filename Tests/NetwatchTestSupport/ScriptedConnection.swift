@@ -149,12 +149,36 @@ struct ScriptedConnection {
         }
     }
 
-    /// Requests of libcurl have a length; no test of ours makes it send chunks.
     private mutating func readBody(_ headers: [ScriptedServer.Header]) throws -> [UInt8] {
+        if headers.contains(where: { $0.name.lowercased() == "transfer-encoding" }) {
+            return try readChunks()
+        }
         let length = headers.first { $0.name.lowercased() == "content-length" }
         let count = length.flatMap { Int($0.value) } ?? 0
         while buffer.count < count { try fill() }
         return take(count)
+    }
+
+    /// RFC 9112 §7.1, without trailers.
+    private mutating func readChunks() throws -> [UInt8] {
+        var body: [UInt8] = []
+        while true {
+            let size = try readLine()
+            guard let count = Int(size, radix: 16) else { throw Ended() }
+            while buffer.count < count + 2 { try fill() }
+            body += take(count)
+            _ = take(2)
+            if count == 0 { return body }
+        }
+    }
+
+    private mutating func readLine() throws -> String {
+        while true {
+            if let end = buffer.firstIndex(of: UInt8(ascii: "\n")) {
+                return String(decoding: take(end + 1).dropLast(2), as: UTF8.self)
+            }
+            try fill()
+        }
     }
 
     private mutating func take(_ count: Int) -> [UInt8] {

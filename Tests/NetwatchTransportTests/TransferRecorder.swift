@@ -19,7 +19,7 @@ final class TransferRecorder: Sendable {
 
     private struct State {
         var record = Record()
-        var waiters: [CheckedContinuation<Void, Never>] = []
+        var waiters: [(condition: @Sendable (Record) -> Bool, wake: CheckedContinuation<Void, Never>)] = []
     }
 
     private let state = Mutex(State())
@@ -34,20 +34,28 @@ final class TransferRecorder: Sendable {
             case .progress(let progress): state.record.progress.append(progress)
             case .end(let end): state.record.ends.append(end)
             }
-            guard !state.record.ends.isEmpty else { return [CheckedContinuation<Void, Never>]() }
-            defer { state.waiters = [] }
-            return state.waiters
+            let record = state.record
+            let woken = state.waiters.filter { $0.condition(record) }.map(\.wake)
+            state.waiters.removeAll { $0.condition(record) }
+            return woken
         }
         for waiter in woken { waiter.resume() }
     }
 
     func end() async -> Record {
+        await wait { !$0.ends.isEmpty }
+    }
+
+    /// Waits until what was delivered satisfies a condition.
+    @discardableResult
+    func wait(until condition: @escaping @Sendable (Record) -> Bool) async -> Record {
         await withCheckedContinuation { waiter in
-            let hasEnded = state.withLock { state in
-                if state.record.ends.isEmpty { state.waiters.append(waiter) }
-                return !state.record.ends.isEmpty
+            let isSatisfied = state.withLock { state in
+                if condition(state.record) { return true }
+                state.waiters.append((condition, waiter))
+                return false
             }
-            if hasEnded { waiter.resume() }
+            if isSatisfied { waiter.resume() }
         }
         return record
     }

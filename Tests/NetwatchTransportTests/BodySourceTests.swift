@@ -1,0 +1,212 @@
+internal import Glibc
+internal import NetwatchEventLoop
+internal import NetwatchTestSupport
+internal import NetwatchTransport
+internal import Testing
+
+/// Bodies that come from somewhere else.
+@Suite(.timeLimit(.minutes(1))) struct BodySourceTests {
+    private let engine: TransferEngine
+
+    init() throws {
+        engine = try TransferEngine()
+    }
+
+    private func request(_ server: ScriptedServer, _ source: any TransferBodySource) -> TransferRequest {
+        var request = TransferRequest(url: server.url, method: "PUT")
+        request.body = .source(source)
+        return request
+    }
+
+    private func text(_ text: String) -> SteppedSource.Piece { .bytes(Array(text.utf8)) }
+
+    // MARK: What is on the wire
+
+    @Test func `a source of known length is sent with it, and nothing else is added`() async throws {
+        let server = try ScriptedServer()
+        let source = SteppedSource(length: 5, [text("ab"), text("cde"), .end])
+        let record = await engine.run(request(server, source))
+        #expect(record.hasSucceeded)
+        let received = try #require(server.requests.first)
+        #expect(received.body == Array("abcde".utf8))
+        #expect(received.headers.map(\.name) == ["Host", "Accept", "Content-Length"])
+        #expect(received.values(of: "Content-Length") == ["5"])
+    }
+
+    @Test func `a source of unknown length is sent in chunks`() async throws {
+        let server = try ScriptedServer()
+        let source = SteppedSource(length: nil, [text("ab"), text("cde"), .end])
+        #expect(await engine.run(request(server, source)).hasSucceeded)
+        let received = try #require(server.requests.first)
+        #expect(received.body == Array("abcde".utf8))
+        #expect(received.headers.map(\.name) == ["Host", "Accept", "Transfer-Encoding"])
+    }
+
+    @Test(arguments: [nil, 0] as [Int64?])
+    func `an empty source is an empty body`(length: Int64?) async throws {
+        let server = try ScriptedServer()
+        #expect(await engine.run(request(server, SteppedSource(length: length, [.end]))).hasSucceeded)
+        #expect(server.requests.first?.body == [])
+        #expect(server.requests.first?.values(of: "Content-Length") == (length == 0 ? ["0"] : []))
+    }
+
+    @Test func `an empty array is an empty body`() async throws {
+        let server = try ScriptedServer()
+        var request = TransferRequest(url: server.url, method: "DELETE")
+        request.body = []
+        #expect(await engine.run(request).hasSucceeded)
+        #expect(server.requests.first?.values(of: "Content-Length") == ["0"])
+    }
+
+    @Test(arguments: [nil, 4] as [Int64?])
+    func `a source is waited for, from whichever thread it says that it has more`(length: Int64?) async throws
+    {
+        let server = try ScriptedServer()
+        let source = SteppedSource(length: length)
+        let recorder = TransferRecorder()
+        engine.start(request(server, source)) { recorder.deliver($0) }
+        for piece in [text("ab"), text("c"), text("d"), .end] {
+            await engine.settle()
+            #expect(server.requests.isEmpty)
+            source.add(piece)
+        }
+        #expect(await recorder.end().hasSucceeded)
+        #expect(server.requests.first?.body == Array("abcd".utf8))
+    }
+
+    @Test func `other transfers go on while a source has nothing`() async throws {
+        let server = try ScriptedServer()
+        let source = SteppedSource(length: 1)
+        let recorder = TransferRecorder()
+        engine.start(request(server, source)) { recorder.deliver($0) }
+        for _ in 0..<10 { #expect(await engine.run(TransferRequest(url: server.url)).hasSucceeded) }
+        source.add(text("a"), .end)
+        #expect(await recorder.end().hasSucceeded)
+    }
+
+    // MARK: Sources that do not keep their word
+
+    @Test func `a source that ends early fails the transfer, and the server gets no whole request`()
+        async throws
+    {
+        let server = try ScriptedServer()
+        let source = SteppedSource(length: 5, [text("abcd"), .end])
+        let failure = await engine.run(request(server, source)).failure
+        #expect(failure?.code == 26)
+        #expect(failure?.phase == .request)
+        #expect(failure?.message == "the request's body ended after 4 of 5 bytes")
+        await server.openConnections(atMost: 0)
+        #expect(server.requests.isEmpty)
+    }
+
+    @Test(arguments: [["abcdef"], ["abcde", "f"], ["abcd", "e", "f"]])
+    func `a source that is too long fails the transfer, and the server gets no whole request`(
+        pieces: [String]
+    ) async throws {
+        let server = try ScriptedServer()
+        let source = SteppedSource(length: 5, pieces.map(text))
+        let failure = await engine.run(request(server, source)).failure
+        #expect(failure?.code == 26)
+        #expect(failure?.message == "the request's body is longer than the 5 bytes it was said to have")
+        await server.openConnections(atMost: 0)
+        #expect(server.requests.isEmpty)
+    }
+
+    @Test func `a source that finds out late that it is too long fails the transfer too`() async throws {
+        let server = try ScriptedServer()
+        let source = SteppedSource(length: 5, [text("abcde")])
+        let recorder = TransferRecorder()
+        engine.start(request(server, source)) { recorder.deliver($0) }
+        await recorder.wait { $0.progress.last?.sent == 4 }
+        source.add(text("f"))
+        #expect(await recorder.end().failure?.code == 26)
+        await server.openConnections(atMost: 0)
+        #expect(server.requests.isEmpty)
+    }
+
+    @Test func `a source that cannot be read says why`() async throws {
+        let server = try ScriptedServer()
+        let source = SteppedSource(length: nil, [text("a"), .failed(SystemError(call: "read", errno: EIO))])
+        let failure = await engine.run(request(server, source)).failure
+        #expect(failure?.code == 26)
+        #expect(failure?.osErrno == EIO)
+        #expect(failure?.message == "the request's body cannot be read: read: Input/output error")
+    }
+
+    @Test(arguments: [-1, .min] as [Int64])
+    func `a length below zero is refused`(length: Int64) async throws {
+        let server = try ScriptedServer()
+        let failure = await engine.run(request(server, SteppedSource(length: length))).failure
+        #expect(failure?.code == 43)
+        #expect(failure?.message == "a body cannot have \(length) bytes")
+    }
+
+    @Test func `a Content-Length beside a body of unknown length is refused`() async throws {
+        let server = try ScriptedServer()
+        var request = request(server, SteppedSource(length: nil))
+        request.headers = [.init("Content-Length", "0")]
+        #expect(await engine.run(request).failure?.code == 43)
+    }
+
+    // MARK: Again
+
+    /// A server that closes the connection after the first request that comes over an old one.
+    private func forgetfulServer() throws -> ScriptedServer {
+        try ScriptedServer { $0.number == 2 ? .close : .respond("") }
+    }
+
+    @Test func `a source is read again when libcurl sends its request again`() async throws {
+        let server = try forgetfulServer()
+        _ = await engine.run(TransferRequest(url: server.url))
+        let source = SteppedSource(length: 3, [text("abc"), .end])
+        #expect(await engine.run(request(server, source)).hasSucceeded)
+        #expect(server.requests.map(\.body) == [[], Array("abc".utf8), Array("abc".utf8)])
+        #expect(source.rewinds > 0)
+    }
+
+    @Test func `bytes are sent again from their beginning`() async throws {
+        let server = try forgetfulServer()
+        _ = await engine.run(TransferRequest(url: server.url))
+        var request = TransferRequest(url: server.url, method: "PUT")
+        request.body = [1, 2, 3]
+        #expect(await engine.run(request).hasSucceeded)
+        #expect(server.requests.map(\.body) == [[], [1, 2, 3], [1, 2, 3]])
+    }
+
+    @Test func `what cannot be read again is not sent again`() async throws {
+        let server = try forgetfulServer()
+        _ = await engine.run(TransferRequest(url: server.url))
+        let source = SteppedSource(length: 3, [text("abc"), .end], isRewindable: false)
+        let failure = await engine.run(request(server, source)).failure
+        #expect(failure?.code == 65)
+        #expect(server.requests.count == 2)
+    }
+
+    // MARK: The end
+
+    @Test func `a source is cancelled once, however its transfer ends`() async throws {
+        let server = try ScriptedServer()
+        let refused = try RefusingPort()
+        for url in ["", refused.url, server.url] {
+            let source = SteppedSource(length: 1, [text("a"), .end])
+            var request = TransferRequest(url: url, method: "PUT")
+            request.body = .source(source)
+            _ = await engine.run(request)
+            #expect(source.cancellations == 1)
+        }
+    }
+
+    @Test func `a source whose transfer is cancelled may say that it has more`() async throws {
+        let server = try ScriptedServer()
+        let source = SteppedSource(length: 1)
+        let recorder = TransferRecorder()
+        let id = engine.start(request(server, source)) { recorder.deliver($0) }
+        while server.connectionCount == 0 { await engine.settle() }
+        engine.cancel(id)
+        #expect(await recorder.end().failure?.code == 42)
+        source.add(text("a"), .end)
+        await engine.settle()
+        #expect(recorder.record.ends.count == 1)
+        #expect(source.cancellations == 1)
+    }
+}

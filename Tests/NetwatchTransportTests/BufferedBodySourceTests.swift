@@ -1,0 +1,157 @@
+internal import Dispatch
+internal import Glibc
+internal import NetwatchEventLoop
+internal import NetwatchTestSupport
+internal import NetwatchTransport
+internal import Synchronization
+internal import Testing
+
+/// Files and other readers that wait, as bodies.
+@Suite(.timeLimit(.minutes(1))) struct BufferedBodySourceTests {
+    private let engine: TransferEngine
+    private let scratch: ScratchDirectory
+    private let server: ScriptedServer
+
+    init() throws {
+        engine = try TransferEngine()
+        scratch = try ScratchDirectory()
+        server = try ScriptedServer()
+    }
+
+    private func file(_ bytes: [UInt8]) throws -> String {
+        try scratch.write(bytes, to: "body")
+    }
+
+    private func send(_ source: BufferedBodySource) async -> TransferRecorder.Record {
+        var request = TransferRequest(url: server.url, method: "POST")
+        request.body = .source(source)
+        return await engine.run(request)
+    }
+
+    @Test(arguments: [0, 1, 65536, 131_072, 1_000_001])
+    func `a file arrives as it is`(count: Int) async throws {
+        let bytes = (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 31) }
+        let record = await send(try BufferedBodySource(path: file(bytes)))
+        #expect(record.hasSucceeded)
+        #expect(server.requests.first?.body == bytes)
+        #expect(server.requests.first?.values(of: "Content-Length") == ["\(count)"])
+    }
+
+    @Test func `a file that shrinks or grows on the way fails the transfer`() async throws {
+        for size in [99_999, 100_001] {
+            let path = try file([UInt8](repeating: 1, count: 100_000))
+            let source = try BufferedBodySource(path: path)
+            truncate(path, size)
+            #expect(await send(source).failure?.code == 26)
+        }
+    }
+
+    @Test func `what is no regular file is refused at once`() throws {
+        let fifo = scratch.file("fifo")
+        #expect(mkfifo(fifo, 0o600) == 0)
+        let cases: [(path: String, errno: CInt)] = [
+            (scratch.file("missing"), ENOENT), (scratch.path, EISDIR), (fifo, EINVAL), ("/dev/zero", EINVAL),
+            ("a\0b", EINVAL),
+        ]
+        for (path, errno) in cases {
+            #expect {
+                try FileReader(path: path)
+            } throws: {
+                ($0 as? SystemError)?.errno == errno
+            }
+        }
+    }
+
+    @Test func `no more is read ahead than two chunks`() async throws {
+        let reader = CountingReader(chunks: 100)
+        let source = BufferedBodySource(reader, length: nil)
+        var byte: UInt8 = 0
+        while withUnsafeMutableBytes(of: &byte, { source.read(into: $0) }) != .bytes(1) {
+            await withCheckedContinuation { ready in source.whenReady { ready.resume() } }
+        }
+        try await reader.reads.wait { $0.count >= 2 }
+        for _ in 0..<1000 {
+            await Task.yield()
+            #expect(reader.reads.values.count <= 2)
+        }
+        source.cancel()
+    }
+
+    @Test func `a reader that cannot be read fails with its error`() async throws {
+        let failure = await send(BufferedBodySource(CountingReader(chunks: 3, fails: true), length: nil))
+            .failure
+        #expect(failure?.code == 26)
+        #expect(failure?.osErrno == EIO)
+    }
+
+    @Test func `a source goes back to its beginning while its reader waits`() async throws {
+        let reader = CountingReader(chunks: 3, waitsBefore: 1)
+        let source = BufferedBodySource(reader, length: nil)
+        #expect(await first(of: source) == 0)
+        try await reader.reads.wait { $0.count == 2 }
+        #expect(source.rewind())
+        reader.gate.signal()
+        #expect(await first(of: source) == 0)
+    }
+
+    @Test func `a reader that turns out not to go back ends the transfer with 65`() async throws {
+        let reader = CountingReader(chunks: 3, waitsBefore: 1, isRewindable: false)
+        let source = BufferedBodySource(reader, length: nil)
+        #expect(await first(of: source) == 0)
+        try await reader.reads.wait { $0.count == 2 }
+        #expect(source.rewind())
+        reader.gate.signal()
+        #expect(await send(source).failure?.code == 65)
+    }
+
+    /// The first byte that comes, which says which chunk it is of.
+    private func first(of source: BufferedBodySource) async -> UInt8? {
+        var byte: UInt8 = 0
+        while true {
+            switch withUnsafeMutableBytes(of: &byte, { source.read(into: $0) }) {
+            case .bytes: return byte
+            case .pending: await withCheckedContinuation { ready in source.whenReady { ready.resume() } }
+            case .end, .failed: return nil
+            }
+        }
+    }
+}
+
+/// A reader of chunks that are full of their own number.
+private final class CountingReader: BlockingReader {
+    let reads = Recorder<Int>()
+    /// What the read of one chunk waits for.
+    let gate = DispatchSemaphore(value: 0)
+    private let chunks: Int
+    private let fails: Bool
+    private let waitsBefore: Int?
+    private let isRewindable: Bool
+    private let next = Mutex(0)
+
+    init(chunks: Int, fails: Bool = false, waitsBefore: Int? = nil, isRewindable: Bool = true) {
+        self.chunks = chunks
+        self.fails = fails
+        self.waitsBefore = waitsBefore
+        self.isRewindable = isRewindable
+    }
+
+    func read(into buffer: UnsafeMutableRawBufferPointer) throws(SystemError) -> Int {
+        let index = next.withLock { next in
+            defer { next += 1 }
+            return next
+        }
+        reads.record(index)
+        if index == waitsBefore, reads.values.filter({ $0 == index }).count == 1 { gate.wait() }
+        guard index < chunks else {
+            if fails { throw SystemError(call: "read", errno: EIO) }
+            return 0
+        }
+        buffer.initializeMemory(as: UInt8.self, repeating: UInt8(truncatingIfNeeded: index))
+        return buffer.count
+    }
+
+    func rewind() -> Bool {
+        if isRewindable { next.withLock { $0 = 0 } }
+        return isRewindable
+    }
+}

@@ -1,0 +1,87 @@
+internal import NetwatchTestSupport
+internal import NetwatchTransport
+internal import Testing
+
+/// Bodies in content codings.
+@Suite(.timeLimit(.minutes(1))) struct ContentCodingTests {
+    private static let text = String(repeating: "hello ", count: 20)
+    /// The text as gzip has it.
+    private static let gzip: [UInt8] = [
+        31, 139, 8, 0, 0, 0, 0, 0, 2, 3, 203, 72, 205, 201, 201, 87, 200, 160, 59, 9, 0, 47, 250, 248, 72,
+        120, 0,
+        0, 0,
+    ]
+
+    private let engine: TransferEngine
+
+    init() throws {
+        engine = try TransferEngine()
+    }
+
+    private func server(_ coding: String = "gzip") throws -> ScriptedServer {
+        try ScriptedServer { _ in
+            .respond(status: 200, headers: [.init("Content-Encoding", coding)], body: Self.gzip)
+        }
+    }
+
+    private func run(_ server: ScriptedServer, accepting: [String]) async -> TransferRecorder.Record {
+        var request = TransferRequest(url: server.url)
+        request.headers = accepting.map { .init("accept-encoding", $0) }
+        return await engine.run(request)
+    }
+
+    @Test func `a coding that was asked for is undone, and asked for as it was written`() async throws {
+        let server = try server()
+        let record = await run(server, accepting: ["br;q=1.0, gzip;q=0.9"])
+        #expect(record.text == Self.text)
+        #expect(server.requests.first?.values(of: "Accept-Encoding") == ["br;q=1.0, gzip;q=0.9"])
+        #expect(record.head?.headers.contains(.init("Content-Encoding", "gzip")) == true)
+        #expect(record.metrics?.responseBodyBytes == Int64(Self.gzip.count))
+        let total = Int64(Self.gzip.count)
+        #expect(
+            record.progress.last == TransferProgress(sent: 0, toSend: 0, received: total, toReceive: total)
+        )
+    }
+
+    @Test func `several fields are one`() async throws {
+        let server = try server()
+        #expect(await run(server, accepting: ["gzip", " ", "br"]).text == Self.text)
+        #expect(server.requests.first?.values(of: "Accept-Encoding") == ["gzip, br"])
+    }
+
+    @Test(arguments: [[], [" "]])
+    func `what was not asked for is not undone`(accepting: [String]) async throws {
+        let server = try server()
+        #expect(await run(server, accepting: accepting).body == Self.gzip)
+        #expect(server.requests.first?.values(of: "Accept-Encoding") == accepting.map { _ in "" })
+    }
+
+    @Test func `a coding that is not known, or not what came, ends with 61`() async throws {
+        #expect(await run(try server("compress"), accepting: ["gzip"]).failure?.code == 61)
+        #expect(await run(try server("deflate"), accepting: ["gzip"]).failure?.code == 61)
+    }
+
+    @Test func `the limit of the body counts what comes out`() async throws {
+        var request = TransferRequest(url: try server().url)
+        request.headers = [.init("Accept-Encoding", "gzip")]
+        request.maximumResponseBodyBytes = Self.text.utf8.count - 1
+        let server = try server()
+        request.url = server.url
+        let record = await engine.run(request)
+        #expect(record.failure?.code == 63)
+        #expect(record.text == String(Self.text.dropLast()))
+    }
+
+    @Test(.enabled(if: HTTPBin.isInstalled, "httpbin and gunicorn are not installed"))
+    func `what httpbin encodes is undone`() async throws {
+        let server = try await HTTPBin()
+        let paths = ["gzip": "gzip", "deflate": "deflate", "brotli": "br"]
+        for (path, coding) in paths where TransferEngine.decodableEncodings.contains(coding) {
+            var request = TransferRequest(url: "\(server.url)/\(path)")
+            request.headers = [.init("Accept-Encoding", coding)]
+            let record = await engine.run(request)
+            #expect(record.text.contains("127.0.0.1"), "\(path)")
+        }
+        #expect(TransferEngine.decodableEncodings.contains("gzip"))
+    }
+}

@@ -1,0 +1,259 @@
+internal import NetwatchEventLoop
+internal import NetwatchTestSupport
+internal import NetwatchTransport
+internal import Testing
+
+/// Transfers that stand still for a while.
+@Suite(.timeLimit(.minutes(2))) struct PauseTests {
+    /// More than the kernel keeps of a connection (`tcp_rmem` and `tcp_wmem` together).
+    private static let large = [UInt8](repeating: 0x78, count: 20_000_000)
+
+    private let engine: TransferEngine
+    /// Answers `/large` with 20 MB, and what it does not know with what came.
+    private let server: ScriptedServer
+
+    init() throws {
+        engine = try TransferEngine()
+        server = try ScriptedServer { request in
+            switch request.target {
+            case "/large": .respond(status: 200, body: Self.large)
+            case "/silent": .stall(then: .close)
+            case "/falling-silent":
+                .send("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n", then: .stall(then: .close))
+            default: .respond(status: 200, body: request.body)
+            }
+        }
+    }
+
+    private func request(_ path: String, body: TransferBody? = nil) -> TransferRequest {
+        var request = TransferRequest(url: server.url + path, method: body == nil ? "GET" : "PUT")
+        request.body = body
+        return request
+    }
+
+    /// Starts a transfer that pauses itself whenever it delivers what satisfies a condition.
+    private func start(
+        _ request: TransferRequest,
+        pausing what: TransferPause,
+        at isMoment: @escaping @Sendable (TransferEvent) -> Bool
+    ) -> (TransferID, TransferRecorder) {
+        let recorder = TransferRecorder()
+        let own = Recorder<TransferID>()
+        let id = engine.start(request) { [engine] event in
+            recorder.deliver(event)
+            if isMoment(event), let id = own.values.first { engine.pause(id, what) }
+        }
+        // Until it is known who it is.
+        engine.pause(id, .all)
+        own.record(id)
+        engine.resume(id)
+        return (id, recorder)
+    }
+
+    /// Lets another transfer of 20 MB come and go, which one that only seems to stand still would use.
+    private func letTimePass() async {
+        _ = await engine.run(request("/large"))
+    }
+
+    /// Lets the idle timeout of another transfer pass, twice the one that these tests use.
+    private func letIdleTimeoutPass() async {
+        var request = request("/silent")
+        request.idleTimeout = .seconds(3)
+        #expect(await engine.run(request).failure?.code == 28)
+    }
+
+    // MARK: Receiving
+
+    @Test func `a transfer paused before its connection delivers nothing, and keeps little`() async throws {
+        let recorder = TransferRecorder()
+        let id = engine.start(request("/large")) { recorder.deliver($0) }
+        engine.pause(id, .receiving)
+        await server.requests(atLeast: 1)
+        await letTimePass()
+        #expect(recorder.record.body.isEmpty)
+        #expect(recorder.record.progress.allSatisfy { $0.received <= 64 * 1024 })
+        engine.resume(id)
+        let record = await recorder.end()
+        #expect(record.hasSucceeded)
+        #expect(record.body == Self.large)
+    }
+
+    @Test func `a transfer paused in its body stops there`() async throws {
+        let (_, recorder) = start(request("/large"), pausing: .receiving, at: { $0.isBody })
+        await recorder.wait { !$0.body.isEmpty }
+        await engine.settle()
+        let stopped = recorder.record
+        await letTimePass()
+        #expect(stopped.body.count < Self.large.count)
+        #expect(recorder.record.body.count == stopped.body.count)
+        #expect(try #require(recorder.record.progress.last).received <= stopped.body.count + 64 * 1024)
+    }
+
+    @Test func `a transfer paused during its name lookup delivers nothing`() async throws {
+        let gate = Gate()
+        let engine = try TransferEngine(resolver: gate.resolver)
+        let recorder = TransferRecorder()
+        let request = TransferRequest(url: "http://netwatch.invalid:\(server.port)/large")
+        let id = engine.start(request) { recorder.deliver($0) }
+        await gate.isEntered()
+        engine.pause(id, .receiving)
+        await engine.settle()
+        gate.open()
+        await server.requests(atLeast: 1)
+        await letTimePass()
+        #expect(recorder.record.body.isEmpty)
+        engine.resume(id)
+        #expect(await recorder.end().body == Self.large)
+    }
+
+    @Test func `a transfer resumed during its name lookup is not paused any more`() async throws {
+        let gate = Gate()
+        let engine = try TransferEngine(resolver: gate.resolver)
+        let recorder = TransferRecorder()
+        let request = TransferRequest(url: "http://netwatch.invalid:\(server.port)/large")
+        let id = engine.start(request) { recorder.deliver($0) }
+        await gate.isEntered()
+        engine.pause(id, .all)
+        engine.resume(id)
+        await engine.settle()
+        gate.open()
+        #expect(await recorder.end().hasSucceeded)
+    }
+
+    @Test func `a transfer may be paused again with each piece of its body`() async throws {
+        let (id, recorder) = start(request("/large"), pausing: .receiving, at: { $0.isBody })
+        var steps = 0
+        while recorder.record.ends.isEmpty {
+            let count = recorder.record.body.count
+            engine.resume(id)
+            await recorder.wait { $0.body.count > count || !$0.ends.isEmpty }
+            steps += 1
+        }
+        #expect(recorder.record.body == Self.large)
+        #expect(steps > 2)
+    }
+
+    @Test func `an end that came during the pause is told after it`() async throws {
+        let closing = try ScriptedServer { _ in .send("HTTP/1.0 200 OK\r\n\r\nabc", then: .close) }
+        let recorder = TransferRecorder()
+        let id = engine.start(TransferRequest(url: closing.url)) { recorder.deliver($0) }
+        engine.pause(id, .receiving)
+        await closing.requests(atLeast: 1)
+        await closing.openConnections(atMost: 0)
+        await letTimePass()
+        #expect(recorder.record.ends.isEmpty)
+        engine.resume(id)
+        #expect(await recorder.end().text == "abc")
+        #expect(recorder.record.hasSucceeded)
+    }
+
+    @Test func `what libcurl kept and the caller does not want ends the transfer`() async throws {
+        var request = request("/large")
+        request.maximumResponseBodyBytes = 10
+        let recorder = TransferRecorder()
+        let id = engine.start(request) { recorder.deliver($0) }
+        engine.pause(id, .receiving)
+        await server.requests(atLeast: 1)
+        await letTimePass()
+        engine.resume(id)
+        let record = await recorder.end()
+        #expect(record.failure?.code == 63)
+        #expect(record.body.count == 10)
+        await engine.settle()
+        #expect(recorder.record.ends.count == 1)
+    }
+
+    @Test func `a paused transfer can be cancelled`() async throws {
+        let (id, recorder) = start(request("/large"), pausing: .all, at: { $0.isBody })
+        await recorder.wait { !$0.body.isEmpty }
+        engine.cancel(id)
+        engine.resume(id)
+        #expect(await recorder.end().failure?.code == 42)
+    }
+
+    // MARK: Sending
+
+    @Test func `a transfer paused before its connection sends nothing of its body`() async throws {
+        let recorder = TransferRecorder()
+        let id = engine.start(request("/", body: .bytes(Self.large))) { recorder.deliver($0) }
+        engine.pause(id, .sending)
+        await letTimePass()
+        #expect(recorder.record.progress.allSatisfy { $0.sent == 0 })
+        #expect(server.requests.allSatisfy { $0.method == "GET" })
+        engine.resume(id)
+        #expect(await recorder.end().body == Self.large)
+    }
+
+    @Test func `a transfer paused in its request's body stops there`() async throws {
+        let (id, recorder) = start(request("/", body: .bytes(Self.large)), pausing: .sending) {
+            if case .progress(let progress) = $0 { progress.sent < 5_000_000 } else { false }
+        }
+        await recorder.wait { $0.progress.contains { $0.sent > 0 } }
+        await engine.settle()
+        let stopped = recorder.record.progress.last
+        await letTimePass()
+        #expect(recorder.record.progress.last == stopped)
+        #expect(try #require(stopped).sent < Self.large.count)
+        while recorder.record.ends.isEmpty {
+            engine.resume(id)
+            await engine.settle()
+        }
+        #expect(await recorder.end().body == Self.large)
+    }
+
+    @Test func `a source that has more does not end a pause, nor the end of a pause the wait for it`()
+        async throws
+    {
+        let source = SteppedSource(length: 2)
+        let recorder = TransferRecorder()
+        let id = engine.start(request("/", body: .source(source))) { recorder.deliver($0) }
+        while server.connectionCount == 0 { await engine.settle() }
+        engine.pause(id, .sending)
+        await engine.settle()
+        source.add(.bytes([1]))
+        await letTimePass()
+        #expect(recorder.record.progress.allSatisfy { $0.sent == 0 })
+        engine.resume(id)
+        await recorder.wait { $0.progress.last?.sent == 1 }
+        engine.pause(id, .receiving)
+        engine.resume(id)
+        await engine.settle()
+        source.add(.bytes([2]), .end)
+        #expect(await recorder.end().body == [1, 2])
+    }
+
+    // MARK: The idle timeout
+
+    @Test(arguments: [TransferPause.receiving, .sending, .all])
+    func `a pause does not count for the idle timeout`(pause: TransferPause) async throws {
+        var request = request("/", body: .bytes(Self.large))
+        request.idleTimeout = .seconds(1)
+        let recorder = TransferRecorder()
+        let id = engine.start(request) { recorder.deliver($0) }
+        engine.pause(id, pause)
+        await letIdleTimeoutPass()
+        #expect(recorder.record.ends.isEmpty)
+        engine.resume(id)
+        #expect(await recorder.end().body == Self.large)
+    }
+
+    @Test func `a pause in the midst of silence does not count either, and the timeout begins anew`()
+        async throws
+    {
+        var request = request("/falling-silent")
+        request.idleTimeout = .seconds(2)
+        let (id, recorder) = start(request, pausing: .receiving, at: { $0.isHead })
+        await recorder.wait { !$0.heads.isEmpty }
+        await letIdleTimeoutPass()
+        #expect(recorder.record.ends.isEmpty)
+        engine.resume(id)
+        await engine.settle()
+        #expect(recorder.record.ends.isEmpty)
+        #expect(await recorder.end().failure?.code == 28)
+    }
+}
+
+extension TransferEvent {
+    fileprivate var isHead: Bool { if case .head = self { true } else { false } }
+    fileprivate var isBody: Bool { if case .body = self { true } else { false } }
+}
