@@ -76,7 +76,7 @@ internal import Testing
 
     @Test(arguments: [-1, 9, Int.min, Int.max])
     func `a stream of the program's own that lies is an error`(count: Int) throws {
-        let stream = LyingStream(count: count)
+        let stream = MiscountingStream(count: count)
         #expect(throws: SystemError(call: "read", errno: EIO)) {
             try next(8, of: InputStreamReader(stream))
         }
@@ -94,7 +94,7 @@ internal import Testing
 }
 
 /// Says that it has read so many bytes.
-private final class LyingStream: InputStream {
+private final class MiscountingStream: InputStream {
     private let count: Int
     private(set) var wasClosed = false
     private var status = Stream.Status.notOpen

@@ -4,13 +4,13 @@ internal import NetwatchTransport
 
 @testable internal import ClientCore
 
-func head(_ status: Int, _ fields: KeyValuePairs<String, String> = [:]) -> TransferHead {
+func transferHead(_ status: Int, _ fields: KeyValuePairs<String, String> = [:]) -> TransferHead {
     TransferHead(status: status, version: "HTTP/1.1", headers: fields.map { .init($0.key, $0.value) })
 }
 
 /// The head of a response that can be continued.
 func wholeHead(_ total: Int, tag: String = "\"v1\"") -> TransferHead {
-    head(200, ["Accept-Ranges": "bytes", "ETag": tag, "Content-Length": "\(total)"])
+    transferHead(200, ["Accept-Ranges": "bytes", "ETag": tag, "Content-Length": "\(total)"])
 }
 
 func get(_ url: String = "http://example.com/file?id=1") -> URLRequest { URLRequest(url: URL(string: url)!) }

@@ -68,7 +68,7 @@ internal import Testing
 
     @Test func `a temporary file without a way to continue has no record`() throws {
         let download = try PartialDownload.temporary()
-        try download.startOver(get(), head(200))
+        try download.startOver(get(), transferHead(200))
         try download.append(bytes(60))
         #expect(download.resumeRecord() == nil)
     }

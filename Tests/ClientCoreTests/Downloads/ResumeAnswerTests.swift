@@ -35,41 +35,41 @@ internal import Testing
     @Test func `of a whole file the last byte is asked for again, which tells its version`() {
         let whole = ResumeRecord.sample(received: 1000)
         #expect(whole.requestHeaders.first?.value == "bytes=999-")
-        let answer = head(206, ["Content-Range": "bytes 999-999/1000", "ETag": "\"v1\""])
+        let answer = transferHead(206, ["Content-Range": "bytes 999-999/1000", "ETag": "\"v1\""])
         #expect(judge(answer, whole) == "continue at 999 of 1000")
     }
 
     @Test func `206 with the right range is the rest`() {
         let range = "bytes 100-999/1000"
-        #expect(judge(head(206, ["Content-Range": range])) == "continue at 100 of 1000")
-        #expect(judge(head(206, ["content-range": range, "ETag": "\"v1\""])) == "continue at 100 of 1000")
+        #expect(judge(transferHead(206, ["Content-Range": range])) == "continue at 100 of 1000")
+        #expect(judge(transferHead(206, ["content-range": range, "ETag": "\"v1\""])) == "continue at 100 of 1000")
         #expect(
-            judge(head(206, ["Content-Range": range, "Content-Length": "900"])) == "continue at 100 of 1000"
+            judge(transferHead(206, ["Content-Range": range, "Content-Length": "900"])) == "continue at 100 of 1000"
         )
         // A server may send less than what was asked for.
-        #expect(judge(head(206, ["Content-Range": "bytes 100-199/1000"])) == "continue at 100 of 1000")
-        #expect(judge(head(206, ["Content-Range": "bytes 100-999/*"])) == "continue at 100 of 1000")
+        #expect(judge(transferHead(206, ["Content-Range": "bytes 100-199/1000"])) == "continue at 100 of 1000")
+        #expect(judge(transferHead(206, ["Content-Range": "bytes 100-999/*"])) == "continue at 100 of 1000")
     }
 
     @Test func `206 of another version is not put behind this one`() {
         let range = "bytes 100-999/1000"
-        #expect(judge(head(206, ["Content-Range": range, "ETag": "\"v2\""])) == "restart without range")
-        #expect(judge(head(206, ["Content-Range": range, "ETag": "W/\"v1\""])) == "restart without range")
-        #expect(judge(head(206, ["Content-Range": "bytes 100-1000/1001"])) == "restart without range")
+        #expect(judge(transferHead(206, ["Content-Range": range, "ETag": "\"v2\""])) == "restart without range")
+        #expect(judge(transferHead(206, ["Content-Range": range, "ETag": "W/\"v1\""])) == "restart without range")
+        #expect(judge(transferHead(206, ["Content-Range": "bytes 100-1000/1001"])) == "restart without range")
     }
 
     @Test(arguments: [
-        head(206),
-        head(206, ["Content-Range": "bytes 0-999/1000"]),
-        head(206, ["Content-Range": "bytes 101-999/1000"]),
-        head(206, ["Content-Range": "bytes 99-999/1000"]),
-        head(206, ["Content-Range": "bytes */1000"]),
-        head(206, ["Content-Range": "lines 100-999/1000"]),
-        head(206, ["Content-Range": "bytes 100-999/1000", "content-range": "bytes 100-999/1000"]),
-        head(206, ["Content-Range": "bytes 100-999/1000", "Content-Length": "901"]),
-        head(206, ["Content-Range": "bytes 100-999/1000", "Content-Encoding": "gzip"]),
-        head(206, ["Content-Type": "multipart/byteranges; boundary=x"]),
-        head(206, ["Content-Type": "multipart/byteranges", "Content-Range": "bytes 100-999/1000"]),
+        transferHead(206),
+        transferHead(206, ["Content-Range": "bytes 0-999/1000"]),
+        transferHead(206, ["Content-Range": "bytes 101-999/1000"]),
+        transferHead(206, ["Content-Range": "bytes 99-999/1000"]),
+        transferHead(206, ["Content-Range": "bytes */1000"]),
+        transferHead(206, ["Content-Range": "lines 100-999/1000"]),
+        transferHead(206, ["Content-Range": "bytes 100-999/1000", "content-range": "bytes 100-999/1000"]),
+        transferHead(206, ["Content-Range": "bytes 100-999/1000", "Content-Length": "901"]),
+        transferHead(206, ["Content-Range": "bytes 100-999/1000", "Content-Encoding": "gzip"]),
+        transferHead(206, ["Content-Type": "multipart/byteranges; boundary=x"]),
+        transferHead(206, ["Content-Type": "multipart/byteranges", "Content-Range": "bytes 100-999/1000"]),
     ])
     func `206 that contradicts itself is refused`(_ head: TransferHead) {
         #expect(judge(head) == "invalid")
@@ -80,22 +80,22 @@ internal import Testing
     }
 
     @Test func `412 asks for the whole`() {
-        #expect(judge(head(412)) == "restart without range")
+        #expect(judge(transferHead(412)) == "restart without range")
     }
 
     @Test func `416 is the end if the lengths agree, and asks for the whole else`() {
         let unknown = ResumeRecord.sample(received: 100, total: nil)
-        #expect(judge(head(416, ["Content-Range": "bytes */100"]), unknown) == "already complete")
-        #expect(judge(head(416, ["Content-Range": "bytes */99"]), unknown) == "restart without range")
-        #expect(judge(head(416), unknown) == "restart without range")
-        #expect(judge(head(416, ["Content-Range": "bytes */100"]), record) == "restart without range")
-        let changed = head(416, ["Content-Range": "bytes */100", "ETag": "\"v2\""])
+        #expect(judge(transferHead(416, ["Content-Range": "bytes */100"]), unknown) == "already complete")
+        #expect(judge(transferHead(416, ["Content-Range": "bytes */99"]), unknown) == "restart without range")
+        #expect(judge(transferHead(416), unknown) == "restart without range")
+        #expect(judge(transferHead(416, ["Content-Range": "bytes */100"]), record) == "restart without range")
+        let changed = transferHead(416, ["Content-Range": "bytes */100", "ETag": "\"v2\""])
         #expect(judge(changed, unknown) == "restart without range")
     }
 
     @Test(arguments: [204, 304, 401, 403, 404, 429, 500, 503])
     func `any other answer leaves the file alone`(_ status: Int) {
-        #expect(judge(head(status, ["Content-Length": "9"])) == "other body")
+        #expect(judge(transferHead(status, ["Content-Length": "9"])) == "other body")
     }
 
     @Test(arguments: [

@@ -161,9 +161,9 @@ struct ResumeSimulation {
         let offset = Int(record.offset)
         switch draw(12) {
         case 0: return whole
-        case 1: return (head(503), Array("later".utf8))
-        case 2: return (head(412), [])
-        case 3: return (head(416, ["Content-Range": "bytes */\(body.count)", "ETag": tag(version)]), [])
+        case 1: return (transferHead(503), Array("later".utf8))
+        case 2: return (transferHead(412), [])
+        case 3: return (transferHead(416, ["Content-Range": "bytes */\(body.count)", "ETag": tag(version)]), [])
         // If-Range is not known here.
         case 4 where offset < body.count: return part(body, offset..<body.count)
         // The range is another one than was asked for.
@@ -176,7 +176,7 @@ struct ResumeSimulation {
 
     private func part(_ body: [UInt8], _ range: Range<Int>) -> (TransferHead, [UInt8]) {
         let text = "bytes \(range.lowerBound)-\(range.upperBound - 1)/\(body.count)"
-        return (head(206, ["Content-Range": text, "ETag": tag(version)]), Array(body[range]))
+        return (transferHead(206, ["Content-Range": text, "ETag": tag(version)]), Array(body[range]))
     }
 
     /// Of what was not synced anything may be left: all of it, a part, or zeros in its place.

@@ -63,7 +63,7 @@ struct KilledDownload {
         if let record = download.resumption {
             try download.continueWriting(from: record.offset, total: nil)
         } else {
-            try download.startOver(get(), head(200, ["Accept-Ranges": "bytes", "ETag": "\"v1\""]))
+            try download.startOver(get(), transferHead(200, ["Accept-Ranges": "bytes", "ETag": "\"v1\""]))
         }
         // Some bytes first, so that every process gets on.
         try append(to: download, 1000)
