@@ -131,6 +131,23 @@ internal import Testing
         #expect(throws: Never.self) { try PartialDownload.kept(at: place, for: url) }
     }
 
+    @Test func `a lock goes with its owner, though a process that starts has a copy of it`() throws {
+        var download: PartialDownload? = try PartialDownload.kept(at: place, for: url)
+        let path = try #require(download?.url.path)
+        let descriptor = try #require(openDescriptor(of: path))
+        let copy = dup(descriptor)
+        defer { close(copy) }
+        download = nil
+        #expect(throws: Never.self) { try PartialDownload.kept(at: place, for: url) }
+    }
+
+    private func openDescriptor(of path: String) -> CInt? {
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []
+        return names.compactMap { CInt($0) }.first {
+            (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\($0)")) == path
+        }
+    }
+
     private func isInUse(_ body: () throws -> Void) -> Bool {
         if case .downloadResumeFailed(.partialFileInUse(place))? = afError(body) { true } else { false }
     }
