@@ -7,8 +7,8 @@ internal import Synchronization
 
 /// The owner of one partial file, from the first byte to the file's place.
 ///
-/// A file in the temporary directory goes with its owner, unless ``resumeRecord()`` or ``finish(expecting:)``
-/// has handed it on. A file *kept* at a place of the user's stays, with a record beside it from the first
+/// A file in the temporary directory goes with its owner, unless ``resumeRecord()``, ``leave()`` or
+/// ``move(to:options:)`` has handed it on. A file *kept* at a place of the user's stays, with a record beside it from the first
 /// byte on, so that a process killed at any moment can go on from there.
 ///
 /// Everything here may wait for the disk. Calls from several threads take turns.
@@ -24,6 +24,9 @@ final class PartialDownload: Sendable {
         /// What the bytes in the file can be continued with.
         var record: ResumeRecord?
         var synced: Int64
+        /// Whether everything in the file is of the record's version. Before the server has answered it may hold
+        /// the garbage of a power cut, which no new record must vouch for.
+        var isBegun = false
         /// Whether the file is to stay when its owner goes.
         var isHandedOn: Bool
         /// The file must not be used any more.
@@ -138,17 +141,21 @@ final class PartialDownload: Sendable {
     /// What to ask the server for the rest with; `nil` when there is nothing to continue.
     var resumption: ResumeRecord? { state.withLock { $0.record } }
 
-    /// Goes on with what is there. Nothing needs to be called before the first ``append(_:)`` but this or
-    /// ``startOver(_:_:)``.
+    /// Goes on with what is there. This or ``startOver(_:_:)`` comes before the first ``append(_:)``.
     ///
     /// - Parameters:
     ///   - offset: What ``ResumeAnswer/continueAt(_:total:)`` says. Bytes behind it are dropped.
     ///   - total: The length of the whole, as far as it is known.
     func continueWriting(from offset: Int64, total: Int64?) throws {
         try withState { state in
+            // Longer it would get zeros.
+            guard 0...state.file.length ~= offset else {
+                throw SystemError(call: "ftruncate \(state.file.path)", errno: EINVAL)
+            }
             // First the bytes, then the record: it is of this boot, and vouches for all of them.
             try state.file.truncate(to: offset)
             state.synced = min(state.synced, offset)
+            state.isBegun = true
             state.record?.total = total
             try note(&state)
         }
@@ -175,6 +182,7 @@ final class PartialDownload: Sendable {
                 try removeFile(old)
             }
             state.isHandedOn = isKept
+            state.isBegun = true
             state.record = ResumeRecord(of: request, head: head, partialFile: state.file.path)
             try note(&state)
         }
@@ -185,6 +193,7 @@ final class PartialDownload: Sendable {
     /// - Throws: ``AFError/fileFailed(error:url:)``; what was written stays, and can be continued.
     func append(_ bytes: some Sequence<UInt8>) throws {
         try withState { state in
+            guard state.isBegun else { throw SystemError(call: "write \(state.file.path)", errno: EINVAL) }
             let wasWritten: Void? = try bytes.withContiguousStorageIfAvailable {
                 try state.file.append(UnsafeRawBufferPointer($0))
             }
@@ -196,17 +205,19 @@ final class PartialDownload: Sendable {
     /// Ends the writing: looks whether everything is there.
     ///
     /// - Parameter total: How long the file has to be, if that is known.
-    /// - Throws: `URLError.networkConnectionLost` when the file is shorter or longer than that, which can then
-    ///   be continued where it is; ``AFError/fileFailed(error:url:)``.
+    /// - Throws: `URLError.networkConnectionLost` when the file is shorter, which can then be continued;
+    ///   ``AFError/DownloadResumeFailureReason/rangeAnswerInvalid(_:)`` when it is longer, which cannot;
+    ///   ``AFError/fileFailed(error:url:)``.
     func finish(expecting total: Int64?) throws {
         try withState { state in
             guard let total = total ?? state.record?.total, total != state.file.length else { return }
-            let isLonger = state.file.length > total
-            try sync(&state)
-            throw isLonger
-                ? AFError.downloadResumeFailed(
-                    reason: .rangeAnswerInvalid("\(state.file.length) bytes came of \(total)")
-                ) : URLError(.networkConnectionLost)
+            if state.file.length < total {
+                try sync(&state)
+                throw URLError(.networkConnectionLost)
+            }
+            state.record = nil
+            let text = "\(state.file.length) bytes came of \(total)"
+            throw AFError.downloadResumeFailed(reason: .rangeAnswerInvalid(text))
         }
     }
 
@@ -265,11 +276,13 @@ final class PartialDownload: Sendable {
 
     /// Brings the bytes to the disk, then says so in the record.
     private func sync(_ state: inout State) throws(SystemError) {
+        guard state.isBegun else { return }
         do {
             try state.file.sync()
         } catch {
             // The kernel has dropped what it could not write, but shows it still.
             try? state.file.truncate(to: state.synced)
+            try? note(&state)
             throw error
         }
         state.synced = state.file.length
@@ -277,6 +290,7 @@ final class PartialDownload: Sendable {
     }
 
     private func note(_ state: inout State) throws(SystemError) {
+        guard state.isBegun else { return }
         state.record = state.record?.updated(received: state.file.length, synced: state.synced)
         if isKept, let record = state.record { try ResumeRecordFile(of: state.file.path).write(record) }
     }
@@ -313,7 +327,6 @@ final class PartialDownload: Sendable {
             throw AFError.fileFailed(error: error, url: url)
         }
     }
-
 }
 
 extension ResumeRecord {

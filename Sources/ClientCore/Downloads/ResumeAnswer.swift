@@ -31,7 +31,7 @@ enum ResumeAnswer: Sendable {
     case startOver
     /// The partial file is of no use any more, and this body neither: ask again without a range.
     case restartWithoutRange
-    /// The partial file is whole.
+    /// The partial file is whole: to be continued at `record.received`, with no body.
     case alreadyComplete
     /// The body is about something else, such as why there is no answer. The partial file stays as it is and
     /// can be continued later; the body goes elsewhere.
@@ -39,6 +39,8 @@ enum ResumeAnswer: Sendable {
     /// The answer contradicts itself. The partial file stays.
     case fail(AFError)
 
+    /// Only for a request that had ``ResumeRecord/requestHeaders``, and any.
+    ///
     /// - Parameters:
     ///   - record: What the request was made of.
     ///   - head: The answer to a request with ``ResumeRecord/requestHeaders``.

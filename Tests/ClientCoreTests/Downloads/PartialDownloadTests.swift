@@ -33,6 +33,15 @@ internal import Testing
         return lstat(path, &status) == 0 ? status.st_mode & 0o777 : 0
     }
 
+    /// A download of 100 bytes that was left after 60, of which 50 are on the disk for sure.
+    private func powerCut() throws {
+        let download = try PartialDownload.kept(at: place, for: url, syncInterval: 40)
+        try download.startOver(get(), wholeHead(100))
+        try download.append(bytes(50))
+        try download.append(bytes(10, from: 50))
+        try restart(place)
+    }
+
     /// A download of 100 bytes that was left after 60.
     private func abandoned(tag: String = "\"v1\"") throws {
         let download = try PartialDownload.kept(at: place, for: url)
@@ -122,17 +131,29 @@ internal import Testing
         #expect(throws: Never.self) { try PartialDownload.kept(at: place, for: url) }
     }
 
+    @Test func `a lock goes with its owner, though a process that starts has a copy of it`() throws {
+        var download: PartialDownload? = try PartialDownload.kept(at: place, for: url)
+        let path = try #require(download?.url.path)
+        let descriptor = try #require(openDescriptor(of: path))
+        let copy = dup(descriptor)
+        defer { close(copy) }
+        download = nil
+        #expect(throws: Never.self) { try PartialDownload.kept(at: place, for: url) }
+    }
+
+    private func openDescriptor(of path: String) -> CInt? {
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []
+        return names.compactMap { CInt($0) }.first {
+            (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\($0)")) == path
+        }
+    }
+
     private func isInUse(_ body: () throws -> Void) -> Bool {
         if case .downloadResumeFailed(.partialFileInUse(place))? = afError(body) { true } else { false }
     }
 
     @Test func `a power cut costs what was not synced`() throws {
-        var download: PartialDownload? = try PartialDownload.kept(at: place, for: url, syncInterval: 40)
-        try download?.startOver(get(), wholeHead(100))
-        try download?.append(bytes(50))
-        try download?.append(bytes(10, from: 50))
-        download = nil
-        try restart(place)
+        try powerCut()
         let resumed = try PartialDownload.kept(at: place, for: url)
         #expect(resumed.resumption?.offset == 50)
         try resumed.continueWriting(from: 50, total: 100)
@@ -151,7 +172,7 @@ internal import Testing
         case "cut": try record.dropLast(3).write(to: URL(fileURLWithPath: recordPath))
         case "short file":
             let download = try PartialDownload.kept(at: place, for: url)
-            _ = download.resumeRecord()
+            try download.continueWriting(from: 60, total: 100)
             truncate(place.path, 59)
         case "long file": truncate(place.path, 101)
         case "symlink":
@@ -182,7 +203,7 @@ internal import Testing
     }
 
     @Test func `a place that is no plain file is refused`() throws {
-        symlink("/etc/passwd", place.path)
+        symlink(directory.file("elsewhere"), place.path)
         #expect(systemErrno { _ = try PartialDownload.kept(at: place, for: url) } == ELOOP)
         let pipe = URL(fileURLWithPath: directory.file("pipe"))
         mkfifo(pipe.path, 0o600)
@@ -256,14 +277,40 @@ internal import Testing
 
     @Test func `what the system refuses is an error that names the file`() throws {
         let download = try PartialDownload.kept(at: place, for: url)
-        try download.startOver(get(), wholeHead(100))
-        // Longer than any file can be.
-        let error = afError { try download.continueWriting(from: .max, total: nil) }
+        try FileManager.default.removeItem(atPath: directory.path)
+        let error = afError { try download.startOver(get(), wholeHead(100)) }
         guard case .fileFailed(let underlying, let url)? = error else {
             throw Unexpected(outcome: "no error")
         }
         #expect(url.path == place.path)
-        #expect((underlying as? SystemError)?.call == "ftruncate \(place.path)")
+        #expect((underlying as? SystemError)?.errno == ENOENT)
+    }
+
+    @Test func `nothing is written before the server has answered, and never behind a hole`() throws {
+        try abandoned()
+        let download = try PartialDownload.kept(at: place, for: url)
+        #expect(systemErrno { try download.append([1]) } == EINVAL)
+        #expect(systemErrno { try download.continueWriting(from: 61, total: 100) } == EINVAL)
+        #expect(contents(place.path) == bytes(60))
+    }
+
+    @Test func `cancelling before the answer vouches for nothing that a power cut has left`() throws {
+        try powerCut()
+        var download: PartialDownload? = try PartialDownload.kept(at: place, for: url)
+        #expect(download?.resumeRecord()?.received == 50)
+        download = nil
+        #expect(try PartialDownload.kept(at: place, for: url).resumption?.offset == 50)
+    }
+
+    @Test func `a file that is too long is an error, and is not continued`() throws {
+        let download = try PartialDownload.kept(at: place, for: url)
+        try download.startOver(get(), wholeHead(100))
+        try download.append(bytes(101))
+        guard
+            case .downloadResumeFailed(.rangeAnswerInvalid)? = afError({ try download.finish(expecting: nil) }
+            )
+        else { throw Unexpected(outcome: "no error") }
+        #expect(download.resumeRecord() == nil)
     }
 
     @Test func `a finished file moves, and its record goes`() throws {

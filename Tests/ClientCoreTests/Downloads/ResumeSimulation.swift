@@ -85,6 +85,11 @@ struct ResumeSimulation {
             for: request.url!,
             syncInterval: 500
         )
+        if draw(8) == 0 {
+            // Cancelled before there was an answer.
+            _ = download.resumeRecord()
+            return nil
+        }
         if let record = download.resumption, !record.requestHeaders.isEmpty {
             let (head, body) = answer(record)
             switch judge(record, head) {
@@ -94,7 +99,9 @@ struct ResumeSimulation {
             case .startOver:
                 return try begin(download, request, head, body)
             case .restartWithoutRange: break
-            case .alreadyComplete: return try end(download)
+            case .alreadyComplete:
+                try download.continueWriting(from: record.received, total: record.received)
+                return try end(download)
             case .otherBody: return nil
             case .fail(let error): throw error
             }
