@@ -14,7 +14,9 @@ internal import Testing
         session = SessionManager(engine: try TransferEngine())
     }
 
-    private static func redirect(_ status: Int, to location: String, body: String = "") -> ScriptedServer.Action {
+    private static func redirect(_ status: Int, to location: String, body: String = "")
+        -> ScriptedServer.Action
+    {
         .respond(status: status, headers: [.init("Location", location)], body: Array(body.utf8))
     }
 
@@ -30,7 +32,9 @@ internal import Testing
         #expect(response.metrics?.transactionMetrics.map { $0.response?.statusCode } == [301, 200])
     }
 
-    @Test(arguments: [(301, "GET", ""), (302, "GET", ""), (303, "GET", ""), (307, "POST", "x=1"), (308, "POST", "x=1")])
+    @Test(arguments: [
+        (301, "GET", ""), (302, "GET", ""), (303, "GET", ""), (307, "POST", "x=1"), (308, "POST", "x=1"),
+    ])
     func `a POST becomes what the status says`(status: Int, method: String, body: String) async throws {
         let server = try ScriptedServer { request in
             request.target == "/new" ? .respond("") : Self.redirect(status, to: "/new")
@@ -81,11 +85,13 @@ internal import Testing
 
     @Test func `the endless body of a redirect is not read`() async throws {
         let server = try ScriptedServer { request in
-            request.target == "/new" ? .respond("here") : .respond(
-                status: 302,
-                headers: [.init("Location", "/new")],
-                body: [UInt8](repeating: 0, count: 50_000_000)
-            )
+            request.target == "/new"
+                ? .respond("here")
+                : .respond(
+                    status: 302,
+                    headers: [.init("Location", "/new")],
+                    body: [UInt8](repeating: 0, count: 50_000_000)
+                )
         }
         let response = await session.request(server.url).responseString()
         #expect(response.value == "here")

@@ -132,8 +132,9 @@ internal import Testing
         #expect(after(.amended(.credential)) == ["prepare 1"])
     }
 
-    @Test(arguments: 0..<200) func `each handler runs once, and nothing is sent after an interruption`(seed: UInt64)
-    {
+    @Test(arguments: 0..<200) func `each handler runs once, and nothing is sent after an interruption`(
+        seed: UInt64
+    ) {
         var generator = SeededGenerator(seed: seed)
         var state = State()
         var told: [Int] = []

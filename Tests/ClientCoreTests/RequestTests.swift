@@ -94,8 +94,12 @@ internal import Testing
     @Test func `a body over the limit keeps the response and that much of the body`() async throws {
         let server = try ScriptedServer { _ in .respond("123456") }
         let urlRequest = try URLRequest(url: server.url, method: .get)
-        let response = await session.transfer(urlRequest, maximumResponseBytes: 5, totalTimeout: .seconds(600))
-            .response()
+        let response = await session.transfer(
+            urlRequest,
+            maximumResponseBytes: 5,
+            totalTimeout: .seconds(600)
+        )
+        .response()
         #expect((response.error as? URLError)?.code == .dataLengthExceedsMaximum)
         #expect(response.response?.statusCode == 200)
         #expect(response.data == Data("12345".utf8))

@@ -55,7 +55,7 @@ struct DownloadSink: ResponseSink {
         self.part = part
         told = nil
         moved = nil
-        asked = isWholeWanted ? nil : part.resumption
+        asked = isWholeWanted ? nil : part.resumption.flatMap { $0.offset > 0 ? $0 : nil }
         isWholeWanted = false
         isComplete = false
         writing = .nothing
@@ -80,8 +80,7 @@ struct DownloadSink: ResponseSink {
     mutating func begin(_ head: ResponseHead) throws -> SinkVerdict {
         guard let part, let request else { return .take }
         guard let asked else {
-            try part.startOver(request, head.head)
-            writing = .part(part)
+            try beginWhole(part, request, head)
             return .take
         }
         switch ResumeAnswer.judge(record: asked, head: head.head) {
@@ -96,14 +95,34 @@ struct DownloadSink: ResponseSink {
         case .restartWithoutRange:
             isWholeWanted = true
             return .sendAgain
-        case .alreadyComplete: isComplete = true
-        case .otherBody:
-            let file = try PartialDownload.temporary()
-            try file.startOver(request, head.head)
-            writing = .aside(file)
+        case .alreadyComplete:
+            // Now the length is known, so that the last byte can be asked for: its answer tells the version.
+            isWholeWanted = asked.total != nil
+            try part.continueWriting(from: asked.received, total: asked.received)
+            return .sendAgain
+        case .otherBody: try writeAside(request, head)
         case .fail(let error): throw error
         }
         return .take
+    }
+
+    /// An answer that is not the file must not cost what is kept at the user's place.
+    private mutating func beginWhole(
+        _ part: PartialDownload,
+        _ request: URLRequest,
+        _ head: ResponseHead
+    ) throws {
+        if case .kept = origin, !(200..<300).contains(head.status) {
+            return try writeAside(request, head)
+        }
+        try part.startOver(request, head.head)
+        writing = .part(part)
+    }
+
+    private mutating func writeAside(_ request: URLRequest, _ head: ResponseHead) throws {
+        let file = try PartialDownload.temporary()
+        try file.startOver(request, head.head)
+        writing = .aside(file)
     }
 
     mutating func write(_ bytes: [UInt8]) throws {

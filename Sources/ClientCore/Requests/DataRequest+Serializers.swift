@@ -139,7 +139,9 @@ extension DataRequest {
         of type: Value.Type = Value.self,
         decoder: any DataDecoder = JSONDecoder()
     ) async -> DataResponse<Value> {
-        await response(responseSerializer: DataRequest.decodableResponseSerializer(of: type, decoder: decoder))
+        await response(
+            responseSerializer: DataRequest.decodableResponseSerializer(of: type, decoder: decoder)
+        )
     }
 
     /// The response's body. Cancelling the waiting task cancels the request.

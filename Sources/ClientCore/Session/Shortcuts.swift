@@ -19,7 +19,11 @@ public func request(
     headers: HTTPHeaders? = nil
 ) -> DataRequest {
     SessionManager.default.request(
-        url, method: method, parameters: parameters, encoding: encoding, headers: headers
+        url,
+        method: method,
+        parameters: parameters,
+        encoding: encoding,
+        headers: headers
     )
 }
 
@@ -43,8 +47,13 @@ public func download(
     to destination: DownloadRequest.DownloadFileDestination? = nil
 ) -> DownloadRequest {
     SessionManager.default.download(
-        url, method: method, parameters: parameters, encoding: encoding, headers: headers,
-        keepingPartialFileAt: partialFile, to: destination
+        url,
+        method: method,
+        parameters: parameters,
+        encoding: encoding,
+        headers: headers,
+        keepingPartialFileAt: partialFile,
+        to: destination
     )
 }
 
@@ -136,8 +145,13 @@ public func upload(
     encodingCompletion: (@Sendable (SessionManager.MultipartFormDataEncodingResult) -> Void)?
 ) {
     SessionManager.default.upload(
-        multipartFormData: multipartFormData, usingThreshold: encodingMemoryThreshold, to: url,
-        method: method, headers: headers, queue: queue, encodingCompletion: encodingCompletion
+        multipartFormData: multipartFormData,
+        usingThreshold: encodingMemoryThreshold,
+        to: url,
+        method: method,
+        headers: headers,
+        queue: queue,
+        encodingCompletion: encodingCompletion
     )
 }
 
@@ -152,7 +166,10 @@ public func upload(
     encodingCompletion: (@Sendable (SessionManager.MultipartFormDataEncodingResult) -> Void)?
 ) {
     SessionManager.default.upload(
-        multipartFormData: multipartFormData, usingThreshold: encodingMemoryThreshold, with: urlRequest,
-        queue: queue, encodingCompletion: encodingCompletion
+        multipartFormData: multipartFormData,
+        usingThreshold: encodingMemoryThreshold,
+        with: urlRequest,
+        queue: queue,
+        encodingCompletion: encodingCompletion
     )
 }

@@ -33,7 +33,7 @@ enum UploadBody: Sendable {
     private static func source(of url: URL) throws -> BufferedBodySource {
         guard url.isFileURL else { throw AFError.invalidURL(url: url) }
         do {
-            let reader = try FileReader(path: url.path)
+            let reader = try FileReader(path: url.localPath())
             return BufferedBodySource(reader, length: reader.length)
         } catch {
             throw AFError.fileFailed(error: error, url: url)

@@ -100,7 +100,9 @@ internal import Testing
 
     @Test func `there is a record of what can be continued, with GET only`() throws {
         #expect(record(wholeHead(10))?.total == 10)
-        let open = try #require(self.record(transferHead(200, ["accept-ranges": "lines, Bytes", "etag": "\"v1\""])))
+        let open = try #require(
+            self.record(transferHead(200, ["accept-ranges": "lines, Bytes", "etag": "\"v1\""]))
+        )
         #expect(open.total == nil)
         var post = get()
         post.httpMethod = "POST"

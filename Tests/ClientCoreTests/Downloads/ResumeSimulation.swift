@@ -170,7 +170,8 @@ struct ResumeSimulation {
         case 0: return whole
         case 1: return (transferHead(503), Array("later".utf8))
         case 2: return (transferHead(412), [])
-        case 3: return (transferHead(416, ["Content-Range": "bytes */\(body.count)", "ETag": tag(version)]), [])
+        case 3:
+            return (transferHead(416, ["Content-Range": "bytes */\(body.count)", "ETag": tag(version)]), [])
         // If-Range is not known here.
         case 4 where offset < body.count: return part(body, offset..<body.count)
         // The range is another one than was asked for.
