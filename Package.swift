@@ -134,6 +134,12 @@ let package = Package(
         ),
         .tests("NetwatchTransportTests", ["NetwatchEventLoop", "NetwatchTransport"]),
         .tests("ClientCoreTests", ["ClientCore", "NetwatchEventLoop", "NetwatchTransport"]),
+        // What the guides show, as a program of theirs is built.
+        .testTarget(
+            name: "GuideTests",
+            dependencies: ["ClientCore", "NetwatchTestSupport"],
+            swiftSettings: [.swiftLanguageMode(.v5), .treatAllWarnings(as: .error)]
+        ),
         .tests(
             "OfflineQueueTests",
             [

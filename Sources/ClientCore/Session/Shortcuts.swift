@@ -6,6 +6,7 @@ public import Foundation
 /// The session class under the name that Alamofire 5 gives it.
 public typealias Session = SessionManager
 
+// swift-format-ignore: AlwaysUseLowerCamelCase
 /// The default session under the name that Alamofire 5 gives it.
 public let AF = SessionManager.default
 
