@@ -34,6 +34,7 @@ struct DownloadSink: ResponseSink {
 
     private var part: PartialDownload?
     private var writing = Writing.nothing
+    /// What was asked for before any redirect, which is what a later process asks for again.
     private var request: URLRequest?
     /// What the rest was asked for with.
     private var asked: ResumeRecord?
@@ -64,7 +65,7 @@ struct DownloadSink: ResponseSink {
         for header in asked?.requestHeaders ?? [] {
             request.setValue(header.value, forHTTPHeaderField: header.name)
         }
-        self.request = request
+        self.request = self.request ?? request
     }
 
     private func open(for request: URLRequest) throws -> PartialDownload {

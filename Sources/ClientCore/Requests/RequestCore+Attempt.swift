@@ -20,8 +20,21 @@ extension RequestCore {
         sendHop(request, plan.upload ?? UploadBody(streamOf: request), ownCredentials, isForeign: false)
     }
 
+    /// Ends the transfer under way, or the attempt if it is between two.
     func stop() {
-        hop?.control.cancel()
+        guard let hop else { return }
+        if hop.isHeld {
+            attemptEnded(URLError(.cancelled))
+        } else {
+            hop.control.cancel()
+        }
+    }
+
+    func pause(_ isPaused: Bool) {
+        guard let hop else { return }
+        hop.control.suspend(isPaused)
+        guard !isPaused, hop.isHeld, case .follow(let next, let reason) = hop.fate else { return }
+        follow(next, reason, after: hop)
     }
 
     private var ownCredentials: TransferCredentials? {
@@ -36,12 +49,14 @@ extension RequestCore {
         isForeign: Bool
     ) {
         do {
-            var request = request
-            try sink.prepare(&request)
-            let transfer = try transfer(of: request, upload, credentials, isForeign: isForeign)
+            var sent = request
+            try sink.prepare(&sent)
+            hops += 1
+            let transfer = try transfer(of: sent, upload, credentials, isForeign: isForeign)
             let hop = Hop(
-                id: (hop?.id ?? 0) + 1,
+                id: hops,
                 request: request,
+                sent: sent,
                 url: try request.url ?? { throw URLError(.badURL) }(),
                 control: TransferControl(context.engine),
                 upload: upload,
@@ -50,8 +65,8 @@ extension RequestCore {
             )
             self.hop = hop
             isAuthenticated = hop.isAuthenticated
-            snapshot.change { $0.current = request }
-            tell { $0.request($1, willSend: request) }
+            snapshot.change { $0.current = sent }
+            tell { $0.request($1, willSend: sent) }
             start(transfer, as: hop)
         } catch {
             attemptEnded(error)
@@ -173,7 +188,12 @@ extension RequestCore {
         guard let hop else { return }
         record(end.metrics, of: hop)
         if case .follow(let next, let reason) = hop.fate, !state.isInterrupted {
-            return follow(next, reason, after: hop)
+            if state.isSuspended {
+                self.hop?.isHeld = true
+            } else {
+                follow(next, reason, after: hop)
+            }
+            return
         }
         attemptEnded(hop.failure ?? end.failure?.error(for: hop.url))
     }

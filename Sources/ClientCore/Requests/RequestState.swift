@@ -71,7 +71,7 @@ struct RequestState<Handler> {
     }
 
     private var phase = Phase.created
-    private var isSuspended = true
+    private(set) var isSuspended = true
     /// What would have been done, had the request not been suspended.
     private var held: Action?
     private var interruption: Interruption?
