@@ -147,7 +147,8 @@ internal import Testing
     func `a suspended request follows no redirect`(isResumed: Bool) async throws {
         let head = "HTTP/1.1 302 Found\r\nLocation: /new\r\nContent-Length: 1\r\n\r\n"
         let server = try ScriptedServer { request in
-            request.target == "/new" ? .respond("here") : .send(head, then: .stall(then: .send("x", then: .keep)))
+            request.target == "/new"
+                ? .respond("here") : .send(head, then: .stall(then: .send("x", then: .keep)))
         }
         let monitor = Suspending()
         session.eventMonitors = [monitor]

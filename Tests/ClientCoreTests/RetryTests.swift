@@ -142,4 +142,19 @@ internal import Testing
         #expect(await session.request(server.url).validate().response().error is Refused)
         #expect(server.requests.flatMap { $0.values(of: "X-Intercepted") } == ["after 1", "after 2"])
     }
+
+    @Test(arguments: [true, false])
+    func `a stream that was read is sent again if there is another`(isRenewed: Bool) async throws {
+        let server = try ScriptedServer { $0.number == 1 ? .respond(status: 503) : .respond("ok") }
+        session.retrier = Retrier { $1($0 == 0, 0) }
+        if isRenewed {
+            session.delegate.taskNeedNewBodyStream = { _, _ in InputStream(data: Data("body".utf8)) }
+        }
+        let request = session.upload(InputStream(data: Data("body".utf8)), to: server.url).validate()
+        let response = await request.responseString()
+        #expect(response.value == (isRenewed ? "ok" : nil))
+        #expect((response.error as? URLError)?.code == (isRenewed ? nil : .requestBodyStreamExhausted))
+        #expect(server.requests.allSatisfy { $0.body == Array("body".utf8) })
+        #expect(server.requests.count == (isRenewed ? 2 : 1))
+    }
 }

@@ -47,6 +47,16 @@ extension RequestCore {
         return decide(session, task, response, redirection.request)
     }
 
+    /// A body that can be sent: a new stream in place of one that was read, if the delegate has one.
+    func renewed(_ upload: UploadBody?) -> UploadBody? {
+        guard case .stream(let body) = upload, body.isTaken, let session = context.manager,
+            let stream = context.delegate.taskNeedNewBodyStream?(session, task)
+        else { return upload }
+        // Whoever gives a stream to a request gives it away.
+        nonisolated(unsafe) let given = stream
+        return .stream(OneTimeBody(given))
+    }
+
     /// Answers a 401 of a request without credentials: with its own, if they came too late for the first
     /// transfer, or with the delegate's.
     func answerToChallenge(_ response: ResponseHead, _ hop: Hop) throws -> Hop.Fate? {

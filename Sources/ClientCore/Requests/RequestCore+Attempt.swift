@@ -52,6 +52,7 @@ extension RequestCore {
             var sent = request
             try sink.prepare(&sent)
             hops += 1
+            let upload = renewed(upload)
             let transfer = try transfer(of: sent, upload, credentials, isForeign: isForeign)
             let hop = Hop(
                 id: hops,

@@ -1,3 +1,4 @@
+public import Foundation
 public import FoundationNetworking
 internal import Synchronization
 
@@ -31,10 +32,15 @@ public final class SessionDelegate: Sendable {
     public typealias Completion =
         @Sendable (_ session: SessionManager, _ task: RequestTask, _ error: (any Error)?) -> Void
 
+    /// Gives the body once more, in place of a stream that was read.
+    public typealias BodyStream =
+        @Sendable (_ session: SessionManager, _ task: RequestTask) -> InputStream?
+
     private struct Closures: Sendable {
         var redirection: Redirection?
         var challenge: ChallengeAnswer?
         var response: ResponseAnswer?
+        var bodyStream: BodyStream?
         var completion: Completion?
     }
 
@@ -65,6 +71,17 @@ public final class SessionDelegate: Sendable {
     public var dataTaskDidReceiveResponse: ResponseAnswer? {
         get { closures.withLock { $0.response } }
         set { closures.withLock { $0.response = newValue } }
+    }
+
+    /// Gives a new stream when a request whose body is a stream has to be sent again, by a retrier or after a
+    /// redirect that keeps the body. Default, and for `nil`: the request fails with
+    /// `URLError.requestBodyStreamExhausted`.
+    ///
+    /// It is not asked during a challenge for credentials, which libcurl answers by itself.
+    @preconcurrency
+    public var taskNeedNewBodyStream: BodyStream? {
+        get { closures.withLock { $0.bodyStream } }
+        set { closures.withLock { $0.bodyStream = newValue } }
     }
 
     /// Hears of the end of each attempt at a request, before validation.

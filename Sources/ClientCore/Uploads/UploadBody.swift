@@ -45,6 +45,9 @@ enum UploadBody: Sendable {
 final class OneTimeBody: Sendable {
     private let source: Mutex<BufferedBodySource?>
 
+    /// Whether there is nothing left to read.
+    var isTaken: Bool { source.withLock { $0 == nil } }
+
     init(_ stream: sending InputStream) {
         source = Mutex(BufferedBodySource(InputStreamReader(stream), length: nil))
     }

@@ -40,7 +40,8 @@ internal import Testing
         let place = URL(fileURLWithPath: directory.path).appendingPathComponent("part")
         let first = await session.download(server.url + "/file", keepingPartialFileAt: place).response()
         #expect((first.error as? URLError)?.code == .networkConnectionLost)
-        let second = await session.download(server.url + "/file", keepingPartialFileAt: place).responseString()
+        let second = await session.download(server.url + "/file", keepingPartialFileAt: place)
+            .responseString()
         #expect(second.value == "0123456789")
         #expect(second.temporaryURL == place)
         #expect(second.response?.statusCode == 206)
@@ -65,7 +66,8 @@ internal import Testing
         }
         let place = URL(fileURLWithPath: directory.path).appendingPathComponent("part")
         _ = await session.download(server.url, keepingPartialFileAt: place).response()
-        let second = await session.download(server.url, keepingPartialFileAt: place).validate().responseString()
+        let second = await session.download(server.url, keepingPartialFileAt: place).validate()
+            .responseString()
         #expect(second.value == "01234")
         #expect(server.requests.flatMap { $0.values(of: "Range") } == ["bytes=5-", "bytes=4-"])
     }
