@@ -71,7 +71,7 @@ struct RequestState<Handler> {
     }
 
     private var phase = Phase.created
-    private var isSuspended = true
+    private(set) var isSuspended = true
     /// What would have been done, had the request not been suspended.
     private var held: Action?
     private var interruption: Interruption?
@@ -87,6 +87,9 @@ struct RequestState<Handler> {
     var isFinished: Bool {
         if case .finished = phase { true } else { false }
     }
+
+    /// Whether it is over for good.
+    var isSettled: Bool { isFinished && !isUntold }
 
     mutating func handle(_ event: Event) -> [Action] {
         switch event {
