@@ -65,6 +65,8 @@ struct DownloadSink: ResponseSink {
         for header in asked?.requestHeaders ?? [] {
             request.setValue(header.value, forHTTPHeaderField: header.name)
         }
+        // After a redirect too, what is downloaded is what was asked for; a place like the one that it was
+        // sent to may be good for one time only.
         self.request = self.request ?? request
     }
 

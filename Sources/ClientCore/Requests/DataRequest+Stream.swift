@@ -13,6 +13,7 @@ extension DataRequest {
             guard var sink = core.sink as? DataSink else { return }
             sink.stream(to: closure)
             core.sink = sink
+            if core.state.isSettled { core.letGo() }
         }
         return self
     }

@@ -74,17 +74,15 @@ public class DataRequest: Request, @unchecked Sendable {
 
     /// Waits for whatever comes of the request. Cancelling the waiting task cancels the request.
     public func response() async -> DefaultDataResponse {
-        DefaultDataResponse(await finished())
+        await finished { DefaultDataResponse($0) }
     }
 
     /// Waits for what a serializer makes of the response. Cancelling the waiting task cancels the request.
     public func response<Serializer: DataResponseSerializerProtocol>(
         responseSerializer: Serializer
     ) async -> sending DataResponse<Serializer.SerializedObject> {
-        let outcome = await finished()
-        // Made here and given away here: nobody else has it.
-        nonisolated(unsafe) let response = DataResponse(outcome, responseSerializer.serializeResponse)
-        return response
+        let serialize = responseSerializer.serializeResponse
+        return await finished { DataResponse($0, serialize) }
     }
 }
 

@@ -126,17 +126,15 @@ public final class DownloadRequest: Request, @unchecked Sendable {
 
     /// Waits for whatever comes of the request. Cancelling the waiting task cancels the request.
     public func response() async -> DefaultDownloadResponse {
-        DefaultDownloadResponse(await finished())
+        await finished { DefaultDownloadResponse($0) }
     }
 
     /// Waits for what a serializer makes of the file. Cancelling the waiting task cancels the request.
     public func response<Serializer: DownloadResponseSerializerProtocol>(
         responseSerializer: Serializer
     ) async -> sending DownloadResponse<Serializer.SerializedObject> {
-        let outcome = await finished()
-        // Made here and given away here: nobody else has it.
-        nonisolated(unsafe) let response = DownloadResponse(outcome, responseSerializer.serializeResponse)
-        return response
+        let serialize = responseSerializer.serializeResponse
+        return await finished { DownloadResponse($0, serialize) }
     }
 }
 

@@ -38,7 +38,7 @@ struct Hop {
     /// Whether the request left the origin it was made for.
     let isForeign: Bool
     var fate = Fate.undecided
-    /// Whether the next hop waits for the request to be resumed.
+    /// Whether it has ended, and the next one waits for the request to be resumed.
     var isHeld = false
     var drained = 0
     /// Why we ended it ourselves.

@@ -11,6 +11,8 @@ final class ProgressReport: Sendable {
     private struct State {
         var progress = ProgressReport.unknown()
         var isOver = false
+        /// Whether the closure is called once more at most.
+        var isSettled = false
         var closure: Closure?
         var queue = DispatchQueue.main
         var isPosted = false
@@ -22,11 +24,14 @@ final class ProgressReport: Sendable {
 
     /// The last closure counts. One that comes after the end is told of it.
     func tell(on queue: DispatchQueue, _ closure: @escaping Closure) {
-        let isOver = state.withLock { state in
+        // The old one goes outside the lock: it may be the last reference to anything.
+        let (isOver, old) = state.withLock { state in
+            let old = state.closure
             state.queue = queue
             state.closure = closure
-            return state.isOver
+            return (state.isOver, old)
         }
+        withExtendedLifetime(old) {}
         if isOver { post() }
     }
 
@@ -59,6 +64,17 @@ final class ProgressReport: Sendable {
         state.withLock { $0.isOver = true }
     }
 
+    /// Drops the closure after a call that waits.
+    func letGo() {
+        let closure = state.withLock { state -> Closure? in
+            state.isSettled = true
+            guard !state.isPosted else { return nil }
+            defer { state.closure = nil }
+            return state.closure
+        }
+        withExtendedLifetime(closure) {}
+    }
+
     private func post() {
         let queue: DispatchQueue? = state.withLock { state in
             guard state.closure != nil, !state.isPosted else { return nil }
@@ -71,6 +87,7 @@ final class ProgressReport: Sendable {
     private func call() {
         let (closure, progress) = state.withLock { state in
             state.isPosted = false
+            defer { if state.isSettled { state.closure = nil } }
             return (state.closure, state.progress)
         }
         closure?(progress)

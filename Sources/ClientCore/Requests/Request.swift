@@ -95,7 +95,9 @@ public class Request: @unchecked Sendable {
     @discardableResult
     public func authenticate(usingCredential credential: URLCredential) -> Self {
         core.snapshot.change { $0.credential = credential }
-        core.perform { $0.credentialCame() }
+        core.perform { core in
+            withExtendedLifetime(self) { core.credentialCame() }
+        }
         return self
     }
 
@@ -111,6 +113,8 @@ public class Request: @unchecked Sendable {
         _ validate: @escaping @Sendable (RequestOutcome, HTTPURLResponse) -> ValidationResult
     ) -> Self {
         core.perform { core in
+            // The last reference may be this chain of calls: see ``RequestCore/amend(with:)``.
+            defer { withExtendedLifetime(self) {} }
             core.addValidator { outcome in
                 guard let response = outcome.response,
                     case .failure(let error) = validate(outcome, response)
@@ -122,15 +126,24 @@ public class Request: @unchecked Sendable {
     }
 
     /// Starts the request if nobody has, and waits for its end. Cancelling the waiting task cancels it.
-    func finished() async -> RequestOutcome {
-        await withTaskCancellationHandler {
+    ///
+    /// - Parameter make: Makes what is waited for, on the request's queue: the one who waits may be the main
+    ///   actor.
+    func finished<Value>(_ make: @escaping @Sendable (RequestOutcome) -> Value) async -> sending Value {
+        // Made there and given away there: nobody else has it.
+        nonisolated(unsafe) let value = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                whenFinished { continuation.resume(returning: $0) }
-                core.perform { $0.resume() }
+                whenFinished { outcome in
+                    nonisolated(unsafe) let value = make(outcome)
+                    continuation.resume(returning: value)
+                }
+                // One that was suspended stays so: whoever did it will resume it.
+                core.perform { if $0.state.attempt == 0 { $0.resume() } }
             }
         } onCancel: {
             cancel()
         }
+        return value
     }
 
     func sessionDropped() {

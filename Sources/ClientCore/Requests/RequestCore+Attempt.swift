@@ -17,7 +17,8 @@ extension RequestCore {
         attemptBegan = .now
         uploadProgress.restart()
         downloadProgress.restart()
-        sendHop(request, plan.upload ?? UploadBody(streamOf: request), ownCredentials, isForeign: false)
+        upload = plan.upload ?? UploadBody(streamOf: request, after: upload)
+        sendHop(request, upload, ownCredentials, isForeign: false)
     }
 
     /// Ends the transfer under way, or the attempt if it is between two.
@@ -30,11 +31,9 @@ extension RequestCore {
         }
     }
 
-    func pause(_ isPaused: Bool) {
+    func unpause() {
         guard let hop else { return }
-        hop.control.suspend(isPaused)
-        guard !isPaused, hop.isHeld, case .follow(let next, let reason) = hop.fate else { return }
-        follow(next, reason, after: hop)
+        if hop.isHeld { hopFollows(hop) } else { hop.control.suspend(false) }
     }
 
     private var ownCredentials: TransferCredentials? {
@@ -95,7 +94,9 @@ extension RequestCore {
         if let property = context.settings.refusal {
             throw AFError.sessionConfigurationRefused(property: property)
         }
-        try request.validateForSending(body: upload.map { .upload(byteCount: $0.byteCount) } ?? .own)
+        var whole = request
+        whole.addDefaultHeaders(context.settings.headers)
+        try whole.validateForSending(body: upload.map { .upload(byteCount: $0.byteCount) } ?? .own)
         var transfer = try TransferRequest(
             request,
             upload: upload,
@@ -133,7 +134,10 @@ extension RequestCore {
             response.response.map { monitor.request(request, didReceive: $0) }
         }
         do {
-            self.hop?.fate = try fate(of: response, hop)
+            // On its own: an assignment's left side is accessed first, and then for as long as the right one
+            // takes, which asks the program.
+            let fate = try fate(of: response, hop)
+            self.hop?.fate = fate
         } catch {
             abandonHop(error)
         }
@@ -174,10 +178,18 @@ extension RequestCore {
 
     private func progressed(_ progress: TransferProgress) {
         guard let hop else { return }
-        uploadProgress.update(progress.sent, of: progress.toSend)
+        // A redirect that drops the body has not taken back what was sent.
+        if transactions.isEmpty || progress.toSend != 0 {
+            uploadProgress.update(progress.sent, of: progress.toSend)
+        }
         guard case .take = hop.fate else { return }
         let offset = sink.offset
-        downloadProgress.update(progress.received + offset, of: progress.toReceive.map { $0 + offset })
+        // The server chooses the length, up to the largest number that there is.
+        let total = progress.toReceive.map { $0.addingReportingOverflow(offset) }
+        downloadProgress.update(
+            progress.received + offset,
+            of: total.flatMap { $0.overflow ? nil : $0.partialValue }
+        )
     }
 
     private func abandonHop(_ error: any Error) {
@@ -188,15 +200,15 @@ extension RequestCore {
     private func hopEnded(_ end: TransferEnd) {
         guard let hop else { return }
         record(end.metrics, of: hop)
-        if case .follow(let next, let reason) = hop.fate, !state.isInterrupted {
-            if state.isSuspended {
-                self.hop?.isHeld = true
-            } else {
-                follow(next, reason, after: hop)
-            }
-            return
-        }
+        if case .follow = hop.fate, !state.isInterrupted { return hopFollows(hop) }
         attemptEnded(hop.failure ?? end.failure?.error(for: hop.url))
+    }
+
+    /// A suspended request waits between its hops.
+    private func hopFollows(_ hop: Hop) {
+        guard case .follow(let next, let reason) = hop.fate else { return }
+        self.hop?.isHeld = state.isSuspended
+        if !state.isSuspended { follow(next, reason, after: hop) }
     }
 
     private func follow(_ next: URLRequest, _ reason: Hop.Next, after hop: Hop) {

@@ -30,6 +30,8 @@ actor RequestCore {
     /// How many hops there were, in all attempts.
     var hops = 0
     var attemptBegan = ContinuousClock.now
+    /// What the attempt sends in place of the request's own body.
+    var upload: UploadBody?
     var redirects = 0
     var hasAnsweredChallenge = false
     /// Whether credentials went with the last hop.
@@ -58,6 +60,15 @@ actor RequestCore {
 
     func handle(_ event: RequestState<Handler>.Event) {
         for action in state.handle(event) { perform(action) }
+        if state.isSettled { letGo() }
+    }
+
+    /// Drops the program's closures, which may hold the request that holds them.
+    func letGo() {
+        validators = []
+        sink.letGo()
+        uploadProgress.letGo()
+        downloadProgress.letGo()
     }
 
     func resume() {
@@ -100,8 +111,8 @@ actor RequestCore {
         switch action {
         case .prepare(let attempt): prepare(attempt)
         case .send: send()
-        case .pause: pause(true)
-        case .unpause: pause(false)
+        case .pause: hop?.control.suspend(true)
+        case .unpause: unpause()
         case .stop: stop()
         case .validate(let attempt): validate(attempt)
         case .askRetrier(let attempt, let error): askRetrier(attempt, about: error)
@@ -184,7 +195,7 @@ actor RequestCore {
         let question = RetryQuestion { delay in
             self.perform { core in
                 guard let delay else { return core.askInterceptor(attempt, about: error) }
-                core.handle(.decided(attempt: attempt, .retry(after: delay)))
+                core.decide(attempt, .retry(after: delay), about: error)
             }
         }
         retrier.should(session, retry: request, with: error, completion: question.completion)
@@ -196,8 +207,15 @@ actor RequestCore {
         else { return handle(.decided(attempt: attempt, .giveUp(nil))) }
         work = Task {
             let result = await interceptor.retry(request, for: session, dueTo: error)
-            perform { $0.handle(.decided(attempt: attempt, RetryDecision(result))) }
+            perform { $0.decide(attempt, RetryDecision(result), about: error) }
         }
+    }
+
+    private func decide(_ attempt: Int, _ decision: RetryDecision, about error: any Error) {
+        if case .retry(let delay) = decision, attempt == state.attempt, !state.isFinished {
+            tell { $0.request($1, willRetryAfter: delay.inSeconds, dueTo: error) }
+        }
+        handle(.decided(attempt: attempt, decision))
     }
 
     private func wait(_ attempt: Int, _ delay: Duration) {

@@ -88,6 +88,9 @@ struct RequestState<Handler> {
         if case .finished = phase { true } else { false }
     }
 
+    /// Whether it is over for good.
+    var isSettled: Bool { isFinished && !isUntold }
+
     mutating func handle(_ event: Event) -> [Action] {
         switch event {
         case .resumed: resumed()

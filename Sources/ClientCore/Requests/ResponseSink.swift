@@ -14,6 +14,8 @@ protocol ResponseSink {
     mutating func accept(_ head: ResponseHead?) throws
     /// The request is over. Returns what handlers are to see.
     mutating func finish(_ failure: (any Error)?) -> ResponseBody
+    /// Drops the program's closures: nothing more will come.
+    mutating func letGo()
     /// What has come so far, for validators.
     var body: ResponseBody { get }
     /// How many bytes were there before the hop began.
@@ -32,6 +34,7 @@ extension ResponseSink {
     mutating func prepare(_ request: inout URLRequest) throws {}
     mutating func end(_ failure: (any Error)?) throws {}
     mutating func accept(_ head: ResponseHead?) throws {}
+    mutating func letGo() {}
 }
 
 /// Keeps a body in memory, or hands it on as it comes.
@@ -70,6 +73,8 @@ struct DataSink: ResponseSink {
     }
 
     mutating func finish(_ failure: (any Error)?) -> ResponseBody { body }
+
+    mutating func letGo() { closure = nil }
 
     var body: ResponseBody { ResponseBody(data: data) }
 }

@@ -44,13 +44,20 @@ enum UploadBody: Sendable {
 /// The body that a stream gives, for the one transfer that it lasts for.
 final class OneTimeBody: Sendable {
     private let source: Mutex<BufferedBodySource?>
+    /// Only compared with others.
+    nonisolated(unsafe) private let stream: InputStream
 
     /// Whether there is nothing left to read.
     var isTaken: Bool { source.withLock { $0 == nil } }
 
     init(_ stream: sending InputStream) {
-        source = Mutex(BufferedBodySource(InputStreamReader(stream), length: nil))
+        nonisolated(unsafe) let given = stream
+        self.stream = given
+        source = Mutex(BufferedBodySource(InputStreamReader(given), length: nil))
     }
+
+    /// Whether it is the body of that request.
+    func isBody(of request: URLRequest) -> Bool { request.httpBodyStream === stream }
 
     func take() throws -> BufferedBodySource {
         let source = source.withLock { source in
@@ -75,7 +82,14 @@ final class TemporaryFile: Sendable {
 
 extension UploadBody {
     /// The body stream of a request that was made with one.
-    init?(streamOf request: URLRequest) {
+    ///
+    /// - Parameter former: The body of the attempt before, which may be the same stream: further attempts
+    ///   find it read.
+    init?(streamOf request: URLRequest, after former: UploadBody?) {
+        if case .stream(let body)? = former, body.isBody(of: request) {
+            self = .stream(body)
+            return
+        }
         guard let stream = request.httpBodyStream else { return nil }
         // Whoever sends a request with a stream gives the stream away.
         nonisolated(unsafe) let given = stream
