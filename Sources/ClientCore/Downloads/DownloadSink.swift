@@ -34,6 +34,7 @@ struct DownloadSink: ResponseSink {
 
     private var part: PartialDownload?
     private var writing = Writing.nothing
+    /// What was asked for first. A record is of that: where a redirect leads may be another place next time.
     private var request: URLRequest?
     /// What the rest was asked for with.
     private var asked: ResumeRecord?
@@ -53,10 +54,11 @@ struct DownloadSink: ResponseSink {
     mutating func prepare(_ request: inout URLRequest) throws {
         let part = try self.part ?? open(for: request)
         self.part = part
+        // What came whole and was refused is not continued, it would be the same again.
+        if isAcceptedWhole { isWholeWanted = true }
         told = nil
         moved = nil
         asked = isWholeWanted ? nil : part.resumption.flatMap { $0.offset > 0 ? $0 : nil }
-        isWholeWanted = false
         isComplete = false
         writing = .nothing
         offset = 0
@@ -64,7 +66,7 @@ struct DownloadSink: ResponseSink {
         for header in asked?.requestHeaders ?? [] {
             request.setValue(header.value, forHTTPHeaderField: header.name)
         }
-        self.request = request
+        self.request = self.request ?? request
     }
 
     private func open(for request: URLRequest) throws -> PartialDownload {
@@ -130,7 +132,13 @@ struct DownloadSink: ResponseSink {
     }
 
     mutating func end(_ failure: (any Error)?) throws {
-        guard failure == nil, let file = writing.file else { return }
+        isWholeWanted = false
+        guard failure == nil else {
+            // Another attempt goes on with it.
+            _ = part?.resumeRecord()
+            return
+        }
+        guard let file = writing.file else { return }
         try file.finish(expecting: total)
         isComplete = true
     }
@@ -145,9 +153,9 @@ struct DownloadSink: ResponseSink {
     mutating func finish(_ failure: (any Error)?) -> ResponseBody {
         if let told { return told }
         var body = self.body
-        if moved == nil, isComplete { try? current?.leave() }
-        if failure != nil, keepsPart, !isAcceptedWhole { body.resumeData = part?.resumeRecord()?.data }
         if !keepsPart { try? part?.discard() }
+        if moved == nil, isComplete { try? current?.leave() }
+        if keepsPart, !isAcceptedWhole { body.resumeData = part?.resumeRecord()?.data }
         part = nil
         writing = .nothing
         told = body

@@ -25,7 +25,10 @@ struct Hop {
     static let drainLimit = 64 * 1024
 
     let id: Int
+    /// What it was made of; another hop with the same request begins with that.
     let request: URLRequest
+    /// What was sent, as the sink has prepared it.
+    let sent: URLRequest
     let url: URL
     let control: TransferControl
     /// What is sent in place of the request's own body; `nil` after a redirect that has dropped it.

@@ -36,12 +36,13 @@ extension RequestCore {
         isForeign: Bool
     ) {
         do {
-            var request = request
-            try sink.prepare(&request)
-            let transfer = try transfer(of: request, upload, credentials, isForeign: isForeign)
+            var sent = request
+            try sink.prepare(&sent)
+            let transfer = try transfer(of: sent, upload, credentials, isForeign: isForeign)
             let hop = Hop(
                 id: (hop?.id ?? 0) + 1,
                 request: request,
+                sent: sent,
                 url: try request.url ?? { throw URLError(.badURL) }(),
                 control: TransferControl(context.engine),
                 upload: upload,
@@ -50,8 +51,8 @@ extension RequestCore {
             )
             self.hop = hop
             isAuthenticated = hop.isAuthenticated
-            snapshot.change { $0.current = request }
-            tell { $0.request($1, willSend: request) }
+            snapshot.change { [sent] in $0.current = sent }
+            tell { $0.request($1, willSend: sent) }
             start(transfer, as: hop)
         } catch {
             attemptEnded(error)
