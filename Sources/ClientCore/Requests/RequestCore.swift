@@ -87,7 +87,10 @@ actor RequestCore {
         case .askRetrier(let attempt, let error): askRetrier(attempt, about: error)
         case .wait(let attempt, let delay): wait(attempt, delay)
         case .finish(let ending): finish(ending)
-        case .run(let handler): handler(outcome)
+        case .run(let handler):
+            // Somebody is told, so that nothing is sent after it.
+            plan.upload?.release()
+            handler(outcome)
         }
     }
 
