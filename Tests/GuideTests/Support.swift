@@ -63,3 +63,27 @@ extension JSONValue: ExpressibleByBooleanLiteral, ExpressibleByIntegerLiteral, E
         self = .object(Dictionary(uniqueKeysWithValues: elements))
     }
 }
+
+/// An object's properties in JSON.
+func object(_ json: Any?) -> [String: Any] {
+    json as? [String: Any] ?? [:]
+}
+
+/// A retrier of few words.
+final class Retrying: RequestRetrier {
+    private let decide: @Sendable (Request) -> (shouldRetry: Bool, timeDelay: TimeInterval)
+
+    init(_ decide: @escaping @Sendable (Request) -> (shouldRetry: Bool, timeDelay: TimeInterval)) {
+        self.decide = decide
+    }
+
+    func should(
+        _ manager: SessionManager,
+        retry request: Request,
+        with error: Error,
+        completion: @escaping RequestRetryCompletion
+    ) {
+        let (shouldRetry, timeDelay) = decide(request)
+        completion(shouldRetry, timeDelay)
+    }
+}
