@@ -136,7 +136,9 @@ actor RequestCore {
     func attemptEnded(_ failure: (any Error)?) {
         hop = nil
         outcome.clock.complete()
-        let failure = failure ?? Result { try sink.end(nil) }.error
+        // What came whole, but too late to be anything but cancelled, can be continued as what did not.
+        let interrupted = state.isInterrupted ? URLError(.cancelled) : nil
+        let failure = failure ?? interrupted ?? Result { try sink.end(nil) }.error
         if failure != nil { try? sink.end(failure) }
         publishMetrics()
         let attempt = state.attempt
