@@ -2,7 +2,7 @@
 
 BUILD_PACKAGES := libnl-3-dev libnl-route-3-dev libcurl4-openssl-dev libssl-dev libsqlite3-dev pkgconf
 DEMO_PACKAGES := $(BUILD_PACKAGES) iproute2 util-linux
-TEST_PACKAGES := $(DEMO_PACKAGES) curl openssl systemd
+TEST_PACKAGES := $(DEMO_PACKAGES) curl openssl systemd python3-httpbin gunicorn
 PREFIX ?= /usr/local
 UNITS := $(PREFIX)/lib/systemd/system
 

@@ -175,7 +175,8 @@ final class ScriptedServerCore: Sendable {
 
     private func acceptConnections() {
         while true {
-            let descriptor = accept(listener.rawValue, nil, nil)
+            // A server process that is started meanwhile would keep the connection open.
+            let descriptor = accept4(listener.rawValue, nil, nil, CInt(SOCK_CLOEXEC.rawValue))
             if descriptor < 0 {
                 if errno == EINTR || errno == ECONNABORTED { continue }
                 return
@@ -215,18 +216,36 @@ final class ScriptedServerCore: Sendable {
 
 /// Sockets that listen.
 enum ListeningSocket {
-    /// - Parameter backlog: `nil` only binds the socket.
+    /// - Parameters:
+    ///   - backlog: `nil` only binds the socket.
+    ///   - isShared: Whether another socket may be bound to the same port, and listen, if it says so too.
     static func tcp(
         _ host: String = "127.0.0.1",
-        backlog: CInt? = 1024
+        backlog: CInt? = 1024,
+        isShared: Bool = false
     ) throws -> (descriptor: CInt, port: UInt16) {
         guard let address = IPAddress(host) else { throw SystemError(call: "bind \(host)", errno: EINVAL) }
         let descriptor = try make(address.family == .ipv4 ? AF_INET : AF_INET6)
+        if isShared {
+            var on: CInt = 1
+            let size = socklen_t(MemoryLayout<CInt>.size)
+            try systemCall("setsockopt SO_REUSEADDR") {
+                setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, size)
+            }
+        }
         try systemCall("bind \(host)") {
             address.withSocketAddress(port: 0) { bind(descriptor, $0, $1) }
         }
         if let backlog { try systemCall("listen") { listen(descriptor, backlog) } }
         return (descriptor, try port(of: descriptor))
+    }
+
+    /// Whether a port at 127.0.0.1 accepts a connection.
+    static func accepts(_ port: UInt16) throws -> Bool {
+        guard let address = IPAddress("127.0.0.1") else { return false }
+        let descriptor = FileDescriptor(owning: try make(AF_INET))
+        let rawValue = descriptor.rawValue
+        return address.withSocketAddress(port: port) { connect(rawValue, $0, $1) } == 0
     }
 
     private static func port(of descriptor: CInt) throws -> UInt16 {

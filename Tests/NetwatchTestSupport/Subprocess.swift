@@ -29,12 +29,14 @@ package final class Subprocess: Sendable {
     ///   - path: The program.
     ///   - arguments: Its arguments, without its name.
     ///   - environment: Added to the test's own environment.
+    ///   - input: What it has as standard input; `nil` for `/dev/null`.
     ///   - socket: What it has as descriptor 3; `nil` for nothing.
     ///   - namespace: The network namespace it runs in; `nil` for the test's own.
     package init(
         _ path: String,
         _ arguments: [String],
         environment: [String: String] = [:],
+        input: CInt? = nil,
         passing socket: CInt? = nil,
         in namespace: NetworkNamespace? = nil
     ) throws {
@@ -44,6 +46,7 @@ package final class Subprocess: Sendable {
             Self.spawn(
                 [path] + arguments,
                 environment,
+                input: input,
                 output: output.write,
                 errors: errors.write,
                 passing: socket
@@ -107,13 +110,18 @@ package final class Subprocess: Sendable {
     private static func spawn(
         _ arguments: [String],
         _ environment: [String: String],
+        input: CInt?,
         output: CInt,
         errors: CInt,
         passing socket: CInt?
     ) -> Result<pid_t, SystemError> {
         var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)
-        posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0)
+        if let input {
+            posix_spawn_file_actions_adddup2(&actions, input, STDIN_FILENO)
+        } else {
+            posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0)
+        }
         posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO)
         posix_spawn_file_actions_adddup2(&actions, errors, STDERR_FILENO)
         if let socket { posix_spawn_file_actions_adddup2(&actions, socket, 3) }

@@ -54,10 +54,11 @@ struct DownloadSink: ResponseSink {
     mutating func prepare(_ request: inout URLRequest) throws {
         let part = try self.part ?? open(for: request)
         self.part = part
+        // What came whole and was refused is not continued, it would be the same again.
+        if isAcceptedWhole { isWholeWanted = true }
         told = nil
         moved = nil
         asked = isWholeWanted ? nil : part.resumption.flatMap { $0.offset > 0 ? $0 : nil }
-        isWholeWanted = false
         isComplete = false
         writing = .nothing
         offset = 0
@@ -133,7 +134,13 @@ struct DownloadSink: ResponseSink {
     }
 
     mutating func end(_ failure: (any Error)?) throws {
-        guard failure == nil, let file = writing.file else { return }
+        isWholeWanted = false
+        guard failure == nil else {
+            // Another attempt goes on with it.
+            _ = part?.resumeRecord()
+            return
+        }
+        guard let file = writing.file else { return }
         try file.finish(expecting: total)
         isComplete = true
     }
@@ -148,9 +155,9 @@ struct DownloadSink: ResponseSink {
     mutating func finish(_ failure: (any Error)?) -> ResponseBody {
         if let told { return told }
         var body = self.body
-        if moved == nil, isComplete { try? current?.leave() }
-        if failure != nil, keepsPart, !isAcceptedWhole { body.resumeData = part?.resumeRecord()?.data }
         if !keepsPart { try? part?.discard() }
+        if moved == nil, isComplete { try? current?.leave() }
+        if keepsPart, !isAcceptedWhole { body.resumeData = part?.resumeRecord()?.data }
         part = nil
         writing = .nothing
         told = body

@@ -118,7 +118,10 @@ actor RequestCore {
         case .askRetrier(let attempt, let error): askRetrier(attempt, about: error)
         case .wait(let attempt, let delay): wait(attempt, delay)
         case .finish(let ending): finish(ending)
-        case .run(let handler): handler(outcome)
+        case .run(let handler):
+            // Somebody is told, so that nothing is sent after it.
+            plan.upload?.release()
+            handler(outcome)
         }
     }
 
@@ -164,7 +167,9 @@ actor RequestCore {
     func attemptEnded(_ failure: (any Error)?) {
         hop = nil
         outcome.clock.complete()
-        let failure = failure ?? Result { try sink.end(nil) }.error
+        // What came whole, but too late to be anything but cancelled, can be continued as what did not.
+        let interrupted = state.isInterrupted ? URLError(.cancelled) : nil
+        let failure = failure ?? interrupted ?? Result { try sink.end(nil) }.error
         if failure != nil { try? sink.end(failure) }
         publishMetrics()
         let attempt = state.attempt

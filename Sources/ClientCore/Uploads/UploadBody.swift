@@ -30,6 +30,11 @@ enum UploadBody: Sendable {
         if case .data(let data) = self { Int64(data.count) } else { nil }
     }
 
+    /// Nothing will be sent any more: a temporary file goes, whoever keeps the request.
+    func release() {
+        if case .file(_, let file?) = self { file.remove() }
+    }
+
     private static func source(of url: URL) throws -> BufferedBodySource {
         guard url.isFileURL else { throw AFError.invalidURL(url: url) }
         do {
@@ -69,7 +74,7 @@ final class OneTimeBody: Sendable {
     }
 }
 
-/// A file that goes with its last reference.
+/// A file that goes with its last reference, or before.
 final class TemporaryFile: Sendable {
     let url: URL
 
@@ -77,7 +82,11 @@ final class TemporaryFile: Sendable {
         self.url = url
     }
 
-    deinit { unlink(url.path) }
+    deinit { remove() }
+
+    func remove() {
+        unlink(url.path)
+    }
 }
 
 extension UploadBody {

@@ -1,0 +1,104 @@
+import ClientCore
+import Foundation
+import FoundationNetworking
+import NetwatchTestSupport
+import Testing
+
+@Suite(.timeLimit(.minutes(5))) struct MakingRequestsTests {
+    @Test func `a URL alone makes a GET`() async throws {
+        let httpbin = try await HTTPBin.shared()
+        let json: [String: Any]? = await once { done in
+            ClientCore.request("\(httpbin.url)/anything").responseJSON { response in
+                #expect(response.request?.url?.absoluteString == "\(httpbin.url)/anything")
+                #expect(response.response?.statusCode == 200)
+                #expect(response.data?.isEmpty == false)
+                done(response.result.value as? [String: Any])
+            }
+        }
+        #expect(json?["method"] as? String == "GET")
+    }
+
+    @Test func `the free functions, AF and the default session are the same session`() async throws {
+        let httpbin = try await HTTPBin.shared()
+        let url = "\(httpbin.url)/headers"
+        let scratch = try ScratchDirectory()
+        let file = URL(fileURLWithPath: scratch.file("headers"))
+        let free = try await ClientCore.request(url).string
+        #expect(try await SessionManager.default.request(url).string == free)
+        #expect(try await AF.request(url).string == free)
+        let download = ClientCore.download(url) { _, _ in (file, []) }
+        #expect(await download.responseString().result.value == free)
+        let upload = ClientCore.upload(Data("body".utf8), to: "\(httpbin.url)/anything")
+        let echo = try await upload.echo
+        #expect(echo.data == "body")
+        #expect(echo.headers["User-Agent"] == SessionManager.defaultHTTPHeaders["User-Agent"])
+    }
+
+    @Test func `what cannot be sent tells its handlers`() async throws {
+        let invalid: Error? = await once { done in
+            ClientCore.request("").responseJSON { done($0.result.error) }
+        }
+        #expect((invalid as? AFError)?.isInvalidURLError == true)
+        let unencodable: Error? = await once { done in
+            let parameters: Parameters = ["number": Double.nan]
+            ClientCore.request(
+                "http://127.0.0.1:1/",
+                method: .post,
+                parameters: parameters,
+                encoding: JSONEncoding.default
+            ).response { done($0.error) }
+        }
+        #expect((unencodable as? AFError)?.isParameterEncodingError == true)
+    }
+
+    @Test func `a request of one's own is sent as it is`() async throws {
+        let httpbin = try await HTTPBin.shared()
+        var urlRequest = URLRequest(url: try #require(URL(string: "\(httpbin.url)/anything")))
+        urlRequest.httpMethod = "PUT"
+        urlRequest.httpBody = try JSONSerialization.data(withJSONObject: ["foo": "bar"])
+        urlRequest.setValue("application/json", forHTTPHeaderField: "Content-Type")
+        let echo = try await ClientCore.request(urlRequest).echo
+        #expect(echo.method == "PUT")
+        #expect(echo.json == ["foo": "bar"])
+    }
+
+    @Test func `each function makes its kind of request`() throws {
+        let session = SessionManager()
+        session.startRequestsImmediately = false
+        let data: DataRequest = session.request("http://127.0.0.1/")
+        let download: DownloadRequest = session.download("http://127.0.0.1/")
+        let upload: UploadRequest = session.upload(Data(), to: "http://127.0.0.1/")
+        let all: [Request] = [data, download, upload]
+        #expect(all.map { $0.request?.httpMethod } == ["GET", "GET", "POST"])
+        #expect(upload as DataRequest === upload)
+        for request in all { request.cancel() }
+    }
+
+    @Test func `every call gives back the request`() async throws {
+        let server = try ScriptedServer()
+        let request = ClientCore.request(server.url)
+        let chained =
+            request
+            .authenticate(user: "user", password: "password")
+            .validate()
+            .validate(statusCode: 200..<300)
+            .downloadProgress { _ in }
+            .response { _ in }
+            .responseData { _ in }
+            .responseString { _ in }
+            .suspend()
+            .resume()
+        #expect(chained === request)
+        #expect(await chained.response().error == nil)
+    }
+
+    @Test(arguments: [404, 418, 503])
+    func `no status is an error by itself`(status: Int) async throws {
+        let httpbin = try await HTTPBin.shared()
+        let response: DefaultDataResponse = await once { done in
+            ClientCore.request("\(httpbin.url)/status/\(status)").response(completionHandler: done)
+        }
+        #expect(response.error == nil)
+        #expect(response.response?.statusCode == status)
+    }
+}

@@ -1,0 +1,357 @@
+import ClientCore
+import Foundation
+import FoundationNetworking
+import NetwatchTestSupport
+import Testing
+
+/// The guides' heading "Resuming a Download".
+@Suite(.timeLimit(.minutes(2))) struct ResumingDownloadsTests {
+    private let scratch: ScratchDirectory
+    private let sessionManager = SessionManager(configuration: .ephemeral)
+
+    init() throws {
+        scratch = try ScratchDirectory()
+    }
+
+    private func place(_ name: String) -> URL {
+        URL(fileURLWithPath: scratch.file(name))
+    }
+
+    /// The period, a prime number of bytes, keeps parts that are joined at the wrong place from being equal.
+    private static func bytes(_ count: Int, seed: UInt64) -> [UInt8] {
+        var generator = SeededGenerator(seed: seed)
+        let period = (0..<min(count, 10_007)).map { _ in UInt8.random(in: 0...255, using: &generator) }
+        var bytes: [UInt8] = []
+        while bytes.count < count { bytes += period.prefix(count - bytes.count) }
+        return bytes
+    }
+
+    /// Cancels a download when something of it has come.
+    private func interrupted(
+        _ request: DownloadRequest
+    ) async throws -> DefaultDownloadResponse {
+        let progress = Recorder<Int64>()
+        request.downloadProgress(queue: DispatchQueue(label: "progress")) {
+            progress.record($0.completedUnitCount)
+        }
+        async let response = once { request.response(completionHandler: $0) }
+        try await progress.waitForLast { $0 > 0 }
+        request.cancel()
+        return await response
+    }
+
+    /// Serves a file of that version, with ranges, and holds the rest back of whoever asks for all of it first.
+    private final class Versions: @unchecked Sendable {
+        private let lock = NSLock()
+        private var content: [UInt8]
+        private var etag: String
+        private var isInterrupting = true
+
+        init(_ content: [UInt8], etag: String = "\"v1\"") {
+            self.content = content
+            self.etag = etag
+        }
+
+        func change(to content: [UInt8], etag: String) {
+            lock.lock(); defer { lock.unlock() }
+            self.content = content
+            self.etag = etag
+        }
+
+        func interrupts(_ isInterrupting: Bool) {
+            lock.lock(); defer { lock.unlock() }
+            self.isInterrupting = isInterrupting
+        }
+
+        /// - Parameter ignoresCondition: Whether `If-Range` is not understood.
+        func answer(_ request: ScriptedServer.Request, ignoresCondition: Bool = false)
+            -> ScriptedServer.Action
+        {
+            lock.lock(); defer { lock.unlock() }
+            let head = "ETag: \(etag)\r\nAccept-Ranges: bytes\r\n"
+            let start = request.values(of: "Range").first.flatMap { Int($0.dropFirst(6).dropLast()) }
+            let isSame = ignoresCondition || request.values(of: "If-Range") == [etag]
+            guard let start, isSame else { return whole(head) }
+            guard start < content.count else {
+                let field = "Content-Range: bytes */\(content.count)\r\nContent-Length: 0\r\n\r\n"
+                return .send("HTTP/1.1 416 Too Far\r\n\(head)\(field)", then: .keep)
+            }
+            let rest = content[start...]
+            let range = "bytes \(start)-\(content.count - 1)/\(content.count)"
+            let fields = "Content-Range: \(range)\r\nContent-Length: \(rest.count)\r\n\r\n"
+            return .send(Array("HTTP/1.1 206 Part\r\n\(head)\(fields)".utf8) + rest, then: .keep)
+        }
+
+        private func whole(_ head: String) -> ScriptedServer.Action {
+            let head = Array("HTTP/1.1 200 Whole\r\n\(head)Content-Length: \(content.count)\r\n\r\n".utf8)
+            guard isInterrupting else { return .send(head + content, then: .keep) }
+            return .send(head + content.prefix(content.count / 2), then: .stall(then: .close))
+        }
+    }
+
+    // MARK: nginx
+
+    @Test func `a cancelled download goes on where it was`() async throws {
+        let nginx = try await Nginx.shared()
+        let content = Self.bytes(64 << 20, seed: 1)
+        let source = nginx.root.appendingPathComponent("resumed-\(UInt64.random(in: 0 ... .max))")
+        try Data(content).write(to: source)
+        defer { try? FileManager.default.removeItem(at: source) }
+        let url = "\(nginx.url)/\(source.lastPathComponent)"
+        let first = try await interrupted(sessionManager.download(url))
+        #expect((first.error as? URLError)?.code == .cancelled)
+        let resumeData = try #require(first.resumeData)
+
+        let request = sessionManager.download(resumingWith: resumeData)
+        let response = await once { request.responseData(completionHandler: $0) }
+        #expect(response.value == Data(content))
+        #expect(response.response?.statusCode == 206)
+        #expect(request.progress.completedUnitCount == 64 << 20)
+        #expect(request.progress.totalUnitCount == 64 << 20)
+        try response.temporaryURL.map(FileManager.default.removeItem(at:))
+    }
+
+    @Test func `a file that has changed on the server comes whole and new`() async throws {
+        let nginx = try await Nginx.shared()
+        let source = nginx.root.appendingPathComponent("changed-\(UInt64.random(in: 0 ... .max))")
+        try Data(Self.bytes(64 << 20, seed: 2)).write(to: source)
+        defer { try? FileManager.default.removeItem(at: source) }
+        let first = try await interrupted(
+            sessionManager.download("\(nginx.url)/\(source.lastPathComponent)")
+        )
+        let resumeData = try #require(first.resumeData)
+        let content = Self.bytes(1 << 20, seed: 3)
+        try Data(content).write(to: source)
+
+        let fileURL = place("changed")
+        let response = await once {
+            sessionManager.download(resumingWith: resumeData) { _, _ in (fileURL, []) }
+                .responseData(completionHandler: $0)
+        }
+        #expect(response.value == Data(content))
+        #expect(response.response?.statusCode == 200)
+    }
+
+    // MARK: Sample
+
+    /// The guides' class, for data instead of images.
+    private final class Requestor: @unchecked Sendable {
+        let url: String
+        private(set) var resumeData: Data?
+        private(set) var value: Data?
+
+        init(url: String) {
+            self.url = url
+        }
+
+        func fetch(_ sessionManager: SessionManager) async {
+            let request: DownloadRequest
+
+            if let resumeData = resumeData {
+                request = sessionManager.download(resumingWith: resumeData)
+            } else {
+                request = sessionManager.download(url)
+            }
+
+            let response = await once { request.responseData(completionHandler: $0) }
+            switch response.result {
+            case .success(let data):
+                self.value = data
+                try? response.temporaryURL.map(FileManager.default.removeItem(at:))
+            case .failure:
+                self.resumeData = response.resumeData
+            }
+        }
+    }
+
+    @Test func `a download that the server ends early goes on with the next call`() async throws {
+        let content = Self.bytes(200_000, seed: 4)
+        let versions = Versions(content)
+        let server = try ScriptedServer { versions.answer($0) }
+        let requestor = Requestor(url: "\(server.url)/pig")
+        server.release()
+        await requestor.fetch(sessionManager)
+        #expect(requestor.resumeData != nil)
+        await requestor.fetch(sessionManager)
+        #expect(requestor.value == Data(content))
+        #expect(server.requests.flatMap { $0.values(of: "Range") } == ["bytes=100000-"])
+        #expect(server.requests.flatMap { $0.values(of: "If-Range") } == ["\"v1\""])
+    }
+
+    @Test func `a retrier's attempts go on where the last one ended`() async throws {
+        let content = Self.bytes(200_000, seed: 5)
+        let versions = Versions(content)
+        let server = try ScriptedServer { versions.answer($0) }
+        server.release()
+        sessionManager.retrier = Retrying { ($0.retryCount < 1, 0) }
+        let fileURL = place("retried")
+        let request = sessionManager.download("\(server.url)/pig") { _, _ in (fileURL, []) }
+        let response = await once { request.validate().responseData(completionHandler: $0) }
+        #expect(response.value == Data(content))
+        #expect(server.requests.flatMap { $0.values(of: "Range") } == ["bytes=100000-"])
+        #expect(request.progress.completedUnitCount == 200_000)
+    }
+
+    @Test func `a retrier's attempt after a refused body begins anew`() async throws {
+        struct Refused: Error {}
+        let versions = Versions(Self.bytes(80_000, seed: 6))
+        versions.interrupts(false)
+        let server = try ScriptedServer { versions.answer($0) }
+        sessionManager.retrier = Retrying { ($0.retryCount < 1, 0) }
+        let (fileURL, checks) = (place("checked"), Recorder<Int>())
+        let response = await once {
+            sessionManager.download("\(server.url)/pig") { _, _ in (fileURL, []) }
+                .validate { _, response, temporaryURL, _ in
+                    checks.record(response.statusCode)
+                    return checks.values.count == 1 ? .failure(Refused()) : .success
+                }
+                .responseData(completionHandler: $0)
+        }
+        #expect(response.value?.count == 80_000)
+        #expect(checks.values == [200, 200])
+        #expect(server.requests.flatMap { $0.values(of: "Range") }.isEmpty)
+    }
+
+    // MARK: Servers that do not go along
+
+    @Test func `a server that answers 416 is asked for the whole file`() async throws {
+        let versions = Versions(Self.bytes(200_000, seed: 7))
+        let server = try ScriptedServer { versions.answer($0, ignoresCondition: true) }
+        server.release()
+        let first = await once {
+            sessionManager.download("\(server.url)/pig").response(completionHandler: $0)
+        }
+        let resumeData = try #require(first.resumeData)
+        let content = Self.bytes(8_000, seed: 8)
+        versions.change(to: content, etag: "\"v2\"")
+        versions.interrupts(false)
+        let response = await once {
+            sessionManager.download(resumingWith: resumeData).responseData(completionHandler: $0)
+        }
+        #expect(response.value == Data(content))
+        #expect(server.requests.map { $0.values(of: "Range").count } == [0, 1, 0])
+        try response.temporaryURL.map(FileManager.default.removeItem(at:))
+    }
+
+    @Test func `a part of another version is not joined to what is there`() async throws {
+        let versions = Versions(Self.bytes(200_000, seed: 9))
+        let server = try ScriptedServer { versions.answer($0, ignoresCondition: true) }
+        server.release()
+        let first = await once {
+            sessionManager.download("\(server.url)/pig").response(completionHandler: $0)
+        }
+        let resumeData = try #require(first.resumeData)
+        let content = Self.bytes(160_000, seed: 10)
+        versions.change(to: content, etag: "\"v2\"")
+        versions.interrupts(false)
+        let response = await once {
+            sessionManager.download(resumingWith: resumeData).responseData(completionHandler: $0)
+        }
+        #expect(response.value == Data(content))
+        #expect(server.requests.map { $0.values(of: "Range").count } == [0, 1, 0])
+        try response.temporaryURL.map(FileManager.default.removeItem(at:))
+    }
+
+    @Test func `an error in between does not cost what has come`() async throws {
+        let content = Self.bytes(200_000, seed: 11)
+        let versions = Versions(content)
+        let server = try ScriptedServer { request in
+            request.number == 2 ? .respond(status: 503, body: Array("sorry".utf8)) : versions.answer(request)
+        }
+        server.release()
+        let first = await once {
+            sessionManager.download("\(server.url)/pig").response(completionHandler: $0)
+        }
+        let second = await once {
+            sessionManager.download(resumingWith: first.resumeData ?? Data())
+                .validate().response(completionHandler: $0)
+        }
+        #expect((second.error as? AFError)?.responseCode == 503)
+        try second.temporaryURL.map(FileManager.default.removeItem(at:))
+        let third = await once {
+            sessionManager.download(resumingWith: second.resumeData ?? Data())
+                .responseData(completionHandler: $0)
+        }
+        #expect(third.value == Data(content))
+        try third.temporaryURL.map(FileManager.default.removeItem(at:))
+    }
+
+    @Test func `what has come is thrown away if that is asked for`() async throws {
+        let versions = Versions(Self.bytes(200_000, seed: 12))
+        let server = try ScriptedServer { versions.answer($0) }
+        let progress = Recorder<Int64>()
+        let request = sessionManager.download("\(server.url)/pig")
+            .downloadProgress(queue: DispatchQueue(label: "progress")) {
+                progress.record($0.completedUnitCount)
+            }
+        async let response = once { request.response(completionHandler: $0) }
+        try await progress.waitForLast { $0 > 0 }
+        request.cancel(producingResumeData: false)
+        let ended = await response
+        #expect(ended.resumeData == nil)
+        #expect((ended.error as? URLError)?.code == .cancelled)
+        let file = ended.temporaryURL?.path ?? ""
+        #expect(!FileManager.default.fileExists(atPath: file))
+    }
+
+    @Test func `data that is no record is a typed error`() async throws {
+        let response = await once {
+            sessionManager.download(resumingWith: Data("<plist/>".utf8)).response(completionHandler: $0)
+        }
+        #expect((response.error as? AFError)?.isDownloadResumeError == true)
+    }
+
+    // MARK: A place of one's own
+
+    @Test func `a kept partial file is continued by another session, through a redirect`() async throws {
+        let content = Self.bytes(200_000, seed: 13)
+        let versions = Versions(content)
+        let server = try ScriptedServer { request in
+            guard request.target.hasPrefix("/latest") else { return versions.answer(request) }
+            // Where the file really is has another name each time.
+            let location = "/pig?signature=\(request.number)"
+            return .respond(status: 302, headers: [.init("Location", location)])
+        }
+        server.release()
+        let (partial, fileURL) = (place("pig.partial"), place("pig"))
+        do {
+            let session = SessionManager(configuration: .ephemeral)
+            let response = await once {
+                session.download("\(server.url)/latest", keepingPartialFileAt: partial) { _, _ in
+                    (fileURL, [])
+                }
+                .response(completionHandler: $0)
+            }
+            #expect((response.error as? URLError)?.code == .networkConnectionLost)
+            #expect(try Data(contentsOf: partial).count == 100_000)
+        }
+        let session = SessionManager(configuration: .ephemeral)
+        let request = session.download("\(server.url)/latest", keepingPartialFileAt: partial) { _, _ in
+            (fileURL, [])
+        }
+        let response = await once { request.responseData(completionHandler: $0) }
+        #expect(response.value == Data(content))
+        #expect(request.progress.completedUnitCount == 200_000)
+        #expect(server.requests.last?.values(of: "Range") == ["bytes=100000-"])
+        let left = try FileManager.default.contentsOfDirectory(atPath: scratch.path)
+        #expect(left == ["pig"])
+    }
+
+    @Test func `a kept partial file is taken by one request at a time`() async throws {
+        let versions = Versions(Self.bytes(200_000, seed: 14))
+        let server = try ScriptedServer { versions.answer($0) }
+        let partial = place("pig.partial")
+        let first = sessionManager.download("\(server.url)/pig", keepingPartialFileAt: partial)
+        await server.requests(atLeast: 1)
+        let second = await once {
+            sessionManager.download("\(server.url)/pig", keepingPartialFileAt: partial)
+                .response(completionHandler: $0)
+        }
+        guard case AFError.downloadResumeFailed(.partialFileInUse)? = second.error else {
+            Issue.record("\(String(describing: second.error))")
+            return
+        }
+        first.cancel()
+        _ = await first.response()
+    }
+}

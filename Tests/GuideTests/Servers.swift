@@ -1,0 +1,49 @@
+import Foundation
+import NetwatchTestSupport
+
+// Servers that others wrote, one of each for all tests of the process.
+
+extension HTTPBin {
+    private static let only = Result { try HTTPBin() }
+
+    /// httpbin, which ends with the tests.
+    static func shared() async throws -> HTTPBin { try only.get() }
+}
+
+extension Nginx {
+    private static let only = Task {
+        let scratch = try ScratchDirectory()
+        try scratch.write(Array("user:{PLAIN}password\n".utf8), to: "users")
+        let root = URL(fileURLWithPath: scratch.file("root"))
+        try FileManager.default.createDirectory(at: root, withIntermediateDirectories: false)
+        return try await Nginx(in: scratch) { guideServer(port: $0, scratch.path) }
+    }
+
+    /// nginx, which ends with the tests. It serves the files below ``root``, with `ETag`, `Last-Modified` and
+    /// ranges; the same files also below `/gzip/` (compressed, where the name ends in `.txt` or `.json`) and
+    /// `/basic/` (for the user `user` with the password `password`), and below `/redirect/` as redirects.
+    /// What is `PUT` below `/put/` is a file there afterwards.
+    static func shared() async throws -> Nginx { try await only.value }
+
+    /// What is served; tests write their own files into it.
+    var root: URL { URL(fileURLWithPath: scratch.file("root")) }
+
+    private static func guideServer(port: UInt16, _ directory: String) -> String {
+        """
+        types { text/plain txt; application/json json; text/html html; image/png png; }
+        default_type application/octet-stream;
+        server {
+            listen 127.0.0.1:\(port);
+            root \(directory)/root;
+            location /gzip/ {
+                alias \(directory)/root/; gzip on; gzip_types text/plain application/json; gzip_min_length 1;
+            }
+            location /basic/ {
+                alias \(directory)/root/; auth_basic "netwatch"; auth_basic_user_file \(directory)/users;
+            }
+            location /redirect/ { rewrite ^/redirect/(.*)$ /$1 redirect; }
+            location /put/ { dav_methods PUT DELETE; create_full_put_path on; }
+        }
+        """
+    }
+}

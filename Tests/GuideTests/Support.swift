@@ -1,0 +1,89 @@
+import ClientCore
+import Foundation
+import FoundationNetworking
+
+/// Waits for a handler. One that is called twice would resume twice, which traps.
+func once<Value>(_ start: (@escaping @Sendable (Value) -> Void) -> Void) async -> Value {
+    await withCheckedContinuation { continuation in
+        start { continuation.resume(returning: $0) }
+    }
+}
+
+/// What httpbin says it was sent.
+struct Echo: Decodable {
+    let method: String?
+    let url: String
+    let args: JSONValue?
+    let form: JSONValue?
+    let json: JSONValue?
+    let data: String?
+    let headers: [String: String]
+}
+
+extension DataRequest {
+    /// What httpbin says it was sent.
+    var echo: Echo { get async throws { try await decodable(of: Echo.self) } }
+}
+
+/// JSON that can be compared and written as a literal.
+enum JSONValue: Decodable, Hashable {
+    case null
+    case bool(Bool)
+    case number(Double)
+    case text(String)
+    case list([JSONValue])
+    case object([String: JSONValue])
+
+    init(from decoder: Decoder) throws {
+        let container = try decoder.singleValueContainer()
+        if container.decodeNil() {
+            self = .null
+        } else if let bool = try? container.decode(Bool.self) {
+            self = .bool(bool)
+        } else if let number = try? container.decode(Double.self) {
+            self = .number(number)
+        } else if let text = try? container.decode(String.self) {
+            self = .text(text)
+        } else if let list = try? container.decode([JSONValue].self) {
+            self = .list(list)
+        } else {
+            self = .object(try container.decode([String: JSONValue].self))
+        }
+    }
+}
+
+extension JSONValue: ExpressibleByBooleanLiteral, ExpressibleByIntegerLiteral, ExpressibleByStringLiteral,
+    ExpressibleByArrayLiteral, ExpressibleByDictionaryLiteral
+{
+    init(booleanLiteral value: Bool) { self = .bool(value) }
+    init(integerLiteral value: Int) { self = .number(Double(value)) }
+    init(stringLiteral value: String) { self = .text(value) }
+    init(arrayLiteral elements: JSONValue...) { self = .list(elements) }
+    init(dictionaryLiteral elements: (String, JSONValue)...) {
+        self = .object(Dictionary(uniqueKeysWithValues: elements))
+    }
+}
+
+/// An object's properties in JSON.
+func object(_ json: Any?) -> [String: Any] {
+    json as? [String: Any] ?? [:]
+}
+
+/// A retrier of few words.
+final class Retrying: RequestRetrier {
+    private let decide: @Sendable (Request) -> (shouldRetry: Bool, timeDelay: TimeInterval)
+
+    init(_ decide: @escaping @Sendable (Request) -> (shouldRetry: Bool, timeDelay: TimeInterval)) {
+        self.decide = decide
+    }
+
+    func should(
+        _ manager: SessionManager,
+        retry request: Request,
+        with error: Error,
+        completion: @escaping RequestRetryCompletion
+    ) {
+        let (shouldRetry, timeDelay) = decide(request)
+        completion(shouldRetry, timeDelay)
+    }
+}

@@ -1,0 +1,58 @@
+/// nginx, without a master process.
+package final class Nginx: Sendable {
+    package let scratch: ScratchDirectory
+    private let server: ServerProcess
+
+    /// `http://127.0.0.1:PORT`, without a slash at the end, unless it listens on a unix socket.
+    package var url: String { server.url }
+
+    /// - Parameters:
+    ///   - scratch: Where it keeps its files.
+    ///   - port: `.reserved`; `.none` for one that listens on a unix socket.
+    ///   - configuration: What is in its `http` block, from the port.
+    /// - Throws: ``MissingServer`` where no nginx can be found.
+    package init(
+        in scratch: ScratchDirectory,
+        on port: ServerProcess.Port = .reserved,
+        _ configuration: (UInt16) -> String
+    ) async throws {
+        let path = try await Self.path()
+        self.scratch = scratch
+        server = try ServerProcess(in: scratch, on: port) { port in
+            let text = Self.text(configuration(port), in: scratch.path)
+            let file = try scratch.write(Array(text.utf8), to: "nginx.conf")
+            return [path, "-e", "stderr", "-p", scratch.path, "-c", file]
+        }
+        if case .reserved = port { try await listens() }
+    }
+
+    /// Nothing tells when it listens.
+    private func listens() async throws {
+        for _ in 0..<6_000 {
+            if try ListeningSocket.accepts(server.port) { return }
+            try await Task.sleep(for: .milliseconds(10))
+        }
+        throw TimeOut(seen: "nginx said \(server.process.errors.values)")
+    }
+
+    private static func path() async throws -> String {
+        let found = try await Subprocess("scripts/find-nginx", []).outcome()
+        guard found.ending == .exited(0), let path = found.output.last else {
+            throw MissingServer(description: "nginx is missing: apt-get install nginx; \(found.errors)")
+        }
+        return path
+    }
+
+    private static func text(_ http: String, in directory: String) -> String {
+        """
+        daemon off; master_process off; pid \(directory)/pid; error_log stderr;
+        events {}
+        http {
+            access_log off; client_max_body_size 0; client_body_temp_path \(directory)/body;
+            proxy_temp_path \(directory)/proxy; fastcgi_temp_path \(directory)/fastcgi;
+            uwsgi_temp_path \(directory)/uwsgi; scgi_temp_path \(directory)/scgi;
+            \(http)
+        }
+        """
+    }
+}
