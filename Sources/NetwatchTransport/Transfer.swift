@@ -262,7 +262,7 @@ extension Transfer {
         guard !paused.isEmpty else { return CURLE_OK }
         paused = []
         try? easy.setIdleTimeout(request.idleTimeout)
-        // Only a change makes libcurl forget since when nothing has moved.
+        // Only a change makes libcurl forget since when nothing has moved, and it may be waiting for a source.
         _ = curl_easy_pause(handle, TransferPause.all.mask)
         return applyPause()
     }

@@ -131,4 +131,38 @@ internal import Testing
         try await finished.wait { !$0.isEmpty }
         #expect(try await request.authenticate(user: "user", password: "password").string == "welcome")
     }
+
+    /// Suspends the request when its first response has come.
+    private struct Suspending: EventMonitor {
+        let suspended = Recorder<Request>()
+
+        func request(_ request: Request, didReceive response: HTTPURLResponse) {
+            guard response.statusCode == 302 else { return }
+            request.suspend()
+            suspended.record(request)
+        }
+    }
+
+    @Test(arguments: [true, false])
+    func `a suspended request follows no redirect`(isResumed: Bool) async throws {
+        let head = "HTTP/1.1 302 Found\r\nLocation: /new\r\nContent-Length: 1\r\n\r\n"
+        let server = try ScriptedServer { request in
+            request.target == "/new" ? .respond("here") : .send(head, then: .stall(then: .send("x", then: .keep)))
+        }
+        let monitor = Suspending()
+        session.eventMonitors = [monitor]
+        let request = session.request(server.url)
+        try await monitor.suspended.wait { !$0.isEmpty }
+        server.release()
+        let response = Recorder<DefaultDataResponse>()
+        request.response(queue: .global()) { response.record($0) }
+        let other = SessionManager(engine: try TransferEngine())
+        #expect(try await other.request(server.url + "/new").string == "here")
+        #expect(server.requests.map(\.target) == ["/", "/new"])
+        if isResumed { request.resume() } else { request.cancel() }
+        try await response.wait { !$0.isEmpty }
+        let error = response.values.first?.error as? URLError
+        #expect(error?.code == (isResumed ? nil : .cancelled))
+        #expect(server.requests.count == (isResumed ? 3 : 2))
+    }
 }

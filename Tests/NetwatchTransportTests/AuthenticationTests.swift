@@ -85,6 +85,7 @@ internal import Testing
         let empty = try ScriptedServer { _ in .respond(status: 401) }
         let record = await engine.run(request(empty))
         #expect(record.hasSucceeded)
+        #expect(record.progress.last?.toReceive == 0)
         #expect(record.heads.map(\.status) == [401])
     }
 

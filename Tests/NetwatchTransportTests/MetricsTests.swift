@@ -70,6 +70,19 @@ internal import Testing
         #expect(metrics.responseBodyBytes == 5)
     }
 
+    @Test func `a request that was sent again without an answer has no first byte`() async throws {
+        let server = try ScriptedServer { request in
+            request.number == 1
+                ? .respond(status: 401, headers: [.init("WWW-Authenticate", "Basic")]) : .close
+        }
+        var request = TransferRequest(url: server.url)
+        request.credentials = TransferCredentials(user: "a", password: "b")
+        request.allowsConnectionReuse = false
+        let metrics = try #require(await engine.run(request).metrics)
+        #expect(metrics.requestReady != nil)
+        #expect(metrics.firstByte == nil)
+    }
+
     // MARK: Failures
 
     @Test func `a failed lookup has its time`() async throws {

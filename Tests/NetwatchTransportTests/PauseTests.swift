@@ -92,8 +92,9 @@ internal import Testing
     @Test func `a transfer paused during its name lookup delivers nothing`() async throws {
         let gate = Gate()
         let engine = try TransferEngine(resolver: gate.resolver)
+        var request = TransferRequest(url: "http://netwatch.invalid:\(server.port)/large")
+        request.connectTimeout = .seconds(3600)
         let recorder = TransferRecorder()
-        let request = TransferRequest(url: "http://netwatch.invalid:\(server.port)/large")
         let id = engine.start(request) { recorder.deliver($0) }
         await gate.isEntered()
         engine.pause(id, .receiving)
@@ -109,8 +110,9 @@ internal import Testing
     @Test func `a transfer resumed during its name lookup is not paused any more`() async throws {
         let gate = Gate()
         let engine = try TransferEngine(resolver: gate.resolver)
+        var request = TransferRequest(url: "http://netwatch.invalid:\(server.port)/large")
+        request.connectTimeout = .seconds(3600)
         let recorder = TransferRecorder()
-        let request = TransferRequest(url: "http://netwatch.invalid:\(server.port)/large")
         let id = engine.start(request) { recorder.deliver($0) }
         await gate.isEntered()
         engine.pause(id, .all)
@@ -231,6 +233,25 @@ internal import Testing
         let recorder = TransferRecorder()
         let id = engine.start(request) { recorder.deliver($0) }
         engine.pause(id, pause)
+        await letIdleTimeoutPass()
+        #expect(recorder.record.ends.isEmpty)
+        engine.resume(id)
+        #expect(await recorder.end().body == Self.large)
+    }
+
+    @Test func `a pause from the name lookup on does not count for it either`() async throws {
+        let gate = Gate()
+        let engine = try TransferEngine(resolver: gate.resolver)
+        var request = TransferRequest(url: "http://netwatch.invalid:\(server.port)/", method: "PUT")
+        request.body = .bytes(Self.large)
+        request.connectTimeout = .seconds(3600)
+        request.idleTimeout = .seconds(1)
+        let recorder = TransferRecorder()
+        let id = engine.start(request) { recorder.deliver($0) }
+        await gate.isEntered()
+        engine.pause(id, .sending)
+        await engine.settle()
+        gate.open()
         await letIdleTimeoutPass()
         #expect(recorder.record.ends.isEmpty)
         engine.resume(id)

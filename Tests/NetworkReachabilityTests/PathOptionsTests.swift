@@ -5,7 +5,7 @@ internal import NetworkReachability
 internal import Testing
 
 /// Packets that policy rules send elsewhere than others.
-@Suite(.enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"))
+@Suite(.enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"), .filteredAndNot)
 struct PathOptionsTests {
     private let testbed: VethTestbed
 

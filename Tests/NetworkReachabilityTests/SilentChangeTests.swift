@@ -5,7 +5,7 @@ internal import Testing
 
 /// Changes of a path that the kernel does not announce as changes of a route, or announces as something else.
 /// `KernelTests` has more of them.
-@Suite(.enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"))
+@Suite(.enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"), .filteredAndNot)
 struct SilentChangeTests {
     private static let hasVRF: Bool = {
         guard let namespace = try? NetworkNamespace() else { return false }

@@ -17,7 +17,7 @@ struct WatchedHost {
         options: PathOptions = PathOptions(),
         settle: Duration = .milliseconds(30),
         confirmDelay: Duration = .milliseconds(150),
-        isFiltered: Bool = true
+        isFiltered: Bool = FilterTrait.isFiltered
     ) throws {
         self.testbed = testbed
         self.address = try #require(IPAddress(address))

@@ -34,6 +34,7 @@ struct DownloadSink: ResponseSink {
 
     private var part: PartialDownload?
     private var writing = Writing.nothing
+    /// What was asked for before any redirect, which is what a later process asks for again.
     private var request: URLRequest?
     /// What the rest was asked for with.
     private var asked: ResumeRecord?
@@ -64,8 +65,6 @@ struct DownloadSink: ResponseSink {
         for header in asked?.requestHeaders ?? [] {
             request.setValue(header.value, forHTTPHeaderField: header.name)
         }
-        // After a redirect too, what is downloaded is what was asked for; a place like the one that it was
-        // sent to may be good for one time only.
         self.request = self.request ?? request
     }
 

@@ -25,10 +25,10 @@ struct Hop {
     static let drainLimit = 64 * 1024
 
     let id: Int
-    /// What is sent.
+    /// What is asked for; what follows from the answer is made of it.
     let request: URLRequest
-    /// The same before the sink has asked for a part of it only.
-    let plainRequest: URLRequest
+    /// What was sent, with what the response's sink has added.
+    let sent: URLRequest
     let url: URL
     let control: TransferControl
     /// What is sent in place of the request's own body; `nil` after a redirect that has dropped it.
@@ -38,7 +38,7 @@ struct Hop {
     /// Whether the request left the origin it was made for.
     let isForeign: Bool
     var fate = Fate.undecided
-    /// Whether it has ended, and the next one waits for the request to be resumed.
+    /// Whether the next hop waits for the request to be resumed.
     var isHeld = false
     var drained = 0
     /// Why we ended it ourselves.

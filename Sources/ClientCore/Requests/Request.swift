@@ -46,10 +46,7 @@ public class Request: @unchecked Sendable {
     /// Only needed then, or when the session's ``SessionManager/startRequestsImmediately`` is false.
     @discardableResult
     public func resume() -> Self {
-        core.perform { core in
-            core.handle(.resumed)
-            core.tell { $0.requestDidResume($1) }
-        }
+        core.perform { $0.resume() }
         return self
     }
 
@@ -59,21 +56,14 @@ public class Request: @unchecked Sendable {
     /// may take goes on. What has come already is still handled.
     @discardableResult
     public func suspend() -> Self {
-        core.perform { core in
-            core.handle(.suspended)
-            core.tell { $0.requestDidSuspend($1) }
-        }
+        core.perform { $0.suspend() }
         return self
     }
 
     /// Ends the request, unless it has ended: its handlers get `URLError.cancelled`. Returns at once.
     @discardableResult
     public func cancel() -> Self {
-        core.perform { core in
-            guard !core.state.isFinished else { return }
-            core.tell { $0.requestDidCancel($1) }
-            core.handle(.interrupted(.cancelled))
-        }
+        core.perform { $0.cancel() }
         return self
     }
 
@@ -148,7 +138,7 @@ public class Request: @unchecked Sendable {
                     continuation.resume(returning: value)
                 }
                 // One that was suspended stays so: whoever did it will resume it.
-                core.perform { if $0.state.attempt == 0 { $0.handle(.resumed) } }
+                core.perform { if $0.state.attempt == 0 { $0.resume() } }
             }
         } onCancel: {
             cancel()

@@ -20,7 +20,7 @@ extension RequestCore {
     func redirection(_ response: ResponseHead, _ hop: Hop) throws -> Hop.Fate? {
         guard plan.policy.followsRedirects,
             let redirection = try Redirection(
-                of: hop.plainRequest,
+                of: hop.request,
                 status: response.status,
                 location: response.values(of: "Location").first
             ),
@@ -56,7 +56,7 @@ extension RequestCore {
         else { return nil }
         hasAnsweredChallenge = true
         guard let credential = try credential(for: challenge, hop) else { return nil }
-        return .follow(hop.plainRequest, .credential(credential))
+        return .follow(hop.request, .credential(credential))
     }
 
     private func credential(

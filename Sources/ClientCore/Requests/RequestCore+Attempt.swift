@@ -21,14 +21,21 @@ extension RequestCore {
         sendHop(request, upload, ownCredentials, isForeign: false)
     }
 
+    /// Ends the transfer under way, or the attempt if it is between two.
     func stop() {
         guard let hop else { return }
-        if hop.isHeld { attemptEnded(URLError(.cancelled)) } else { hop.control.cancel() }
+        if hop.isHeld {
+            attemptEnded(URLError(.cancelled))
+        } else {
+            hop.control.cancel()
+        }
     }
 
-    func unpause() {
+    func pause(_ isPaused: Bool) {
         guard let hop else { return }
-        if hop.isHeld { hopFollows(hop) } else { hop.control.suspend(false) }
+        hop.control.suspend(isPaused)
+        guard !isPaused, hop.isHeld, case .follow(let next, let reason) = hop.fate else { return }
+        follow(next, reason, after: hop)
     }
 
     private var ownCredentials: TransferCredentials? {
@@ -43,14 +50,14 @@ extension RequestCore {
         isForeign: Bool
     ) {
         do {
-            let plainRequest = request
-            var request = request
-            try sink.prepare(&request)
-            let transfer = try transfer(of: request, upload, credentials, isForeign: isForeign)
+            var sent = request
+            try sink.prepare(&sent)
+            hops += 1
+            let transfer = try transfer(of: sent, upload, credentials, isForeign: isForeign)
             let hop = Hop(
-                id: (hop?.id ?? 0) + 1,
+                id: hops,
                 request: request,
-                plainRequest: plainRequest,
+                sent: sent,
                 url: try request.url ?? { throw URLError(.badURL) }(),
                 control: TransferControl(context.engine),
                 upload: upload,
@@ -59,8 +66,8 @@ extension RequestCore {
             )
             self.hop = hop
             isAuthenticated = hop.isAuthenticated
-            snapshot.change { $0.current = request }
-            tell { $0.request($1, willSend: request) }
+            snapshot.change { $0.current = sent }
+            tell { $0.request($1, willSend: sent) }
             start(transfer, as: hop)
         } catch {
             attemptEnded(error)
@@ -141,7 +148,7 @@ extension RequestCore {
         if let next = try redirection(response, hop) { return next }
         if let next = try answerToChallenge(response, hop) { return next }
         switch try sink.begin(response) {
-        case .sendAgain: return .follow(hop.plainRequest, .withoutRange)
+        case .sendAgain: return .follow(hop.request, .withoutRange)
         case .take: break
         }
         outcome.head = response
@@ -173,7 +180,9 @@ extension RequestCore {
     private func progressed(_ progress: TransferProgress) {
         guard let hop else { return }
         // A redirect that drops the body has not taken back what was sent.
-        if hop.id == 1 || progress.toSend != 0 { uploadProgress.update(progress.sent, of: progress.toSend) }
+        if transactions.isEmpty || progress.toSend != 0 {
+            uploadProgress.update(progress.sent, of: progress.toSend)
+        }
         guard case .take = hop.fate else { return }
         let offset = sink.offset
         // The server chooses the length, up to the largest number that there is.
@@ -192,15 +201,15 @@ extension RequestCore {
     private func hopEnded(_ end: TransferEnd) {
         guard let hop else { return }
         record(end.metrics, of: hop)
-        if case .follow = hop.fate, !state.isInterrupted { return hopFollows(hop) }
+        if case .follow(let next, let reason) = hop.fate, !state.isInterrupted {
+            if state.isSuspended {
+                self.hop?.isHeld = true
+            } else {
+                follow(next, reason, after: hop)
+            }
+            return
+        }
         attemptEnded(hop.failure ?? end.failure?.error(for: hop.url))
-    }
-
-    /// A suspended request waits between its hops.
-    private func hopFollows(_ hop: Hop) {
-        guard case .follow(let next, let reason) = hop.fate else { return }
-        self.hop?.isHeld = state.isSuspended
-        if !state.isSuspended { follow(next, reason, after: hop) }
     }
 
     private func follow(_ next: URLRequest, _ reason: Hop.Next, after hop: Hop) {

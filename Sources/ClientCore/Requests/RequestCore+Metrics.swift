@@ -7,7 +7,7 @@ extension RequestCore {
         transactions.append(
             TransactionMetrics(
                 metrics,
-                request: hop.request,
+                request: hop.sent,
                 response: hop.head?.response,
                 clock: outcome.clock
             )

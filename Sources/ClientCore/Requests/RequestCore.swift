@@ -27,6 +27,8 @@ actor RequestCore {
     var outcome = RequestOutcome()
     var sink: any ResponseSink
     var hop: Hop?
+    /// How many hops there were, in all attempts.
+    var hops = 0
     var attemptBegan = ContinuousClock.now
     /// What the attempt sends in place of the request's own body.
     var upload: UploadBody?
@@ -69,6 +71,24 @@ actor RequestCore {
         downloadProgress.letGo()
     }
 
+    func resume() {
+        guard state.isSuspended, !state.isFinished else { return }
+        tell { $0.requestDidResume($1) }
+        handle(.resumed)
+    }
+
+    func suspend() {
+        guard !state.isSuspended, !state.isFinished else { return }
+        tell { $0.requestDidSuspend($1) }
+        handle(.suspended)
+    }
+
+    func cancel() {
+        guard !state.isInterrupted, !state.isFinished else { return }
+        tell { $0.requestDidCancel($1) }
+        handle(.interrupted(.cancelled))
+    }
+
     func addValidator(_ validator: @escaping Validator) {
         validators.append(validator)
         amend(with: .validator)
@@ -91,8 +111,8 @@ actor RequestCore {
         switch action {
         case .prepare(let attempt): prepare(attempt)
         case .send: send()
-        case .pause: hop?.control.suspend(true)
-        case .unpause: unpause()
+        case .pause: pause(true)
+        case .unpause: pause(false)
         case .stop: stop()
         case .validate(let attempt): validate(attempt)
         case .askRetrier(let attempt, let error): askRetrier(attempt, about: error)

@@ -204,7 +204,7 @@ extension SessionManager {
         context.add(request)
         core.perform { core in
             core.request = request
-            if hooks.startsImmediately { core.handle(.resumed) }
+            if hooks.startsImmediately { core.resume() }
         }
         return request
     }

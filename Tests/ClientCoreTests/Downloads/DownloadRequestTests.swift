@@ -1,0 +1,97 @@
+internal import Foundation
+internal import FoundationNetworking
+internal import NetwatchTestSupport
+internal import NetwatchTransport
+internal import Testing
+
+@testable internal import ClientCore
+
+/// Downloads as requests: what is asked for again, and what becomes of the file.
+@Suite(.timeLimit(.minutes(2))) struct DownloadRequestTests {
+    private let session: SessionManager
+    private let directory: ScratchDirectory
+
+    init() throws {
+        session = SessionManager(engine: try TransferEngine())
+        directory = try ScratchDirectory()
+    }
+
+    private static let fields = "ETag: \"1\"\r\nAccept-Ranges: bytes\r\n"
+
+    /// Sends half of `0123456789`, then hangs up; the rest when it is asked for.
+    private static func halves(_ request: ScriptedServer.Request) -> ScriptedServer.Action {
+        guard request.values(of: "Range") == ["bytes=5-"] else {
+            return .send("HTTP/1.1 200 OK\r\n\(fields)Content-Length: 10\r\n\r\n01234", then: .close)
+        }
+        return .respond(
+            status: 206,
+            headers: [.init("ETag", "\"1\""), .init("Content-Range", "bytes 5-9/10")],
+            body: Array("56789".utf8)
+        )
+    }
+
+    @Test func `a download that was redirected goes on from where it was asked for`() async throws {
+        let server = try ScriptedServer { request in
+            guard request.target == "/real" else {
+                return .respond(status: 302, headers: [.init("Location", "/real")])
+            }
+            return Self.halves(request)
+        }
+        let place = URL(fileURLWithPath: directory.path).appendingPathComponent("part")
+        let first = await session.download(server.url + "/file", keepingPartialFileAt: place).response()
+        #expect((first.error as? URLError)?.code == .networkConnectionLost)
+        let second = await session.download(server.url + "/file", keepingPartialFileAt: place).responseString()
+        #expect(second.value == "0123456789")
+        #expect(second.temporaryURL == place)
+        #expect(second.response?.statusCode == 206)
+        #expect(server.requests.map(\.target) == ["/file", "/real", "/file", "/real"])
+    }
+
+    @Test func `a whole file whose length was unknown is asked for its last byte`() async throws {
+        let server = try ScriptedServer { request in
+            switch request.values(of: "Range").first {
+            case "bytes=5-":
+                return .respond(status: 416, headers: [.init("Content-Range", "bytes */5")])
+            case "bytes=4-":
+                return .respond(
+                    status: 206,
+                    headers: [.init("ETag", "\"1\""), .init("Content-Range", "bytes 4-4/5")],
+                    body: Array("4".utf8)
+                )
+            default:
+                let head = "HTTP/1.1 200 OK\r\n\(Self.fields)Transfer-Encoding: chunked\r\n\r\n"
+                return .send(head + "5\r\n01234\r\n", then: .close)
+            }
+        }
+        let place = URL(fileURLWithPath: directory.path).appendingPathComponent("part")
+        _ = await session.download(server.url, keepingPartialFileAt: place).response()
+        let second = await session.download(server.url, keepingPartialFileAt: place).validate().responseString()
+        #expect(second.value == "01234")
+        #expect(server.requests.flatMap { $0.values(of: "Range") } == ["bytes=5-", "bytes=4-"])
+    }
+
+    @Test func `a new version begins anew without a range`() async throws {
+        let server = try ScriptedServer { request in
+            if request.number == 1 { return Self.halves(request) }
+            guard request.values(of: "Range").isEmpty else { return .respond(status: 412) }
+            return .respond(status: 200, headers: [.init("ETag", "\"2\"")], body: Array("new".utf8))
+        }
+        let first = await session.download(server.url).response()
+        let data = try #require(first.resumeData)
+        #expect(try await session.download(resumingWith: data).string == "new")
+        #expect(server.requests.map { $0.values(of: "Range") } == [[], ["bytes=5-"], []])
+    }
+
+    @Test func `what a validation refuses replaces nothing`() async throws {
+        let server = try ScriptedServer { _ in .respond(status: 404, body: Array("missing".utf8)) }
+        let place = URL(fileURLWithPath: directory.path).appendingPathComponent("file")
+        try Data("old".utf8).write(to: place)
+        let response = await session.download(server.url, to: { _, _ in (place, [.removePreviousFile]) })
+            .validate().response()
+        #expect((response.error as? AFError)?.responseCode == 404)
+        #expect(try Data(contentsOf: place) == Data("old".utf8))
+        let body = try #require(response.temporaryURL)
+        #expect(try Data(contentsOf: body) == Data("missing".utf8))
+        try FileManager.default.removeItem(at: body)
+    }
+}
