@@ -127,6 +127,14 @@ internal import Testing
         #expect(request.uploadProgress.totalUnitCount == 1000)
     }
 
+    /// A redirect that comes before the first byte of a body was sent, and drops it.
+    @Test func `a total that goes back to nothing is no trap`() {
+        let report = ProgressReport()
+        report.update(0, of: 100)
+        report.update(0, of: 0)
+        #expect(report.progress.totalUnitCount == 100)
+    }
+
     @Test func `a stream in a request is not sent twice`() async throws {
         struct Once: RequestInterceptor {
             func retry(

@@ -166,4 +166,35 @@ internal import Testing
         #expect(error?.code == (isResumed ? nil : .cancelled))
         #expect(server.requests.count == (isResumed ? 3 : 2))
     }
+
+    /// Gives credentials to a request when its 401 has come, which is too late for the transfer.
+    private struct LateAnswer: EventMonitor {
+        func request(_ request: Request, didReceive response: HTTPURLResponse) {
+            if response.statusCode == 401 { request.authenticate(user: "user", password: "password") }
+        }
+    }
+
+    @Test func `credentials that come between the response and its end are used all the same`() async throws {
+        let server = try ScriptedServer { request in
+            guard request.values(of: "Authorization").isEmpty else { return .respond("welcome") }
+            return .respond(status: 401, headers: [.init("WWW-Authenticate", "Basic realm=\"here\"")])
+        }
+        session.eventMonitors = [LateAnswer()]
+        #expect(try await session.request(server.url).validate().string == "welcome")
+        #expect(server.requests.allSatisfy { $0.target == "/" })
+    }
+
+    @Test func `a delegate's credentials are kept for redirects at the same origin`() async throws {
+        let server = try ScriptedServer { request in
+            if request.target == "/old" { return Self.redirect(302, to: "/new") }
+            guard request.values(of: "Authorization").isEmpty else {
+                return request.target == "/new" ? Self.redirect(302, to: "/newer") : .respond("welcome")
+            }
+            return .respond(status: 401, headers: [.init("WWW-Authenticate", "Basic realm=\"here\"")])
+        }
+        session.delegate.taskDidReceiveChallenge = { _, _, _ in
+            (.useCredential, URLCredential(user: "user", password: "password", persistence: .none))
+        }
+        #expect(try await session.request(server.url + "/old").string == "welcome")
+    }
 }

@@ -52,8 +52,8 @@ final class ProgressReport: Sendable {
             guard progress.completedUnitCount != done || progress.totalUnitCount != total else {
                 return false
             }
-            // An empty body has no total that an object with progress could take.
-            if total != 0 || progress.completedUnitCount == 0 { progress.totalUnitCount = total }
+            // Foundation traps when a total goes back to 0, whatever was done of it.
+            if total != 0 || progress.totalUnitCount <= 0 { progress.totalUnitCount = total }
             progress.completedUnitCount = done
             return true
         }

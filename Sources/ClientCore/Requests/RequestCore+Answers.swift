@@ -69,6 +69,14 @@ extension RequestCore {
         return .follow(hop.request, .credential(credential))
     }
 
+    /// What answers a challenge that has become the response, because nobody had given it in time.
+    func lateCredentials(for hop: Hop) -> TransferCredentials? {
+        guard case .take = hop.fate, hop.failure == nil, hop.head?.status == 401, !hop.isAuthenticated,
+            !hop.isForeign, plan.policy.followsRedirects
+        else { return nil }
+        return snapshot.now.credential.flatMap(TransferCredentials.init)
+    }
+
     private func credential(
         for challenge: AuthenticationChallenge,
         _ hop: Hop

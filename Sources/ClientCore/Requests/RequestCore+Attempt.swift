@@ -14,6 +14,7 @@ extension RequestCore {
         transactions = []
         redirects = 0
         hasAnsweredChallenge = false
+        challengeCredentials = nil
         attemptBegan = .now
         uploadProgress.restart()
         downloadProgress.restart()
@@ -37,7 +38,8 @@ extension RequestCore {
     }
 
     private var ownCredentials: TransferCredentials? {
-        plan.policy.followsRedirects ? snapshot.now.credential.flatMap(TransferCredentials.init) : nil
+        guard plan.policy.followsRedirects else { return nil }
+        return snapshot.now.credential.flatMap(TransferCredentials.init) ?? challengeCredentials
     }
 
     /// Sends one request. Whatever is wrong with it ends the attempt.
@@ -200,7 +202,10 @@ extension RequestCore {
     private func hopEnded(_ end: TransferEnd) {
         guard let hop else { return }
         record(end.metrics, of: hop)
-        if case .follow = hop.fate, !state.isInterrupted { return hopFollows(hop) }
+        if let credentials = lateCredentials(for: hop) {
+            self.hop?.fate = .follow(hop.request, .credential(credentials))
+        }
+        if let hop = self.hop, case .follow = hop.fate, !state.isInterrupted { return hopFollows(hop) }
         attemptEnded(hop.failure ?? end.failure?.error(for: hop.url))
     }
 
@@ -218,6 +223,7 @@ extension RequestCore {
             let upload = keepsBody ? hop.upload : nil
             sendHop(next, upload, isForeign ? nil : ownCredentials, isForeign: isForeign)
         case .credential(let credentials):
+            challengeCredentials = credentials
             sendHop(next, hop.upload, credentials, isForeign: hop.isForeign)
         case .withoutRange:
             sendHop(next, hop.upload, hop.isForeign ? nil : ownCredentials, isForeign: hop.isForeign)

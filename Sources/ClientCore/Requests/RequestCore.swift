@@ -34,6 +34,8 @@ actor RequestCore {
     var upload: UploadBody?
     var redirects = 0
     var hasAnsweredChallenge = false
+    /// What the attempt's challenge was answered with, for the hops that follow at the same origin.
+    var challengeCredentials: TransferCredentials?
     /// Whether credentials went with the last hop.
     var isAuthenticated = false
     var transactions: [TransactionMetrics] = []
@@ -128,6 +130,7 @@ actor RequestCore {
     // MARK: Preparing
 
     private func prepare(_ attempt: Int) {
+        outcome.head = nil
         guard case .success(let original) = plan.original else {
             return handle(.prepared(attempt: attempt, failure: plan.original.error))
         }
@@ -192,7 +195,7 @@ actor RequestCore {
 
     private func askRetrier(_ attempt: Int, about error: any Error) {
         let hooks = context.hooks
-        guard plan.policy.asksRetrier, plan.original.isSuccess, let session = context.manager, let request
+        guard plan.policy.asksRetrier, plan.original.isSuccess, !error.isCancellation, let session = context.manager, let request
         else { return handle(.decided(attempt: attempt, .giveUp(nil))) }
         guard let retrier = hooks.retrier else {
             return askInterceptor(attempt, about: error)
@@ -253,6 +256,11 @@ actor RequestCore {
         case .interrupted(.sessionDropped, _): AFError.sessionDeinitialized
         }
     }
+}
+
+extension Error {
+    /// Whether the program wanted it: by a closure of its delegate, when the request itself was not cancelled.
+    fileprivate var isCancellation: Bool { (self as? URLError)?.code == .cancelled }
 }
 
 extension RetryDecision {

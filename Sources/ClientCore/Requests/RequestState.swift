@@ -76,8 +76,8 @@ struct RequestState<Handler> {
     private var held: Action?
     private var interruption: Interruption?
     private var handlers: [Handler] = []
-    /// Whether the request has ended well and nobody was told.
-    private var isUntold = false
+    /// How the request has ended, while nobody was told.
+    private var untold: Ending?
     /// How many attempts were begun.
     private(set) var attempt = 0
 
@@ -89,7 +89,7 @@ struct RequestState<Handler> {
     }
 
     /// Whether it is over for good.
-    var isSettled: Bool { isFinished && !isUntold }
+    var isSettled: Bool { isFinished && untold == nil }
 
     mutating func handle(_ event: Event) -> [Action] {
         switch event {
@@ -146,21 +146,22 @@ struct RequestState<Handler> {
             handlers.append(handler)
             return []
         }
-        isUntold = false
+        untold = nil
         return [.run(handler)]
     }
 
     /// As long as nobody was told, what is added after the end counts as if it had been there before.
     private mutating func amended(_ amendment: Amendment) -> [Action] {
-        guard isFinished, isUntold else { return [] }
-        isUntold = false
-        switch amendment {
-        case .validator:
+        switch (amendment, untold) {
+        case (.validator, .completed):
+            untold = nil
             phase = .validating
             return [.validate(attempt: attempt)]
-        case .credential:
+        case (.credential, .completed), (.credential, .failed):
+            untold = nil
             phase = .preparing
             return unlessSuspended(.prepare(attempt: attempt))
+        default: return []
         }
     }
 
@@ -227,7 +228,7 @@ struct RequestState<Handler> {
     private mutating func finish(_ ending: Ending) -> [Action] {
         phase = .finished
         held = nil
-        if case .completed = ending { isUntold = handlers.isEmpty }
+        untold = handlers.isEmpty && interruption == nil ? ending : nil
         defer { handlers = [] }
         return [.finish(ending)] + handlers.map { .run($0) }
     }
