@@ -169,7 +169,7 @@ actor RequestCore {
         let question = RetryQuestion { delay in
             self.perform { core in
                 guard let delay else { return core.askInterceptor(attempt, about: error) }
-                core.handle(.decided(attempt: attempt, .retry(after: delay)))
+                core.decided(attempt, .retry(after: delay), about: error)
             }
         }
         retrier.should(session, retry: request, with: error, completion: question.completion)
@@ -181,8 +181,15 @@ actor RequestCore {
         else { return handle(.decided(attempt: attempt, .giveUp(nil))) }
         work = Task {
             let result = await interceptor.retry(request, for: session, dueTo: error)
-            perform { $0.handle(.decided(attempt: attempt, RetryDecision(result))) }
+            perform { $0.decided(attempt, RetryDecision(result), about: error) }
         }
+    }
+
+    private func decided(_ attempt: Int, _ decision: RetryDecision, about error: any Error) {
+        if case .retry(let delay) = decision, attempt == state.attempt, !state.isFinished {
+            tell { $0.request($1, willRetryAfter: max(0, delay.inSeconds), dueTo: error) }
+        }
+        handle(.decided(attempt: attempt, decision))
     }
 
     private func wait(_ attempt: Int, _ delay: Duration) {
