@@ -73,6 +73,9 @@ struct netwatch_ucred {
 // accept4(2), for those who do not ask for the peer's address.
 extern int accept4(int descriptor, void *address, void *length, int flags);
 
+// pipe2(2), of two descriptors.
+extern int pipe2(int *ends, int flags);
+
 // prctl(2) is variadic, which Swift does not import. 15 is PR_SET_NAME.
 extern int prctl(int option, ...);
 static inline void netwatch_set_thread_name(const char *name) {

@@ -26,12 +26,18 @@ import Testing
     @Test func `the timeline spans the attempts`() async throws {
         let server = try ScriptedServer { $0.number < 2 ? .respond(status: 503) : .respond("") }
         let sessionManager = SessionManager(configuration: .ephemeral)
-        sessionManager.retrier = Retrying { ($0.retryCount < 1, 0.02) }
+        let failed = Recorder<TimeInterval>()
+        sessionManager.retrier = Retrying { request in
+            failed.record(Date().timeIntervalSinceReferenceDate)
+            return (request.retryCount < 1, 0)
+        }
         let response = await once {
             sessionManager.request(server.url).validate().response(completionHandler: $0)
         }
         #expect(response.error == nil)
-        #expect(response.timeline.requestDuration >= 0.02)
+        let moment = try #require(failed.values.first)
+        #expect(response.timeline.requestStartTime < moment)
+        #expect(response.timeline.initialResponseTime > moment)
     }
 
     @Test func `every response has metrics`() async throws {

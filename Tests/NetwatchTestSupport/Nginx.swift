@@ -1,3 +1,5 @@
+internal import Glibc
+
 /// nginx, without a master process.
 package final class Nginx: Sendable {
     package let scratch: ScratchDirectory
@@ -30,9 +32,10 @@ package final class Nginx: Sendable {
     private func listens() async throws {
         for _ in 0..<6_000 {
             if try ListeningSocket.accepts(server.port) { return }
+            if server.process.errors.values.contains(where: { $0.contains("[emerg]") }) { break }
             try await Task.sleep(for: .milliseconds(10))
         }
-        throw TimeOut(seen: "nginx said \(server.process.errors.values)")
+        throw MissingServer(description: "nginx does not listen: \(server.process.errors.values)")
     }
 
     private static func path() async throws -> String {
@@ -43,9 +46,13 @@ package final class Nginx: Sendable {
         return path
     }
 
+    /// Without this, root's nginx would give its directories to `nobody`, whom a user namespace of one user
+    /// does not have.
+    private static var user: String { geteuid() == 0 ? "user root root;" : "" }
+
     private static func text(_ http: String, in directory: String) -> String {
         """
-        daemon off; master_process off; pid \(directory)/pid; error_log stderr;
+        daemon off; master_process off; pid \(directory)/pid; error_log stderr; \(user)
         events {}
         http {
             access_log off; client_max_body_size 0; client_body_temp_path \(directory)/body;

@@ -175,7 +175,7 @@ final class ScriptedServerCore: Sendable {
 
     private func acceptConnections() {
         while true {
-            // A server process that is started meanwhile would keep the connection open.
+            // A program started meanwhile must not get it: the connection would outlive its closing here.
             let descriptor = accept4(listener.rawValue, nil, nil, CInt(SOCK_CLOEXEC.rawValue))
             if descriptor < 0 {
                 if errno == EINTR || errno == ECONNABORTED { continue }

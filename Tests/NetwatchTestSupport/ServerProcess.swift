@@ -1,10 +1,11 @@
+internal import CNetwatchLinux
 internal import Glibc
 internal import NetwatchEventLoop
 
 /// A server that others wrote, on a port that no other program can take.
 ///
 /// It ends with the last reference to it, and with the tests' process, however that ends: a shell beside it
-/// waits for the end of a connection whose other end only the tests hold.
+/// waits for the end of a pipe whose other end only the tests hold.
 package final class ServerProcess: Sendable {
     /// How a server comes to its port.
     package enum Port {
@@ -41,9 +42,7 @@ package final class ServerProcess: Sendable {
         _ command: (UInt16) throws -> [String]
     ) throws {
         var ends: [CInt] = [0, 0]
-        // Not a pipe: Swift has no `pipe2`, and without it another program could inherit the other end.
-        let type = CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
-        try systemCall("socketpair") { socketpair(AF_UNIX, type, 0, &ends) }
+        try systemCall("pipe2") { pipe2(&ends, O_CLOEXEC) }
         lifeline = FileDescriptor(owning: ends[1])
         let input = FileDescriptor(owning: ends[0])
         let socket = try Self.socket(for: port)

@@ -1,3 +1,4 @@
+internal import CNetwatchLinux
 internal import Glibc
 internal import NetwatchEventLoop
 
@@ -93,8 +94,8 @@ package final class Subprocess: Sendable {
 
     private static func pipe() throws -> (read: CInt, write: CInt) {
         var ends: [CInt] = [0, 0]
-        try systemCall("pipe") { Glibc.pipe(&ends) }
-        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+        // At once, because a program that another thread starts meanwhile would keep the pipe open.
+        try systemCall("pipe2") { pipe2(&ends, O_CLOEXEC) }
         return (ends[0], ends[1])
     }
 

@@ -2,19 +2,20 @@ public import Foundation
 
 /// What Foundation's `URLSessionTaskMetrics` tells elsewhere, with its names.
 public struct RequestMetrics: Sendable {
-    /// From the start of the request to its end, retries included.
+    /// From the start of the last attempt to its end.
     public let taskInterval: DateInterval
     /// How many redirects were followed.
     public let redirectCount: Int
-    /// The requests that were sent, in order: one, and one more for each redirect, challenge and retry.
+    /// The transfers of the last attempt, in order: one, and one more for each redirect. What credentials are
+    /// negotiated with is part of their transfer, unless the credentials came after it had begun.
     public let transactionMetrics: [TransactionMetrics]
 
     /// Puts metrics together.
     ///
     /// - Parameters:
-    ///   - taskInterval: From the start of the request to its end.
+    ///   - taskInterval: From the start of the last attempt to its end.
     ///   - redirectCount: How many redirects were followed. Default 0.
-    ///   - transactionMetrics: The requests that were sent, in order. Default none.
+    ///   - transactionMetrics: The transfers of the last attempt, in order. Default none.
     public init(
         taskInterval: DateInterval,
         redirectCount: Int = 0,

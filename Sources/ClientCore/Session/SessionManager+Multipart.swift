@@ -13,7 +13,8 @@ extension SessionManager {
         /// - Parameters:
         ///   - request: The request.
         ///   - streamingFromDisk: Whether the form was too long to be kept in memory.
-        ///   - streamFileURL: The temporary file it is sent from, which is removed with the request.
+        ///   - streamFileURL: The temporary file it is sent from, which is removed when the request
+        ///     has ended and a handler of it is called, or with the request.
         case success(request: UploadRequest, streamingFromDisk: Bool, streamFileURL: URL?)
         /// The form could not be made, or the request.
         case failure(any Error)
