@@ -218,15 +218,16 @@ enum ListeningSocket {
     /// - Parameter backlog: `nil` only binds the socket.
     static func tcp(
         _ host: String = "127.0.0.1",
+        port: UInt16 = 0,
         backlog: CInt? = 1024
     ) throws -> (descriptor: CInt, port: UInt16) {
         guard let address = IPAddress(host) else { throw SystemError(call: "bind \(host)", errno: EINVAL) }
         let descriptor = try make(address.family == .ipv4 ? AF_INET : AF_INET6)
         try systemCall("bind \(host)") {
-            address.withSocketAddress(port: 0) { bind(descriptor, $0, $1) }
+            address.withSocketAddress(port: port) { bind(descriptor, $0, $1) }
         }
         if let backlog { try systemCall("listen") { listen(descriptor, backlog) } }
-        return (descriptor, try port(of: descriptor))
+        return (descriptor, try self.port(of: descriptor))
     }
 
     private static func port(of descriptor: CInt) throws -> UInt16 {

@@ -11,14 +11,16 @@ package final class SocketServer: Sendable {
     private let core: Core
 
     /// - Parameters:
-    ///   - address: The address to listen on, on a port that the kernel chooses.
+    ///   - address: The address to listen on.
+    ///   - port: The port; 0, the default, is one that the kernel chooses.
     ///   - play: A connection from the server's side, which is closed when it returns.
     package init(
         address: String = "127.0.0.1",
+        port: UInt16 = 0,
         play: @escaping @Sendable (SocketPeer) -> Void
     ) throws {
-        let listener = try ListeningSocket.tcp(address)
-        port = listener.port
+        let listener = try ListeningSocket.tcp(address, port: port)
+        self.port = listener.port
         core = Core(listener.descriptor, play)
         try core.startThread { $0.accept() }
     }
@@ -26,8 +28,8 @@ package final class SocketServer: Sendable {
     deinit { core.stop() }
 
     /// A server that sends back what it gets, until the other side closes.
-    package static func echo(address: String = "127.0.0.1") throws -> SocketServer {
-        try SocketServer(address: address) { peer in
+    package static func echo(address: String = "127.0.0.1", port: UInt16 = 0) throws -> SocketServer {
+        try SocketServer(address: address, port: port) { peer in
             while case let bytes = peer.read(), !bytes.isEmpty { peer.write(bytes) }
         }
     }
@@ -140,6 +142,12 @@ package struct SocketPeer: Sendable {
 
     private func send(_ bytes: ArraySlice<UInt8>, _ flags: CInt) -> Int {
         bytes.withUnsafeBytes { Glibc.send(descriptor, $0.baseAddress, $0.count, flags) }
+    }
+
+    /// Waits for the server's end without reading.
+    package func waitWithoutReading() {
+        var polled = pollfd(fd: descriptor, events: 0, revents: 0)
+        poll(&polled, 1, -1)
     }
 
     package func closeWrite() { shutdown(descriptor, CInt(SHUT_WR)) }

@@ -172,13 +172,15 @@ public final class StreamRequest: SessionWork {
 
     // MARK: Waiting, and the end
 
-    /// Waits for a read or a write, which is given up when the waiting task is cancelled.
+    /// Waits for a read or a write, which is given up when the waiting task is cancelled, and not begun when
+    /// it was before.
     private func perform<Value: Sendable>(
         _ begin: @Sendable (@escaping @Sendable (Result<Value, any Error>) -> Void) -> StreamConnection.Number
     ) async throws -> Value {
         let work = AbandonableWork(connection)
         return try await withTaskCancellationHandler {
-            try await withCheckedThrowingContinuation { continuation in
+            guard !work.isAbandoned else { throw URLError(.cancelled) }
+            return try await withCheckedThrowingContinuation { continuation in
                 work.begin(as: begin { continuation.resume(with: $0) })
             }
         } onCancel: {
@@ -211,6 +213,8 @@ private final class AbandonableWork: Sendable {
     private let state = Mutex(State())
 
     init(_ connection: StreamConnection) { self.connection = connection }
+
+    var isAbandoned: Bool { state.withLock { $0.isAbandoned } }
 
     func begin(as number: StreamConnection.Number) {
         let isAbandoned = state.withLock { state in
