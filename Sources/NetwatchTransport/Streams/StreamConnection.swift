@@ -90,7 +90,7 @@ package actor StreamConnection {
 
     /// Ends everything with code 42, unless it has ended.
     package nonisolated func cancel() {
-        perform { $0.end(.stream(CURLE_ABORTED_BY_CALLBACK, $0.progress, "cancelled")) }
+        perform { $0.end($0.interruption(CURLE_ABORTED_BY_CALLBACK, "cancelled")) }
     }
 
     /// Reads at least `minimum` bytes, unless the stream ends before, and at most `maximum`.
@@ -144,7 +144,7 @@ package actor StreamConnection {
 
     /// Gives a read or a write up that has not ended; as its timeout would, but with code 42.
     package nonisolated func giveUp(_ number: Number) {
-        perform { $0.giveUp(number, .stream(CURLE_ABORTED_BY_CALLBACK, $0.progress, "cancelled")) }
+        perform { $0.giveUp(number, $0.interruption(CURLE_ABORTED_BY_CALLBACK, "cancelled")) }
     }
 
     /// Closes the reading side after the reads so far. The other side is not told.
@@ -200,7 +200,7 @@ package actor StreamConnection {
         guard let timeout else { return nil }
         return loop.schedule(at: .now + timeout) {
             self.assumeIsolated {
-                $0.giveUp(number, .stream(CURLE_OPERATION_TIMEDOUT, $0.progress, "timed out"))
+                $0.giveUp(number, $0.interruption(CURLE_OPERATION_TIMEDOUT, "timed out"))
             }
         }
     }
@@ -217,6 +217,15 @@ package actor StreamConnection {
             if write.isBegun { return end(failure) }
         }
         advance()
+    }
+
+    private func interruption(_ code: CURLcode, _ message: String) -> TransferFailure {
+        TransferFailure(
+            code: Int32(code.rawValue),
+            phase: progress,
+            bytesSent: writes.sentBytes,
+            message: message
+        )
     }
 
     private var progress: TransferFailure.Phase {

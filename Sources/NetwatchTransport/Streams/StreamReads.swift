@@ -76,9 +76,9 @@ struct StreamReads {
 
     /// What remains was left by a read that was given up and took more than this one.
     private mutating func take(atMost count: Int) -> [UInt8] {
-        let taken = Array(buffer.prefix(count))
-        buffer.removeFirst(taken.count)
-        return taken
+        let taken = buffer.prefix(count)
+        buffer = Array(buffer.dropFirst(count))
+        return Array(taken)
     }
 
     /// Takes a read out. What came for it stays for the next.
