@@ -51,8 +51,8 @@ package actor TransferEngine {
 
     private static let initialized: CURLcode = curl_global_init(Int(CURL_GLOBAL_ALL))
 
-    private let loop: EventLoop
-    private let resolver: NameResolver
+    let loop: EventLoop
+    let resolver: NameResolver
     private var lookups: [TransferID: Lookup] = [:]
     private var pools: [PoolID: CurlMulti] = [:]
     private var poolOfTransfer: [TransferID: PoolID] = [:]
@@ -291,7 +291,7 @@ extension TransferFailure {
         TransferFailure(code: Int32(code.rawValue), phase: .resolve, message: message)
     }
 
-    fileprivate static func noAddress(_ failure: NameResolver.Failure) -> TransferFailure {
+    static func noAddress(_ failure: NameResolver.Failure) -> TransferFailure {
         TransferFailure(
             code: Int32(CURLE_COULDNT_RESOLVE_HOST.rawValue),
             osErrno: failure.errno,

@@ -217,10 +217,12 @@ final class ScriptedServerCore: Sendable {
 /// Sockets that listen.
 enum ListeningSocket {
     /// - Parameters:
+    ///   - port: The port; 0 for one that the kernel chooses.
     ///   - backlog: `nil` only binds the socket.
     ///   - isShared: Whether another socket may be bound to the same port, and listen, if it says so too.
     static func tcp(
         _ host: String = "127.0.0.1",
+        port: UInt16 = 0,
         backlog: CInt? = 1024,
         isShared: Bool = false
     ) throws -> (descriptor: CInt, port: UInt16) {
@@ -234,10 +236,10 @@ enum ListeningSocket {
             }
         }
         try systemCall("bind \(host)") {
-            address.withSocketAddress(port: 0) { bind(descriptor, $0, $1) }
+            address.withSocketAddress(port: port) { bind(descriptor, $0, $1) }
         }
         if let backlog { try systemCall("listen") { listen(descriptor, backlog) } }
-        return (descriptor, try port(of: descriptor))
+        return (descriptor, try self.port(of: descriptor))
     }
 
     /// Whether a port at 127.0.0.1 accepts a connection.

@@ -7,7 +7,7 @@ internal import NetwatchTransport
 ///
 /// Every handler is called exactly once, whatever happens to the request or its session. All of a request's
 /// functions may be called from any thread.
-public class Request: @unchecked Sendable {
+public class Request: SessionWork, @unchecked Sendable {
     // Unchecked only because subclasses exist: all that is stored is immutable and Sendable, and
     // subclasses, which only this module can make, store nothing else.
 

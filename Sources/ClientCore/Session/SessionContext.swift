@@ -4,6 +4,13 @@ internal import FoundationNetworking
 internal import NetwatchTransport
 internal import Synchronization
 
+/// What a session keeps until it has ended, and ends when the session is dropped.
+protocol SessionWork: Sendable {
+    /// Its number in its session.
+    var identifier: Int { get }
+    func sessionDropped()
+}
+
 /// What a session's requests share, and what outlives the session until the last of them has ended.
 final class SessionContext: Sendable {
     /// What a program may set while requests are under way.
@@ -19,7 +26,7 @@ final class SessionContext: Sendable {
     private struct State {
         weak var manager: SessionManager?
         var hooks = Hooks()
-        var running: [Int: Request] = [:]
+        var running: [Int: any SessionWork] = [:]
         var lastIdentifier = 0
     }
 
@@ -54,7 +61,7 @@ final class SessionContext: Sendable {
 
     // MARK: Requests that have not ended
 
-    var running: [Request] { state.withLock { Array($0.running.values) } }
+    var running: [any SessionWork] { state.withLock { Array($0.running.values) } }
 
     /// Numbers are not used twice in a session.
     func nextIdentifier() -> Int {
@@ -64,8 +71,8 @@ final class SessionContext: Sendable {
         }
     }
 
-    func add(_ request: Request) {
-        state.withLock { $0.running[request.identifier] = request }
+    func add(_ work: any SessionWork) {
+        state.withLock { $0.running[work.identifier] = work }
     }
 
     func remove(_ identifier: Int) {

@@ -174,3 +174,9 @@ public func upload(
         encodingCompletion: encodingCompletion
     )
 }
+
+/// ``SessionManager/stream(withHostName:port:)`` of the default session.
+@discardableResult
+public func stream(withHostName hostName: String, port: Int) -> StreamRequest {
+    SessionManager.default.stream(withHostName: hostName, port: port)
+}

@@ -1,0 +1,342 @@
+internal import CNetwatchCurl
+internal import Glibc
+internal import NetwatchEventLoop
+internal import Synchronization
+
+/// One TCP connection for bytes of any kind, on the engine's thread.
+///
+/// Reads are done one after the other, and so are writes, but neither wait for the other. Every completion is
+/// called exactly once, on the engine's thread, which it must not block. Work that is under way keeps the
+/// connection; without any it is closed when its last reference goes.
+package actor StreamConnection {
+    /// Names a read or a write.
+    package typealias Number = Int
+
+    enum Phase {
+        case idle
+        case resolving
+        case connecting
+        case open(StreamSocket)
+        /// With the failure that ended it; `nil` after both sides were closed in order.
+        case ended(TransferFailure?)
+    }
+
+    /// How much is received at once, so that one fast connection does not keep the others waiting.
+    private static let chunk = 1 << 16
+
+    nonisolated let loop: EventLoop
+    nonisolated let resolver: NameResolver
+    nonisolated let host: String
+    nonisolated let port: Int
+    nonisolated let connectTimeout: Duration
+    private nonisolated let numbers = Mutex(0)
+    private let whenEnded: @Sendable () -> Void
+
+    var phase = Phase.idle
+    var attempts: [CInt: Attempt] = [:]
+    var race = AddressRace([])
+    var raceTimer: EventLoop.Timer?
+    var connectTimer: EventLoop.Timer?
+    private var isSuspended = false
+    private var reads = StreamReads()
+    private var writes = StreamWrites()
+    private var registration: EventLoop.Registration?
+    private var interest: EventLoop.Interest = []
+
+    package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+    init(
+        to host: String,
+        port: Int,
+        connectTimeout: Duration,
+        loop: EventLoop,
+        resolver: NameResolver,
+        whenEnded: @escaping @Sendable () -> Void
+    ) {
+        self.host = host
+        self.port = port
+        self.connectTimeout = connectTimeout
+        self.loop = loop
+        self.resolver = resolver
+        self.whenEnded = whenEnded
+    }
+
+    // MARK: From any thread
+
+    /// Starts to connect, unless that was done or ``suspend()`` came before.
+    package nonisolated func start() {
+        perform { connection in
+            if !connection.isSuspended { connection.begin() }
+        }
+    }
+
+    /// Starts to connect, or goes on after ``suspend()``.
+    package nonisolated func resume() {
+        perform { connection in
+            connection.isSuspended = false
+            connection.begin()
+            connection.advance()
+        }
+    }
+
+    /// Lets reads and writes stand still. A connection that is being made is made all the same, and timeouts
+    /// go on.
+    package nonisolated func suspend() {
+        perform { connection in
+            connection.isSuspended = true
+            connection.advance()
+        }
+    }
+
+    /// Ends everything with code 42, unless it has ended.
+    package nonisolated func cancel() {
+        perform { $0.end($0.interruption(CURLE_ABORTED_BY_CALLBACK, "cancelled")) }
+    }
+
+    /// Reads at least `minimum` bytes, unless the stream ends before, and at most `maximum`.
+    ///
+    /// - Parameters:
+    ///   - minimum: 0 counts as 1. It may not be below zero, nor above `maximum`.
+    ///   - maximum: At least 1.
+    ///   - timeout: From now. Bytes that have come until then stay for the next read. `nil` for none.
+    @discardableResult
+    package nonisolated func read(
+        atLeast minimum: Int,
+        atMost maximum: Int,
+        timeout: Duration?,
+        completion: @escaping @Sendable (StreamRead) -> Void
+    ) -> Number {
+        guard minimum >= 0, maximum >= max(1, minimum) else {
+            let refusal = TransferFailure.refusedArgument(
+                "cannot read at least \(minimum) and at most \(maximum) bytes; accepted are 0 or more, and 1 or more"
+            )
+            return enqueue { _, _ in completion(StreamRead(bytes: [], isAtEnd: false, failure: refusal)) }
+        }
+        return enqueue { connection, number in
+            let timer = connection.timer(timeout, number)
+            let read = StreamReads.Read(number: number, minimum: max(1, minimum), maximum: maximum) {
+                connection.stop(timer)
+                completion($0)
+            }
+            connection.append(read)
+        }
+    }
+
+    /// Sends bytes. It is done when the kernel has taken the last of them.
+    ///
+    /// - Parameter timeout: From now. If some of the bytes were sent until then, and not all, the connection
+    ///   ends: what followed would be read as the rest of them. `nil` for none.
+    @discardableResult
+    package nonisolated func write(
+        _ bytes: [UInt8],
+        timeout: Duration?,
+        completion: @escaping @Sendable (TransferFailure?) -> Void
+    ) -> Number {
+        enqueue { connection, number in
+            let timer = connection.timer(timeout, number)
+            let write = StreamWrites.Write(number: number, rest: bytes[...]) {
+                connection.stop(timer)
+                completion($0)
+            }
+            connection.append(write)
+        }
+    }
+
+    /// Gives a read or a write up that has not ended; as its timeout would, but with code 42.
+    package nonisolated func giveUp(_ number: Number) {
+        perform { $0.giveUp(number, $0.interruption(CURLE_ABORTED_BY_CALLBACK, "cancelled")) }
+    }
+
+    /// Closes the reading side after the reads so far. The other side is not told.
+    package nonisolated func closeRead() {
+        enqueue { connection, number in
+            connection.reads.appendClose(number: number)
+            connection.advance()
+        }
+    }
+
+    /// Closes the writing side after the writes so far: the other side reads the end of the stream.
+    package nonisolated func closeWrite() {
+        enqueue { connection, number in
+            connection.writes.appendClose(number: number)
+            connection.advance()
+        }
+    }
+
+    nonisolated func perform(_ body: @escaping @Sendable (isolated StreamConnection) -> Void) {
+        loop.execute { self.assumeIsolated { body($0) } }
+    }
+
+    /// Numbers are given under the lock, so that they rise in the order in which the loop hears of them.
+    @discardableResult
+    private nonisolated func enqueue(
+        _ body: @escaping @Sendable (isolated StreamConnection, Number) -> Void
+    ) -> Number {
+        numbers.withLock { last in
+            last += 1
+            let number = last
+            perform { body($0, number) }
+            return number
+        }
+    }
+
+    // MARK: Reads and writes
+
+    private func append(_ read: StreamReads.Read) {
+        if case .ended(let failure?) = phase {
+            return read.finish(StreamRead(bytes: [], isAtEnd: false, failure: failure))
+        }
+        reads.append(read)
+        advance()
+    }
+
+    private func append(_ write: StreamWrites.Write) {
+        if case .ended(let failure?) = phase { return write.finish(failure) }
+        writes.append(write)
+        advance()
+    }
+
+    private func timer(_ timeout: Duration?, _ number: Number) -> EventLoop.Timer? {
+        guard let timeout else { return nil }
+        return loop.schedule(at: .now + timeout) {
+            self.assumeIsolated {
+                $0.giveUp(number, $0.interruption(CURLE_OPERATION_TIMEDOUT, "timed out"))
+            }
+        }
+    }
+
+    private nonisolated func stop(_ timer: EventLoop.Timer?) {
+        if let timer { loop.cancel(timer) }
+    }
+
+    private func giveUp(_ number: Number, _ failure: TransferFailure) {
+        if let read = reads.giveUp(number) {
+            read.finish(StreamRead(bytes: [], isAtEnd: false, failure: failure))
+        } else if let write = writes.giveUp(number) {
+            write.finish(failure)
+            if write.isBegun { return end(failure) }
+        }
+        advance()
+    }
+
+    private func interruption(_ code: CURLcode, _ message: String) -> TransferFailure {
+        TransferFailure(
+            code: Int32(code.rawValue),
+            phase: progress,
+            bytesSent: writes.sentBytes,
+            message: message
+        )
+    }
+
+    private var progress: TransferFailure.Phase {
+        switch phase {
+        case .idle: .prepare
+        case .resolving: .resolve
+        case .connecting: .connect
+        case .open, .ended: .response
+        }
+    }
+
+    // MARK: The open connection
+
+    /// Finishes what can be finished, and waits for the rest.
+    func advance() {
+        switch phase {
+        case .open(let socket):
+            if !isSuspended { settle(socket) }
+            if reads.isDone, writes.isDone { return end(nil) }
+            wait(for: socket)
+        case .ended(nil): settle(nil)
+        default: break
+        }
+    }
+
+    private func settle(_ socket: StreamSocket?) {
+        while let step = reads.next() {
+            switch step {
+            case .finish(let read, let outcome): read.finish(outcome)
+            case .close: socket?.shutDown(Int(SHUT_RD))
+            }
+        }
+        while let step = writes.next() {
+            switch step {
+            case .finish(let write, let failure): write.finish(failure)
+            case .close: socket?.shutDown(Int(SHUT_WR))
+            }
+        }
+    }
+
+    private func wait(for socket: StreamSocket) {
+        var wanted: EventLoop.Interest = []
+        if !isSuspended, reads.room > 0 { wanted.insert(.read) }
+        if !isSuspended, writes.pending != nil { wanted.insert(.write) }
+        guard wanted != interest else { return }
+        do throws(SystemError) {
+            try watch(socket, for: wanted)
+        } catch {
+            end(.lost(error, bytesSent: writes.sentBytes))
+        }
+    }
+
+    /// A socket that nothing is wanted of is not watched at all: epoll(7) reports errors and hang-ups unasked,
+    /// and again and again.
+    private func watch(_ socket: StreamSocket, for wanted: EventLoop.Interest) throws(SystemError) {
+        interest = wanted
+        guard !wanted.isEmpty else { return unwatch() }
+        if let registration { return try loop.update(registration, to: wanted) }
+        registration = try loop.register(socket.descriptor, for: wanted) { _ in
+            self.assumeIsolated { $0.isReady(socket) }
+        }
+    }
+
+    private func unwatch() {
+        if let registration { loop.unregister(registration) }
+        registration = nil
+        interest = []
+    }
+
+    /// Whatever was reported, the calls tell what it is. Reading goes first: what came before a reset is
+    /// still there.
+    private func isReady(_ socket: StreamSocket) {
+        do throws(SystemError) {
+            if interest.contains(.read) { try receive(from: socket) }
+            if interest.contains(.write) { try send(to: socket) }
+            advance()
+        } catch {
+            end(.lost(error, bytesSent: writes.sentBytes))
+        }
+    }
+
+    private func receive(from socket: StreamSocket) throws(SystemError) {
+        // Nothing received means the end of the stream, so nothing must not be asked for.
+        guard reads.room > 0 else { return }
+        do throws(SystemError) {
+            reads.received(try socket.receive(atMost: min(reads.room, Self.chunk)))
+        } catch  where error.errno == EAGAIN {
+            // It was about writing.
+        }
+    }
+
+    private func send(to socket: StreamSocket) throws(SystemError) {
+        guard let bytes = writes.pending else { return }
+        do throws(SystemError) {
+            writes.sent(try socket.send(bytes))
+        } catch  where error.errno == EAGAIN {
+            // It was about reading.
+        }
+    }
+
+    // MARK: The end
+
+    func end(_ failure: TransferFailure?) {
+        if case .ended = phase { return }
+        phase = .ended(failure)
+        stopConnecting()
+        unwatch()
+        if let failure {
+            for (read, outcome) in reads.fail(failure) { read.finish(outcome) }
+            for write in writes.removeAll() { write.finish(failure) }
+        }
+        whenEnded()
+    }
+}

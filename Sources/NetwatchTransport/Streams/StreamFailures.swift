@@ -1,0 +1,41 @@
+internal import CNetwatchCurl
+internal import NetwatchEventLoop
+
+// libcurl's codes for what it has no part in here, so that one table serves all failures.
+extension TransferFailure {
+    static func stream(_ code: CURLcode, _ phase: Phase, _ message: String) -> TransferFailure {
+        TransferFailure(code: Int32(code.rawValue), phase: phase, message: message)
+    }
+
+    /// No address could be connected to.
+    static func notConnected(_ error: SystemError) -> TransferFailure {
+        TransferFailure(
+            code: Int32(CURLE_COULDNT_CONNECT.rawValue),
+            osErrno: error.errno,
+            phase: .connect,
+            message: error.call == "connect" ? errnoDescription(error.errno) : "\(error)"
+        )
+    }
+
+    /// The connection failed while it was being used.
+    static func lost(_ error: SystemError, bytesSent: Int64) -> TransferFailure {
+        let isSending = error.call == "send"
+        return TransferFailure(
+            code: Int32((isSending ? CURLE_SEND_ERROR : CURLE_RECV_ERROR).rawValue),
+            osErrno: error.errno,
+            phase: isSending ? .request : .response,
+            bytesSent: bytesSent,
+            message: errnoDescription(error.errno)
+        )
+    }
+
+    /// A read or a write came after its side was closed.
+    static func closed(_ side: String) -> TransferFailure {
+        stream(CURLE_BAD_FUNCTION_ARGUMENT, .prepare, "the stream is closed for \(side)")
+    }
+
+    /// The arguments of a call contradict each other or themselves.
+    static func refusedArgument(_ message: String) -> TransferFailure {
+        stream(CURLE_BAD_FUNCTION_ARGUMENT, .prepare, message)
+    }
+}
