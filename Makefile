@@ -39,9 +39,9 @@ check:
 	@scripts/setup $(BUILD_PACKAGES)
 	@scripts/check
 
-## docs: the documentation of NetworkReachability as a static site in .build/docs
+## docs: the documentation of the libraries as a static site in .build/docs
 docs:
-	@scripts/setup libnl-3-dev libnl-route-3-dev pkgconf
+	@scripts/setup libnl-3-dev libnl-route-3-dev libcurl4-openssl-dev pkgconf
 	@scripts/docs
 
 ## run: watch a host, e.g. make run HOST=example.com

@@ -50,7 +50,7 @@ public final class DownloadRequest: Request, @unchecked Sendable {
     /// Ends the request, unless it has ended: its handlers get `URLError.cancelled`. Returns at once.
     ///
     /// - Parameter producingResumeData: Whether what has come is kept, to be continued with the response's
-    ///   `resumeData`. ``cancel()`` does.
+    ///   `resumeData`. ``Request/cancel()`` does.
     @discardableResult
     public func cancel(producingResumeData: Bool) -> Self {
         core.perform { core in
