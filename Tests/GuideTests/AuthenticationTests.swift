@@ -6,6 +6,8 @@ import Testing
 
 /// The guides' heading "Authentication".
 @Suite(.timeLimit(.minutes(2))) struct AuthenticationTests {
+    /// httpbin's Digest sets cookies, which other tests should not send.
+    private let sessionManager = SessionManager(configuration: .ephemeral)
     private let user = "user"
     private let password = "password"
 
@@ -13,7 +15,7 @@ import Testing
     func `credentials answer a challenge`(scheme: String) async throws {
         let httpbin = try await HTTPBin.shared()
         let response = await once {
-            ClientCore.request("\(httpbin.url)/\(scheme)/\(user)/\(password)")
+            sessionManager.request("\(httpbin.url)/\(scheme)/\(user)/\(password)")
                 .authenticate(user: user, password: password)
                 .responseJSON(completionHandler: $0)
         }
@@ -39,7 +41,7 @@ import Testing
     func `a wrong password ends with the server's 401 and no error`(scheme: String) async throws {
         let httpbin = try await HTTPBin.shared()
         let response = await once {
-            ClientCore.request("\(httpbin.url)/\(scheme)/\(user)/\(password)")
+            sessionManager.request("\(httpbin.url)/\(scheme)/\(user)/\(password)")
                 .authenticate(user: user, password: "wrong")
                 .response(completionHandler: $0)
         }
@@ -51,7 +53,7 @@ import Testing
     func `a challenge without credentials is a response like any other`(scheme: String) async throws {
         let httpbin = try await HTTPBin.shared()
         let response = await once {
-            ClientCore.request("\(httpbin.url)/\(scheme)/\(user)/\(password)")
+            sessionManager.request("\(httpbin.url)/\(scheme)/\(user)/\(password)")
                 .response(completionHandler: $0)
         }
         #expect(response.error == nil)

@@ -105,7 +105,9 @@ import Testing
     }
 
     @Test func `the response closure may refuse a body`() async throws {
-        let server = try ScriptedServer { _ in .endlessBody }
+        let server = try ScriptedServer { _ in
+            .send("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nunwanted", then: .stall(then: .close))
+        }
         sessionManager.delegate.dataTaskDidReceiveResponse = { _, _, _ in .cancel }
         let response = await once { sessionManager.request(server.url).response(completionHandler: $0) }
         #expect((response.error as? URLError)?.code == .cancelled)
