@@ -177,8 +177,7 @@ internal import Testing
 
     @Test func `a transfer paused before its connection sends nothing of its body`() async throws {
         let recorder = TransferRecorder()
-        let id = engine.start(request("/", body: .bytes(Self.large))) { recorder.deliver($0) }
-        engine.pause(id, .sending)
+        let id = await engine.startPaused(request("/", body: .bytes(Self.large)), recorder)
         await letTimePass()
         #expect(recorder.record.progress.allSatisfy { $0.sent == 0 })
         #expect(server.requests.allSatisfy { $0.method == "GET" })
@@ -277,4 +276,13 @@ internal import Testing
 extension TransferEvent {
     fileprivate var isHead: Bool { if case .head = self { true } else { false } }
     fileprivate var isBody: Bool { if case .body = self { true } else { false } }
+}
+
+extension TransferEngine {
+    /// Starts and pauses in one turn of the engine's thread, so that nothing can happen in between.
+    fileprivate func startPaused(_ request: TransferRequest, _ recorder: TransferRecorder) -> TransferID {
+        let id = start(request) { recorder.deliver($0) }
+        pause(id, .sending)
+        return id
+    }
 }
