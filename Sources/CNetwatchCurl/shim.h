@@ -37,6 +37,12 @@ static inline CURLcode netwatch_easy_set_data_callback(
     return curl_easy_setopt(easy, option, callback);
 }
 
+static inline CURLcode netwatch_easy_set_open_socket_callback(
+    CURL *easy, curl_opensocket_callback callback
+) {
+    return curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, callback);
+}
+
 static inline CURLcode netwatch_easy_set_socket_callback(CURL *easy, curl_sockopt_callback callback) {
     return curl_easy_setopt(easy, CURLOPT_SOCKOPTFUNCTION, callback);
 }

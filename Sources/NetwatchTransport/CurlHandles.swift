@@ -32,6 +32,14 @@ struct EasyHandle: ~Copyable {
         try check(netwatch_easy_set_data_callback(rawValue, option, callback), option)
     }
 
+    /// Makes every socket.
+    func setOpenSocketCallback(_ callback: @escaping curl_opensocket_callback) throws(TransferFailure) {
+        try check(
+            netwatch_easy_set_open_socket_callback(rawValue, callback),
+            CURLOPT_OPENSOCKETFUNCTION
+        )
+    }
+
     /// Called with every socket that was made and is not connected yet.
     func setSocketCallback(_ callback: @escaping curl_sockopt_callback) throws(TransferFailure) {
         try check(netwatch_easy_set_socket_callback(rawValue, callback), CURLOPT_SOCKOPTFUNCTION)

@@ -1,4 +1,5 @@
 internal import CNetwatchCurl
+internal import Glibc
 internal import NetwatchEventLoop
 
 /// One transfer under way: an easy handle with everything its callbacks touch.
@@ -94,6 +95,12 @@ extension Transfer {
         try easy.set(CURLOPT_ERRORBUFFER, pointer: message.rawValue)
         try setRequestCallbacks(context)
         try setResponseCallbacks(context)
+        // Debian 12's libcurl leaves its sockets to every program that is started meanwhile, which then keeps
+        // the connection open.
+        try easy.setOpenSocketCallback { _, _, address in
+            guard let address = address?.pointee else { return CURL_SOCKET_BAD }
+            return socket(address.family, address.socktype | CInt(SOCK_CLOEXEC.rawValue), address.protocol)
+        }
         guard request.binding != nil else { return }
         try easy.set(CURLOPT_SOCKOPTDATA, pointer: context)
         // CURLOPT_INTERFACE would do for the interface or for the source address, not for both.

@@ -29,11 +29,25 @@ package struct TransferCredentials: Hashable, Sendable {
     package var user: String
     package var password: String
     package var schemes: Schemes
+    /// Whether they go with the first request, because the server has asked for them before. That works with
+    /// ``Schemes/basic`` alone; what else there is answers a question that has to be asked anew.
+    package var isPreemptive: Bool
 
-    package init(user: String, password: String, schemes: Schemes = .all) {
+    package init(
+        user: String,
+        password: String,
+        schemes: Schemes = .all,
+        isPreemptive: Bool = false
+    ) {
         self.user = user
         self.password = password
         self.schemes = schemes
+        self.isPreemptive = isPreemptive
+    }
+
+    /// For `CURLOPT_HTTPAUTH`.
+    var mask: Int {
+        isPreemptive && schemes == .basic ? Int(netwatch_auth_basic) : schemes.mask
     }
 }
 

@@ -57,7 +57,7 @@ extension EasyHandle {
         guard let credentials else { return }
         try set(CURLOPT_USERNAME, credentials.user)
         try set(CURLOPT_PASSWORD, credentials.password)
-        try set(CURLOPT_HTTPAUTH, credentials.schemes.mask)
+        try set(CURLOPT_HTTPAUTH, credentials.mask)
     }
 }
 

@@ -126,7 +126,8 @@ internal import Testing
         #expect(after(.amended(.validator), .amended(.credential)) == [])
     }
 
-    @Test mutating func `a credential that comes after a failure sends the request again, a validator does not`() {
+    @Test
+    mutating func `a credential that comes after a failure sends the request again, a validator does not`() {
         _ = after(.resumed, .prepared(attempt: 1, failure: nil), .ended(attempt: 1, failure: nil))
         _ = after(.validated(attempt: 1, failure: Failure()), .decided(attempt: 1, .giveUp(nil)))
         #expect(after(.amended(.validator)) == [])

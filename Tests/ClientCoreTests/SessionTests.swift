@@ -109,4 +109,12 @@ internal import Testing
         for _ in 0..<500 where request != nil { try await Task.sleep(for: .milliseconds(10)) }
         #expect(request == nil)
     }
+
+    @Test func `a progress closure that comes late is told how far the request is`() async throws {
+        let report = ProgressReport()
+        report.update(5, of: 10)
+        let seen = Recorder<Int64>()
+        report.tell(on: .global()) { seen.record($0.completedUnitCount) }
+        try await seen.wait { $0 == [5] }
+    }
 }

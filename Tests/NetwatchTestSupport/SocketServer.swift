@@ -1,3 +1,4 @@
+internal import CNetwatchLinux
 internal import Dispatch
 internal import Glibc
 internal import NetwatchEventLoop
@@ -64,7 +65,9 @@ package final class SocketServer: Sendable {
         }
 
         func accept() {
-            while case let descriptor = Glibc.accept(listener.rawValue, nil, nil), descriptor >= 0 {
+            while case let descriptor = accept4(listener.rawValue, nil, nil, CInt(SOCK_CLOEXEC.rawValue)),
+                descriptor >= 0
+            {
                 do {
                     try startThread { $0.serve(FileDescriptor(owning: descriptor)) }
                 } catch {

@@ -1,3 +1,4 @@
+internal import Glibc
 internal import NetwatchEventLoop
 internal import NetwatchTestSupport
 internal import NetwatchTransport
@@ -113,5 +114,19 @@ internal import Testing
         #expect(await looking.end().failure?.code == 42)
         gate.open()
         await server.openConnections(atMost: 0)
+    }
+
+    @Test func `a connection that is cancelled closes, whatever programs were started meanwhile`()
+        async throws
+    {
+        let server = try ScriptedServer { _ in .stall(then: .close) }
+        let recorder = TransferRecorder()
+        let id = engine.start(TransferRequest(url: server.url)) { recorder.deliver($0) }
+        _ = await server.requests(atLeast: 1)
+        let program = try Subprocess("/bin/sleep", ["3600"])
+        engine.cancel(id)
+        _ = await recorder.end()
+        await server.openConnections(atMost: 0)
+        program.signal(SIGKILL)
     }
 }

@@ -22,17 +22,17 @@ final class ProgressReport: Sendable {
 
     var progress: Progress { state.withLock { $0.progress } }
 
-    /// The last closure counts. One that comes after the end is told of it.
+    /// The last closure counts. One that comes when there is progress already is told of it.
     func tell(on queue: DispatchQueue, _ closure: @escaping Closure) {
         // The old one goes outside the lock: it may be the last reference to anything.
-        let (isOver, old) = state.withLock { state in
+        let (hasNews, old) = state.withLock { state in
             let old = state.closure
             state.queue = queue
             state.closure = closure
-            return (state.isOver, old)
+            return (state.isOver || state.progress.completedUnitCount > 0, old)
         }
         withExtendedLifetime(old) {}
-        if isOver { post() }
+        if hasNews { post() }
     }
 
     /// Begins anew for another attempt, with an object of its own: one that has counted bytes may not go back

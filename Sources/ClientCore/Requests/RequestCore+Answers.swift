@@ -65,8 +65,10 @@ extension RequestCore {
             let challenge = AuthenticationChallenge(response)
         else { return nil }
         hasAnsweredChallenge = true
-        guard let credential = try credential(for: challenge, hop) else { return nil }
-        return .follow(hop.request, .credential(credential))
+        guard let credential = try credential(for: challenge, hop),
+            let credentials = TransferCredentials(credential, answering: response)
+        else { return nil }
+        return .follow(hop.request, .credential(credentials))
     }
 
     /// What answers a challenge that has become the response, because nobody had given it in time.
@@ -74,20 +76,20 @@ extension RequestCore {
         guard case .take = hop.fate, hop.failure == nil, hop.head?.status == 401, !hop.isAuthenticated,
             !hop.isForeign, plan.policy.followsRedirects
         else { return nil }
-        return snapshot.now.credential.flatMap(TransferCredentials.init)
+        return snapshot.now.credential.flatMap { TransferCredentials($0, answering: hop.head) }
     }
 
     private func credential(
         for challenge: AuthenticationChallenge,
         _ hop: Hop
-    ) throws -> TransferCredentials? {
-        if !hop.isForeign, let own = snapshot.now.credential { return TransferCredentials(own) }
+    ) throws -> URLCredential? {
+        if !hop.isForeign, let own = snapshot.now.credential { return own }
         guard let decide = context.delegate.taskDidReceiveChallenge, let session = context.manager else {
             return nil
         }
         let (disposition, credential) = decide(session, task, challenge)
         switch disposition {
-        case .useCredential: return credential.flatMap(TransferCredentials.init)
+        case .useCredential: return credential
         case .performDefaultHandling, .rejectProtectionSpace: return nil
         case .cancelAuthenticationChallenge: throw URLError(.cancelled)
         }
@@ -96,9 +98,29 @@ extension RequestCore {
 
 extension TransferCredentials {
     /// `nil` for a credential that is no user with a password.
-    init?(_ credential: URLCredential) {
+    ///
+    /// - Parameter challenge: The response that has asked for it. One that asks for Basic needs not be asked
+    ///   again, which saves a request.
+    init?(_ credential: URLCredential, answering challenge: ResponseHead? = nil) {
         guard let user = credential.user, let password = credential.password else { return nil }
-        self.init(user: user, password: password)
+        guard let challenge, challenge.asksForBasicOnly else {
+            self.init(user: user, password: password)
+            return
+        }
+        self.init(user: user, password: password, schemes: .basic, isPreemptive: true)
+    }
+}
+
+extension ResponseHead {
+    /// Whether no better scheme is offered. One whose name is in a realm is taken for one that is, which costs
+    /// a request.
+    fileprivate var asksForBasicOnly: Bool {
+        let challenges = values(of: "WWW-Authenticate").map { $0.lowercased() }
+        let others = ["digest", "negotiate", "ntlm"]
+        return !challenges.isEmpty
+            && challenges.allSatisfy { text in
+                text.hasPrefix("basic") && !others.contains(where: text.contains)
+            }
     }
 }
 

@@ -39,7 +39,7 @@ extension RequestCore {
 
     private var ownCredentials: TransferCredentials? {
         guard plan.policy.followsRedirects else { return nil }
-        return snapshot.now.credential.flatMap(TransferCredentials.init) ?? challengeCredentials
+        return snapshot.now.credential.flatMap { TransferCredentials($0) } ?? challengeCredentials
     }
 
     /// Sends one request. Whatever is wrong with it ends the attempt.

@@ -195,7 +195,8 @@ actor RequestCore {
 
     private func askRetrier(_ attempt: Int, about error: any Error) {
         let hooks = context.hooks
-        guard plan.policy.asksRetrier, plan.original.isSuccess, !error.isCancellation, let session = context.manager, let request
+        guard plan.policy.asksRetrier, plan.original.isSuccess, !error.isCancellation,
+            let session = context.manager, let request
         else { return handle(.decided(attempt: attempt, .giveUp(nil))) }
         guard let retrier = hooks.retrier else {
             return askInterceptor(attempt, about: error)
