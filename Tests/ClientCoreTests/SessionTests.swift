@@ -55,6 +55,18 @@ internal import Testing
         #expect(other.requests.last?.values(of: "DNT") == ["1"])
     }
 
+    @Test func `a session's name for one server is not another's`() async throws {
+        let other = try ScriptedServer()
+        let elsewhere = other.url
+        let server = try ScriptedServer { _ in
+            .respond(status: 302, headers: [.init("Location", elsewhere)])
+        }
+        let session = try session { $0.httpAdditionalHeaders = ["Host": "one.example"] }
+        _ = await session.request(server.url).response()
+        #expect(server.requests.last?.values(of: "Host") == ["one.example"])
+        #expect(other.requests.last?.values(of: "Host") == [elsewhere.replacing("http://", with: "")])
+    }
+
     @Test func `a configuration that cannot be honoured is every request's error`() async throws {
         let session = try session { $0.connectionProxyDictionary = ["HTTPProxy": "proxy.example"] }
         let error = await session.request("http://127.0.0.1:1/").response().error
@@ -72,12 +84,13 @@ internal import Testing
         let key = DispatchSpecificKey<Bool>()
         queue.setSpecific(key: key, value: true)
         session.completionQueue = queue
-        let onQueue = Recorder<Bool>()
-        session.request(server.url).responseData { _ in
-            onQueue.record(DispatchQueue.getSpecific(key: key) == true)
-        }
+        let (onQueue, progressOnQueue) = (Recorder<Bool>(), Recorder<Bool>())
+        session.upload(Data("body".utf8), to: server.url)
+            .uploadProgress { _ in progressOnQueue.record(DispatchQueue.getSpecific(key: key) == true) }
+            .responseData { _ in onQueue.record(DispatchQueue.getSpecific(key: key) == true) }
         try await onQueue.wait { !$0.isEmpty }
-        #expect(onQueue.values == [true])
+        try await progressOnQueue.wait { !$0.isEmpty }
+        #expect(onQueue.values + progressOnQueue.values.prefix(1) == [true, true])
     }
 
     @Test func `nothing is sent before resume when the session waits for it`() async throws {

@@ -12,15 +12,16 @@ public class DataRequest: Request, @unchecked Sendable {
     /// Calls a closure as the response comes in. Only the last closure counts.
     ///
     /// - Parameters:
-    ///   - queue: Where it is called. Default: the main queue. Calls that wait there are joined into one.
+    ///   - queue: Where it is called. Default: the session's ``SessionManager/completionQueue``. Calls that wait
+    ///     there are joined into one.
     ///   - closure: Takes the request's ``progress``.
     @discardableResult
     @preconcurrency
     public func downloadProgress(
-        queue: DispatchQueue = .main,
+        queue: DispatchQueue? = nil,
         closure: @escaping @Sendable (Progress) -> Void
     ) -> Self {
-        core.downloadProgress.tell(on: queue, closure)
+        core.downloadProgress.tell(on: queue ?? completionQueue, closure)
         return self
     }
 

@@ -56,8 +56,8 @@ extension TransferRequest {
 }
 
 extension HTTPHeaders {
-    /// Without what proves who is asking.
+    /// Without what proves who is asking, and the name that another server is called by.
     fileprivate var withoutSecrets: HTTPHeaders {
-        filter { !["authorization", "proxy-authorization", "cookie"].contains($0.key.lowercased()) }
+        filter { !["authorization", "proxy-authorization", "cookie", "host"].contains($0.key.lowercased()) }
     }
 }

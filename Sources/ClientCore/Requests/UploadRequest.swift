@@ -11,15 +11,16 @@ public final class UploadRequest: DataRequest, @unchecked Sendable {
     /// Calls a closure as the body is sent. Only the last closure counts.
     ///
     /// - Parameters:
-    ///   - queue: Where it is called. Default: the main queue. Calls that wait there are joined into one.
+    ///   - queue: Where it is called. Default: the session's ``SessionManager/completionQueue``. Calls that wait
+    ///     there are joined into one.
     ///   - closure: Takes the request's ``uploadProgress``, which begins anew when the body is sent again.
     @discardableResult
     @preconcurrency
     public func uploadProgress(
-        queue: DispatchQueue = .main,
+        queue: DispatchQueue? = nil,
         closure: @escaping @Sendable (Progress) -> Void
     ) -> Self {
-        core.uploadProgress.tell(on: queue, closure)
+        core.uploadProgress.tell(on: queue ?? completionQueue, closure)
         return self
     }
 }

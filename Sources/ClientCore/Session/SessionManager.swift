@@ -105,8 +105,8 @@ public final class SessionManager: Sendable {
         set { context.changeHooks { $0.startsImmediately = newValue } }
     }
 
-    /// Where handlers are called that name no queue. Default: the main queue, which a program has to run:
-    /// by `dispatchMain()`, by a run loop, or by being asynchronous at its top.
+    /// Where handlers and progress closures are called that name no queue. Default: the main queue, which a
+    /// program has to run: by `dispatchMain()`, by a run loop, or by being asynchronous at its top.
     public var completionQueue: DispatchQueue {
         get { context.hooks.completionQueue }
         set { context.changeHooks { $0.completionQueue = newValue } }
