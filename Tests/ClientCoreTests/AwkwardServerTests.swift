@@ -137,6 +137,10 @@ internal import Testing
 
     @Test func `a stream in a request is not sent twice`() async throws {
         struct Once: RequestInterceptor {
+            func adapt(_ urlRequest: URLRequest, for session: SessionManager) async throws -> URLRequest {
+                urlRequest
+            }
+
             func retry(
                 _ request: Request,
                 for session: SessionManager,

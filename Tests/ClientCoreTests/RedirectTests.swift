@@ -50,6 +50,7 @@ internal import Testing
         let server = try ScriptedServer { Self.redirect(302, to: "/\($0.number)") }
         let response = await session.request(server.url).response()
         #expect((response.error as? URLError)?.code == .httpTooManyRedirects)
+        #expect(response.error?.localizedDescription == "more than 16 redirects")
         #expect(server.requests.count == 17)
     }
 

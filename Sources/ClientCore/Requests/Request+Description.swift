@@ -15,8 +15,8 @@ extension Request: CustomDebugStringConvertible {
     /// The request as a command for curl(1), with all its secrets; see ``cURLDescription(redactingSecrets:)``.
     public var debugDescription: String { cURLDescription() }
 
-    /// The request as a command for curl(1) that can be pasted into a POSIX shell: with the session's header
-    /// fields, credentials, cookies and the body as far as a command line can hold it.
+    /// The request as a command for curl(1) in any POSIX shell, behind the prompt `$ `: with the session's
+    /// header fields, credentials, cookies and the body as far as a command line can hold it.
     ///
     /// - Parameter redactingSecrets: Whether credentials, cookies, and values whose names speak of secrets
     ///   are written as `REDACTED`. Default false.

@@ -27,7 +27,7 @@ extension RequestCore {
             let next = answer(to: redirection, response)
         else { return nil }
         redirects += 1
-        guard redirects <= Redirection.limit else { throw URLError(.httpTooManyRedirects) }
+        guard redirects <= Redirection.limit else { throw URLError.tooManyRedirects }
         tell { monitor, request in
             response.response.map { monitor.request(request, willFollow: $0, to: next) }
         }
@@ -121,6 +121,13 @@ extension ResponseHead {
             && challenges.allSatisfy { text in
                 text.hasPrefix("basic") && !others.contains(where: text.contains)
             }
+    }
+}
+
+extension URLError {
+    fileprivate static var tooManyRedirects: URLError {
+        let words = "more than \(Redirection.limit) redirects"
+        return URLError(.httpTooManyRedirects, userInfo: [NSLocalizedDescriptionKey: words])
     }
 }
 

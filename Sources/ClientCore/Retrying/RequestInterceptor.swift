@@ -16,30 +16,15 @@ public enum RetryResult: Sendable {
 /// Adapts and retries requests by asynchronous work.
 ///
 /// A session has at most one, ``SessionManager/interceptor``. It comes after ``SessionManager/adapter``, and
-/// is asked only about failures that ``SessionManager/retrier`` does not want to retry. Its functions run in a
+/// is asked only about failures that ``SessionManager/retrier`` does not want to retry. Neither function has a
+/// default: a conformance written for another library's signatures is to be an error, not silence. Its functions run in a
 /// task that is cancelled with the request.
 public protocol RequestInterceptor: Sendable {
-    /// Changes a request before each attempt. By default it stays as it is.
+    /// Changes a request before each attempt, or returns it as it is.
     ///
     /// - Throws: Anything; it is the attempt's failure.
     func adapt(_ urlRequest: URLRequest, for session: SessionManager) async throws -> URLRequest
 
-    /// Decides what becomes of a failed attempt. By default its failure stands.
+    /// Decides what becomes of a failed attempt; ``RetryResult/doNotRetry`` lets its failure stand.
     func retry(_ request: Request, for session: SessionManager, dueTo error: any Error) async -> RetryResult
-}
-
-extension RequestInterceptor {
-    /// Leaves the request as it is.
-    public func adapt(_ urlRequest: URLRequest, for session: SessionManager) async throws -> URLRequest {
-        urlRequest
-    }
-
-    /// Lets the failure stand.
-    public func retry(
-        _ request: Request,
-        for session: SessionManager,
-        dueTo error: any Error
-    ) async -> RetryResult {
-        .doNotRetry
-    }
 }
