@@ -158,10 +158,18 @@ struct DownloadSink: ResponseSink {
         if !keepsPart { try? part?.discard() }
         if moved == nil, isComplete { try? current?.leave() }
         if keepsPart, !isAcceptedWhole { body.resumeData = part?.resumeRecord()?.data }
+        if !isComplete, !staysInPart(body) { body.temporaryURL = nil }
         part = nil
         writing = .nothing
         told = body
         return body
+    }
+
+    /// Whether what did not come whole outlives the request: because it can be continued, or is the user's.
+    private func staysInPart(_ body: ResponseBody) -> Bool {
+        guard case .part = writing else { return false }
+        if case .kept = origin { return true }
+        return body.resumeData != nil
     }
 
     /// The file that the response is in.

@@ -96,4 +96,18 @@ internal import Testing
         #expect(try Data(contentsOf: body) == Data("missing".utf8))
         try FileManager.default.removeItem(at: body)
     }
+
+    @Test(arguments: [true, false])
+    func `a file that did not come whole is named only if it stays`(isResumable: Bool) async throws {
+        let fields = isResumable ? Self.fields : ""
+        let server = try ScriptedServer { _ in
+            .send("HTTP/1.1 200 OK\r\n\(fields)Content-Length: 10\r\n\r\n01234", then: .close)
+        }
+        let response = await session.download(server.url).response()
+        #expect((response.error as? URLError)?.code == .networkConnectionLost)
+        #expect((response.resumeData != nil) == isResumable)
+        let isThere = response.temporaryURL.map { FileManager.default.fileExists(atPath: $0.path) }
+        #expect(isThere == (isResumable ? true : nil))
+        if let file = response.temporaryURL { try FileManager.default.removeItem(at: file) }
+    }
 }
