@@ -153,6 +153,8 @@ internal import Testing
         }
         let monitor = Suspending()
         session.eventMonitors = [monitor]
+        // It holds the request, which holds what its session has.
+        defer { session.eventMonitors = [] }
         let request = session.request(server.url)
         try await monitor.suspended.wait { !$0.isEmpty }
         server.release()
