@@ -45,7 +45,7 @@ struct ProbeExchange: Sendable {
 
     /// The first value of a header field.
     func header(_ name: String) -> String? {
-        head?.headers.first { $0.isNamed(name) }?.value
+        head?.fieldValues(name).first
     }
 
     /// The result that this exchange comes to.

@@ -125,7 +125,7 @@ extension RequestCore {
 
     private func headArrived(_ head: TransferHead) {
         guard let hop, hop.failure == nil else { return }
-        let response = ResponseHead(head: head, url: hop.url)
+        let response = ResponseHead(head, from: hop.url)
         self.hop?.head = response
         context.settings.cookies?.take(
             response.values(of: "Set-Cookie"),

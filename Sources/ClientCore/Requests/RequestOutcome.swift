@@ -31,31 +31,38 @@ struct ResponseBody: Sendable {
 struct ResponseHead: Sendable {
     let head: TransferHead
     let url: URL
+    /// The same in Foundation's words. Making it is what most of a small response costs, and handlers,
+    /// validators and metrics all want it.
+    let response: HTTPURLResponse?
+
+    init(_ head: TransferHead, from url: URL) {
+        self.head = head
+        self.url = url
+        response = HTTPURLResponse(
+            url: url,
+            statusCode: head.status,
+            httpVersion: head.version,
+            headerFields: head.joinedFields
+        )
+    }
 
     var status: Int { head.status }
 
     /// The values of a field, in the order they came.
-    func values(of name: String) -> [String] {
-        head.headers.filter { $0.isNamed(name) }.map(\.value)
-    }
+    func values(of name: String) -> [String] { head.fieldValues(name) }
+}
 
-    /// Fields of the same name, however written, become one, joined as RFC 9110 §5.3 says.
-    ///
-    /// Made anew at each call; making one is what most of a small response costs.
-    var response: HTTPURLResponse? {
+extension TransferHead {
+    /// Fields of the same name, however written, are one, joined as RFC 9110 §5.3 says.
+    fileprivate var joinedFields: [String: String] {
         var fields: [String: String] = [:]
         var names: [String: String] = [:]
-        for header in head.headers {
+        for header in headers {
             let name = names[header.name.lowercased(), default: header.name]
             names[header.name.lowercased()] = name
             fields[name] = fields[name].map { "\($0), \(header.value)" } ?? header.value
         }
-        return HTTPURLResponse(
-            url: url,
-            statusCode: head.status,
-            httpVersion: head.version,
-            headerFields: fields
-        )
+        return fields
     }
 }
 

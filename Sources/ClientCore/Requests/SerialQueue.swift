@@ -28,10 +28,7 @@ final class SerialQueue: SerialExecutor {
 }
 
 extension Duration {
-    var inSeconds: Double {
-        let (seconds, attoseconds) = components
-        return Double(seconds) + Double(attoseconds) * 1e-18
-    }
+    var inSeconds: Double { self / .seconds(1) }
 
     /// Seconds as Foundation has them; what is not a time, or below zero, is none.
     init(seconds: Double) {

@@ -38,8 +38,7 @@ enum UploadBody: Sendable {
     private static func source(of url: URL) throws -> BufferedBodySource {
         guard url.isFileURL else { throw AFError.invalidURL(url: url) }
         do {
-            let reader = try FileReader(path: url.localPath())
-            return BufferedBodySource(reader, length: reader.length)
+            return try BufferedBodySource(path: url.localPath())
         } catch {
             throw AFError.fileFailed(error: error, url: url)
         }

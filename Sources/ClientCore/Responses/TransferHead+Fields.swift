@@ -3,7 +3,7 @@ internal import NetwatchTransport
 extension TransferHead {
     /// The values of all fields of a name, in the order they came.
     func fieldValues(_ name: String) -> [String] {
-        headers.filter { $0.name.lowercased() == name.lowercased() }.map(\.value)
+        headers.filter { $0.isNamed(name) }.map(\.value)
     }
 
     /// The value of a field that may come once only; `nil` when there is none, or when several contradict
