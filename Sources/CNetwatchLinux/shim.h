@@ -76,6 +76,14 @@ extern int accept4(int descriptor, void *address, void *length, int flags);
 // pipe2(2), of two descriptors.
 extern int pipe2(int *ends, int flags);
 
+// adjtimex(2): asks with no mode set and answers TIME_ERROR (5) while the clock is not synchronized. Its structure is
+// smaller than the array, and nothing of it is looked at.
+extern int adjtimex(void *timex);
+static inline int netwatch_clock_is_synchronized(void) {
+    unsigned long timex[64] = {0};
+    return adjtimex(timex) != 5;
+}
+
 // prctl(2) is variadic, which Swift does not import. 15 is PR_SET_NAME.
 extern int prctl(int option, ...);
 static inline void netwatch_set_thread_name(const char *name) {
