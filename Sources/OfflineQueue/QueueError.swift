@@ -39,6 +39,18 @@ public struct QueueError: Error, Hashable, Sendable {
         case storeFailed = "store_failed"
         /// The queue was stopped.
         case stopped
+        /// A file that was to be a body cannot be read, or is no regular file.
+        case bodyFileUnusable = "body_file_unusable"
+        /// The disk is full, or the user's share of it. What was accepted is kept; this body was not.
+        case insufficientSpace = "insufficient_space"
+        /// The file of a body cannot be written or read. What was accepted is kept; this body was not.
+        case spoolFailed = "spool_failed"
+        /// As many bodies as may be are being handed over in pieces.
+        case tooManyStagedBodies = "too_many_staged_bodies"
+        /// No body of that name is being handed over: it was finished or given up.
+        case unknownStagedBody = "unknown_staged_body"
+        /// A piece of a body does not begin where the one before ended; ``QueueError/offset`` tells where.
+        case wrongOffset = "wrong_offset"
     }
 
     /// What went wrong, for programs.
@@ -49,12 +61,21 @@ public struct QueueError: Error, Hashable, Sendable {
     public let path: String?
     /// The process that owns the directory, with ``Code/alreadyOwned`` and when it left its number.
     public let ownerPID: Int32?
+    /// How many bytes of the body have come, with ``Code/wrongOffset``.
+    public let offset: Int64?
 
-    package init(_ code: Code, _ message: String, path: String? = nil, ownerPID: Int32? = nil) {
+    package init(
+        _ code: Code,
+        _ message: String,
+        path: String? = nil,
+        ownerPID: Int32? = nil,
+        offset: Int64? = nil
+    ) {
         self.code = code
         self.message = message
         self.path = path
         self.ownerPID = ownerPID
+        self.offset = offset
     }
 }
 
