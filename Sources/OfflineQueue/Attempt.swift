@@ -8,7 +8,11 @@ package struct Attempt: Sendable {
     package let url: String
     /// All header lines, `Idempotency-Key` among them.
     package let headers: [QueueRequest.Header]
-    package let body: Data
+    package let body: NewRequest.Body
+    /// Whether a library that sends it again unasked does no harm.
+    package let mayBeSentTwice: Bool
+    /// The connection of the attempt before led to the wrong server (421): this one takes a new one.
+    package let isMisdirected: Bool
 
     /// How long one may take in all. A server that drips a byte now and then must not hold its lane.
     package static let longest: Duration = .seconds(600)
@@ -22,6 +26,8 @@ package enum AttemptOutcome: Sendable {
     case response(status: Int, headers: [(String, String)], body: Data, isTruncated: Bool)
     /// No complete response came.
     case failure(AttemptFailure)
+    /// It cannot be sent any more: what was to be sent is not what was accepted.
+    case unsendable(reason: String)
 }
 
 /// What a transfer failed of, as libcurl and the kernel told it.

@@ -22,8 +22,6 @@ public struct QueueError: Error, Hashable, Sendable {
         case cyclicDependency = "cyclic_dependency"
         /// No request has this id, or several have ids that begin like this.
         case unknownRequest = "unknown_request"
-        /// A file that was to be a body cannot be read or is none.
-        case bodyFileUnusable = "body_file_unusable"
         /// What was to be imported is not a whole export.
         case invalidImport = "invalid_import"
         /// Another process, or another queue of this one, owns the directory.

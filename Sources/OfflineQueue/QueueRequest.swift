@@ -22,8 +22,9 @@ public struct QueueRequest: Hashable, Sendable {
         case data(Data)
         /// A regular file. It is copied when the request is enqueued; what becomes of it later does not matter.
         case file(path: String)
-        /// A body that was handed over in pieces before, by the id that ``OfflineQueue/OfflineQueue/stageBody()`` gave.
-        case staged(id: String)
+        /// A body of `size` bytes that was handed over in pieces before; see
+        /// ``OfflineQueue/OfflineQueue/appendToBody(_:_:at:)``.
+        case staged(id: String, size: Int64)
     }
 
     /// The request method, a token of RFC 9110 §5.6.2. Sent as it is spelled.

@@ -25,7 +25,7 @@ public struct Receipt: Hashable, Sendable {
     public var isNew: Bool { outcome == .accepted }
 }
 
-/// What became of a request that was tried at once. Whichever it is, the request is safe.
+/// What became of a request that was tried at once. Unless it was dropped, the request is safe.
 public enum SendResult: Hashable, Sendable {
     /// The server took it and answered with a 2xx status. The body is cut after 64 KiB. With an id that had
     /// been delivered before, the body is empty: answers are not stored.
@@ -34,6 +34,8 @@ public enum SendResult: Hashable, Sendable {
     case queued(id: String, reason: QueuedReason)
     /// It was given up, because trying again cannot help.
     case dead(id: String, reason: String)
+    /// The queue was full, and the policy was ``FullQueuePolicy/dropNewest``: it is not kept.
+    case dropped(id: String)
 }
 
 /// Why a request waits.
@@ -52,8 +54,6 @@ public enum QueuedReason: Hashable, Sendable {
     case scheduled
     /// The queue, or its lane, is paused.
     case paused
-    /// The queue was full and the policy was to give up the newest: it is not kept.
-    case dropped
     /// It needs attention before it is tried again; see ``HoldReason``.
     case held(HoldReason)
     /// The id was in the queue already.
@@ -97,7 +97,6 @@ extension QueuedReason: CustomStringConvertible {
         case .blocked: "waiting for the requests it depends on"
         case .scheduled: "waiting for its time"
         case .paused: "paused"
-        case .dropped: "the queue is full"
         case .held(let reason): "held: \(reason.rawValue)"
         case .alreadyQueued: "already queued under this id"
         case .stopped: "the queue is not running"

@@ -9,16 +9,14 @@ extension OfflineQueue {
     ///   - session: Makes the requests. Default: one of the queue's own.
     ///   - monitor: Tells when a host becomes reachable. Default ``PathMonitor/shared``.
     /// - Throws: ``QueueError``: `alreadyOwned` with the owner's process id, `directoryUnusable`,
-    ///   `storeUnusable`, `storeFailed`.
+    ///   `storeUnusable`, `storeUnavailable`, `storeFailed`.
     public init(
         configuration: Configuration,
         session: SessionManager = SessionManager(),
         monitor: PathMonitor = .shared
     ) async throws {
-        try await self.init(
-            configuration: configuration,
-            sender: SessionSender(session: session),
-            gate: MonitorGate(monitor: monitor)
-        )
+        try await self.init(configuration: configuration, gate: MonitorGate(monitor: monitor)) { spool in
+            SessionSender(session: session, spool: spool)
+        }
     }
 }

@@ -8,10 +8,12 @@ package struct NewRequest: Sendable {
         case none
         case inline(Data)
         case spooled(SpooledBody)
+        /// The row names a file that no spool can have made.
+        case unreadable
 
         package var size: Int64 {
             switch self {
-            case .none: 0
+            case .none, .unreadable: 0
             case .inline(let data): Int64(data.count)
             case .spooled(let body): body.size
             }

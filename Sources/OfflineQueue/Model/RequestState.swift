@@ -137,8 +137,8 @@ package struct RequestState: Hashable, Sendable {
         }
     }
 
-    /// Whether nothing is being sent and it is not over.
-    private var isWaiting: Bool {
+    /// Whether it is on its way and not being sent.
+    package var isWaiting: Bool {
         switch phase {
         case .blocked, .pending, .held: true
         case .staging, .inflight, .finished: false

@@ -7,6 +7,9 @@ package protocol QueueStore: Sendable {
     /// The lanes that have something new to do, whoever gave it to them.
     var changes: LaneChanges { get }
 
+    /// Where bodies are that are too large for a row. A store that machines share needs a directory that they share.
+    var spool: BodySpool { get }
+
     /// How long a lease lasts that is not renewed; `nil` when leases last as long as the store is open.
     var leaseDuration: Duration? { get }
 

@@ -9,22 +9,20 @@ package final class SQLiteQueueStore: QueueStore {
 
     let batcher: CommitBatcher
     let environment: StoreEnvironment
-    private let removeFiles: @Sendable ([String]) async -> Void
+    package let spool: BodySpool
 
     /// Rises with every opening; tells this run's leases from those of runs that died.
     package var ownerEpoch: Int64 { environment.ownerEpoch }
 
     /// Opens the store in a directory, made when missing, with what is missing above it.
     ///
-    /// - Parameters:
-    ///   - removeFiles: Removes files of the spool that no row names any more, once that is on the disk.
     /// - Throws: ``QueueError``: `alreadyOwned`, `directoryUnusable`, `storeUnusable`, `storeUnavailable`,
     ///   `storeFailed`.
     package init(
         directory path: String,
         settings: StoreSettings = StoreSettings(),
         clock: StoreClock = .system,
-        removeFiles: @escaping @Sendable ([String]) async -> Void = { _ in }
+        files: (any SpoolFiles)? = nil
     ) async throws {
         let directory = try await QueueDatabase.offPool { try QueueDirectory(path: path) }
         let database = try await QueueDatabase.open(in: directory)
@@ -33,7 +31,7 @@ package final class SQLiteQueueStore: QueueStore {
             try StoreEnvironment(opening: database, directory: path, settings: settings, clock: clock)
         }
         self.batcher = batcher
-        self.removeFiles = removeFiles
+        spool = if let files { BodySpool(files: files) } else { try await BodySpool.opening("\(path)/spool") }
     }
 
     /// How many transactions were committed.
@@ -66,7 +64,7 @@ package final class SQLiteQueueStore: QueueStore {
         changes.post(effects.lanes)
         if !effects.freed.isEmpty {
             CrashPoint.concluded.reached()
-            await removeFiles(effects.freed)
+            await spool.remove(effects.freed)
         }
         return value
     }

@@ -128,11 +128,12 @@ extension ClaimedRequest {
 
 extension NewRequest.Body {
     init(row: Row) {
-        if let file = row["body_file"] as String? {
-            self = .spooled(SpooledBody(name: file, size: row["body_bytes"], sha256: row["body_sha256"]))
-        } else {
+        guard let name = row["body_file"] as String? else {
             self = (row["bytes"] as Data?).map(NewRequest.Body.inline) ?? .none
+            return
         }
+        let body = SpooledBody(name: name, size: row["body_bytes"], digest: row["body_sha256"])
+        self = body.map(NewRequest.Body.spooled) ?? .unreadable
     }
 }
 

@@ -97,7 +97,7 @@ extension StoreTransaction {
                 new.id, lane, state.name.rawValue, due.milliseconds, options.notBefore.map { _ in due.milliseconds },
                 options.priority, now.milliseconds, end.milliseconds, environment.boot,
                 clock.sinceBoot + (end.milliseconds - now.milliseconds), options.maximumAttempts, new.method,
-                new.url, new.headers, new.size, new.body.size, file?.name, file?.sha256, new.key?.name,
+                new.url, new.headers, new.size, new.body.size, file?.name, file?.digest.description, new.key?.name,
                 new.key?.value, new.key?.isQuoted ?? false, options.isAtMostOnce, options.replaceKey,
                 options.expectation == .success ? nil : options.expectation.description,
             ]

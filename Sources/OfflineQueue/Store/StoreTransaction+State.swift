@@ -117,13 +117,6 @@ extension StoreTransaction {
 }
 
 extension RequestState {
-    var isWaiting: Bool {
-        switch phase {
-        case .blocked, .pending, .held: true
-        case .staging, .inflight, .finished: false
-        }
-    }
-
     /// The columns of a row of `request` that is still on its way.
     fileprivate var columns: StatementArguments {
         let (due, lease, wish, reason): (Timestamp?, Lease?, Wish?, HoldReason?) =
