@@ -2,13 +2,29 @@ package import Foundation
 
 /// One transfer to be made: no redirects, no retries beneath it, no resend by the library.
 package struct Attempt: Sendable {
+    /// What is sent.
+    package enum Body: Sendable {
+        case none
+        case data(Data)
+        /// A spooled body, which was looked through and cannot be swapped any more.
+        case file(OpenedBody)
+    }
+
     /// The request's id, for logs.
     package let id: String
     package let method: String
     package let url: String
     /// All header lines, `Idempotency-Key` among them.
     package let headers: [QueueRequest.Header]
-    package let body: Data
+    package let body: Body
+
+    package init(id: String, method: String, url: String, headers: [QueueRequest.Header], body: Body) {
+        self.id = id
+        self.method = method
+        self.url = url
+        self.headers = headers
+        self.body = body
+    }
 
     /// How long one may take in all. A server that drips a byte now and then must not hold its lane.
     package static let longest: Duration = .seconds(600)

@@ -9,7 +9,7 @@ extension Attempt {
         method = request.request.method
         url = request.request.url
         headers = request.request.headers + request.keyHeaders
-        body = request.request.body
+        body = request.request.body.isEmpty ? .none : .data(request.request.body)
     }
 }
 
