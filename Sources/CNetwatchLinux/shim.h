@@ -82,6 +82,8 @@ extern int adjtimex(void *timex);
 static inline int netwatch_clock_is_synchronized(void) {
     unsigned long timex[64] = {0};
     return adjtimex(timex) != 5;
+}
+
 // ioctl_ficlone(2): a copy that shares its blocks with the original until either is changed. The number is
 // that of x86, ARM, RISC-V and s390; where it is another one the kernel refuses it. ioctl(2) is variadic,
 // which Swift does not import.

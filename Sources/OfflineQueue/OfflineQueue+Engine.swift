@@ -99,10 +99,14 @@ extension OfflineQueue {
 
     private func launch(_ request: ClaimedRequest, _ claim: Scheduler.Claim) async throws {
         guard phase == .running else { return try await giveBack(request) }
-        let transfer = Task { [sender, pathChange] in
+        let transfer = Task { [sender, pathChange, spool = store.spool] in
             await pathChange?.value
-            CrashPoint.sending.reached()
-            return await sender.send(Attempt(request))
+            switch await Attempt.Body.opening(request.body, in: spool) {
+            case .success(let body):
+                CrashPoint.sending.reached()
+                return await sender.send(Attempt(request, body: body))
+            case .failure(let unopened): return unopened.outcome
+            }
         }
         let origin = try? Origin(url: request.url)
         inflight[request.sequence] = Inflight(

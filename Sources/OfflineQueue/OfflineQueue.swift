@@ -74,14 +74,14 @@ public actor OfflineQueue {
     ///   `storeUnusable`, `storeUnavailable`, `storeFailed`.
     package init(
         configuration: Configuration,
-        gate: any HostGate,
-        sender: @Sendable (BodySpool) -> any AttemptSender
+        sender: any AttemptSender,
+        gate: any HostGate
     ) async throws {
         var settings = StoreSettings()
         settings.limits = configuration.limits
         settings.longestDelay = configuration.backoffCap
         let store = try await SQLiteQueueStore(directory: configuration.directory, settings: settings)
-        self.init(configuration: configuration, store: store, sender: sender(store.spool), gate: gate)
+        self.init(configuration: configuration, store: store, sender: sender, gate: gate)
     }
 
     package init(

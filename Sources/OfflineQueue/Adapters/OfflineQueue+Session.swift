@@ -15,8 +15,10 @@ extension OfflineQueue {
         session: SessionManager = SessionManager(),
         monitor: PathMonitor = .shared
     ) async throws {
-        try await self.init(configuration: configuration, gate: MonitorGate(monitor: monitor)) { spool in
-            SessionSender(session: session, spool: spool)
-        }
+        try await self.init(
+            configuration: configuration,
+            sender: SessionSender(session: session),
+            gate: MonitorGate(monitor: monitor)
+        )
     }
 }

@@ -4,14 +4,46 @@ internal import Foundation
 // How an attempt is made of a stored request, and what is made of its outcome.
 
 extension Attempt {
-    init(_ request: ClaimedRequest) {
-        id = request.id
-        method = request.method
-        url = request.url
-        headers = request.headers + (request.key.map { [$0.header] } ?? [])
-        body = request.body
-        mayBeSentTwice = request.mayBeSentTwice
-        isMisdirected = request.lastStatus == FailureTable.misdirectedStatus
+    init(_ request: ClaimedRequest, body: Body) {
+        self.init(
+            id: request.id,
+            method: request.method,
+            url: request.url,
+            headers: request.headers + (request.key.map { [$0.header] } ?? []),
+            body: body,
+            mayBeSentTwice: request.mayBeSentTwice,
+            isMisdirected: request.lastStatus == FailureTable.misdirectedStatus
+        )
+    }
+}
+
+extension Attempt.Body {
+    /// What was accepted, or what is to be said when that cannot be had any more.
+    static func opening(_ body: NewRequest.Body, in spool: BodySpool) async -> Result<Self, UnopenedBody> {
+        switch body {
+        case .none: return .success(.none)
+        case .inline(let data): return .success(.data(data))
+        case .unreadable: return .failure(UnopenedBody(.missing))
+        case .spooled(let body):
+            do {
+                return .success(.file(try await spool.open(body)))
+            } catch {
+                return .failure(UnopenedBody(error))
+            }
+        }
+    }
+}
+
+/// A body that cannot be sent, as the outcome of the attempt.
+struct UnopenedBody: Error {
+    let outcome: AttemptOutcome
+
+    init(_ fault: SpooledBodyFault) {
+        switch fault {
+        case .missing, .changed: outcome = .unsendable(reason: "\(fault)")
+        // CURLE_READ_ERROR: this machine is short of something for the moment.
+        case .unreadable: outcome = .failure(AttemptFailure(code: 26, phase: .resolve, message: "\(fault)"))
+        }
     }
 }
 

@@ -44,6 +44,9 @@ package actor StagedBodies<Time: Clock> where Time.Duration == Duration {
         expiry?.cancel()
     }
 
+    /// How many there are.
+    package var count: Int { entries.count }
+
     /// Begins a body. One that has begun goes on, so that a caller who did not hear the answer may ask again.
     ///
     /// - Returns: Where its next piece begins: 0 for a new one.
