@@ -15,7 +15,7 @@ extension OfflineQueue {
             do {
                 let next = try await store.expire()
                 room.changed()
-                await recheckEnds()
+                recheckEnds()
                 await sweeper.pause(next)
             } catch {
                 return failed(error)

@@ -79,7 +79,7 @@ extension OfflineQueue {
         guard !ids.isEmpty else { return [] }
         let results = try await reporting { try await store.edit(edit, ids) }
         room.changed()
-        await recheckEnds()
+        recheckEnds()
         return results
     }
 
