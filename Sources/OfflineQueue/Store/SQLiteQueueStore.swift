@@ -42,6 +42,16 @@ package final class SQLiteQueueStore: QueueStore {
         try await batcher.read { try String.fetchOne($0, sql: "PRAGMA \(name)") }
     }
 
+    /// How SQLite would run a statement, one text for each step.
+    package func plan(of sql: String) async throws -> [String] {
+        try await batcher.read { database in
+            let statement = try database.makeStatement(sql: "EXPLAIN QUERY PLAN " + sql)
+            // It runs nothing, so it needs no values.
+            statement.setUncheckedArguments(StatementArguments())
+            return try Row.fetchAll(statement).map { $0["detail"] }
+        }
+    }
+
     package func close() async {
         await batcher.close()
         changes.finish()
@@ -86,7 +96,7 @@ extension SQLiteQueueStore {
             rows: requests.count,
             bytes: bytes,
             durability: durability,
-            isAtomic: requests.count > 1
+            isAtomic: requests.count > 1 || requests.contains { $0.options.whenFull == .dropOldest }
         ) { try $0.enqueue(requests) }
     }
 
