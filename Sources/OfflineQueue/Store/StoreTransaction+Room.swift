@@ -67,14 +67,15 @@ extension StoreTransaction {
         )
     }
 
-    /// Outcomes have to be written when the disk is nearly full, too.
+    /// Outcomes have to be written when the disk is nearly full, too. Of a small disk a tenth has to do.
     private func checkDisk(for new: NewRequest) throws {
-        guard let free = FileSystem.freeBytes(at: environment.directory) else { return }
+        guard let space = FileSystem.space(at: environment.directory) else { return }
+        let reserve = min(settings.limits.diskReserve, space.total / 10)
         // A row is written twice: to the log, and from there to the database.
-        guard free < settings.limits.diskReserve + 2 * new.size else { return }
+        guard space.free < reserve + 2 * new.size else { return }
         throw QueueError(
             .queueFull,
-            "the file system has \(free) bytes free, and \(settings.limits.diskReserve) are kept for what was accepted",
+            "the file system has \(space.free) bytes free, and \(reserve) are kept for what was accepted",
             path: environment.directory
         )
     }
