@@ -17,13 +17,27 @@ package struct Attempt: Sendable {
     /// All header lines, `Idempotency-Key` among them.
     package let headers: [QueueRequest.Header]
     package let body: Body
+    /// Whether a library that sends it again unasked does no harm.
+    package let mayBeSentTwice: Bool
+    /// The connection of the attempt before led to the wrong server (421): this one takes a new one.
+    package let isMisdirected: Bool
 
-    package init(id: String, method: String, url: String, headers: [QueueRequest.Header], body: Body) {
+    package init(
+        id: String,
+        method: String,
+        url: String,
+        headers: [QueueRequest.Header],
+        body: Body,
+        mayBeSentTwice: Bool = true,
+        isMisdirected: Bool = false
+    ) {
         self.id = id
         self.method = method
         self.url = url
         self.headers = headers
         self.body = body
+        self.mayBeSentTwice = mayBeSentTwice
+        self.isMisdirected = isMisdirected
     }
 
     /// How long one may take in all. A server that drips a byte now and then must not hold its lane.
@@ -38,6 +52,8 @@ package enum AttemptOutcome: Sendable {
     case response(status: Int, headers: [(String, String)], body: Data, isTruncated: Bool)
     /// No complete response came.
     case failure(AttemptFailure)
+    /// It cannot be sent any more: what was to be sent is not what was accepted.
+    case unsendable(reason: String)
 }
 
 /// What a transfer failed of, as libcurl and the kernel told it.

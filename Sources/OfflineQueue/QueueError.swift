@@ -14,12 +14,24 @@ public struct QueueError: Error, Hashable, Sendable {
         case bodyTooLarge = "body_too_large"
         /// An option cannot be used as it is.
         case invalidOption = "invalid_option"
+        /// The queue has no room for the request: its own limits, or the disk's. Nothing was changed.
+        case queueFull = "queue_full"
+        /// A request depends on one that the queue does not know or that was given up.
+        case unknownDependency = "unknown_dependency"
+        /// Requests depend on each other in a circle.
+        case cyclicDependency = "cyclic_dependency"
+        /// No request has this id, or several have ids that begin like this.
+        case unknownRequest = "unknown_request"
+        /// What was to be imported is not a whole export.
+        case invalidImport = "invalid_import"
         /// Another process, or another queue of this one, owns the directory.
         case alreadyOwned = "already_owned"
         /// The directory cannot be made or used.
         case directoryUnusable = "directory_unusable"
-        /// The database cannot be opened or is not a queue's.
+        /// The database is not a queue's, is damaged, or was written by a newer netwatch. It is left as it is.
         case storeUnusable = "store_unusable"
+        /// The database is in use by another program, or cannot be read for now.
+        case storeUnavailable = "store_unavailable"
         /// Writing failed, now or earlier. Nothing is accepted any more; what was accepted is kept and is
         /// found when the queue is opened anew.
         case storeFailed = "store_failed"
