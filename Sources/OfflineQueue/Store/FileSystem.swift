@@ -5,6 +5,9 @@ enum FileSystem {
         /// What an ordinary user may still write, in bytes.
         let free: Int64
         let total: Int64
+
+        /// What is left free of it: a tenth has to do where that is less than is wanted.
+        func reserve(_ wanted: Int64) -> Int64 { min(wanted, total / 10) }
     }
 
     /// By statvfs(3); `nil` when it cannot be told.

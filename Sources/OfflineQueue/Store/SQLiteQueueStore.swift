@@ -31,7 +31,13 @@ package final class SQLiteQueueStore: QueueStore {
             try StoreEnvironment(opening: database, directory: path, settings: settings, clock: clock)
         }
         self.batcher = batcher
-        spool = if let files { BodySpool(files: files) } else { try await BodySpool.opening("\(path)/spool") }
+        let reserve = FileSystem.space(at: path)?.reserve(settings.limits.diskReserve) ?? 0
+        spool =
+            if let files {
+                BodySpool(files: files, reserve: reserve)
+            } else {
+                try await BodySpool.opening("\(path)/spool", reserve: reserve)
+            }
     }
 
     /// How many transactions were committed.

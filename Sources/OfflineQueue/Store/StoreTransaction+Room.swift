@@ -67,10 +67,10 @@ extension StoreTransaction {
         )
     }
 
-    /// Outcomes have to be written when the disk is nearly full, too. Of a small disk a tenth has to do.
+    /// Outcomes have to be written when the disk is nearly full, too.
     private func checkDisk(for new: NewRequest) throws {
         guard let space = FileSystem.space(at: environment.directory) else { return }
-        let reserve = min(settings.limits.diskReserve, space.total / 10)
+        let reserve = space.reserve(settings.limits.diskReserve)
         // A row is written twice: to the log, and from there to the database.
         guard space.free < reserve + 2 * new.size else { return }
         throw QueueError(
