@@ -38,10 +38,10 @@ package enum StoreStatements {
         """
 
     package static let insertRequest = """
-        INSERT INTO request (id, lane_id, state, next_at, scheduled_at, priority, created_at, expire_at, boot,
-        boot_expire_at, maximum_attempts, method, url, headers, size, body_bytes, body_file, body_sha256, key_header,
-        key_value, key_quoted, at_most_once, replace_key, expectation)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        INSERT INTO request (id, lane_id, state, next_at, scheduled_at, priority, created_at, life, expire_at,
+        boot, boot_expire_at, maximum_attempts, method, url, headers, size, body_bytes, body_file, body_sha256,
+        key_header, key_value, key_quoted, at_most_once, replace_key, expectation)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
         """
 
     package static let insertBody = "INSERT INTO body (seq, bytes) VALUES (?, ?)"
@@ -131,13 +131,21 @@ package enum StoreStatements {
     /// `depends_on`.
     package static let dependents = "SELECT seq FROM depends WHERE on_seq = ?"
 
+    /// Whether a request waits for another, be it by way of others.
+    static let isNeeded = """
+        WITH RECURSIVE needed (seq) AS (
+            SELECT on_seq FROM depends WHERE seq = :seq
+            UNION SELECT on_seq FROM depends JOIN needed USING (seq)
+        ) SELECT 1 FROM needed WHERE seq = :other
+        """
+
     /// `request_inflight`.
     static let orphans = "SELECT * FROM request WHERE state = 'inflight' AND owner_epoch < ?"
 
     // MARK: Growing old
 
     /// Which requests' `expire_at` counts: see `StoreTransaction.isExpired`.
-    private static let isTrusted = "(boot = :boot OR :trusted OR expire_at - created_at <= :sinceBoot)"
+    private static let isTrusted = "(boot = :boot OR :trusted OR life <= :sinceBoot)"
 
     /// `request_expiry`.
     static let expired = """

@@ -14,6 +14,11 @@ struct StoredRequest {
     let bodyFile: String?
     let row: Row
 
+    /// From now on, but not before the time that somebody asked for.
+    func earliest(from now: Timestamp) -> Timestamp {
+        max(now, (row["scheduled_at"] as Int64?).map(Timestamp.init(milliseconds:)) ?? now)
+    }
+
     init(row: Row) {
         self.row = row
         sequence = row["seq"]
@@ -107,10 +112,13 @@ extension StoreTransaction {
         return try waiting(withKey: key, inLane: request.lane)?.sequence
     }
 
-    /// Those that waited for a superseded request wait for its successor.
-    func succeed(_ sequence: Int64, by successor: Int64) throws {
-        try execute("UPDATE OR IGNORE depends SET on_seq = ? WHERE on_seq = ?", [successor, sequence])
-        try execute("DELETE FROM depends WHERE on_seq = ?", [sequence])
+    /// Those that waited for a superseded request wait for its successor. When that waits for one of them, they
+    /// have lost what they waited for.
+    mutating func succeed(_ sequence: Int64, by successor: Int64) throws {
+        if try row(StoreStatements.isNeeded, ["seq": successor, "other": sequence]) == nil {
+            try execute("UPDATE OR REPLACE depends SET on_seq = ? WHERE on_seq = ?", [successor, sequence])
+        }
+        try settleDependents(of: sequence, isDelivered: false)
     }
 
     func waiting(withKey key: String, inLane lane: Int64) throws -> StoredRequest? {
