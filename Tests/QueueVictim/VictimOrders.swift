@@ -1,0 +1,63 @@
+internal import Foundation
+
+/// What a ``Victim`` is to do; its only argument, as JSON.
+package struct VictimOrders: Codable, Sendable {
+    package enum Mode: String, Codable, Sendable {
+        /// Accepts requests and sends them until it is killed.
+        case produce
+        /// Sends what is left and ends.
+        case drain
+        /// Opens the queue, sends nothing and ends.
+        case open
+    }
+
+    /// What is broken, to show that the checks notice.
+    package enum Breakage: String, Codable, Sendable {
+        /// A request is reported as accepted before the queue has it.
+        case reportsEarly
+        /// Lanes that keep order are asked for as ones that do not.
+        case forgetsOrder
+        /// The disk says that it has written and has not. Only with ``VictimOrders/forgetting``.
+        case syncsNothing
+    }
+
+    /// A disk that forgets what was not synced when the process is killed; see `netwatch_forgetting_arm`.
+    package struct Forgetting: Codable, Sendable {
+        package var leakedPerMille: UInt32
+        package var seed: UInt64
+
+        package init(leakedPerMille: UInt32, seed: UInt64) {
+            self.leakedPerMille = leakedPerMille
+            self.seed = seed
+        }
+    }
+
+    package var directory: String
+    /// Where the requests go, without a slash at the end.
+    package var url: String
+    package var mode = Mode.produce
+    package var producers = 64
+    /// How many requests each producer enqueues, one after the other.
+    package var requestsPerProducer = 2
+    /// The number of each producer's first request.
+    package var firstNumber = 0
+    /// A producer waits up to this long before each request. Milliseconds.
+    package var longestPause = 40
+    package var seed: UInt64 = 1
+    package var forgetting: Forgetting?
+    package var breakage: Breakage?
+
+    package init(directory: String, url: String) {
+        self.directory = directory
+        self.url = url
+    }
+
+    /// The argument that says this.
+    package var argument: String {
+        get throws { String(decoding: try JSONEncoder().encode(self), as: UTF8.self) }
+    }
+
+    init(argument: String) throws {
+        self = try JSONDecoder().decode(Self.self, from: Data(argument.utf8))
+    }
+}
