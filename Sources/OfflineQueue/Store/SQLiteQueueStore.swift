@@ -30,9 +30,14 @@ package final class SQLiteQueueStore: QueueStore {
         let directory = try await QueueDatabase.offPool { try QueueDirectory(path: path) }
         let database = try await QueueDatabase.open(in: directory)
         let batcher = CommitBatcher(database: database, directory: directory)
-        ownerEpoch = try await batcher.write(rows: 1) { database in
-            try database.execute(sql: "UPDATE meta SET owner_epoch = owner_epoch + 1")
-            return try Int64.fetchOne(database, sql: "SELECT owner_epoch FROM meta")!
+        do {
+            ownerEpoch = try await batcher.write(rows: 1) { database in
+                try database.execute(sql: "UPDATE meta SET owner_epoch = owner_epoch + 1")
+                return try Int64.fetchOne(database, sql: "SELECT owner_epoch FROM meta")!
+            }
+        } catch {
+            await batcher.close()
+            throw error
         }
         self.batcher = batcher
         self.limits = limits
