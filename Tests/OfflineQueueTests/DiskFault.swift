@@ -12,9 +12,9 @@ struct DiskFault: ~Copyable {
         /// A result code of SQLite (sqlite.org/rescode.html).
         let result: CInt
 
-        private init(_ name: String, _ calls: netwatch_call, _ result: CInt) {
+        private init(_ name: String, _ call: netwatch_call, _ result: CInt, and calls: [netwatch_call] = []) {
             testDescription = name
-            self.calls = calls.rawValue
+            self.calls = calls.reduce(call.rawValue) { $0 | $1.rawValue }
             self.result = result
         }
 
@@ -28,6 +28,17 @@ struct DiskFault: ~Copyable {
         static let indexENOSPC = Kind("map the index: ENOSPC", NETWATCH_CALL_SHM, 4874)
         /// No failure, but a disk that says it has written and has not.
         static let syncLie = Kind("fsync: a lie", NETWATCH_CALL_SYNC, 0)
+
+        /// The machine stops.
+        static let end = Kind(
+            "everything",
+            NETWATCH_CALL_OPEN,
+            266,
+            and: [
+                NETWATCH_CALL_READ, NETWATCH_CALL_WRITE, NETWATCH_CALL_SYNC, NETWATCH_CALL_TRUNCATE,
+                NETWATCH_CALL_DELETE, NETWATCH_CALL_SHM,
+            ]
+        )
 
         /// What can go wrong when something is committed.
         static let ofCommits = [writeEIO, writeENOSPC, syncEIO]
@@ -61,8 +72,10 @@ struct DiskFault: ~Copyable {
 
     deinit { netwatch_fault_disarm(number) }
 
-    /// How many of the calls were made.
-    var calls: Int { netwatch_fault_calls(number) }
+    /// How many of the calls were made; to be asked while the fault lasts.
+    var calls: @Sendable () -> Int {
+        { [number] in netwatch_fault_calls(number) }
+    }
 
     /// The disk is well again.
     consuming func end() {}
