@@ -24,11 +24,32 @@ static struct fault_file *ours(sqlite3_file *file) { return (struct fault_file *
 static sqlite3_file *disk(sqlite3_file *file) { return (sqlite3_file *)(ours(file) + 1); }
 static struct forgetful *memory(sqlite3_file *file) { return ours(file)->memory; }
 
-// Whether a call is to end here, and with what.
-static int fails(sqlite3_file *file, unsigned call, int *result) {
-    if (netwatch_fault_strikes(ours(file)->path, call, result)) return 1;
-    *result = SQLITE_IOERR;
-    return memory(file) && forgetful_is_cut(memory(file));
+static int is_cut(sqlite3_file *file) { return memory(file) && forgetful_is_cut(memory(file)); }
+
+// Whether a call is to end here, and how.
+static int ends(sqlite3_file *file, unsigned calls, struct netwatch_fault *fault) {
+    if (is_cut(file)) {
+        *fault = (struct netwatch_fault){.result = SQLITE_IOERR};
+        return 1;
+    }
+    return netwatch_fault_strikes(ours(file)->path, calls, fault);
+}
+
+// Whether a call without work that can be half done is to end here, and with what.
+static int fails(sqlite3_file *file, unsigned calls, int *result) {
+    struct netwatch_fault fault;
+    if (!ends(file, calls, &fault)) return 0;
+    if (fault.kills) netwatch_fault_kill();
+    *result = fault.result;
+    return 1;
+}
+
+// `call`, and `of_database` too unless the file is a WAL.
+static unsigned kinds(sqlite3_file *file, unsigned call, unsigned of_database) {
+    const char *path = ours(file)->path;
+    size_t length = path ? strlen(path) : 0;
+    int is_wal = length > 4 && strcmp(path + length - 4, "-wal") == 0;
+    return is_wal ? call : call | of_database;
 }
 
 // MARK: Content
@@ -49,10 +70,13 @@ static int fault_read(sqlite3_file *f, void *to, int count, sqlite3_int64 at) {
     return disk(f)->pMethods->xRead(disk(f), to, count, at);
 }
 static int fault_write(sqlite3_file *f, const void *from, int count, sqlite3_int64 at) {
-    int result;
-    if (!fails(f, NETWATCH_CALL_WRITE, &result)) return do_write(f, from, count, at);
-    if (result != SQLITE_OK && !(memory(f) && forgetful_is_cut(memory(f)))) do_write(f, from, count / 2, at);
-    return result;
+    struct netwatch_fault fault;
+    unsigned calls = kinds(f, NETWATCH_CALL_WRITE, NETWATCH_CALL_DATABASE_WRITE);
+    if (!ends(f, calls, &fault)) return do_write(f, from, count, at);
+    if (is_cut(f)) return fault.result;
+    if (fault.result != SQLITE_OK || fault.kills) do_write(f, from, count / 2, at);
+    if (fault.kills) netwatch_fault_kill();
+    return fault.result;
 }
 static int fault_truncate(sqlite3_file *f, sqlite3_int64 size) {
     int result;
@@ -62,7 +86,7 @@ static int fault_truncate(sqlite3_file *f, sqlite3_int64 size) {
 }
 static int fault_sync(sqlite3_file *f, int flags) {
     int result;
-    if (fails(f, NETWATCH_CALL_SYNC, &result)) {
+    if (fails(f, kinds(f, NETWATCH_CALL_SYNC, NETWATCH_CALL_DATABASE_SYNC), &result)) {
         if (memory(f) && result != SQLITE_OK) forgetful_lose(memory(f));
         return result;
     }
@@ -120,11 +144,14 @@ static const sqlite3_io_methods methods = {
 static int fault_open(
     sqlite3_vfs *vfs, const char *path, sqlite3_file *file, int flags, int *out_flags
 ) {
-    int result;
+    struct netwatch_fault fault;
     (void)vfs;
     memset(file, 0, sizeof(struct fault_file));
-    if (netwatch_fault_strikes(path, NETWATCH_CALL_OPEN, &result)) return result ? result : SQLITE_CANTOPEN;
-    result = next->xOpen(next, path, disk(file), flags, out_flags);
+    if (netwatch_fault_strikes(path, NETWATCH_CALL_OPEN, &fault)) {
+        if (fault.kills) netwatch_fault_kill();
+        return fault.result ? fault.result : SQLITE_CANTOPEN;
+    }
+    int result = next->xOpen(next, path, disk(file), flags, out_flags);
     ours(file)->path = path;
     file->pMethods = disk(file)->pMethods ? &methods : NULL;
     if (result == SQLITE_OK) ours(file)->memory = forgetful_open(path, disk(file));
@@ -132,9 +159,12 @@ static int fault_open(
 }
 
 static int fault_delete(sqlite3_vfs *vfs, const char *path, int sync_directory) {
-    int result;
+    struct netwatch_fault fault;
     (void)vfs;
-    if (netwatch_fault_strikes(path, NETWATCH_CALL_DELETE, &result)) return result;
+    if (netwatch_fault_strikes(path, NETWATCH_CALL_DELETE, &fault)) {
+        if (fault.kills) netwatch_fault_kill();
+        return fault.result;
+    }
     forgetful_delete(path);
     return next->xDelete(next, path, sync_directory);
 }
@@ -165,4 +195,24 @@ int netwatch_fault_vfs_install(void) {
     int result = next ? SQLITE_OK : install();
     pthread_mutex_unlock(&lock);
     return result;
+}
+
+// MARK: Checkpoints
+
+static int checkpoint_pages;
+
+static int set_checkpoints(sqlite3 *database, char **message, const struct sqlite3_api_routines *routines) {
+    (void)message;
+    (void)routines;
+    pthread_mutex_lock(&lock);
+    int pages = checkpoint_pages;
+    pthread_mutex_unlock(&lock);
+    return sqlite3_wal_autocheckpoint(database, pages);
+}
+
+int netwatch_checkpoint_every(int pages) {
+    pthread_mutex_lock(&lock);
+    checkpoint_pages = pages;
+    pthread_mutex_unlock(&lock);
+    return sqlite3_auto_extension((void (*)(void))set_checkpoints);
 }

@@ -1,8 +1,9 @@
-#include "CNetwatchFaultVFS.h"
 #include "faults.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <string.h>
+#include <unistd.h>
 
 #define SLOTS 64
 
@@ -46,8 +47,8 @@ void netwatch_fault_disarm(int number) {
     pthread_mutex_unlock(&lock);
 }
 
-static int counts(const struct slot *slot, const char *path, unsigned call) {
-    return slot->is_used && (slot->fault.calls & call) && strstr(path, slot->marker);
+static int counts(const struct slot *slot, const char *path, unsigned calls) {
+    return slot->is_used && (slot->fault.calls & calls) && strstr(path, slot->marker);
 }
 
 static int is_struck(const struct slot *slot) {
@@ -55,18 +56,24 @@ static int is_struck(const struct slot *slot) {
     return slot->calls == first || (slot->fault.persists && slot->calls > first);
 }
 
-int netwatch_fault_strikes(const char *path, unsigned call, int *result) {
+int netwatch_fault_strikes(const char *path, unsigned calls, struct netwatch_fault *fault) {
     int strikes = 0;
     // A temporary file has no name.
     if (!path) return 0;
     pthread_mutex_lock(&lock);
     for (int i = 0; i < SLOTS; i++) {
-        if (!counts(&slots[i], path, call)) continue;
+        if (!counts(&slots[i], path, calls)) continue;
         slots[i].calls++;
         if (!is_struck(&slots[i])) continue;
         strikes = 1;
-        *result = slots[i].fault.result;
+        *fault = slots[i].fault;
     }
     pthread_mutex_unlock(&lock);
     return strikes;
+}
+
+void netwatch_fault_kill(void) {
+    kill(getpid(), SIGKILL);
+    // The signal may go to another thread first.
+    for (;;) pause();
 }

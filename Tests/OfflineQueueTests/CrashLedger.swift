@@ -52,6 +52,7 @@ struct CrashLedger: Sendable {
     private var killsWithAcceptance = 0
     private var acceptances = 0
     private var unjudgedAcceptances = 0
+    private var places: [String: CrashFigures.Place] = [:]
 
     // MARK: What is seen
 
@@ -82,6 +83,11 @@ struct CrashLedger: Sendable {
         unjudgedAcceptances = 0
         for finding in integrity where finding != "ok" { found.append(.corrupt(run: run, finding: finding)) }
         for id in requests.keys { judge(id, rows[id], run: run) }
+    }
+
+    mutating func passed(_ place: String, isReached: Bool) {
+        places[place, default: CrashFigures.Place()].visits += 1
+        if isReached { places[place]?.reached += 1 }
     }
 
     mutating func ended(run: Int, words: String) {
@@ -152,23 +158,28 @@ extension CrashLedger {
         return delivery < arrival ? nil : .overtook(id: id, earlier: earlier)
     }
 
-    /// How many of the requests that had been accepted the disk did not have after a kill.
-    var lost: Int { found.count { if case .lost = $0 { true } else { false } } }
+    private var lost: Int { found.count { if case .lost = $0 { true } else { false } } }
 
-    /// Kills after at least one acceptance of the same run, and how many of those lost something.
-    var lossyKills: (of: Int, lossy: Int) {
-        let runs = found.compactMap { if case .lost(_, let run) = $0 { run } else { nil } }
-        return (killsWithAcceptance, Set(runs).count)
+    /// Kills that lost something that they had not found lost.
+    private var lossyKills: Int {
+        Set(found.compactMap { if case .lost(_, let run) = $0 { run } else { nil } }).count
     }
 
-    var duplicates: Int { requests.values.reduce(0) { $0 + max(0, $1.successes - 1) } }
+    private var duplicates: Int { requests.values.reduce(0) { $0 + max(0, $1.successes - 1) } }
 
-    /// One line for docs/evidence.md.
-    var summary: String {
-        let inflight = requests.values.reduce(0) { $0 + $1.killsInFlight }
-        let delivered = requests.values.count { $0.successes > 0 }
-        return "\(kills) kills, \(acceptances) accepted, \(lost) lost, \(delivered) delivered in "
-            + "\(arrivals) attempts, \(duplicates) answered twice of \(inflight) in flight at kills, "
-            + "\(violations.count) violations"
+    var figures: CrashFigures {
+        var figures = CrashFigures()
+        figures.kills = kills
+        figures.accepted = acceptances
+        figures.lost = lost
+        figures.delivered = requests.values.count { $0.successes > 0 }
+        figures.attempts = arrivals
+        figures.duplicates = duplicates
+        figures.inFlight = requests.values.reduce(0) { $0 + $1.killsInFlight }
+        figures.violations = violations
+        figures.killsAfterAcceptance = killsWithAcceptance
+        figures.lossyKills = lossyKills
+        figures.places = places
+        return figures
     }
 }

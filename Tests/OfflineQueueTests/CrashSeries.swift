@@ -8,11 +8,12 @@ internal import QueueVictim
 /// Every choice follows from the seed. Times do not: a replay kills at the same delays, not at the same
 /// instructions.
 struct CrashSeries: Sendable {
-    /// How each process ends.
-    struct Kill: Sendable {
-        /// Whether the delay begins when the queue is open, or when the process is started.
-        let isAfterReady: Bool
-        let delay: Duration
+    /// How a process ends.
+    enum End: Sendable {
+        /// We kill it so long after it was started, or after its queue was open.
+        case timed(Duration, isAfterReady: Bool)
+        /// It kills itself.
+        case crash(VictimOrders.Crash)
     }
 
     var seed: UInt64
@@ -24,6 +25,8 @@ struct CrashSeries: Sendable {
     var breakage: VictimOrders.Breakage?
     /// Whether each kill is a power cut.
     var cutsPower = false
+    /// How long a process may take to come to the place where it kills itself.
+    var patience = Duration.seconds(2)
     /// Whether what is left is sent at the end.
     var drains = true
 
@@ -43,8 +46,9 @@ struct CrashSeries: Sendable {
         for run in 0..<kills {
             orders.seed = generator.next()
             orders.firstNumber = run * requestsPerProducer
+            orders.checkpointPages = checkpointPages.randomElement(using: &generator)!
             if cutsPower { orders.forgetting = forgetting(&generator) }
-            try await kill(kill(&generator), orders, run: run, record)
+            try await kill(end(run, &generator), orders, run: run, record)
         }
         if drains { try await drain(orders, record) }
         return record.current
@@ -52,10 +56,20 @@ struct CrashSeries: Sendable {
 
     // MARK: Choices
 
-    private func kill(_ generator: inout SeededGenerator) -> Kill {
+    /// The small ones so that there are checkpoints while there is a kill.
+    private let checkpointPages: [Int32] = [20, 100, 1000]
+
+    /// Half of the kills come from outside; the other half take the places in turn.
+    private func end(_ run: Int, _ generator: inout SeededGenerator) -> End {
+        guard run.isMultiple(of: 2) else {
+            let places = VictimOrders.Crash.Place.allCases
+            let place = places[run / 2 % places.count]
+            let passage = Int.random(in: 1...place.latestPassage, using: &generator)
+            return .crash(VictimOrders.Crash(place, passage: passage))
+        }
         let isAfterReady = Int.random(in: 0..<8, using: &generator) > 0
         let microseconds = Int.random(in: 0..<80_000, using: &generator)
-        return Kill(isAfterReady: isAfterReady, delay: .microseconds(microseconds))
+        return .timed(.microseconds(microseconds), isAfterReady: isAfterReady)
     }
 
     /// Every second cut finds some of what was not synced on the disk all the same.
@@ -67,17 +81,37 @@ struct CrashSeries: Sendable {
 
     // MARK: Processes
 
-    private func kill(_ kill: Kill, _ orders: VictimOrders, run: Int, _ record: CrashRecord) async throws {
-        let process = try Subprocess(Self.program, [try orders.argument])
-        if kill.isAfterReady {
-            try await process.output.wait { $0.contains { !$0.isEmpty } }
+    private func kill(_ end: End, _ orders: VictimOrders, run: Int, _ record: CrashRecord) async throws {
+        var orders = orders
+        if case .crash(let crash) = end {
+            orders.crash = crash
+            if crash.place.isInCheckpoint { orders.checkpointPages = checkpointPages[0] }
         }
-        try await Task.sleep(for: kill.delay)
-        process.signal(SIGKILL)
-        let outcome = try await process.outcome()
-        note(outcome, run: run, record)
+        let process = try Subprocess(Self.program, [try orders.argument])
+        switch end {
+        case .timed(let delay, let isAfterReady):
+            if isAfterReady { try await process.output.wait { !$0.isEmpty } }
+            try await Task.sleep(for: delay)
+            process.signal(SIGKILL)
+        case .crash(let crash):
+            let isReached = try await crashes(process)
+            record.note { $0.passed(crash.place.rawValue, isReached: isReached) }
+        }
+        note(try await process.outcome(), run: run, record)
         let copy = try await CrashStoreCopy.reading(orders.directory, scratch: parent)
         record.note { $0.killed(run: run, rows: copy.rows, integrity: copy.integrity) }
+    }
+
+    /// Waits until a process has killed itself; does it for a process that never comes to the place.
+    private func crashes(_ process: Subprocess) async throws -> Bool {
+        let impatience = Task {
+            try await Task.sleep(for: patience)
+            process.signal(SIGKILL)
+        }
+        _ = try await process.end()
+        impatience.cancel()
+        if case .success = await impatience.result { return false }
+        return true
     }
 
     private func note(_ outcome: Subprocess.Outcome, run: Int, _ record: CrashRecord) {
@@ -100,6 +134,7 @@ struct CrashSeries: Sendable {
         var orders = orders
         orders.mode = .drain
         orders.forgetting = nil
+        orders.crash = nil
         let process = try Subprocess(Self.program, [try orders.argument])
         let alarm = Task {
             try await Task.sleep(for: .seconds(120))
@@ -112,5 +147,19 @@ struct CrashSeries: Sendable {
         }
         let copy = try await CrashStoreCopy.reading(orders.directory, scratch: parent)
         record.note { $0.drained(rows: copy.rows) }
+    }
+}
+
+extension VictimOrders.Crash.Place {
+    fileprivate var isInCheckpoint: Bool { self == .checkpointWrite || self == .checkpointSync }
+
+    /// So that most runs come to it.
+    fileprivate var latestPassage: Int {
+        switch self {
+        case .write: 1500
+        case .sync: 60
+        case .checkpointWrite: 60
+        case .checkpointSync: 3
+        }
     }
 }

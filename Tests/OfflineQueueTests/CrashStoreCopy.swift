@@ -7,7 +7,7 @@ internal import NetwatchTestSupport
 /// has to, and closing it would empty the WAL.
 struct CrashStoreCopy: Sendable {
     let rows: [String: CrashLedger.Row]
-    /// `ok`, or what `PRAGMA integrity_check` found.
+    /// `ok`, or what `PRAGMA integrity_check` found, or why the database cannot even be read.
     let integrity: [String]
 
     /// Copies and reads what is in a queue's directory, on a thread that may block. A store that was not made
@@ -28,11 +28,20 @@ struct CrashStoreCopy: Sendable {
         where files.fileExists(atPath: "\(directory)/\(name)") {
             try files.copyItem(atPath: "\(directory)/\(name)", toPath: copy.file(name))
         }
-        let database = try DatabaseQueue(path: copy.file("queue.sqlite"))
-        (rows, integrity) = try database.read { database in
+        do {
+            (rows, integrity) = try Self.read(copy.file("queue.sqlite"))
+        } catch let error as DatabaseError {
+            (rows, integrity) = ([:], [error.description])
+        }
+    }
+
+    private static func read(_ path: String) throws -> ([String: CrashLedger.Row], [String]) {
+        let database = try DatabaseQueue(path: path)
+        let content = try database.read { database in
             (try Self.rows(database), try String.fetchAll(database, sql: "PRAGMA integrity_check"))
         }
         try database.close()
+        return content
     }
 
     private static func rows(_ database: Database) throws -> [String: CrashLedger.Row] {

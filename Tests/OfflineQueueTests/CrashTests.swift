@@ -2,30 +2,22 @@ internal import Foundation
 internal import QueueVictim
 internal import Testing
 
-/// How much of the randomised checks is run, and from which seed.
-enum CrashScale {
-    static let isSoak = ProcessInfo.processInfo.environment["NETWATCH_SOAK"] != nil
-
-    /// `NETWATCH_SEED` replays one.
-    static let seed: UInt64 =
-        ProcessInfo.processInfo.environment["NETWATCH_SEED"].flatMap(UInt64.init)
-        ?? UInt64.random(in: 0 ... .max)
-}
-
 @Suite(.serialized) struct CrashTests {
     @Test func `no kill loses, reorders, doubles or holds up what was accepted`() async throws {
         let seed = CrashScale.seed
-        let ledger = try await CrashSeries(seed: seed, kills: 50).run()
-        print("SIGKILL: \(ledger.summary), seed \(seed)")
-        #expect(ledger.violations == [], "replay with NETWATCH_SEED=\(seed)")
+        let series = CrashSeries(seed: seed, kills: CrashScale.isSoak ? 1000 : 100)
+        let figures = try await series.runInParts(of: 50)
+        print("SIGKILL: \(figures), seed \(seed)")
+        #expect(figures.violations == [], "replay with NETWATCH_SEED=\(seed)")
+        #expect(figures.places.values.allSatisfy { $0.reached > 0 }, "\(figures.places)")
     }
 
     @Test func `the check notices a queue that accepts before it has written`() async throws {
         var series = CrashSeries(seed: CrashScale.seed, kills: 4)
         series.breakage = .reportsEarly
         series.drains = false
-        let ledger = try await series.run()
-        #expect(ledger.lost > 0)
+        let figures = try await series.run().figures
+        #expect(figures.lost > 0)
     }
 
     @Test func `the check notices lanes that do not keep order`() async throws {

@@ -63,7 +63,8 @@ struct DiskFault: ~Copyable {
             calls: kind.calls,
             result: kind.result,
             first: first,
-            persists: persists ? 1 : 0
+            persists: persists ? 1 : 0,
+            kills: 0
         )
         let number = netwatch_fault_arm(directory, fault)
         guard number >= 0 else { throw SystemError(call: "arm a fault", errno: ENOSPC) }

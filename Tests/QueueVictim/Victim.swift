@@ -28,23 +28,12 @@ struct Victim {
 
     private init(_ orders: VictimOrders) async throws {
         self.orders = orders
-        if let forgetting = orders.forgetting {
-            guard netwatch_fault_vfs_install() == 0 else {
-                throw SystemError(call: "install VFS", errno: EINVAL)
-            }
-            netwatch_forgetting_arm(orders.directory, forgetting.leakedPerMille, forgetting.seed)
-            if orders.breakage == .syncsNothing { Self.breakSync(orders.directory) }
-        }
+        try Self.prepareDisk(orders)
         var configuration = OfflineQueue.Configuration(directory: orders.directory)
         // The server fails often, and the tests have other things to wait for.
         configuration.backoffBase = .milliseconds(1)
         configuration.backoffCap = .milliseconds(20)
         queue = try await OfflineQueue(configuration: configuration)
-    }
-
-    private static func breakSync(_ directory: String) {
-        let lie = netwatch_fault(calls: NETWATCH_CALL_SYNC.rawValue, result: 0, first: 1, persists: 1)
-        _ = netwatch_fault_arm(directory, lie)
     }
 
     private func run() async throws {
@@ -59,6 +48,46 @@ struct Victim {
     static func say(_ line: String) {
         let bytes = Array("\(line)\n".utf8)
         write(STDOUT_FILENO, bytes, bytes.count)
+    }
+}
+
+// MARK: - The disk
+
+extension Victim {
+    private static func prepareDisk(_ orders: VictimOrders) throws {
+        guard netwatch_fault_vfs_install() == 0, netwatch_checkpoint_every(orders.checkpointPages) == 0 else {
+            throw SystemError(call: "install VFS", errno: EINVAL)
+        }
+        if let forgetting = orders.forgetting {
+            netwatch_forgetting_arm(orders.directory, forgetting.leakedPerMille, forgetting.seed)
+        }
+        if orders.breakage == .syncsNothing {
+            arm(netwatch_fault(calls: NETWATCH_CALL_SYNC, persists: 1), orders)
+        }
+        if let crash = orders.crash {
+            arm(netwatch_fault(calls: crash.place.calls, first: crash.passage, kills: 1), orders)
+        }
+    }
+
+    private static func arm(_ fault: netwatch_fault, _ orders: VictimOrders) {
+        _ = netwatch_fault_arm(orders.directory, fault)
+    }
+}
+
+extension netwatch_fault {
+    fileprivate init(calls: netwatch_call, first: Int = 1, persists: CInt = 0, kills: CInt = 0) {
+        self.init(calls: calls.rawValue, result: 0, first: first, persists: persists, kills: kills)
+    }
+}
+
+extension VictimOrders.Crash.Place {
+    fileprivate var calls: netwatch_call {
+        switch self {
+        case .write: NETWATCH_CALL_WRITE
+        case .sync: NETWATCH_CALL_SYNC
+        case .checkpointWrite: NETWATCH_CALL_DATABASE_WRITE
+        case .checkpointSync: NETWATCH_CALL_DATABASE_SYNC
+        }
     }
 }
 

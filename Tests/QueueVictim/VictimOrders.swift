@@ -32,6 +32,29 @@ package struct VictimOrders: Codable, Sendable {
         }
     }
 
+    /// Where it kills itself.
+    package struct Crash: Hashable, Codable, Sendable {
+        package enum Place: String, Codable, Sendable, CaseIterable {
+            /// In the middle of a write to the WAL or the database.
+            case write
+            /// Instead of a sync.
+            case sync
+            /// In the middle of a write of a checkpoint.
+            case checkpointWrite
+            /// Instead of the sync of a checkpoint.
+            case checkpointSync
+        }
+
+        package var place: Place
+        /// At which passage of that place; 1 is the first.
+        package var passage: Int
+
+        package init(_ place: Place, passage: Int) {
+            self.place = place
+            self.passage = passage
+        }
+    }
+
     package var directory: String
     /// Where the requests go, without a slash at the end.
     package var url: String
@@ -45,6 +68,10 @@ package struct VictimOrders: Codable, Sendable {
     package var longestPause = 40
     package var seed: UInt64 = 1
     package var forgetting: Forgetting?
+    /// `nil`: it is killed by others.
+    package var crash: Crash?
+    /// At how many pages SQLite checkpoints the WAL by itself; 0 for never.
+    package var checkpointPages: Int32 = 1000
     package var breakage: Breakage?
 
     package init(directory: String, url: String) {

@@ -10,6 +10,10 @@
 // result code of SQLite.
 int netwatch_fault_vfs_install(void);
 
+// Lets every connection that is opened from now on checkpoint its WAL by itself at so many pages, instead of at
+// 1,000; 0 for never. Returns a result code of SQLite.
+int netwatch_checkpoint_every(int pages);
+
 // MARK: Failing
 
 // The calls of the VFS that can fail, as bits.
@@ -22,6 +26,9 @@ enum netwatch_call {
     NETWATCH_CALL_DELETE = 32,
     // Mapping a page of the WAL's index.
     NETWATCH_CALL_SHM = 64,
+    // Those writes and syncs that are not of the WAL: a checkpoint's, once there is a WAL.
+    NETWATCH_CALL_DATABASE_WRITE = 128,
+    NETWATCH_CALL_DATABASE_SYNC = 256,
 };
 
 struct netwatch_fault {
@@ -34,6 +41,8 @@ struct netwatch_fault {
     long first;
     // 0: only that one fails. 1: so do all that follow.
     int persists;
+    // 1: the process ends in it by SIGKILL; in the middle of a write.
+    int kills;
 };
 
 // Arms a fault. Returns its number for the other two functions, or -1 when 64 are armed. `marker`: at most 255
