@@ -25,6 +25,13 @@ struct CrashSeries: Sendable {
     var breakage: VictimOrders.Breakage?
     /// Whether each kill is a power cut.
     var cutsPower = false
+    /// Of each 1,000 sectors that nobody asked the disk to write yet, how many it may write at once.
+    var leaksAtMost: UInt32 = 500
+    /// Whether what is accepted is to survive a power cut, and whether it is sent.
+    var isDurable = true
+    var sends = true
+    /// Whether half of the processes kill themselves.
+    var hasCrashes = true
     /// How long a process may take to come to the place where it kills itself.
     var patience = Duration.seconds(2)
     /// Whether what is left is sent at the end.
@@ -42,6 +49,8 @@ struct CrashSeries: Sendable {
         orders.producers = producers
         orders.requestsPerProducer = requestsPerProducer
         orders.breakage = breakage
+        orders.isDurable = isDurable
+        orders.sends = sends
         var generator = SeededGenerator(seed: seed)
         for run in 0..<kills {
             orders.seed = generator.next()
@@ -57,11 +66,11 @@ struct CrashSeries: Sendable {
     // MARK: Choices
 
     /// The small ones so that there are checkpoints while there is a kill.
-    private let checkpointPages: [Int32] = [20, 100, 1000]
+    var checkpointPages: [Int32] = [20, 100, 1000]
 
     /// Half of the kills come from outside; the other half take the places in turn.
     private func end(_ run: Int, _ generator: inout SeededGenerator) -> End {
-        guard run.isMultiple(of: 2) else {
+        guard run.isMultiple(of: 2) || !hasCrashes else {
             let places = VictimOrders.Crash.Place.allCases
             let place = places[run / 2 % places.count]
             let passage = Int.random(in: 1...place.latestPassage, using: &generator)
@@ -74,7 +83,7 @@ struct CrashSeries: Sendable {
 
     /// Every second cut finds some of what was not synced on the disk all the same.
     private func forgetting(_ generator: inout SeededGenerator) -> VictimOrders.Forgetting {
-        let leaked = UInt32.random(in: 0...500, using: &generator)
+        let leaked = UInt32.random(in: 0...leaksAtMost, using: &generator)
         let leaks = Bool.random(using: &generator)
         return VictimOrders.Forgetting(leakedPerMille: leaks ? leaked : 0, seed: generator.next())
     }
@@ -157,9 +166,8 @@ extension VictimOrders.Crash.Place {
     fileprivate var latestPassage: Int {
         switch self {
         case .write: 1500
-        case .sync: 60
-        case .checkpointWrite: 60
-        case .checkpointSync: 3
+        case .sync, .checkpointWrite, .beforeCommit, .afterCommit, .claimed, .sending, .answered: 60
+        case .checkpointSync, .bodySynced, .bodyNamed, .concluded: 3
         }
     }
 }

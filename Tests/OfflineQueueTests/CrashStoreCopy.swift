@@ -47,9 +47,9 @@ struct CrashStoreCopy: Sendable {
     private static func rows(_ database: Database) throws -> [String: CrashLedger.Row] {
         var rows: [String: CrashLedger.Row] = [:]
         for table in ["history", "request"] where try database.tableExists(table) {
-            let sql = "SELECT id, state, idempotency_key FROM \(table)"
+            let sql = "SELECT id, state, key_value, body_file FROM \(table)"
             for row in try Row.fetchAll(database, sql: sql) {
-                rows[row["id"]] = CrashLedger.Row(state: row["state"], key: row["idempotency_key"])
+                rows[row["id"]] = CrashLedger.Row(state: row["state"], key: row["key_value"])
             }
         }
         return rows

@@ -54,8 +54,10 @@ struct DiskFaultScript {
 
     private mutating func enqueue(_ id: String) async {
         await write("enqueue \(id)") { script, store in
-            let body = String(repeating: id, count: 5000)
-            script.lane = try await store.enqueue(try new(id, body: body))[0].lane.id
+            let body = NewRequest.Body.inline(Data(repeating: 0x61, count: 5000))
+            let request = QueueRequest(method: "POST", url: "http://example.com/\(id)")
+            let draft = try RequestDraft(request, options: EnqueueOptions(id: id))
+            script.lane = try await store.enqueue([NewRequest(draft, body: body)])[0].lane.id
             script.accepted.append(id)
         }
     }
@@ -63,15 +65,19 @@ struct DiskFaultScript {
     private mutating func claim() async {
         guard let lane else { return }
         await write("claim") { script, store in
-            script.claimed = try await store.claim(1, of: lane).requests
+            script.claimed = try await store.claim([LaneClaim(lane: lane, limit: 1)])[0].requests
         }
     }
 
     private mutating func conclude() async {
         guard let request = claimed.first else { return }
         await write("conclude") { script, store in
-            guard try await store.conclude(request, .delivered(status: 200)) else { return }
-            script.delivered.append(request.id)
+            let conclusion = Conclusion(
+                sequence: request.sequence,
+                token: request.lease.token,
+                verdict: .delivered(status: 200)
+            )
+            if try await store.conclude([conclusion])[0] { script.delivered.append(request.id) }
         }
     }
 

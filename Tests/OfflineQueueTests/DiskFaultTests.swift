@@ -1,5 +1,5 @@
 internal import CNetwatchFaultVFS
-internal import Foundation
+internal import NetwatchTestSupport
 internal import OfflineQueue
 internal import Testing
 
@@ -24,6 +24,8 @@ internal import Testing
         /// Nobody was told.
         var silent: [String] = []
     }
+
+    private static let forgetful = "forgetful-queue"
 
     @Test(arguments: DiskFault.Kind.all, [false, true])
     func `no call that fails loses what was accepted, and the store says so and stops`(
@@ -66,7 +68,7 @@ internal import Testing
         -> Findings
     {
         try DiskFault.install()
-        netwatch_forgetting_arm("netwatch-forgetful", 0, 1)
+        netwatch_forgetting_arm(Self.forgetful, 0, 1)
         var findings = Findings()
         while try await run(kind, first: findings.runs + 1, persists: persists, aftermath, &findings) {}
         return findings
@@ -81,16 +83,17 @@ internal import Testing
         _ findings: inout Findings
     ) async throws -> Bool {
         findings.runs += 1
-        let directory = TemporaryDirectory(marker: aftermath == .whatWasSynced ? "forgetful" : "fault")
-        let fault = try DiskFault(kind, at: directory.path, first: first, persists: persists)
+        let scratch = try ScratchDirectory(in: "/dev/shm")
+        let directory = scratch.file(aftermath == .whatWasSynced ? Self.forgetful : "lasting")
+        let fault = try DiskFault(kind, at: directory, first: first, persists: persists)
         let calls = fault.calls
-        let script = await DiskFaultScript.run(in: directory.path, calls: calls)
+        let script = await DiskFaultScript.run(in: directory, calls: calls)
         let hasStruck = calls() >= first
         fault.end()
-        netwatch_forgetting_cut(directory.path)
-        findings.add(script, first: first, directory: directory.path)
+        netwatch_forgetting_cut(directory)
+        findings.add(script, first: first, directory: directory)
         do {
-            findings.lost += try await missing(script, in: directory.path).map { "call \(first): \($0)" }
+            findings.lost += try await missing(script, in: directory).map { "call \(first): \($0)" }
         } catch {
             findings.lost.append("call \(first): \(error)")
         }
@@ -100,10 +103,14 @@ internal import Testing
 
     private func missing(_ script: DiskFaultScript, in directory: String) async throws -> [String] {
         let store = try await SQLiteQueueStore(directory: directory)
-        let states = try await store.states()
+        var missing: [String] = []
+        for id in script.accepted {
+            let state = try await store.details(of: id)?.summary.state
+            if state == nil { missing.append(id) }
+            if script.delivered.contains(id), state != .delivered { missing.append("\(id)'s delivery") }
+        }
         await store.close()
-        let absent = script.accepted.filter { states[$0] == nil }
-        return absent + script.delivered.filter { states[$0] != .delivered }.map { "\($0) delivered" }
+        return missing
     }
 }
 

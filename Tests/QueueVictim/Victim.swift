@@ -4,6 +4,7 @@ internal import Glibc
 internal import NetwatchEventLoop
 internal import NetwatchTestSupport
 internal import OfflineQueue
+internal import Synchronization
 
 /// A program that owns a queue until it is killed.
 ///
@@ -64,8 +65,18 @@ extension Victim {
         if orders.breakage == .syncsNothing {
             arm(netwatch_fault(calls: NETWATCH_CALL_SYNC, persists: 1), orders)
         }
-        if let crash = orders.crash {
-            arm(netwatch_fault(calls: crash.place.calls, first: crash.passage, kills: 1), orders)
+        if let crash = orders.crash { plan(crash, orders) }
+    }
+
+    private static func plan(_ crash: VictimOrders.Crash, _ orders: VictimOrders) {
+        if let call = crash.place.call {
+            return arm(netwatch_fault(calls: call, first: crash.passage, kills: 1), orders)
+        }
+        let passages = Atomic(0)
+        CrashPoint.install { point in
+            guard point.rawValue == crash.place.rawValue else { return }
+            let passage = passages.wrappingAdd(1, ordering: .relaxed).newValue
+            if passage == crash.passage { kill(getpid(), SIGKILL) }
         }
     }
 
@@ -81,12 +92,14 @@ extension netwatch_fault {
 }
 
 extension VictimOrders.Crash.Place {
-    fileprivate var calls: netwatch_call {
+    /// `nil` for a point of the queue's.
+    fileprivate var call: netwatch_call? {
         switch self {
         case .write: NETWATCH_CALL_WRITE
         case .sync: NETWATCH_CALL_SYNC
         case .checkpointWrite: NETWATCH_CALL_DATABASE_WRITE
         case .checkpointSync: NETWATCH_CALL_DATABASE_SYNC
+        case .bodySynced, .bodyNamed, .beforeCommit, .afterCommit, .claimed, .sending, .answered, .concluded: nil
         }
     }
 }
@@ -95,7 +108,7 @@ extension VictimOrders.Crash.Place {
 
 extension Victim {
     private func produce() async throws {
-        try await queue.start()
+        if orders.sends { try await queue.start() }
         Self.say("ready")
         try await withThrowingTaskGroup { group in
             for producer in 0..<orders.producers {
@@ -123,6 +136,7 @@ extension Victim {
             body: Data(victim.body)
         )
         var options = EnqueueOptions(lane: victim.lane, isFIFO: victim.isFIFO, id: victim.id)
+        options.durability = orders.isDurable ? .full : .normal
         if orders.breakage == .forgetsOrder { options.isFIFO = false }
         let receipt = try await queue.enqueue(request, options: options)
         if orders.breakage != .reportsEarly {
@@ -137,9 +151,16 @@ extension Victim {
     private func drain() async throws {
         try await queue.start()
         Self.say("ready")
-        while case let counts = try await queue.counts, counts.pending + counts.inflight > 0 {
+        while try await isBusy {
             try await Task.sleep(for: .milliseconds(5))
         }
         Self.say("drained")
+    }
+
+    private var isBusy: Bool {
+        get async throws {
+            let counts = try await queue.counts
+            return counts[.pending] + counts[.inflight] + counts[.blocked] > 0
+        }
     }
 }

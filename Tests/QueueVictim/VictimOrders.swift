@@ -3,7 +3,7 @@ internal import Foundation
 /// What a ``Victim`` is to do; its only argument, as JSON.
 package struct VictimOrders: Codable, Sendable {
     package enum Mode: String, Codable, Sendable {
-        /// Accepts requests and sends them until it is killed.
+        /// Accepts requests, and sends them unless it is told not to, until it is killed.
         case produce
         /// Sends what is left and ends.
         case drain
@@ -35,6 +35,8 @@ package struct VictimOrders: Codable, Sendable {
     /// Where it kills itself.
     package struct Crash: Hashable, Codable, Sendable {
         package enum Place: String, Codable, Sendable, CaseIterable {
+            // The queue's own crash points, by their names.
+            case bodySynced, bodyNamed, beforeCommit, afterCommit, claimed, sending, answered, concluded
             /// In the middle of a write to the WAL or the database.
             case write
             /// Instead of a sync.
@@ -62,6 +64,10 @@ package struct VictimOrders: Codable, Sendable {
     package var producers = 64
     /// How many requests each producer enqueues, one after the other.
     package var requestsPerProducer = 2
+    /// Whether they are accepted with durability full, else normal.
+    package var isDurable = true
+    /// Whether they are sent meanwhile.
+    package var sends = true
     /// The number of each producer's first request.
     package var firstNumber = 0
     /// A producer waits up to this long before each request. Milliseconds.
