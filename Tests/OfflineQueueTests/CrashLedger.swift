@@ -8,6 +8,8 @@ struct CrashLedger: Sendable {
     struct Row: Hashable, Sendable {
         let state: String
         let key: String?
+        /// The name of the body's file, when it has one.
+        var bodyFile: String?
     }
 
     enum Violation: Hashable, Sendable {
@@ -25,6 +27,8 @@ struct CrashLedger: Sendable {
         case keyChanged(id: String)
         /// It came with another method or body.
         case damaged(id: String)
+        /// It is on its way, and the file with its body is not there.
+        case bodyMissing(id: String, run: Int)
         /// It was never delivered.
         case stuck(id: String, state: String)
         /// What SQLite's integrity check found.
@@ -77,12 +81,15 @@ struct CrashLedger: Sendable {
     }
 
     /// - Parameter acceptances: What the process said before it was killed; recorded before.
-    mutating func killed(run: Int, rows: [String: Row], integrity: [String]) {
+    mutating func killed(run: Int, rows: [String: Row], integrity: [String], spool: Set<String> = []) {
         kills += 1
         if unjudgedAcceptances > 0 { killsWithAcceptance += 1 }
         unjudgedAcceptances = 0
         for finding in integrity where finding != "ok" { found.append(.corrupt(run: run, finding: finding)) }
         for id in requests.keys { judge(id, rows[id], run: run) }
+        for (id, row) in rows where !(row.bodyFile.map(spool.contains) ?? true) {
+            if row.state != "delivered" { found.append(.bodyMissing(id: id, run: run)) }
+        }
     }
 
     mutating func passed(_ place: String, isReached: Bool) {

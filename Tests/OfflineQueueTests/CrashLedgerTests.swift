@@ -114,6 +114,19 @@ internal import Testing
         )
     }
 
+    @Test mutating func `a body whose file is missing is noticed while it is needed`() {
+        accept("p1-2", "p1-4")
+        arrive("p1-4")
+        let rows = [
+            "p1-2": Row(state: "pending", key: "k", bodyFile: "a"),
+            "p1-4": Row(state: "delivered", key: "k", bodyFile: "b"),
+        ]
+        ledger.killed(run: 0, rows: rows, integrity: ["ok"], spool: [])
+        #expect(ledger.violations == [.bodyMissing(id: "p1-2", run: 0)])
+        ledger.killed(run: 1, rows: rows, integrity: ["ok"], spool: ["a"])
+        #expect(ledger.violations.count == 1)
+    }
+
     @Test mutating func `what is not delivered in the end is stuck`() {
         accept("p1-2", "p1-4")
         arrive("p1-4")

@@ -19,7 +19,7 @@ struct CrashSeries: Sendable {
     var seed: UInt64
     var kills: Int
     var producers = 64
-    var requestsPerProducer = 2
+    var requestsPerProducer = 4
     /// Where the queue's directory is made.
     var parent = "/dev/shm"
     var breakage: VictimOrders.Breakage?
@@ -108,7 +108,9 @@ struct CrashSeries: Sendable {
         }
         note(try await process.outcome(), run: run, record)
         let copy = try await CrashStoreCopy.reading(orders.directory, scratch: parent)
-        record.note { $0.killed(run: run, rows: copy.rows, integrity: copy.integrity) }
+        record.note { ledger in
+            ledger.killed(run: run, rows: copy.rows, integrity: copy.integrity, spool: copy.spool)
+        }
     }
 
     /// Waits until a process has killed itself; does it for a process that never comes to the place.

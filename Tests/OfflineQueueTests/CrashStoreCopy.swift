@@ -9,6 +9,8 @@ struct CrashStoreCopy: Sendable {
     let rows: [String: CrashLedger.Row]
     /// `ok`, or what `PRAGMA integrity_check` found, or why the database cannot even be read.
     let integrity: [String]
+    /// The names of the bodies that have files of their own.
+    let spool: Set<String>
 
     /// Copies and reads what is in a queue's directory, on a thread that may block. A store that was not made
     /// yet has no rows.
@@ -28,6 +30,8 @@ struct CrashStoreCopy: Sendable {
         where files.fileExists(atPath: "\(directory)/\(name)") {
             try files.copyItem(atPath: "\(directory)/\(name)", toPath: copy.file(name))
         }
+        let names = try? files.contentsOfDirectory(atPath: "\(directory)/spool")
+        spool = Set(names ?? [])
         do {
             (rows, integrity) = try Self.read(copy.file("queue.sqlite"))
         } catch let error as DatabaseError {
@@ -49,7 +53,11 @@ struct CrashStoreCopy: Sendable {
         for table in ["history", "request"] where try database.tableExists(table) {
             let sql = "SELECT id, state, key_value, body_file FROM \(table)"
             for row in try Row.fetchAll(database, sql: sql) {
-                rows[row["id"]] = CrashLedger.Row(state: row["state"], key: row["key_value"])
+                rows[row["id"]] = CrashLedger.Row(
+                    state: row["state"],
+                    key: row["key_value"],
+                    bodyFile: row["body_file"]
+                )
             }
         }
         return rows

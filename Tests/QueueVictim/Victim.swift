@@ -99,7 +99,8 @@ extension VictimOrders.Crash.Place {
         case .sync: NETWATCH_CALL_SYNC
         case .checkpointWrite: NETWATCH_CALL_DATABASE_WRITE
         case .checkpointSync: NETWATCH_CALL_DATABASE_SYNC
-        case .bodySynced, .bodyNamed, .beforeCommit, .afterCommit, .claimed, .sending, .answered, .concluded: nil
+        case .bodySynced, .bodyNamed, .beforeCommit, .afterCommit, .claimed, .sending, .answered, .concluded:
+            nil
         }
     }
 }

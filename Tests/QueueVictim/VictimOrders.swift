@@ -63,7 +63,7 @@ package struct VictimOrders: Codable, Sendable {
     package var mode = Mode.produce
     package var producers = 64
     /// How many requests each producer enqueues, one after the other.
-    package var requestsPerProducer = 2
+    package var requestsPerProducer = 4
     /// Whether they are accepted with durability full, else normal.
     package var isDurable = true
     /// Whether they are sent meanwhile.
@@ -71,7 +71,7 @@ package struct VictimOrders: Codable, Sendable {
     /// The number of each producer's first request.
     package var firstNumber = 0
     /// A producer waits up to this long before each request. Milliseconds.
-    package var longestPause = 40
+    package var longestPause = 20
     package var seed: UInt64 = 1
     package var forgetting: Forgetting?
     /// `nil`: it is killed by others.
