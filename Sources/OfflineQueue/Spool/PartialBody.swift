@@ -75,8 +75,10 @@ final class PartialBody: Sendable {
         try orGiveUp { state, file throws(QueueError) in
             do throws(SystemError) {
                 try file.sync()
+                CrashPoint.bodySynced.reached()
                 try files.rename(partName, to: name)
                 try files.syncDirectory()
+                CrashPoint.bodyNamed.reached()
             } catch {
                 throw QueueError(writing: error, in: files)
             }
