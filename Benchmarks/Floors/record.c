@@ -10,12 +10,13 @@
 #include <sqlite3.h>
 #include <string.h>
 
-enum { MOST_STATEMENTS = 1024 };
+enum { MOST_STATEMENTS = 1024, MOST_RUNNING = 16 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static FILE *recording;
 static sqlite3 *connection;
 static char *statements[MOST_STATEMENTS];
+static void *running[MOST_RUNNING];
 
 typedef struct {
     int type;
@@ -135,10 +136,28 @@ static void record(sqlite3_stmt *statement, const char *expanded) {
     }
 }
 
+// What a foreign key brings about is announced like the statement that brings it about, while that one runs.
+static int begins(void *statement) {
+    void **free_place = NULL;
+    for (int i = 0; i < MOST_RUNNING; i++) {
+        if (running[i] == statement) return 0;
+        if (!running[i]) free_place = &running[i];
+    }
+    if (!free_place) floors_fail("too many statements at once");
+    *free_place = statement;
+    return 1;
+}
+
+static void end(void *statement) {
+    for (int i = 0; i < MOST_RUNNING; i++)
+        if (running[i] == statement) running[i] = NULL;
+}
+
 static int on_trace(unsigned kind, void *context, void *statement, void *text) {
-    (void)kind, (void)context;
+    (void)context;
+    if (kind == SQLITE_TRACE_PROFILE) return end(statement), 0;
     // A statement of a trigger, which comes with the one that set it off.
-    if (strncmp(text, "--", 2) == 0) return 0;
+    if (strncmp(text, "--", 2) == 0 || !begins(statement)) return 0;
     char *expanded = sqlite3_expanded_sql(statement);
     pthread_mutex_lock(&lock);
     record(statement, expanded);
@@ -154,7 +173,7 @@ static int on_open(sqlite3 *opened, char **message, const void *routines) {
         exit(1);
     }
     connection = opened;
-    return sqlite3_trace_v2(opened, SQLITE_TRACE_STMT, on_trace, NULL);
+    return sqlite3_trace_v2(opened, SQLITE_TRACE_STMT | SQLITE_TRACE_PROFILE, on_trace, NULL);
 }
 
 void floors_recorder_mark(int64_t operations) {
