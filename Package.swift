@@ -42,6 +42,11 @@ let package = Package(
             pkgConfig: "libcurl",
             providers: [.apt(["libcurl4-openssl-dev"])]
         ),
+        .systemLibrary(
+            name: "CNetwatchCrypto",
+            pkgConfig: "libcrypto",
+            providers: [.apt(["libssl-dev"])]
+        ),
         .target(name: "NetwatchEventLoop", dependencies: ["CNetwatchLinux"], swiftSettings: strict),
         .target(
             name: "NetwatchNetlink",
@@ -65,7 +70,10 @@ let package = Package(
         ),
         .target(
             name: "OfflineQueue",
-            dependencies: ["ClientCore", .product(name: "GRDB", package: "GRDB.swift")],
+            dependencies: [
+                "CNetwatchCrypto", "CNetwatchLinux", "ClientCore", "NetwatchEventLoop", "NetwatchTransport",
+                .product(name: "GRDB", package: "GRDB.swift"),
+            ],
             swiftSettings: strict
         ),
         .target(
@@ -143,7 +151,7 @@ let package = Package(
         .tests(
             "OfflineQueueTests",
             [
-                "CNetwatchFaultVFS", "NetwatchEventLoop", "OfflineQueue",
+                "CNetwatchFaultVFS", "ClientCore", "NetwatchEventLoop", "NetwatchTransport", "OfflineQueue",
                 .product(name: "GRDB", package: "GRDB.swift"),
             ]
         ),

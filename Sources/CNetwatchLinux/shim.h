@@ -76,6 +76,22 @@ extern int accept4(int descriptor, void *address, void *length, int flags);
 // pipe2(2), of two descriptors.
 extern int pipe2(int *ends, int flags);
 
+// adjtimex(2): asks with no mode set and answers TIME_ERROR (5) while the clock is not synchronized. Its structure is
+// smaller than the array, and nothing of it is looked at.
+extern int adjtimex(void *timex);
+static inline int netwatch_clock_is_synchronized(void) {
+    unsigned long timex[64] = {0};
+    return adjtimex(timex) != 5;
+}
+
+// ioctl_ficlone(2): a copy that shares its blocks with the original until either is changed. The number is
+// that of x86, ARM, RISC-V and s390; where it is another one the kernel refuses it. ioctl(2) is variadic,
+// which Swift does not import.
+extern int ioctl(int descriptor, unsigned long request, ...);
+static inline int netwatch_clone_file(int destination, int source) {
+    return ioctl(destination, 0x40049409, source);
+}
+
 // prctl(2) is variadic, which Swift does not import. 15 is PR_SET_NAME.
 extern int prctl(int option, ...);
 static inline void netwatch_set_thread_name(const char *name) {

@@ -2,13 +2,43 @@ package import Foundation
 
 /// One transfer to be made: no redirects, no retries beneath it, no resend by the library.
 package struct Attempt: Sendable {
+    /// What is sent.
+    package enum Body: Sendable {
+        case none
+        case data(Data)
+        /// A spooled body, which was looked through and cannot be swapped any more.
+        case file(OpenedBody)
+    }
+
     /// The request's id, for logs.
     package let id: String
     package let method: String
     package let url: String
     /// All header lines, `Idempotency-Key` among them.
     package let headers: [QueueRequest.Header]
-    package let body: Data
+    package let body: Body
+    /// Whether a library that sends it again unasked does no harm.
+    package let mayBeSentTwice: Bool
+    /// The connection of the attempt before led to the wrong server (421): this one takes a new one.
+    package let isMisdirected: Bool
+
+    package init(
+        id: String,
+        method: String,
+        url: String,
+        headers: [QueueRequest.Header],
+        body: Body,
+        mayBeSentTwice: Bool = true,
+        isMisdirected: Bool = false
+    ) {
+        self.id = id
+        self.method = method
+        self.url = url
+        self.headers = headers
+        self.body = body
+        self.mayBeSentTwice = mayBeSentTwice
+        self.isMisdirected = isMisdirected
+    }
 
     /// How long one may take in all. A server that drips a byte now and then must not hold its lane.
     package static let longest: Duration = .seconds(600)
@@ -22,6 +52,8 @@ package enum AttemptOutcome: Sendable {
     case response(status: Int, headers: [(String, String)], body: Data, isTruncated: Bool)
     /// No complete response came.
     case failure(AttemptFailure)
+    /// It cannot be sent any more: what was to be sent is not what was accepted.
+    case unsendable(reason: String)
 }
 
 /// What a transfer failed of, as libcurl and the kernel told it.

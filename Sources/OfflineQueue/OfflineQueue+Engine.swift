@@ -4,6 +4,7 @@ internal import Foundation
 extension OfflineQueue {
     struct Inflight {
         let id: String
+        let token: String
         let host: String?
         /// Cancelling it ends the transfer; what follows from that is done all the same.
         let transfer: Task<AttemptOutcome, Never>
@@ -11,10 +12,6 @@ extension OfflineQueue {
     }
 
     var now: Moment { origin.duration(to: .now) }
-
-    func moment(of time: Timestamp) -> Moment { now + max(.zero, time - .now) }
-
-    func time(of moment: Moment) -> Timestamp { .now + (moment - now) }
 
     func handle(_ event: Scheduler.Event) {
         for action in scheduler.handle(event, now: now) { perform(action) }
@@ -29,20 +26,9 @@ extension OfflineQueue {
             id: lane.id,
             host: lane.key.origin.host,
             mode: lane.key.mode,
-            notBefore: lane.notBefore.map(moment(of:))
+            notBefore: lane.notBefore.map { now + $0 }
         )
-        handle(.rows(info, due: moment(of: due)))
-    }
-
-    func announce(_ accepted: EnqueuedRequest) {
-        if accepted.isNew { announce(accepted.lane) }
-    }
-
-    /// Nothing is written any more; what is on the disk waits for the next start.
-    func failed(_ error: any Error) {
-        guard let error = error as? QueueError, error.code == .storeFailed else { return }
-        failureContinuation.yield(error)
-        handle(.stop)
+        handle(.rows(info, due: now + due))
     }
 
     private func perform(_ action: Scheduler.Action) {
@@ -98,10 +84,12 @@ extension OfflineQueue {
         defer { finishedOne { $0.claimsUnderWay -= 1 } }
         let wanted = LaneClaim(lane: claim.lane, limit: claim.limit, expediting: claim.expediting)
         do {
-            let batch = try await store.claim([wanted], now: .now)[0]
+            let batch = try await store.claim([wanted])[0]
+            CrashPoint.claimed.reached()
             for request in batch.requests { try await launch(request, claim) }
-            let due = batch.due.map(moment(of:))
-            handle(.claimed(lane: claim.lane, taken: batch.requests.count, due: due))
+            // Another machine's lane is asked for again now and then: that one may end.
+            let due = batch.isElsewhere ? configuration.backoffCap : batch.due
+            handle(.claimed(lane: claim.lane, taken: batch.requests.count, due: due.map { now + $0 }))
         } catch {
             failed(error)
             // Whatever it was, the lane must not wait for this claim for ever.
@@ -111,13 +99,19 @@ extension OfflineQueue {
 
     private func launch(_ request: ClaimedRequest, _ claim: Scheduler.Claim) async throws {
         guard phase == .running else { return try await giveBack(request) }
-        let transfer = Task { [sender, pathChange] in
+        let transfer = Task { [sender, pathChange, spool = store.spool] in
             await pathChange?.value
-            return await sender.send(Attempt(request))
+            switch await Attempt.Body.opening(request.body, in: spool) {
+            case .success(let body):
+                CrashPoint.sending.reached()
+                return await sender.send(Attempt(request, body: body))
+            case .failure(let unopened): return unopened.outcome
+            }
         }
-        let origin = try? Origin(url: request.request.url)
+        let origin = try? Origin(url: request.url)
         inflight[request.sequence] = Inflight(
             id: request.id,
+            token: request.lease.token,
             host: origin?.host,
             transfer: transfer,
             mayBeSentTwice: request.mayBeSentTwice
@@ -130,10 +124,9 @@ extension OfflineQueue {
         let conclusion = Conclusion(
             sequence: request.sequence,
             token: request.lease.token,
-            verdict: .retry(countsAsAttempt: false),
-            due: .now
+            verdict: .retry(countsAsAttempt: false)
         )
-        _ = try await store.conclude([conclusion], now: .now)
+        _ = try await store.conclude([conclusion])
     }
 
     private func conclude(
@@ -145,21 +138,23 @@ extension OfflineQueue {
         guard let origin else {
             // Checked when it was enqueued, so only a database edited by hand comes here.
             transfer.cancel()
-            return await settle(request, claim, .unreadable, body: Data())
+            return await settle(request, claim, .unreadable, nil)
         }
         let wasDown = scheduler.isGateDown(origin.host)
+        let start = ContinuousClock.now
         let outcome = await transfer.value
+        CrashPoint.answered.reached()
         let isDown = wasDown || scheduler.isGateDown(origin.host)
         let context = AttemptContext(request, origin: origin, gateIsDown: isDown)
         let judgement = FailureTable.judge(outcome, of: context, now: .now)
-        await settle(request, claim, judgement, body: outcome.keptBody)
+        await settle(request, claim, judgement, (outcome, start.duration(to: .now)))
     }
 
     private func settle(
         _ request: ClaimedRequest,
         _ claim: Scheduler.Claim,
         _ judgement: Judgement,
-        body: Data
+        _ attempt: (outcome: AttemptOutcome, duration: Duration)?
     ) async {
         let settlement = scheduler.conclude(
             lane: claim.lane,
@@ -168,26 +163,31 @@ extension OfflineQueue {
             failures: request.attempts + request.deferrals,
             now: now
         )
+        let response = attempt?.outcome.response
         let conclusion = Conclusion(
             sequence: request.sequence,
             token: request.lease.token,
             verdict: judgement.verdict,
-            due: time(of: settlement.due),
+            delay: max(.zero, settlement.due - now),
             status: judgement.status,
             detail: judgement.detail,
-            laneNotBefore: settlement.laneNotBefore.map(time(of:))
+            laneClosure: settlement.laneNotBefore.map { max(.zero, $0 - now) },
+            attempt: attempt.map { $0.outcome.record(lasting: $0.duration) },
+            response: response
         )
         defer { finishedOne { $0.inflight[request.sequence] = nil } }
         do {
-            _ = try await store.conclude([conclusion], now: .now)
+            _ = try await store.conclude([conclusion])
         } catch {
             answer(request.id, .queued(id: request.id, reason: .stopped))
             return failed(error)
         }
+        room.changed()
         // An attempt that was ended for another is not worth an answer.
         if judgement.lane != .renewed {
-            answer(request.id, SendResult(id: request.id, judgement, body: body))
+            answer(request.id, SendResult(id: request.id, judgement, body: response?.body ?? Data()))
         }
         handle(judgement.settled(lane: claim.lane, due: settlement.due))
+        recheckEnd(of: request.id)
     }
 }

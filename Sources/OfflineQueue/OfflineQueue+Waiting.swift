@@ -11,27 +11,40 @@ extension OfflineQueue {
     }
 
     /// What is known of the result without an attempt.
-    func immediateResult(_ id: String, _ accepted: EnqueuedRequest) -> SendResult? {
-        switch accepted.state {
-        case .delivered: return .delivered(id: id, status: accepted.status ?? 0, body: .init())
-        case .dead: return .dead(id: id, reason: accepted.lastError ?? "")
-        case _ where !accepted.isNew: return .queued(id: id, reason: .alreadyQueued)
-        case _ where phase != .running: return .queued(id: id, reason: .stopped)
-        case _ where accepted.lane.key.mode == .fifo && accepted.isBehindOthers:
+    func immediateResult(_ accepted: EnqueuedRequest) -> SendResult? {
+        let id = accepted.id
+        guard accepted.outcome == .accepted else { return knownResult(accepted) }
+        if accepted.state == .blocked { return .queued(id: id, reason: .blocked) }
+        if phase != .running { return .queued(id: id, reason: .stopped) }
+        if accepted.lane.isPaused { return .queued(id: id, reason: .paused) }
+        if accepted.isScheduled { return .queued(id: id, reason: .scheduled) }
+        if accepted.lane.key.mode == .fifo, accepted.isBehindOthers {
             return .queued(id: id, reason: .behindEarlier)
-        default: return nil
+        }
+        return nil
+    }
+
+    private func knownResult(_ accepted: EnqueuedRequest) -> SendResult {
+        let id = accepted.id
+        if accepted.outcome == .dropped { return .dropped(id: id) }
+        return switch accepted.state {
+        case .delivered: .delivered(id: id, status: accepted.status ?? 0, body: .init())
+        case .dead, .cancelled, .superseded:
+            .dead(id: id, reason: accepted.lastError ?? accepted.state.rawValue)
+        case .pending, .blocked, .inflight, .held: .queued(id: id, reason: .alreadyQueued)
         }
     }
 
-    func firstResult(of id: String, _ accepted: EnqueuedRequest) async -> SendResult {
-        await withTaskCancellationHandler {
+    func firstResult(_ accepted: EnqueuedRequest) async -> SendResult {
+        let id = accepted.id
+        return await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 if let result = waiters[id]?.earlyResult {
                     waiters[id] = nil
                     return continuation.resume(returning: result)
                 }
                 waiters[id] = Waiter(lane: accepted.lane.id, continuation: continuation)
-                announce(accepted)
+                announce(accepted.lane)
             }
         } onCancel: {
             Task { await self.answer(id, .queued(id: id, reason: .cancelled)) }
@@ -60,7 +73,66 @@ extension OfflineQueue {
     }
 }
 
-// MARK: - The end
+extension EnqueuedRequest {
+    /// A little ahead is the clock's grain.
+    fileprivate var isScheduled: Bool { (due ?? .zero) > .milliseconds(1) }
+}
+
+// MARK: - The end of a request
+
+extension OfflineQueue {
+    /// Waits until a request is over, at most for so long.
+    ///
+    /// Cancelling the task ends the waiting. So does the end of the queue.
+    ///
+    /// - Parameters:
+    ///   - id: The request's id.
+    ///   - limit: How long to wait at most. Default: for ever.
+    /// - Returns: What is known of it then, be it over or not; `nil` when the queue does not know the id.
+    /// - Throws: ``QueueError`` of the store.
+    public func result(of id: String, within limit: Duration? = nil) async throws -> RequestDetails? {
+        let deadline = limit.map { ContinuousClock.now + $0 }
+        while true {
+            nextWaiter += 1
+            let waiter = nextWaiter
+            // Registered before the look, so that nothing that happens in between is missed.
+            let signal = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+            endWaiters[id, default: [:]][waiter] = signal.continuation
+            defer { endWaiters[id]?[waiter] = nil }
+            let details = try await store.details(of: id)
+            guard let details, !details.summary.state.isFinal, phase != .stopped, !Task.isCancelled,
+                deadline.map({ $0 > .now }) ?? true
+            else { return details }
+            await Self.wait(for: signal.stream, until: deadline)
+        }
+    }
+
+    private static func wait(for signal: AsyncStream<Void>, until deadline: ContinuousClock.Instant?) async {
+        await withTaskGroup { group in
+            group.addTask { for await _ in signal { return } }
+            if let deadline { group.addTask { try? await Task.sleep(until: deadline, clock: .continuous) } }
+            await group.next()
+            group.cancelAll()
+        }
+    }
+
+    func recheckEnd(of id: String) {
+        for waiter in (endWaiters[id] ?? [:]).values { waiter.yield() }
+    }
+
+    func recheckEnds() {
+        endWaiters = endWaiters.filter { !$0.value.isEmpty }
+        for id in endWaiters.keys { recheckEnd(of: id) }
+    }
+
+    func endAllWaiting() {
+        for waiters in endWaiters.values {
+            for waiter in waiters.values { waiter.finish() }
+        }
+    }
+}
+
+// MARK: - The end of the queue
 
 extension OfflineQueue {
     struct Drain {

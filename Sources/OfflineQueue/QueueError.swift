@@ -14,17 +14,41 @@ public struct QueueError: Error, Hashable, Sendable {
         case bodyTooLarge = "body_too_large"
         /// An option cannot be used as it is.
         case invalidOption = "invalid_option"
+        /// The queue has no room for the request: its own limits, or the disk's. Nothing was changed.
+        case queueFull = "queue_full"
+        /// A request depends on one that the queue does not know or that was given up.
+        case unknownDependency = "unknown_dependency"
+        /// Requests depend on each other in a circle.
+        case cyclicDependency = "cyclic_dependency"
+        /// No request has this id, or several have ids that begin like this.
+        case unknownRequest = "unknown_request"
+        /// What was to be imported is not a whole export.
+        case invalidImport = "invalid_import"
         /// Another process, or another queue of this one, owns the directory.
         case alreadyOwned = "already_owned"
         /// The directory cannot be made or used.
         case directoryUnusable = "directory_unusable"
-        /// The database cannot be opened or is not a queue's.
+        /// The database is not a queue's, is damaged, or was written by a newer netwatch. It is left as it is.
         case storeUnusable = "store_unusable"
+        /// The database is in use by another program, or cannot be read for now.
+        case storeUnavailable = "store_unavailable"
         /// Writing failed, now or earlier. Nothing is accepted any more; what was accepted is kept and is
         /// found when the queue is opened anew.
         case storeFailed = "store_failed"
         /// The queue was stopped.
         case stopped
+        /// A file that was to be a body cannot be read, or is no regular file.
+        case bodyFileUnusable = "body_file_unusable"
+        /// The disk is full, or the user's share of it. What was accepted is kept; this body was not.
+        case insufficientSpace = "insufficient_space"
+        /// The file of a body cannot be written or read. What was accepted is kept; this body was not.
+        case spoolFailed = "spool_failed"
+        /// As many bodies as may be are being handed over in pieces.
+        case tooManyStagedBodies = "too_many_staged_bodies"
+        /// No body of that name is being handed over: it was finished or given up.
+        case unknownStagedBody = "unknown_staged_body"
+        /// A piece of a body does not begin where the one before ended; ``QueueError/offset`` tells where.
+        case wrongOffset = "wrong_offset"
     }
 
     /// What went wrong, for programs.
@@ -35,12 +59,21 @@ public struct QueueError: Error, Hashable, Sendable {
     public let path: String?
     /// The process that owns the directory, with ``Code/alreadyOwned`` and when it left its number.
     public let ownerPID: Int32?
+    /// How many bytes of the body have come, with ``Code/wrongOffset``.
+    public let offset: Int64?
 
-    package init(_ code: Code, _ message: String, path: String? = nil, ownerPID: Int32? = nil) {
+    package init(
+        _ code: Code,
+        _ message: String,
+        path: String? = nil,
+        ownerPID: Int32? = nil,
+        offset: Int64? = nil
+    ) {
         self.code = code
         self.message = message
         self.path = path
         self.ownerPID = ownerPID
+        self.offset = offset
     }
 }
 

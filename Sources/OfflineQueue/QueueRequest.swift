@@ -16,6 +16,17 @@ public struct QueueRequest: Hashable, Sendable {
         }
     }
 
+    /// The request content.
+    public enum Body: Hashable, Sendable {
+        /// Bytes in memory.
+        case data(Data)
+        /// A regular file. It is copied when the request is enqueued; what becomes of it later does not matter.
+        case file(path: String)
+        /// A body of `size` bytes that was handed over in pieces before; see
+        /// ``OfflineQueue/OfflineQueue/appendToBody(_:_:at:)``.
+        case staged(id: String, size: Int64)
+    }
+
     /// The request method, a token of RFC 9110 §5.6.2. Sent as it is spelled.
     public var method: String
     /// An absolute `http` or `https` URL without user name and password.
@@ -23,49 +34,24 @@ public struct QueueRequest: Hashable, Sendable {
     /// The header lines. They are sent sorted by name, with lines of one name joined by commas.
     public var headers: [Header]
     /// The request content. At most ``maximumBodyBytes`` long.
-    public var body: Data
+    public var body: Body
 
-    /// The longest body that is kept: 1 MiB.
-    public static let maximumBodyBytes = 16 * 64 * 1024
+    /// The longest body that is kept: 512 MiB. ``QueueLimits`` may allow less.
+    public static let maximumBodyBytes: Int64 = 512 << 20
 
     /// The longest URL, and the most that all header lines may have together: 64 KiB.
     public static let maximumHeadBytes = 64 * 1024
 
     /// Makes a request. Nothing is checked before it is enqueued.
-    public init(method: String, url: String, headers: [Header] = [], body: Data = Data()) {
+    public init(method: String, url: String, headers: [Header] = [], body: Body) {
         self.method = method
         self.url = url
         self.headers = headers
         self.body = body
     }
-}
 
-/// How a request is queued.
-public struct EnqueueOptions: Hashable, Sendable {
-    /// Names a lane of its own among those of the request's origin; requests of one lane share order and
-    /// backoff. Default `nil`, the origin's common lane. At most 255 bytes.
-    public var lane: String?
-    /// Whether the lane keeps the order of its requests: one is in flight at a time and one that has to be
-    /// tried again keeps the others waiting. A request that is given up for good is skipped. Default
-    /// `false`. A lane in order and one without are two lanes, even when they have the same label.
-    public var isFIFO: Bool
-    /// The `Idempotency-Key` sent with every attempt. Default `nil`: a method that is not idempotent
-    /// (RFC 9110 §9.2.2) gets a random UUID, others none.
-    public var idempotencyKey: String?
-    /// The request's id. Default `nil`: a new UUIDv7. Enqueuing an id again, which a caller does who did
-    /// not hear the answer, changes nothing. At most 255 bytes of printable ASCII.
-    public var id: String?
-
-    /// Makes options; see the properties for the defaults.
-    public init(
-        lane: String? = nil,
-        isFIFO: Bool = false,
-        idempotencyKey: String? = nil,
-        id: String? = nil
-    ) {
-        self.lane = lane
-        self.isFIFO = isFIFO
-        self.idempotencyKey = idempotencyKey
-        self.id = id
+    /// Makes a request with a body in memory. Nothing is checked before it is enqueued.
+    public init(method: String, url: String, headers: [Header] = [], body: Data = Data()) {
+        self.init(method: method, url: url, headers: headers, body: .data(body))
     }
 }

@@ -1,23 +1,39 @@
 public import Foundation
 
-/// A request as ``OfflineQueue/OfflineQueue/list(limit:)`` shows it.
+/// A request as the queue knows it.
 public struct QueuedRequest: Hashable, Sendable {
     /// Where a request is on its way.
     public enum State: String, Hashable, Sendable, CaseIterable {
         /// Waits to be tried.
         case pending
+        /// Waits for other requests to be delivered.
+        case blocked
         /// Is being tried.
         case inflight
         /// Needs attention; see ``QueuedRequest/holdReason``.
         case held
-        /// Was answered with a 2xx status.
+        /// Was answered as expected.
         case delivered
         /// Was given up.
         case dead
+        /// Was dropped by somebody.
+        case cancelled
+        /// Made way for a newer request with the same replace key.
+        case superseded
+
+        /// Whether it is over: `delivered`, `dead`, `cancelled` or `superseded`.
+        public var isFinal: Bool {
+            switch self {
+            case .pending, .blocked, .inflight, .held: false
+            case .delivered, .dead, .cancelled, .superseded: true
+            }
+        }
     }
 
     /// The request's id.
     public let id: String
+    /// Its place: requests of a lane in order are sent by it. Rises with every request accepted.
+    public let sequence: Int64
     /// Where it is on its way.
     public let state: State
     /// Why it is held, when it is.
@@ -30,6 +46,10 @@ public struct QueuedRequest: Hashable, Sendable {
     public let lane: String?
     /// Whether its lane keeps order.
     public let isFIFO: Bool
+    /// Which requests of the lane go first: 0 before 9.
+    public let priority: Int
+    /// The length of the body, also when it is not kept any more.
+    public let bodyBytes: Int64
     /// How many attempts were made. Those that failed for want of a network do not count.
     public let attempts: Int
     /// How many attempts ended before they could count, for want of a network.
@@ -38,6 +58,8 @@ public struct QueuedRequest: Hashable, Sendable {
     public let created: Date
     /// When it is due, while it is pending. Its lane may be closed for longer.
     public let due: Date?
+    /// When it is given up if it is not delivered before, by the wall clock.
+    public let expires: Date?
     /// When it was delivered or given up.
     public let finished: Date?
     /// The status of its last answer, if it had one.
@@ -46,19 +68,140 @@ public struct QueuedRequest: Hashable, Sendable {
     public let lastError: String?
 }
 
-/// How many requests the queue holds.
+/// All that the queue knows of one request.
+public struct RequestDetails: Hashable, Sendable {
+    /// What ``OfflineQueue/OfflineQueue/list(_:)`` tells.
+    public let summary: QueuedRequest
+    /// The header lines as they were given, without the idempotency key.
+    public let headers: [QueueRequest.Header]
+    /// The idempotency key's value, if it has one.
+    public let idempotencyKey: String?
+    /// The replace key, if it has one.
+    public let replaceKey: String?
+    /// The ids of the requests it still waits for.
+    public let dependencies: [String]
+    /// Whether it is rather not delivered than sent twice.
+    public let isAtMostOnce: Bool
+    /// The newest attempts, oldest first; at most 32 are kept.
+    public let attempts: [RecordedAttempt]
+    /// The last answer, when the request is over and had one.
+    public let response: RecordedResponse?
+}
+
+/// One attempt, as the store keeps it.
+public struct RecordedAttempt: Hashable, Sendable {
+    /// Counts from 1 over all attempts of the request.
+    public let number: Int
+    /// When it began, by the wall clock.
+    public let started: Date
+    /// How long it took.
+    public let duration: Duration
+    /// The answer's status, if one came.
+    public let status: Int?
+    /// libcurl's code (`CURLcode`), 0 when an answer came.
+    public let curlCode: Int
+    /// What it failed of, cut after 512 bytes.
+    public let error: String?
+}
+
+/// An answer, as the store keeps it.
+public struct RecordedResponse: Hashable, Sendable {
+    /// The status.
+    public let status: Int
+    /// The header fields; at most 64 KiB of them.
+    public let headers: [QueueRequest.Header]
+    /// The first 64 KiB of the body.
+    public let body: Data
+    /// Whether the body was longer, or its connection ended before it did.
+    public let isTruncated: Bool
+}
+
+/// Which requests are listed.
+public struct RequestQuery: Hashable, Sendable {
+    /// Those in one of the states; `nil` for any.
+    public var states: Set<QueuedRequest.State>?
+    /// Those whose URL has this host; `nil` for any.
+    public var host: String?
+    /// Those of lanes with this label; `nil` for any, an empty text for lanes without a label.
+    public var lane: String?
+    /// Those that come after this one in the list; `nil` from the beginning.
+    public var after: ListCursor?
+    /// How many at most. Default 100.
+    public var limit: Int
+
+    /// Makes a query.
+    public init(states: Set<QueuedRequest.State>? = nil, limit: Int = 100) {
+        self.states = states
+        self.limit = limit
+    }
+}
+
+/// A place in a list, to go on from.
+public struct ListCursor: Hashable, Sendable {
+    /// Whether the place is among the requests that are over.
+    package let isFinished: Bool
+    package let position: Int64
+
+    package init(isFinished: Bool, position: Int64) {
+        self.isFinished = isFinished
+        self.position = position
+    }
+}
+
+/// A part of a list.
+public struct RequestPage: Hashable, Sendable {
+    /// Requests on their way in their order, then those that are over, newest first.
+    public let requests: [QueuedRequest]
+    /// Where the next page begins; `nil` after the last.
+    public let next: ListCursor?
+
+    package init(requests: [QueuedRequest], next: ListCursor?) {
+        self.requests = requests
+        self.next = next
+    }
+}
+
+/// How many requests the queue holds in each state.
 public struct QueueCounts: Hashable, Sendable {
-    /// Waiting to be tried.
-    public var pending = 0
-    /// Being tried.
-    public var inflight = 0
-    /// Needing attention.
-    public var held = 0
-    /// Delivered, of those the history still has.
-    public var delivered = 0
-    /// Given up, of those the history still has.
-    public var dead = 0
+    private var numbers: [QueuedRequest.State: Int] = [:]
 
     /// Nothing at all.
     public init() {}
+
+    /// How many are in a state. Of those that are over, how many the history still has.
+    public subscript(state: QueuedRequest.State) -> Int {
+        get { numbers[state, default: 0] }
+        set { numbers[state] = newValue }
+    }
+}
+
+/// The queue in numbers.
+public struct QueueStatistics: Hashable, Sendable {
+    /// How many requests are in each state.
+    public let counts: QueueCounts
+    /// Requests on their way, as the limits count them.
+    public let requests: Int
+    /// Bytes of requests on their way, as the limits count them.
+    public let bytes: Int64
+    /// When the oldest request on its way was enqueued.
+    public let oldest: Date?
+    /// Lanes with requests on their way.
+    public let lanes: Int
+    /// Whether the whole queue is paused.
+    public let isPaused: Bool
+    /// The size of the database's files.
+    public let databaseBytes: Int64
+    /// Bytes that the queue's file system has free.
+    public let freeBytes: Int64
+}
+
+/// What became of something asked of a request.
+public enum EditResult: Hashable, Sendable {
+    /// It was done; the request is in this state now. One that is being sent stays `inflight` until its attempt
+    /// is over, and then does as was asked if it was not delivered.
+    case done(QueuedRequest.State)
+    /// It does not fit the state that the request is in; nothing was changed.
+    case refused(QueuedRequest.State)
+    /// The queue does not know the id.
+    case unknown
 }

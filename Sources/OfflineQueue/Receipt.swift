@@ -1,17 +1,31 @@
 public import Foundation
 
-/// The queue's word that it has a request: it is on the disk.
+/// The queue's word on a request.
 public struct Receipt: Hashable, Sendable {
+    /// What became of the call.
+    public enum Outcome: String, Hashable, Sendable {
+        /// The request is in the queue: on the disk, as far as ``Receipt/durability`` says.
+        case accepted
+        /// The id was there before; nothing was changed.
+        case known
+        /// The queue was full, and the policy was ``FullQueuePolicy/dropNewest``: the request is not kept.
+        case dropped
+    }
+
     /// The request's id. Ids that the queue makes are never used again for another request.
     public let id: String
-    /// Whether this call put the request into the queue. `false` when the id was there before; then nothing
-    /// was changed.
-    public let isNew: Bool
-    /// The `Idempotency-Key` that every attempt carries, if one does.
+    /// What became of the call.
+    public let outcome: Outcome
+    /// The value of the idempotency key that every attempt carries, if one does.
     public let idempotencyKey: String?
+    /// What the request survives from now on.
+    public let durability: Durability
+
+    /// Whether this call put the request into the queue.
+    public var isNew: Bool { outcome == .accepted }
 }
 
-/// What became of a request that was tried at once. Whichever it is, the request is safe.
+/// What became of a request that was tried at once. Unless it was dropped, the request is safe.
 public enum SendResult: Hashable, Sendable {
     /// The server took it and answered with a 2xx status. The body is cut after 64 KiB. With an id that had
     /// been delivered before, the body is empty: answers are not stored.
@@ -20,6 +34,8 @@ public enum SendResult: Hashable, Sendable {
     case queued(id: String, reason: QueuedReason)
     /// It was given up, because trying again cannot help.
     case dead(id: String, reason: String)
+    /// The queue was full, and the policy was ``FullQueuePolicy/dropNewest``: it is not kept.
+    case dropped(id: String)
 }
 
 /// Why a request waits.
@@ -32,6 +48,12 @@ public enum QueuedReason: Hashable, Sendable {
     case laneClosed
     /// The lane keeps order and has earlier requests.
     case behindEarlier
+    /// It waits for other requests to be delivered.
+    case blocked
+    /// It was asked not to be tried before a time.
+    case scheduled
+    /// The queue, or its lane, is paused.
+    case paused
     /// It needs attention before it is tried again; see ``HoldReason``.
     case held(HoldReason)
     /// The id was in the queue already.
@@ -52,8 +74,16 @@ public enum HoldReason: String, Hashable, Sendable, CaseIterable {
     case configuration
     /// The server wants credentials. Tried again after ``OfflineQueue/OfflineQueue/flush()`` or a restart.
     case auth
-    /// It may have been applied, and sending it twice may apply it twice.
+    /// It may have been applied, and sending it twice may apply it twice. Waits for
+    /// ``OfflineQueue/OfflineQueue/retry(_:)`` or ``OfflineQueue/OfflineQueue/cancel(_:)``.
     case ambiguous
+    /// Somebody asked for it: ``OfflineQueue/OfflineQueue/hold(_:)``.
+    case user
+    /// A request that had to be delivered before was given up or dropped.
+    case dependency
+
+    /// What a restart or a flush may have mended.
+    package static let mendable: Set<HoldReason> = [.trust, .configuration, .auth]
 }
 
 extension QueuedReason: CustomStringConvertible {
@@ -64,6 +94,9 @@ extension QueuedReason: CustomStringConvertible {
         case .attemptFailed(let words): words
         case .laneClosed: "waiting after failures of earlier requests"
         case .behindEarlier: "earlier requests go first"
+        case .blocked: "waiting for the requests it depends on"
+        case .scheduled: "waiting for its time"
+        case .paused: "paused"
         case .held(let reason): "held: \(reason.rawValue)"
         case .alreadyQueued: "already queued under this id"
         case .stopped: "the queue is not running"

@@ -151,15 +151,18 @@ public final class SessionManager: Sendable {
     /// One transfer: no redirect is followed, no challenge answered, no retrier asked.
     ///
     /// - Parameters:
+    ///   - body: What is sent in place of the request's own body. Default: nothing is.
     ///   - maximumResponseBytes: A body longer than that ends the request with
     ///     `URLError.dataLengthExceedsMaximum`, with the response and that much of its body beside the error.
     ///   - totalTimeout: A request that takes longer ends with `URLError.timedOut`.
     package func transfer(
         _ urlRequest: any URLRequestConvertible,
+        body: KeptBody? = nil,
         maximumResponseBytes: Int,
         totalTimeout: Duration
     ) -> DataRequest {
         var plan = RequestPlan(original: Result { try urlRequest.asURLRequest() })
+        plan.upload = body.map(UploadBody.kept)
         plan.policy = TransferPolicy(
             followsRedirects: false,
             asksRetrier: false,

@@ -2,7 +2,7 @@ internal import Foundation
 internal import FoundationNetworking
 internal import Glibc
 internal import NetwatchEventLoop
-internal import NetwatchTransport
+package import NetwatchTransport
 internal import Synchronization
 
 /// What an upload sends.
@@ -12,6 +12,8 @@ enum UploadBody: Sendable {
     case file(URL, TemporaryFile? = nil)
     /// A stream, which can be read only once.
     case stream(OneTimeBody)
+    /// Bytes that somebody else keeps, read anew for every transfer.
+    case kept(KeptBody)
 
     /// How a transfer sends it.
     ///
@@ -22,12 +24,17 @@ enum UploadBody: Sendable {
         case .data(let data): .bytes(Array(data))
         case .file(let url, _): .source(try Self.source(of: url))
         case .stream(let body): .source(try body.take())
+        case .kept(let body): .source(BufferedBodySource(body.makeReader(), length: body.length))
         }
     }
 
     /// How many bytes it has; `nil` when only reading it will tell.
     var byteCount: Int64? {
-        if case .data(let data) = self { Int64(data.count) } else { nil }
+        switch self {
+        case .data(let data): Int64(data.count)
+        case .kept(let body): body.length
+        case .file, .stream: nil
+        }
     }
 
     /// Nothing will be sent any more: a temporary file goes, whoever keeps the request.
@@ -42,6 +49,20 @@ enum UploadBody: Sendable {
         } catch {
             throw AFError.fileFailed(error: error, url: url)
         }
+    }
+}
+
+/// A body that somebody keeps open, so that it is the same whenever it is sent.
+package struct KeptBody: Sendable {
+    let length: Int64
+    let makeReader: @Sendable () -> any BlockingReader
+
+    /// - Parameters:
+    ///   - length: How many bytes it has. A reader that comes to another length fails its transfer.
+    ///   - makeReader: Makes a reader that begins at the first byte, without waiting for anything.
+    package init(length: Int64, makeReader: @escaping @Sendable () -> any BlockingReader) {
+        self.length = length
+        self.makeReader = makeReader
     }
 }
 

@@ -9,7 +9,7 @@ extension OfflineQueue {
     ///   - session: Makes the requests. Default: one of the queue's own.
     ///   - monitor: Tells when a host becomes reachable. Default ``PathMonitor/shared``.
     /// - Throws: ``QueueError``: `alreadyOwned` with the owner's process id, `directoryUnusable`,
-    ///   `storeUnusable`, `storeFailed`.
+    ///   `storeUnusable`, `storeUnavailable`, `storeFailed`.
     public init(
         configuration: Configuration,
         session: SessionManager = SessionManager(),

@@ -1,25 +1,30 @@
-internal import ClientCore
+package import ClientCore
 internal import Foundation
 internal import FoundationNetworking
 
 /// Makes the queue's transfers through a session: one attempt is one request of it.
-struct SessionSender: AttemptSender {
+package struct SessionSender: AttemptSender {
     let session: SessionManager
 
-    func send(_ attempt: Attempt) async -> AttemptOutcome {
+    package init(session: SessionManager) {
+        self.session = session
+    }
+
+    package func send(_ attempt: Attempt) async -> AttemptOutcome {
         guard let request = URLRequest(attempt) else {
             // CURLE_URL_MALFORMAT; the queue checked the URL, so Foundation reads it otherwise than we do.
             return .failure(AttemptFailure(code: 3, phase: .resolve, message: "malformed URL"))
         }
         let response = await session.transfer(
             request,
+            body: attempt.body.kept,
             maximumResponseBytes: Attempt.maximumResponseBytes,
             totalTimeout: Attempt.longest
         ).response()
         return AttemptOutcome(response)
     }
 
-    func networkPathChanged() async {
+    package func networkPathChanged() async {
         session.renewConnections()
     }
 }
@@ -29,8 +34,17 @@ extension URLRequest {
         guard let url = URL(string: attempt.url) else { return nil }
         self.init(url: url)
         httpMethod = attempt.method
-        httpBody = attempt.body.isEmpty ? nil : attempt.body
+        if case .data(let data) = attempt.body { httpBody = data }
         for header in attempt.headers { addValue(header.value, forHTTPHeaderField: header.name) }
+    }
+}
+
+extension Attempt.Body {
+    /// A file is sent with its `Content-Length`, and again from its beginning when libcurl has to: on a new
+    /// connection, in place of an old one that turned out dead before it had answered.
+    fileprivate var kept: KeptBody? {
+        guard case .file(let file) = self else { return nil }
+        return KeptBody(length: file.body.size) { file.makeReader() }
     }
 }
 

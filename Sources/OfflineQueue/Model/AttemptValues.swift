@@ -4,20 +4,52 @@ internal import Foundation
 // How an attempt is made of a stored request, and what is made of its outcome.
 
 extension Attempt {
-    init(_ request: ClaimedRequest) {
-        id = request.id
-        method = request.request.method
-        url = request.request.url
-        headers = request.request.headers + request.keyHeaders
-        body = request.request.body
+    init(_ request: ClaimedRequest, body: Body) {
+        self.init(
+            id: request.id,
+            method: request.method,
+            url: request.url,
+            headers: request.headers + (request.key.map { [$0.header] } ?? []),
+            body: body,
+            mayBeSentTwice: request.mayBeSentTwice,
+            isMisdirected: request.lastStatus == FailureTable.misdirectedStatus
+        )
+    }
+}
+
+extension Attempt.Body {
+    /// What was accepted, or what is to be said when that cannot be had any more.
+    static func opening(_ body: NewRequest.Body, in spool: BodySpool) async -> Result<Self, UnopenedBody> {
+        switch body {
+        case .none: return .success(.none)
+        case .inline(let data): return .success(.data(data))
+        case .unreadable: return .failure(UnopenedBody(.missing))
+        case .spooled(let body):
+            do {
+                return .success(.file(try await spool.open(body)))
+            } catch {
+                return .failure(UnopenedBody(error))
+            }
+        }
+    }
+}
+
+/// A body that cannot be sent, as the outcome of the attempt.
+struct UnopenedBody: Error {
+    let outcome: AttemptOutcome
+
+    init(_ fault: SpooledBodyFault) {
+        switch fault {
+        case .missing, .changed: outcome = .unsendable(reason: "\(fault)")
+        // CURLE_READ_ERROR: this machine is short of something for the moment.
+        case .unreadable: outcome = .failure(AttemptFailure(code: 26, phase: .resolve, message: "\(fault)"))
+        }
     }
 }
 
 extension ClaimedRequest {
-    var mayBeSentTwice: Bool { idempotencyKey != nil || HTTPMethod.isIdempotent(request.method) }
-
-    fileprivate var keyHeaders: [QueueRequest.Header] {
-        idempotencyKey.map { [QueueRequest.Header(name: NewRequest.keyHeader, value: $0)] } ?? []
+    var mayBeSentTwice: Bool {
+        !isAtMostOnce && (key != nil || HTTPMethod.isIdempotent(method))
     }
 }
 
@@ -26,17 +58,41 @@ extension AttemptContext {
         self.init(
             origin: origin,
             mayBeSentTwice: request.mayBeSentTwice,
-            hasKey: request.idempotencyKey != nil,
+            hasKey: request.key != nil,
             gateIsDown: gateIsDown,
-            accept: request.request.headers.first { $0.name.lowercased() == "accept" }?.value
+            accept: request.headers.first { $0.name.lowercased() == "accept" }?.value,
+            expectation: request.expectation,
+            lastStatus: request.lastStatus
         )
     }
 }
 
 extension AttemptOutcome {
-    var keptBody: Data {
-        guard case .response(_, _, let body, _) = self else { return Data() }
-        return body.prefix(Attempt.maximumResponseBytes)
+    /// What is kept of the answer, if one came.
+    var response: RecordedResponse? {
+        guard case .response(let status, let headers, let body, let isTruncated) = self else { return nil }
+        return RecordedResponse(
+            status: status,
+            headers: Self.kept(headers),
+            body: body.prefix(Attempt.maximumResponseBytes),
+            isTruncated: isTruncated || body.count > Attempt.maximumResponseBytes
+        )
+    }
+
+    /// Values come from a server: as many as fit, none of which could be taken for two.
+    private static func kept(_ headers: [(String, String)]) -> [QueueRequest.Header] {
+        var room = QueueRequest.maximumHeadBytes
+        return headers.compactMap { name, value in
+            room -= name.utf8.count + value.utf8.count + 3
+            guard room >= 0, !value.utf8.contains(where: { $0 == 10 || $0 == 13 }) else { return nil }
+            return QueueRequest.Header(name: name, value: value)
+        }
+    }
+
+    func record(lasting duration: Duration) -> AttemptRecord {
+        var code: Int32 = 0
+        if case .failure(let failure) = self { code = failure.code }
+        return AttemptRecord(duration: duration, curlCode: code)
     }
 }
 

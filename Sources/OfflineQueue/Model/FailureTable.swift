@@ -8,13 +8,26 @@ package struct AttemptContext: Hashable, Sendable {
     package let gateIsDown: Bool
     /// The request's `Accept`, `nil` without one.
     package let accept: String?
+    package var expectation: Expectation
+    /// The status of the attempt before.
+    package let lastStatus: Int?
 
-    package init(origin: Origin, mayBeSentTwice: Bool, hasKey: Bool, gateIsDown: Bool, accept: String?) {
+    package init(
+        origin: Origin,
+        mayBeSentTwice: Bool,
+        hasKey: Bool,
+        gateIsDown: Bool,
+        accept: String?,
+        expectation: Expectation = .success,
+        lastStatus: Int? = nil
+    ) {
         self.origin = origin
         self.mayBeSentTwice = mayBeSentTwice
         self.hasKey = hasKey
         self.gateIsDown = gateIsDown
         self.accept = accept
+        self.expectation = expectation
+        self.lastStatus = lastStatus
     }
 }
 
@@ -26,6 +39,8 @@ package enum LaneEffect: Hashable, Sendable {
     case none
     /// We ended the attempt because the path changed; the next may begin at once.
     case renewed
+    /// The next attempt may begin at once.
+    case again
     /// One request failed; several in a row close the lane.
     case failure
     /// The lane closes and backs off.
@@ -87,6 +102,12 @@ package enum FailureTable {
         408, 421, 425, 429, 500, 502, 503, 504, 507, 520, 521, 522, 523, 524,
     ]
 
+    /// The connection led to a server that does not answer for the URL (RFC 9110 §15.5.20).
+    package static let misdirectedStatus = 421
+
+    /// Statuses by which a server says that it did nothing.
+    private static let unappliedStatuses: Set<Int> = [408, 421, 425, 429, 503]
+
     /// Statuses by which a server says that it wants less.
     private static let throttlingStatuses: Set<Int> = [429, 503]
 
@@ -103,6 +124,8 @@ package enum FailureTable {
             judge(Response(status: status, headers: headers), of: request, now: now)
         case .failure(let failure):
             judge(failure, of: request, now: now)
+        case .unsendable(let reason):
+            Judgement(verdict: .dead(reason: reason), lane: .none, status: nil, detail: reason)
         }
     }
 }
@@ -142,6 +165,9 @@ extension FailureTable {
             return conclude(.retry(countsAsAttempt: true), .failure)
         case .ambiguous: return conclude(.held(.ambiguous), .failure)
         case .answered:
+            // The header was not kept, so what it said of the type is no reason to send it again.
+            var request = request
+            request.expectation.contentType = nil
             return judge(Response(status: failure.status ?? 0, headers: []), of: request, now: now)
         case .local:
             return conclude(isAmbiguous ? .held(.ambiguous) : .retry(countsAsAttempt: false), .none)
@@ -180,9 +206,16 @@ extension FailureTable {
             let detail = "HTTP \(status), which looks like a captive portal's"
             return conclude(.retry(countsAsAttempt: false), .close, detail)
         }
+        if request.expectation.isMet(status: status, contentType: response.value(of: "content-type")) {
+            return conclude(.delivered(status: status), .healthy, nil)
+        }
         switch status {
-        case 200..<300: return conclude(.delivered(status: status), .healthy, nil)
+        case 200..<300:
+            let detail = "HTTP \(status), where \(request.expectation) was expected"
+            return conclude(repetition(after: status, of: request), .failure, detail)
         case 401, 407: return conclude(.held(.auth), .healthy, "HTTP \(status)")
+        case misdirectedStatus where request.lastStatus != misdirectedStatus:
+            return conclude(.retry(countsAsAttempt: true), .again, "HTTP \(status)")
         case _ where throttlingStatuses.contains(status):
             let wait = response.value(of: "retry-after").flatMap { RetryAfter.parse($0, now: now) }
             return conclude(
@@ -191,7 +224,7 @@ extension FailureTable {
                 "HTTP \(status)"
             )
         case _ where retriedStatuses.contains(status):
-            return conclude(.retry(countsAsAttempt: true), .failure, "HTTP \(status)")
+            return conclude(repetition(after: status, of: request), .failure, "HTTP \(status)")
         // The server still works on the attempt before (draft-ietf-httpapi-idempotency-key-header §2.6).
         case 409 where request.hasKey:
             return conclude(.retry(countsAsAttempt: true), .none, "HTTP 409, still being worked on")
@@ -199,18 +232,27 @@ extension FailureTable {
         }
     }
 
+    /// Tried again, unless the server may have applied what must not be applied twice.
+    private static func repetition(after status: Int, of request: AttemptContext) -> Verdict {
+        request.mayBeSentTwice || unappliedStatuses.contains(status)
+            ? .retry(countsAsAttempt: true) : .held(.ambiguous)
+    }
+
     /// Whether somebody between us and the server may have answered. Such an answer is neither a success
     /// nor a refusal. Without TLS anyone may redirect or answer with a page nobody asked for.
     private static func isPortal(_ response: Response, of request: AttemptContext) -> Bool {
         let isPlain = request.origin.scheme == "http"
+        let type = response.value(of: "content-type")
         switch response.status {
+        // Whoever expects such a status has asked for it.
+        case 300... where request.expectation.isMet(status: response.status, contentType: type): return false
         case 511: return true
         case 301, 302, 303, 307, 308:
             guard let location = response.value(of: "location") else { return isPlain }
             return isPlain || leads(location, awayFrom: request.origin)
         default:
-            guard isPlain, let type = response.value(of: "content-type")?.lowercased() else { return false }
-            return type.hasPrefix("text/html") && !acceptsHTML(request.accept)
+            guard isPlain, let type, type.lowercased().hasPrefix("text/html") else { return false }
+            return !acceptsHTML(request.accept) || !request.expectation.isType(type)
         }
     }
 

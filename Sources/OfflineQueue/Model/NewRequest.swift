@@ -1,106 +1,125 @@
 internal import ClientCore
-internal import Foundation
-internal import NetwatchTransport
+package import Foundation
 
-/// A checked request, ready to be stored.
+/// A checked request whose body is where it belongs, ready to be stored.
 package struct NewRequest: Sendable {
+    /// Where the body is.
+    package enum Body: Hashable, Sendable {
+        case none
+        case inline(Data)
+        case spooled(SpooledBody)
+        /// The row names a file that no spool can have made.
+        case unreadable
+
+        package var size: Int64 {
+            switch self {
+            case .none, .unreadable: 0
+            case .inline(let data): Int64(data.count)
+            case .spooled(let body): body.size
+            }
+        }
+    }
+
     package let id: String
     package let lane: LaneKey
-    package let request: QueueRequest
-    package let idempotencyKey: String?
+    package let method: String
+    package let url: String
+    /// The header lines as ``HeaderText`` writes them, without the idempotency key.
+    package let headers: String
+    package let body: Body
+    package let key: KeyHeader?
+    package let options: EnqueueOptions
+    /// The bytes that the queue's limit counts: of the URL, the headers and the body.
+    package let size: Int64
 
-    /// Checks a request and its options and fills in what they leave open.
-    package init(_ request: QueueRequest, options: EnqueueOptions) throws(QueueError) {
-        try Self.check(method: request.method, hasBody: !request.body.isEmpty)
-        guard request.body.count <= QueueRequest.maximumBodyBytes else {
-            let limit = QueueRequest.maximumBodyBytes
-            throw QueueError(
-                .bodyTooLarge,
-                "the body has \(request.body.count) bytes, and at most \(limit) are kept"
-            )
-        }
-        try Self.check(request.headers)
-        let given = options.idempotencyKey ?? request.headers.first { Self.isKeyHeader($0) }?.value
-        try Self.check(options, key: given)
-        let label = options.lane ?? ""
+    /// - Throws: ``QueueError`` when the request or an option cannot be as it is.
+    package init(_ draft: RequestDraft, body: Body) {
+        self.id = draft.id
+        self.lane = draft.lane
+        self.method = draft.method
+        self.url = draft.url
+        self.headers = draft.headers
+        self.body = body
+        self.key = draft.key
+        self.options = draft.options
+        self.size = Int64(url.utf8.count + headers.utf8.count) + body.size
+    }
+}
+
+/// The idempotency key of a request and how it is sent.
+package struct KeyHeader: Hashable, Sendable {
+    package let name: String
+    package let value: String
+    package let isQuoted: Bool
+
+    package init(name: String, value: String, isQuoted: Bool) {
+        self.name = name
+        self.value = value
+        self.isQuoted = isQuoted
+    }
+
+    package var header: QueueRequest.Header {
+        QueueRequest.Header(name: name, value: isQuoted ? "\"\(value)\"" : value)
+    }
+}
+
+/// A request that was checked; what its options leave open is filled in.
+package struct RequestDraft: Sendable {
+    package let id: String
+    let lane: LaneKey
+    let method: String
+    let url: String
+    let headers: String
+    let key: KeyHeader?
+    let options: EnqueueOptions
+    package let body: QueueRequest.Body
+
+    /// - Throws: ``QueueError`` when the request or an option cannot be as it is.
+    package init(
+        _ request: QueueRequest,
+        options: EnqueueOptions = EnqueueOptions(),
+        now: Date = Date()
+    ) throws(QueueError) {
+        try RequestChecks.check(method: request.method, body: request.body)
+        try RequestChecks.check(request.headers)
+        try RequestChecks.check(options, now: now)
         let mode: LaneKey.Mode = options.isFIFO ? .fifo : .parallel
+        lane = LaneKey(origin: try Origin(url: request.url), label: options.lane ?? "", mode: mode)
+        let (key, others) = try Self.key(of: request, options)
         id = options.id ?? UUIDv7.make()
-        lane = LaneKey(origin: try Origin(url: request.url), label: label, mode: mode)
-        idempotencyKey =
-            given ?? (HTTPMethod.isIdempotent(request.method) ? nil : UUID().uuidString.lowercased())
-        var stored = request
-        stored.headers.removeAll(where: Self.isKeyHeader)
-        self.request = stored
+        method = request.method
+        url = request.url
+        headers = HeaderText.encode(others)
+        self.key = key
+        self.options = options
+        body = request.body
     }
 
-    static let keyHeader = "Idempotency-Key"
-
-    /// They say where the body ends, which two must not say differently.
-    private static let framingHeaders: Set<String> = ["content-length", "transfer-encoding"]
-
-    private static let secretHeaders: Set<String> = ["authorization", "cookie", "proxy-authorization"]
-
-    private static func isKeyHeader(_ header: QueueRequest.Header) -> Bool {
-        header.name.lowercased() == keyHeader.lowercased()
+    /// The key that goes with the request, and its other header lines: one may be given as a header, too.
+    private static func key(
+        of request: QueueRequest,
+        _ options: EnqueueOptions
+    ) throws(QueueError) -> (KeyHeader?, [QueueRequest.Header]) {
+        var key = options.idempotencyKey
+        let name = key.headerName.lowercased()
+        let given = request.headers.first { $0.name.lowercased() == name }
+        if let given, key.source == .automatic { key.source = .value(given.value) }
+        try RequestChecks.check(key)
+        let others = request.headers.filter { $0.name.lowercased() != name }
+        guard let value = key.value(method: request.method, isAtMostOnce: options.isAtMostOnce) else {
+            return (nil, others)
+        }
+        return (KeyHeader(name: key.headerName, value: value, isQuoted: key.isQuoted), others)
     }
+}
 
-    private static func check(_ headers: [QueueRequest.Header]) throws(QueueError) {
-        let limit = QueueRequest.maximumHeadBytes
-        let bytes = headers.reduce(0) { $0 + $1.name.utf8.count + $1.value.utf8.count + 4 }
-        guard bytes <= limit else {
-            throw QueueError(.invalidHeader, "the headers have \(bytes) bytes, and at most \(limit) are kept")
+extension IdempotencyKey {
+    /// What is sent at most once needs no key to be told apart.
+    fileprivate func value(method: String, isAtMostOnce: Bool) -> String? {
+        switch source {
+        case .value(let value): value
+        case .automatic where !HTTPMethod.isIdempotent(method) && !isAtMostOnce: UUID().uuidString.lowercased()
+        case .automatic, .none: nil
         }
-        for header in headers {
-            guard HTTPToken.isValid(header.name) else {
-                throw QueueError(
-                    .invalidHeader,
-                    "the header name \(quoted(header.name)) is not a token of RFC 9110, like X-Note"
-                )
-            }
-            guard !secretHeaders.contains(header.name.lowercased()) else {
-                throw QueueError(.secretHeader, "\(header.name) is refused: secrets are not stored")
-            }
-            guard !framingHeaders.contains(header.name.lowercased()) else {
-                throw QueueError(.invalidHeader, "\(header.name) is set by the client, not by the caller")
-            }
-            guard isFieldValue(header.value) else {
-                throw QueueError(.invalidHeader, "the value of \(header.name) holds CR, LF or NUL")
-            }
-        }
-    }
-
-    private static func check(method: String, hasBody: Bool) throws(QueueError) {
-        guard HTTPToken.isValid(method) else {
-            throw QueueError(
-                .invalidMethod,
-                "the method \(quoted(method)) is not a token of RFC 9110, like POST"
-            )
-        }
-        guard method != "CONNECT" else {
-            throw QueueError(.invalidMethod, "CONNECT is not a request to a server")
-        }
-        guard method != "HEAD" || !hasBody else {
-            throw QueueError(.invalidMethod, "a HEAD request has no body")
-        }
-    }
-
-    private static func check(_ options: EnqueueOptions, key: String?) throws(QueueError) {
-        if let key, !isPrintable(key) {
-            throw QueueError(.invalidOption, "the idempotency key is not 1 to 255 bytes of printable ASCII")
-        }
-        if let id = options.id, !isPrintable(id) {
-            throw QueueError(.invalidOption, "the id is not 1 to 255 bytes of printable ASCII")
-        }
-        if let lane = options.lane, lane.isEmpty || lane.utf8.count > 255 {
-            throw QueueError(.invalidOption, "the lane's label is not 1 to 255 bytes long")
-        }
-    }
-
-    private static func isFieldValue(_ text: String) -> Bool {
-        !text.utf8.contains { $0 == 0 || $0 == 10 || $0 == 13 }
-    }
-
-    private static func isPrintable(_ text: String) -> Bool {
-        (1...255).contains(text.utf8.count) && text.utf8.allSatisfy { (0x20...0x7e).contains($0) }
     }
 }

@@ -16,6 +16,10 @@ package struct Timestamp: Hashable, Comparable, Sendable {
         return Timestamp(milliseconds: Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000)
     }
 
+    package init(_ date: Date) {
+        milliseconds = Int64((date.timeIntervalSince1970 * 1000).rounded())
+    }
+
     package var date: Date { Date(timeIntervalSince1970: Double(milliseconds) / 1000) }
 
     package static func < (left: Timestamp, right: Timestamp) -> Bool {
@@ -27,6 +31,10 @@ package struct Timestamp: Hashable, Comparable, Sendable {
         let (seconds, attoseconds) = duration.components
         let milliseconds = (attoseconds + 999_999_999_999_999) / 1_000_000_000_000_000
         return Timestamp(milliseconds: moment.milliseconds + seconds * 1000 + milliseconds)
+    }
+
+    package static func - (moment: Timestamp, duration: Duration) -> Timestamp {
+        moment + (.zero - duration)
     }
 
     package static func - (left: Timestamp, right: Timestamp) -> Duration {

@@ -26,6 +26,7 @@ extension Scheduler {
         case .healthy: lane.recover()
         case .none: break
         case .renewed: due = max(now, lane.closedUntil)
+        case .again: due = now
         case .failure where isCurrent:
             lane.failures += 1
             if lane.failures >= settings.failuresToClose { close(&lane, now: now) }

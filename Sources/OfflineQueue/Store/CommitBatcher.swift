@@ -8,9 +8,17 @@ internal import Synchronization
 /// told once its transaction is durable. After an error nothing is written any more: SQLite itself would
 /// go on as if nothing had happened, and take a second `fsync(2)` of lost pages for a good one.
 final class CommitBatcher: Sendable {
-    private struct Operation: Sendable {
+    /// What a write brings along.
+    struct Load: Sendable {
         let rows: Int
-        let bytes: Int
+        var bytes: Int64 = 0
+        var durability = Durability.full
+        /// Whether it may be refused after it began to write. Then it is undone alone.
+        var isAtomic = false
+    }
+
+    private struct Operation: Sendable {
+        let load: Load
         let run: @Sendable (Database) throws -> Void
         let finish: @Sendable ((any Error)?) -> Void
     }
@@ -23,7 +31,7 @@ final class CommitBatcher: Sendable {
     }
 
     private static let maximumRows = 512
-    private static let maximumBytes = 4 << 20
+    private static let maximumBytes: Int64 = 4 << 20
 
     private let database: DatabaseQueue
     private let directory: QueueDirectory
@@ -37,19 +45,25 @@ final class CommitBatcher: Sendable {
     /// How many transactions were committed.
     var commits: Int { state.withLock { $0.commits } }
 
-    /// Runs `body` in a transaction, maybe with others', and returns after the commit.
+    /// Runs `body` in a transaction, maybe with others', and returns after the commit. A ``QueueError`` that it
+    /// throws concerns it alone, and it has to throw before it writes, unless the load says that it is atomic.
     func write<Value: Sendable>(
-        rows: Int,
-        bytes: Int = 0,
+        _ load: Load,
         _ body: @escaping @Sendable (Database) throws -> Value
     ) async throws -> Value {
         try await withCheckedThrowingContinuation { continuation in
             let cell = ResultCell<Value>()
             submit(
                 Operation(
-                    rows: rows,
-                    bytes: bytes,
-                    run: { cell.store(try body($0)) },
+                    load: load,
+                    run: { database in
+                        do {
+                            cell.store(.success(try body(database)))
+                        } catch let refusal as QueueError {
+                            cell.store(.failure(refusal))
+                            throw refusal
+                        }
+                    },
                     finish: { continuation.resume(with: cell.result(unless: $0)) }
                 )
             )
@@ -117,10 +131,10 @@ extension CommitBatcher {
 
     private func takeBatch() -> [Operation] {
         state.withLock { state in
-            var (rows, bytes, count) = (0, 0, 0)
+            var (rows, bytes, count) = (0, Int64(0), 0)
             for operation in state.waiting {
-                rows += operation.rows
-                bytes += operation.bytes
+                rows += operation.load.rows
+                bytes += operation.load.bytes
                 guard count == 0 || (rows <= Self.maximumRows && bytes <= Self.maximumBytes) else { break }
                 count += 1
             }
@@ -132,15 +146,31 @@ extension CommitBatcher {
     private func commit(_ batch: [Operation], _ database: Database) -> (any Error)? {
         do {
             if let refusal = poisoned { throw refusal }
+            let isSynced = batch.contains { $0.load.durability == .full }
+            if !isSynced { try database.execute(sql: "PRAGMA synchronous = NORMAL") }
             try database.inTransaction(.immediate) {
-                for operation in batch { try operation.run(database) }
+                for operation in batch { try perform(operation, database) }
+                CrashPoint.beforeCommit.reached()
                 return .commit
             }
+            CrashPoint.afterCommit.reached()
+            if !isSynced { try QueueDatabase.syncFully(database) }
             state.withLock { $0.commits += 1 }
             return nil
         } catch {
             return poison(with: error)
         }
+    }
+
+    /// A refusal is told to its caller by the operation itself, and leaves the others alone.
+    private func perform(_ operation: Operation, _ database: Database) throws {
+        do {
+            guard operation.load.isAtomic else { return try operation.run(database) }
+            try database.inSavepoint {
+                try operation.run(database)
+                return .commit
+            }
+        } catch is QueueError {}
     }
 
     private func drainAndClose() {
@@ -179,16 +209,16 @@ extension CommitBatcher {
     }
 }
 
-/// Carries a value from the transaction to the end of the commit; both run on the database's queue.
+/// Carries a result from the transaction to the end of the commit; both run on the database's queue.
 private final class ResultCell<Value: Sendable>: Sendable {
-    private let value = Mutex<Value?>(nil)
+    private let value = Mutex<Result<Value, any Error>?>(nil)
 
-    func store(_ value: Value) {
-        self.value.withLock { $0 = value }
+    func store(_ result: Result<Value, any Error>) {
+        value.withLock { $0 = result }
     }
 
     func result(unless failure: (any Error)?) -> Result<Value, any Error> {
         if let failure { return .failure(failure) }
-        return .success(value.withLock { $0! })
+        return value.withLock { $0! }
     }
 }

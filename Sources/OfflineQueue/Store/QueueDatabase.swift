@@ -45,8 +45,12 @@ enum QueueDatabase {
         try checkOwnership(database)
         // GRDB sets NORMAL for WAL databases after its prepare hook has run, so FULL is set here, after the
         // connection is open.
-        try database.execute(sql: "PRAGMA synchronous = FULL")
+        try syncFully(database)
         try database.execute(sql: "PRAGMA mmap_size = 0; PRAGMA journal_size_limit = \(64 << 20)")
+    }
+
+    static func syncFully(_ database: Database) throws {
+        try database.execute(sql: "PRAGMA synchronous = FULL")
     }
 
     /// A setting that did not take would be noticed after the next power cut only.

@@ -1,53 +1,116 @@
 /// Where requests are kept. Every method that changes something returns after its change is durable.
 ///
-/// Methods take batches and moments, name lanes by number and fence outcomes with lease tokens, so that a
-/// store that several machines share can keep the same promises.
+/// Methods take batches, name lanes by number and fence outcomes with lease tokens, so that a store that several
+/// machines share can keep the same promises. The store has the only clock: what it says of times to come is a
+/// duration from its answer on, and what it is told is a duration from the call on.
 package protocol QueueStore: Sendable {
-    /// Stores new requests, all of them or none. Those whose id is known change nothing.
-    func enqueue(_ requests: [NewRequest], now: Timestamp) async throws -> [EnqueuedRequest]
+    /// The lanes that have something new to do, whoever gave it to them.
+    var changes: LaneChanges { get }
 
-    /// Gives requests of dead owners back (``RequestState/Event/ownerChanged(to:now:)``), releases what is
-    /// held for a reason that a restart may have removed, and returns all lanes with something to send.
-    func recover(releasing reasons: Set<HoldReason>, now: Timestamp) async throws -> [LaneRecord]
+    /// Where bodies are that are too large for a row. A store that machines share needs a directory that they share.
+    var spool: BodySpool { get }
+
+    /// How long a lease lasts that is not renewed; `nil` when leases last as long as the store is open.
+    var leaseDuration: Duration? { get }
+
+    /// T1. Stores new requests, all of them or none. Those whose id is known change nothing.
+    ///
+    /// - Throws: ``QueueError``: `queueFull`, `unknownDependency`, `cyclicDependency`, `storeFailed`, `stopped`.
+    func enqueue(_ requests: [NewRequest]) async throws -> [EnqueuedRequest]
+
+    /// T4. Gives requests of dead owners back, releases what is held for one of the reasons, and returns all
+    /// lanes with something to send.
+    func recover(releasing reasons: Set<HoldReason>) async throws -> [LaneRecord]
 
     /// Releases what is held for one of the reasons, opens the lanes that servers closed, and returns all
     /// lanes with something to send.
-    func reopen(releasing reasons: Set<HoldReason>, now: Timestamp) async throws -> [LaneRecord]
+    func reopen(releasing reasons: Set<HoldReason>) async throws -> [LaneRecord]
 
-    /// Takes requests that are due, in the lane's order, at most `limit` of each lane.
-    func claim(_ claims: [LaneClaim], now: Timestamp) async throws -> [ClaimedBatch]
+    /// T2. Takes requests that are due, in the lane's order, at most `limit` of each lane. A store that machines
+    /// share takes the lane itself first.
+    func claim(_ claims: [LaneClaim]) async throws -> [ClaimedBatch]
 
-    /// Writes outcomes. `false` for each whose lease is not the holder's any more; nothing changed there.
-    func conclude(_ conclusions: [Conclusion], now: Timestamp) async throws -> [Bool]
+    /// Prolongs leases, and returns the tokens of those that were lost.
+    func renew(_ tokens: Set<String>) async throws -> Set<String>
 
-    /// Requests still on their way in their order, then finished ones, newest first.
-    func list(limit: Int) async throws -> [QueuedRequest]
+    /// T3. Writes outcomes. `false` for each whose lease is not the holder's any more; nothing changed there.
+    func conclude(_ conclusions: [Conclusion]) async throws -> [Bool]
+
+    /// T5, T7 and what else people ask for. One result for each id; ids are whole.
+    func edit(_ edit: QueueEdit, _ ids: [String]) async throws -> [EditResult]
+
+    /// T6. Gives up what has lived too long and forgets old history. Returns when the next is to be given up, as
+    /// far as is known now; `nil` when nothing is.
+    func expire() async throws -> Duration?
+
+    /// Pauses lanes or lets them go on: nothing is claimed of them meanwhile. `nil` is the whole queue.
+    ///
+    /// - Returns: How many lanes it concerns.
+    func setPaused(_ isPaused: Bool, lanes: LaneSelection?) async throws -> Int
+
+    /// Up to `limit` ids that begin with the text, one that is equal to it first.
+    func ids(beginningWith prefix: String, limit: Int) async throws -> [String]
+
+    func page(_ query: RequestQuery) async throws -> RequestPage
+
+    func details(of id: String) async throws -> RequestDetails?
 
     func counts() async throws -> QueueCounts
+
+    func statistics() async throws -> QueueStatistics
 
     /// Finishes what was begun and gives the store up. Later calls throw.
     func close() async
 }
 
+/// What somebody asks of single requests.
+package enum QueueEdit: Hashable, Sendable {
+    case cancel
+    case hold
+    /// For whatever reason it is held.
+    case release
+    /// `newKey`: with another idempotency key than before, so that the server does not know it again.
+    case retry(newKey: Bool)
+}
+
+/// Lanes by what people know of them.
+package struct LaneSelection: Hashable, Sendable {
+    /// The host of its URLs; `nil` for any.
+    package let host: String?
+    /// The label, empty for lanes without one; `nil` for any.
+    package let label: String?
+
+    package init(host: String? = nil, label: String? = nil) {
+        self.host = host
+        self.label = label
+    }
+}
+
 package struct EnqueuedRequest: Hashable, Sendable {
+    package let id: String
     package let lane: LaneRecord
-    package let isNew: Bool
+    package let outcome: Receipt.Outcome
     /// Whether earlier requests of the lane are still on their way.
     package let isBehindOthers: Bool
     package let idempotencyKey: String?
-    /// Where a request that is not new is on its way.
+    /// Where it is on its way, be it new or known.
     package let state: QueuedRequest.State
+    /// When it may be tried, from now on.
+    package let due: Duration?
     package let status: Int?
     package let lastError: String?
+    package let durability: Durability
 }
 
 package struct LaneRecord: Hashable, Sendable {
     package let id: Int64
     package let key: LaneKey
     /// The server wants nothing before then.
-    package let notBefore: Timestamp?
-    /// When its next request is due, `nil` when nothing is pending (or the head of a FIFO lane is not).
-    package let due: Timestamp?
+    package let notBefore: Duration?
+    /// When its next request is due, `nil` when nothing is pending, when the head of a FIFO lane is not, and
+    /// while it is paused.
+    package let due: Duration?
+    package let isPaused: Bool
 }
 
 package struct LaneClaim: Hashable, Sendable {
@@ -67,15 +130,24 @@ package struct ClaimedBatch: Sendable {
     package let lane: Int64
     package let requests: [ClaimedRequest]
     /// As in ``LaneRecord/due``, of what was left.
-    package let due: Timestamp?
+    package let due: Duration?
+    /// Another machine works the lane; nothing of it is to be had.
+    package let isElsewhere: Bool
 }
 
 package struct ClaimedRequest: Sendable {
     package let sequence: Int64
     package let id: String
     package let lease: Lease
-    package let request: QueueRequest
-    package let idempotencyKey: String?
+    package let method: String
+    package let url: String
+    package let headers: [QueueRequest.Header]
+    package let body: NewRequest.Body
+    package let key: KeyHeader?
+    package let isAtMostOnce: Bool
+    package let expectation: Expectation
+    /// The status of the attempt before, if that had one.
+    package let lastStatus: Int?
     /// This one included.
     package let attempts: Int
     package let deferrals: Int
@@ -85,28 +157,48 @@ package struct Conclusion: Sendable {
     package let sequence: Int64
     package let token: String
     package let verdict: Verdict
-    /// When to try again, for a retry.
-    package let due: Timestamp
+    /// When to try again, for a retry: from now on.
+    package let delay: Duration
     package let status: Int?
     package let detail: String?
-    /// Closes the lane until then, in the same transaction.
-    package let laneNotBefore: Timestamp?
+    /// Closes the lane for so long, in the same transaction.
+    package let laneClosure: Duration?
+    /// The attempt that was made, `nil` when none was.
+    package let attempt: AttemptRecord?
+    /// Kept when the request is over.
+    package let response: RecordedResponse?
 
     package init(
         sequence: Int64,
         token: String,
         verdict: Verdict,
-        due: Timestamp,
+        delay: Duration = .zero,
         status: Int? = nil,
         detail: String? = nil,
-        laneNotBefore: Timestamp? = nil
+        laneClosure: Duration? = nil,
+        attempt: AttemptRecord? = nil,
+        response: RecordedResponse? = nil
     ) {
         self.sequence = sequence
         self.token = token
         self.verdict = verdict
-        self.due = due
+        self.delay = delay
         self.status = status
         self.detail = detail
-        self.laneNotBefore = laneNotBefore
+        self.laneClosure = laneClosure
+        self.attempt = attempt
+        self.response = response
+    }
+}
+
+/// An attempt that is over.
+package struct AttemptRecord: Hashable, Sendable {
+    package let duration: Duration
+    /// libcurl's code, 0 when an answer came.
+    package let curlCode: Int32
+
+    package init(duration: Duration, curlCode: Int32) {
+        self.duration = duration
+        self.curlCode = curlCode
     }
 }

@@ -3,39 +3,35 @@ internal import GRDB
 
 /// The queue's store in one directory of one process: SQLite in WAL mode, synced at every commit.
 package final class SQLiteQueueStore: QueueStore {
-    /// How many finished requests are kept for listing and for recognizing their ids.
-    package static let historyLimit = 10_000
+    package let changes = LaneChanges()
+    /// The directory's lock is the lease: it ends with the process.
+    package var leaseDuration: Duration? { nil }
 
     let batcher: CommitBatcher
+    let environment: StoreEnvironment
+    package let spool: BodySpool
+
     /// Rises with every opening; tells this run's leases from those of runs that died.
-    package let ownerEpoch: Int64
-    let limits: Limits
-
-    /// Bounds that keep a wrong clock from delaying anything for long.
-    package struct Limits: Hashable, Sendable {
-        /// No request is due later than this from now.
-        package var longestDelay: Duration = .seconds(900)
-        /// No lane is closed for longer.
-        package var longestClosure: Duration = RetryAfter.longest
-        /// How many finished requests are kept.
-        package var history = SQLiteQueueStore.historyLimit
-
-        package init() {}
-    }
+    package var ownerEpoch: Int64 { environment.ownerEpoch }
 
     /// Opens the store in a directory, made when missing, with what is missing above it.
     ///
-    /// - Throws: ``QueueError``: `alreadyOwned`, `directoryUnusable`, `storeUnusable`, `storeFailed`.
-    package init(directory path: String, limits: Limits = Limits()) async throws {
+    /// - Throws: ``QueueError``: `alreadyOwned`, `directoryUnusable`, `storeUnusable`, `storeUnavailable`,
+    ///   `storeFailed`.
+    package init(
+        directory path: String,
+        settings: StoreSettings = StoreSettings(),
+        clock: StoreClock = .system,
+        files: (any SpoolFiles)? = nil
+    ) async throws {
         let directory = try await QueueDatabase.offPool { try QueueDirectory(path: path) }
         let database = try await QueueDatabase.open(in: directory)
         let batcher = CommitBatcher(database: database, directory: directory)
-        ownerEpoch = try await batcher.write(rows: 1) { database in
-            try database.execute(sql: "UPDATE meta SET owner_epoch = owner_epoch + 1")
-            return try Int64.fetchOne(database, sql: "SELECT owner_epoch FROM meta")!
+        environment = try await batcher.write(CommitBatcher.Load(rows: 1)) { database in
+            try StoreEnvironment(opening: database, directory: path, settings: settings, clock: clock)
         }
         self.batcher = batcher
-        self.limits = limits
+        spool = if let files { BodySpool(files: files) } else { try await BodySpool.opening("\(path)/spool") }
     }
 
     /// How many transactions were committed.
@@ -48,67 +44,113 @@ package final class SQLiteQueueStore: QueueStore {
 
     package func close() async {
         await batcher.close()
+        changes.finish()
+    }
+
+    /// Runs `body` in a transaction, maybe with others', and does what follows from it after the commit.
+    func write<Value: Sendable>(
+        rows: Int,
+        bytes: Int64 = 0,
+        durability: Durability = .full,
+        isAtomic: Bool = false,
+        _ body: @escaping @Sendable (inout StoreTransaction) throws -> Value
+    ) async throws -> Value {
+        let load = CommitBatcher.Load(rows: rows, bytes: bytes, durability: durability, isAtomic: isAtomic)
+        let (value, effects) = try await batcher.write(load) { [environment] database in
+            var transaction = StoreTransaction(database, environment)
+            let value = try body(&transaction)
+            return (value, try transaction.effects())
+        }
+        changes.post(effects.lanes)
+        if !effects.freed.isEmpty {
+            CrashPoint.concluded.reached()
+            await spool.remove(effects.freed)
+        }
+        return value
+    }
+
+    func read<Value: Sendable>(
+        _ body: @escaping @Sendable (StoreTransaction) throws -> Value
+    ) async throws -> Value {
+        try await batcher.read { [environment] in try body(StoreTransaction($0, environment)) }
     }
 }
 
-// MARK: - Lanes
+// MARK: - The protocol
 
 extension SQLiteQueueStore {
-    static func laneID(of key: LaneKey, _ database: Database) throws -> Int64 {
-        let origin = key.origin
-        let arguments: StatementArguments = [
-            origin.scheme, origin.host, origin.port, key.label, key.mode.rawValue,
-        ]
-        let find = try database.cachedStatement(
-            sql: "SELECT id FROM lane WHERE (scheme, host, port, label, mode) = (?, ?, ?, ?, ?)"
-        )
-        if let id = try Int64.fetchOne(find, arguments: arguments) { return id }
-        try database.execute(
-            sql: "INSERT INTO lane (scheme, host, port, label, mode) VALUES (?, ?, ?, ?, ?)",
-            arguments: arguments
-        )
-        return database.lastInsertedRowID
+    package func enqueue(_ requests: [NewRequest]) async throws -> [EnqueuedRequest] {
+        let bytes = requests.reduce(0) { $0 + $1.size }
+        let durability: Durability = requests.contains { $0.options.durability == .full } ? .full : .normal
+        return try await write(
+            rows: requests.count,
+            bytes: bytes,
+            durability: durability,
+            isAtomic: requests.count > 1
+        ) { try $0.enqueue(requests) }
     }
 
-    static func lane(_ id: Int64, now: Timestamp, limits: Limits, _ database: Database) throws -> LaneRecord {
-        let read = try database.cachedStatement(sql: "SELECT * FROM lane WHERE id = ?")
-        let row = try Row.fetchOne(read, arguments: [id])!
-        let origin = Origin(scheme: row["scheme"], host: row["host"], port: row["port"])
-        let key = LaneKey(origin: origin, label: row["label"], mode: LaneKey.Mode(rawValue: row["mode"])!)
-        let notBefore = (row["not_before"] as Int64?).map(Timestamp.init(milliseconds:))
-        return LaneRecord(
-            id: id,
-            key: key,
-            notBefore: notBefore.map { min($0, now + limits.longestClosure) },
-            due: try due(lane: id, mode: key.mode, now: now, limits: limits, database)
-        )
+    package func recover(releasing reasons: Set<HoldReason>) async throws -> [LaneRecord] {
+        try await write(rows: 1) { transaction in
+            try transaction.recover()
+            return try transaction.reopen(releasing: reasons)
+        }
     }
 
-    static func mode(ofLane id: Int64, _ database: Database) throws -> LaneKey.Mode {
-        let read = try database.cachedStatement(sql: "SELECT mode FROM lane WHERE id = ?")
-        return LaneKey.Mode(rawValue: try String.fetchOne(read, arguments: [id])!)!
+    package func reopen(releasing reasons: Set<HoldReason>) async throws -> [LaneRecord] {
+        try await write(rows: 1) { transaction in
+            try transaction.openLanes()
+            return try transaction.reopen(releasing: reasons)
+        }
     }
 
-    /// When the lane's next request is due. A backward step of the clock makes requests look due in a far
-    /// future; none is later than the longest delay allows.
-    static func due(
-        lane: Int64,
-        mode: LaneKey.Mode,
-        now: Timestamp,
-        limits: Limits,
-        _ database: Database
-    ) throws -> Timestamp? {
-        let sql =
-            switch mode {
-            case .parallel:
-                "SELECT next_at FROM request WHERE lane_id = ? AND state = 'pending' ORDER BY next_at LIMIT 1"
-            case .fifo:
-                """
-                SELECT next_at FROM request WHERE state = 'pending'
-                AND seq = (SELECT seq FROM request WHERE lane_id = ? ORDER BY seq LIMIT 1)
-                """
-            }
-        let found = try Int64.fetchOne(try database.cachedStatement(sql: sql), arguments: [lane])
-        return found.map { min(Timestamp(milliseconds: $0), now + limits.longestDelay) }
+    package func claim(_ claims: [LaneClaim]) async throws -> [ClaimedBatch] {
+        let limit = claims.reduce(0) { $0 + $1.limit }
+        return try await write(rows: limit) { transaction in
+            let token = UUID().uuidString.lowercased()
+            return try claims.map { try transaction.claim($0, token: token) }
+        }
+    }
+
+    package func renew(_ tokens: Set<String>) async throws -> Set<String> {
+        try await read { try tokens.subtracting($0.liveTokens()) }
+    }
+
+    package func conclude(_ conclusions: [Conclusion]) async throws -> [Bool] {
+        try await write(rows: conclusions.count) { transaction in
+            try conclusions.map { try transaction.conclude($0) }
+        }
+    }
+
+    package func edit(_ edit: QueueEdit, _ ids: [String]) async throws -> [EditResult] {
+        try await write(rows: ids.count) { transaction in try ids.map { try transaction.edit(edit, $0) } }
+    }
+
+    package func expire() async throws -> Duration? {
+        try await write(rows: 1) { try $0.expire() }
+    }
+
+    package func setPaused(_ isPaused: Bool, lanes: LaneSelection?) async throws -> Int {
+        try await write(rows: 1) { try $0.setPaused(isPaused, lanes: lanes) }
+    }
+
+    package func ids(beginningWith prefix: String, limit: Int) async throws -> [String] {
+        try await read { try $0.ids(beginningWith: prefix, limit: limit) }
+    }
+
+    package func page(_ query: RequestQuery) async throws -> RequestPage {
+        try await read { try $0.page(query) }
+    }
+
+    package func details(of id: String) async throws -> RequestDetails? {
+        try await read { try $0.details(of: id) }
+    }
+
+    package func counts() async throws -> QueueCounts {
+        try await read { try $0.counts() }
+    }
+
+    package func statistics() async throws -> QueueStatistics {
+        try await read { try $0.statistics() }
     }
 }

@@ -1,0 +1,160 @@
+public import Foundation
+
+/// How requests come in. None of it waits for the queue's own turn: producers meet at the disk only.
+extension OfflineQueue {
+    /// Puts a request on the disk and returns. It is sent as soon as its lane allows.
+    ///
+    /// A call whose task is cancelled goes on, except when it waits for room.
+    ///
+    /// - Throws: ``QueueError`` when the request is refused or cannot be written. After `storeFailed` the
+    ///   request may be on the disk or not; with an id of one's own it can be enqueued again safely.
+    public nonisolated func enqueue(
+        _ request: QueueRequest,
+        options: EnqueueOptions = EnqueueOptions()
+    ) async throws -> Receipt {
+        Receipt(try await accept([try RequestDraft(request, options: options)])[0])
+    }
+
+    /// Puts several requests on the disk, all of them or none, in this order. They may depend on each other.
+    ///
+    /// - Throws: As ``enqueue(_:options:)``, and `cyclicDependency`.
+    public nonisolated func enqueue(
+        _ requests: [(request: QueueRequest, options: EnqueueOptions)]
+    ) async throws -> [Receipt] {
+        guard !requests.isEmpty else { return [] }
+        let drafts = try requests.map { try RequestDraft($0.request, options: $0.options) }
+        return try await accept(drafts).map(Receipt.init)
+    }
+
+    /// Puts a request on the disk, tries it at once and returns what came of the first attempt.
+    ///
+    /// In a lane with a backlog it waits for its turn. It is not tried, and the result says so, when its host is
+    /// known not to be reachable, when its lane is closed after failures, paused, or keeps order and has earlier
+    /// requests, and when it is to wait for a time or for others. Cancelling the task ends the waiting, not the
+    /// request.
+    ///
+    /// - Throws: As ``enqueue(_:options:)``.
+    public func send(
+        _ request: QueueRequest,
+        options: EnqueueOptions = EnqueueOptions()
+    ) async throws -> SendResult {
+        let draft = try RequestDraft(request, options: options)
+        guard waiters[draft.id] == nil else {
+            _ = try await accept([draft])
+            return .queued(id: draft.id, reason: .alreadyQueued)
+        }
+        // Before the request is written: a claim under way may take it before this task hears of it.
+        waiters[draft.id] = Waiter()
+        let accepted: EnqueuedRequest
+        do {
+            accepted = try await accept([draft])[0]
+        } catch {
+            waiters[draft.id] = nil
+            throw error
+        }
+        if let result = immediateResult(accepted) {
+            waiters[draft.id] = nil
+            return result
+        }
+        return await firstResult(accepted)
+    }
+
+    private nonisolated func accept(_ drafts: [RequestDraft]) async throws -> [EnqueuedRequest] {
+        var requests: [NewRequest] = []
+        do {
+            for draft in drafts { requests.append(NewRequest(draft, body: try await place(draft))) }
+            let accepted = try await storeWhenThereIsRoom(requests)
+            await discard(zip(requests, accepted).filter { $1.outcome != .accepted }.map(\.0))
+            await follow(requests)
+            return accepted
+        } catch {
+            // After a failure to write it is not known whether a row names the bodies; the next start will tell.
+            if (error as? QueueError)?.code != .storeFailed { await discard(requests) }
+            await failed(error)
+            throw error
+        }
+    }
+
+    private nonisolated func storeWhenThereIsRoom(_ requests: [NewRequest]) async throws -> [EnqueuedRequest] {
+        while true {
+            let generation = room.generation
+            do {
+                return try await store.enqueue(requests)
+            } catch let error as QueueError where error.code == .queueFull && requests.waitForRoom {
+                try await room.wait(after: generation)
+            }
+        }
+    }
+
+    /// What a new request may change for those who wait for others.
+    private nonisolated func follow(_ requests: [NewRequest]) async {
+        let shortest = requests.map(\.options.timeToLive).min() ?? .zero
+        if shortest < Sweeper.longestPause { sweeper.hurry(shortest) }
+        if requests.contains(where: { $0.options.replaceKey != nil || $0.options.whenFull == .dropOldest }) {
+            await recheckEnds()
+        }
+    }
+}
+
+extension [NewRequest] {
+    fileprivate var waitForRoom: Bool { contains { $0.options.whenFull == .block } }
+}
+
+extension Receipt {
+    fileprivate init(_ accepted: EnqueuedRequest) {
+        self.init(
+            id: accepted.id,
+            outcome: accepted.outcome,
+            idempotencyKey: accepted.idempotencyKey,
+            durability: accepted.durability
+        )
+    }
+}
+
+// MARK: - Bodies
+
+extension OfflineQueue {
+    /// Longer bodies are files of the spool: within a row reading and writing them costs more
+    /// ([SQLite's measurement](https://www.sqlite.org/intern-v-extern-blob.html)).
+    package static let longestInlineBody = 64 * 1024
+
+    /// Appends to a body that comes in pieces, or begins one.
+    ///
+    /// A body that nobody appends to for an hour is given up; there are at most 64 at once.
+    ///
+    /// - Parameters:
+    ///   - id: A name for the body, made by the caller.
+    ///   - offset: How many bytes were appended before.
+    /// - Returns: How many bytes it has now.
+    /// - Throws: ``QueueError``: `wrongOffset` with the right one, `bodyTooLarge`, `tooManyStagedBodies`,
+    ///   `insufficientSpace`, `spoolFailed`, `unknownStagedBody`.
+    public nonisolated func appendToBody(_ id: String, _ bytes: Data, at offset: Int64) async throws -> Int64 {
+        try RequestChecks.checkPrintable(id, "body's id")
+        if offset == 0 { try await staged.begin(id) }
+        return try await staged.append(bytes, to: id, at: offset)
+    }
+
+    private nonisolated func place(_ draft: RequestDraft) async throws -> NewRequest.Body {
+        switch draft.body {
+        case .data(let data) where data.isEmpty: return .none
+        case .data(let data) where data.count <= Self.longestInlineBody: return .inline(data)
+        case .data(let data):
+            guard data.count <= QueueRequest.maximumBodyBytes else {
+                let limit = QueueRequest.maximumBodyBytes
+                throw QueueError(.bodyTooLarge, "the body has \(data.count) bytes, and at most \(limit) are kept")
+            }
+            return .spooled(try await store.spool.keep(data))
+        case .file(let path):
+            return .spooled(try await store.spool.adopt(path: path, limit: QueueRequest.maximumBodyBytes))
+        case .staged(let id, let size): return .spooled(try await staged.finish(id, size: size))
+        }
+    }
+
+    private nonisolated func discard(_ requests: [NewRequest]) async {
+        let files = requests.compactMap { request -> String? in
+            guard case .spooled(let body) = request.body else { return nil }
+            return body.name
+        }
+        if !files.isEmpty { await store.spool.remove(files) }
+    }
+}

@@ -1,0 +1,112 @@
+/// What may be known and asked of requests in the queue.
+extension OfflineQueue {
+    /// A part of the requests: those on their way in their order, then those that are over, newest first.
+    ///
+    /// - Throws: ``QueueError`` of the store.
+    public func list(_ query: RequestQuery = RequestQuery()) async throws -> RequestPage {
+        try await store.page(query)
+    }
+
+    /// All that is known of one request; `nil` when the queue does not know the id.
+    ///
+    /// - Throws: ``QueueError`` of the store.
+    public func request(_ id: String) async throws -> RequestDetails? {
+        try await store.details(of: id)
+    }
+
+    /// The one id that begins like this, or is it.
+    ///
+    /// - Throws: ``QueueError``: `unknownRequest` when there is none or more than one; it names some.
+    public func id(beginningWith prefix: String) async throws -> String {
+        let found = try await store.ids(beginningWith: prefix, limit: 4)
+        // Ids are sorted, so one that is the text itself comes first.
+        if let first = found.first, found.count == 1 || first == prefix { return first }
+        guard !found.isEmpty else {
+            throw QueueError(.unknownRequest, "no request has an id that begins with \(quoted(prefix))")
+        }
+        let some = found.map(quoted).joined(separator: ", ")
+        throw QueueError(.unknownRequest, "several ids begin with \(quoted(prefix)): \(some)")
+    }
+
+    /// How many requests are in which state.
+    public var counts: QueueCounts {
+        get async throws { try await store.counts() }
+    }
+
+    /// The queue in numbers.
+    ///
+    /// - Throws: ``QueueError`` of the store.
+    public func statistics() async throws -> QueueStatistics {
+        try await store.statistics()
+    }
+
+    /// Drops requests: they are not sent any more. One that is being sent is dropped unless it is delivered.
+    ///
+    /// - Returns: What became of each, in the order of the ids.
+    /// - Throws: ``QueueError`` of the store.
+    public func cancel(_ ids: [String]) async throws -> [EditResult] {
+        try await edit(.cancel, ids)
+    }
+
+    /// Holds requests until they are released.
+    ///
+    /// - Returns: What became of each, in the order of the ids.
+    /// - Throws: ``QueueError`` of the store.
+    public func hold(_ ids: [String]) async throws -> [EditResult] {
+        try await edit(.hold, ids)
+    }
+
+    /// Lets held requests go on, for whatever reason they are held. One whose dependency failed goes without it.
+    ///
+    /// - Returns: What became of each, in the order of the ids.
+    /// - Throws: ``QueueError`` of the store.
+    public func release(_ ids: [String]) async throws -> [EditResult] {
+        try await edit(.release, ids)
+    }
+
+    /// Tries requests anew that were given up, are held or wait, as if for the first time. They keep their place
+    /// and live as long again; their lane may still be closed after failures, which ``flush()`` ends.
+    ///
+    /// - Parameter newKey: Whether they get another idempotency key, so that the server takes them for new ones.
+    ///   Default `false`.
+    /// - Returns: What became of each, in the order of the ids.
+    /// - Throws: ``QueueError`` of the store.
+    public func retry(_ ids: [String], newKey: Bool = false) async throws -> [EditResult] {
+        try await edit(.retry(newKey: newKey), ids)
+    }
+
+    private func edit(_ edit: QueueEdit, _ ids: [String]) async throws -> [EditResult] {
+        guard !ids.isEmpty else { return [] }
+        let results = try await reporting { try await store.edit(edit, ids) }
+        room.changed()
+        recheckEnds()
+        return results
+    }
+
+    /// Begins nothing new, of the whole queue or of some lanes, until ``resume(host:lane:)``; a restart does not
+    /// change that. What is being sent goes on.
+    ///
+    /// - Parameters:
+    ///   - host: Only lanes to this host. Default `nil`: all, and the queue as a whole when `lane` is `nil`, too.
+    ///   - lane: Only lanes with this label, empty for those without one. Default `nil`: all.
+    /// - Returns: How many lanes with requests, or that match, it concerns.
+    /// - Throws: ``QueueError`` of the store.
+    @discardableResult
+    public func pause(host: String? = nil, lane: String? = nil) async throws -> Int {
+        try await setPaused(true, host, lane)
+    }
+
+    /// Ends ``pause(host:lane:)`` for the same lanes.
+    ///
+    /// - Throws: ``QueueError`` of the store.
+    @discardableResult
+    public func resume(host: String? = nil, lane: String? = nil) async throws -> Int {
+        try await setPaused(false, host, lane)
+    }
+
+    private func setPaused(_ isPaused: Bool, _ host: String?, _ lane: String?) async throws -> Int {
+        let isWhole = host == nil && lane == nil
+        let lanes = isWhole ? nil : LaneSelection(host: host?.lowercased(), label: lane)
+        return try await reporting { try await store.setPaused(isPaused, lanes: lanes) }
+    }
+}

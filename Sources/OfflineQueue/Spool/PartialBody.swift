@@ -1,0 +1,197 @@
+internal import Glibc
+internal import NetwatchEventLoop
+internal import Synchronization
+
+/// A body that is being written: the file `NAME.part`, and what is known of its bytes.
+///
+/// Everything here may wait for the disk. After any failure the file is gone, and nothing more can be done:
+/// Linux forgets pages that it could not write, so that a second `fdatasync(2)` succeeds without them.
+final class PartialBody: Sendable {
+    private struct State: ~Copyable {
+        /// Made with the first bytes: a body that never begins leaves nothing behind.
+        var file: (any SpoolFile)?
+        var hash: SHA256
+        var size: Int64 = 0
+        /// Whether the body is finished or given up.
+        var isClosed = false
+    }
+
+    private let files: any SpoolFiles
+    private let name: String
+    private let limit: Int64
+    private let state: Mutex<State>
+
+    private var partName: String { name + SpoolName.partSuffix }
+
+    /// - Parameters:
+    ///   - name: The name of the file once it is complete.
+    ///   - limit: How many bytes it may have.
+    /// - Throws: ``QueueError/Code/spoolFailed`` when there is no SHA-256 to be had.
+    init(_ name: String, in files: any SpoolFiles, limit: Int64) throws(QueueError) {
+        self.files = files
+        self.name = name
+        self.limit = limit
+        do { state = Mutex(State(hash: try SHA256.make())) } catch {
+            throw QueueError(writing: error, in: files)
+        }
+    }
+
+    /// Writes bytes behind what is there.
+    ///
+    /// - Throws: ``QueueError/Code/bodyTooLarge``, and what ``finish()`` throws.
+    func append(_ bytes: UnsafeRawBufferPointer) throws(QueueError) {
+        try orGiveUp { state, file throws(QueueError) in
+            guard Int64(bytes.count) <= limit - state.size else { throw .bodyTooLarge(limit: limit) }
+            do throws(SystemError) { try write(bytes, to: file, &state) } catch {
+                throw QueueError(writing: error, in: files)
+            }
+        }
+    }
+
+    /// Takes over all that a file holds, without copying it where the file system can share it.
+    ///
+    /// Copying within the kernel (`copy_file_range(2)`) would gain nothing: the bytes have to be read for
+    /// their hash in any case, and a file that changes meanwhile would be another one by then.
+    ///
+    /// - Parameter path: The file's path, for messages.
+    /// - Throws: ``QueueError/Code/bodyFileUnusable`` when it cannot be read, and what ``append(_:)`` throws.
+    func fill(from source: any SpoolFile, at path: String) throws(QueueError) {
+        let isCloned = try orGiveUp { state, file throws(QueueError) in
+            let size: Int64
+            do throws(SystemError) { size = try source.size() } catch { throw .unusable(path, error) }
+            guard size <= limit else { throw .bodyTooLarge(limit: limit) }
+            guard file.clone(source) else { return false }
+            try readBack(file, &state)
+            return true
+        }
+        if !isCloned { try copy(source, path) }
+    }
+
+    /// Makes the body durable, first its bytes, then its name.
+    ///
+    /// - Throws: ``QueueError/Code/insufficientSpace`` or ``QueueError/Code/spoolFailed``, with the spool's
+    ///   path; ``QueueError/Code/stopped`` when the body was finished or given up before.
+    func finish() throws(QueueError) -> SpooledBody {
+        try orGiveUp { state, file throws(QueueError) in
+            do throws(SystemError) {
+                try file.sync()
+                try files.rename(partName, to: name)
+                try files.syncDirectory()
+            } catch {
+                throw QueueError(writing: error, in: files)
+            }
+            state.file = nil
+            state.isClosed = true
+            return SpooledBody(name: name, size: state.size, digest: state.hash.finish())
+        }
+    }
+
+    /// Removes the file. Does nothing after ``finish()``, and after a failure, which has removed it.
+    func giveUp() {
+        state.withLock { giveUp(&$0) }
+    }
+
+    // MARK: Under the lock
+
+    private func orGiveUp<Result: Sendable>(
+        _ body: (inout State, any SpoolFile) throws(QueueError) -> Result
+    ) throws(QueueError) -> Result {
+        try state.withLock { state throws(QueueError) in
+            if state.isClosed { throw QueueError(.stopped, "the body was finished or given up before") }
+            do throws(QueueError) {
+                return try body(&state, try file(of: &state))
+            } catch {
+                giveUp(&state)
+                throw error
+            }
+        }
+    }
+
+    private func file(of state: inout State) throws(QueueError) -> any SpoolFile {
+        if let file = state.file { return file }
+        do {
+            let file = try files.create(partName)
+            state.file = file
+            return file
+        } catch {
+            throw QueueError(writing: error, in: files)
+        }
+    }
+
+    /// The file may have its last name already. What cannot be removed is left to the sweep.
+    private func giveUp(_ state: inout State) {
+        guard !state.isClosed else { return }
+        state.isClosed = true
+        guard state.file != nil else { return }
+        state.file = nil
+        do { try files.remove(partName) } catch { try? files.remove(name) }
+    }
+
+    private func write(
+        _ bytes: UnsafeRawBufferPointer,
+        to file: any SpoolFile,
+        _ state: inout State
+    ) throws(SystemError) {
+        var rest = bytes
+        while !rest.isEmpty {
+            let count = try file.write(rest, at: state.size)
+            guard count > 0 else { throw SystemError(call: "write \(partName)", errno: EIO) }
+            state.hash.update(UnsafeRawBufferPointer(rebasing: rest.prefix(count)))
+            state.size += Int64(count)
+            rest = UnsafeRawBufferPointer(rebasing: rest.dropFirst(count))
+        }
+    }
+
+    private func readBack(_ file: any SpoolFile, _ state: inout State) throws(QueueError) {
+        var chunks = SpoolChunks(of: file)
+        do {
+            while let chunk = try chunks.next() {
+                state.hash.update(chunk)
+                state.size += Int64(chunk.count)
+            }
+        } catch {
+            throw QueueError(writing: error, in: files)
+        }
+        // It may have grown between the look at its size and the cloning.
+        guard state.size <= limit else { throw .bodyTooLarge(limit: limit) }
+    }
+
+    private func copy(_ source: any SpoolFile, _ path: String) throws(QueueError) {
+        var chunks = SpoolChunks(of: source)
+        while true {
+            let chunk: UnsafeRawBufferPointer?
+            do {
+                chunk = try chunks.next()
+            } catch {
+                giveUp()
+                throw .unusable(path, error)
+            }
+            guard let chunk else { return }
+            try append(chunk)
+        }
+    }
+}
+
+extension QueueError {
+    static func bodyTooLarge(limit: Int64) -> QueueError {
+        QueueError(.bodyTooLarge, "the body has more than \(limit) bytes")
+    }
+
+    /// A file of the caller's that cannot become a body.
+    static func unusable(_ path: String, _ error: SystemError) -> QueueError {
+        let reason =
+            switch error.errno {
+            case EISDIR: "it is a directory, and a regular file is needed"
+            case EINVAL: "it is no regular file"
+            default: errnoDescription(error.errno)
+            }
+        return QueueError(.bodyFileUnusable, "\(quoted(path)) cannot be sent: \(reason)", path: path)
+    }
+
+    /// A spool that cannot be written to.
+    init(writing error: SystemError, in files: any SpoolFiles) {
+        let isFull = [ENOSPC, EDQUOT].contains(error.errno)
+        let code = isFull ? Code.insufficientSpace : .spoolFailed
+        self.init(code, "the body cannot be kept in \(files.path): \(error)", path: files.path)
+    }
+}

@@ -1,0 +1,28 @@
+internal import NetwatchEventLoop
+
+/// Reads a file from its beginning to its end, a piece at a time.
+struct SpoolChunks: ~Copyable {
+    /// How much is read at once, in bytes: enough that the calls do not count beside the hash.
+    private static let size = 128 * 1024
+
+    private let file: any SpoolFile
+    private let buffer: UnsafeMutableRawBufferPointer
+    private var offset: Int64 = 0
+
+    init(of file: any SpoolFile) {
+        self.file = file
+        buffer = .allocate(byteCount: Self.size, alignment: 1)
+    }
+
+    deinit {
+        buffer.deallocate()
+    }
+
+    /// The next bytes, which are there until the next call; `nil` at the end.
+    mutating func next() throws(SystemError) -> UnsafeRawBufferPointer? {
+        let count = try file.read(into: buffer, at: offset)
+        guard count > 0 else { return nil }
+        offset += Int64(count)
+        return UnsafeRawBufferPointer(rebasing: buffer.prefix(count))
+    }
+}

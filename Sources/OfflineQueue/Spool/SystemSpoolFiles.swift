@@ -1,0 +1,163 @@
+internal import CNetwatchLinux
+internal import Glibc
+package import NetwatchEventLoop
+
+/// A spool's directory as the kernel has it.
+///
+/// All names are looked up below the directory's descriptor, so that the spool stays the one it was opened
+/// as, whatever becomes of its path.
+package final class SystemSpoolFiles: SpoolFiles {
+    package let path: String
+    private let directory: FileDescriptor
+
+    private init(path: String, directory: consuming FileDescriptor) {
+        self.path = path
+        self.directory = directory
+    }
+
+    /// Makes the directory when it is missing, durably, and closes it to others (0700) whatever it was.
+    ///
+    /// - Throws: ``SystemError`` of `mkdir`, `open` or `chmod`; a symbolic link is refused.
+    package static func opening(_ path: String) throws(SystemError) -> SystemSpoolFiles {
+        try Directory.make(path, mode: 0o700)
+        let flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC
+        let directory = FileDescriptor(owning: try systemCall("open \(path)") { Glibc.open(path, flags) })
+        let descriptor = directory.rawValue
+        try systemCall("chmod \(path)") { fchmod(descriptor, 0o700) }
+        return SystemSpoolFiles(path: path, directory: directory)
+    }
+
+    package func create(_ name: String) throws(SystemError) -> any SpoolFile {
+        let flags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC
+        let file = try openFile(name, flags)
+        do {
+            try file.makePrivate()
+        } catch {
+            try? remove(name)
+            throw error
+        }
+        return file
+    }
+
+    package func open(_ name: String) throws(SystemError) -> any SpoolFile {
+        let file = try openFile(name, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC)
+        try file.checkKind()
+        return file
+    }
+
+    package func openForeign(_ path: String) throws(SystemError) -> any SpoolFile {
+        guard !path.utf8.contains(0) else { throw SystemError(call: "open", errno: EINVAL) }
+        // A pipe would make `open` wait for a writer.
+        let flags = O_RDONLY | O_NONBLOCK | O_CLOEXEC
+        let descriptor = FileDescriptor(owning: try systemCall("open \(path)") { Glibc.open(path, flags) })
+        let file = SystemSpoolFile(path: path, descriptor)
+        try file.checkKind()
+        return file
+    }
+
+    package func rename(_ name: String, to newName: String) throws(SystemError) {
+        let descriptor = directory.rawValue
+        try systemCall("rename \(path(of: name))") { renameat(descriptor, name, descriptor, newName) }
+    }
+
+    package func remove(_ name: String) throws(SystemError) {
+        try systemCall("unlink \(path(of: name))") { unlinkat(directory.rawValue, name, 0) }
+    }
+
+    package func syncDirectory() throws(SystemError) {
+        try systemCall("fsync \(path)") { fsync(directory.rawValue) }
+    }
+
+    package func names() throws(SystemError) -> [String] {
+        // Another descriptor, because reading moves its offset.
+        let flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC
+        let descriptor = try systemCall("open \(path)") { openat(directory.rawValue, ".", flags) }
+        guard let stream = fdopendir(descriptor) else {
+            let error = SystemError(call: "fdopendir \(path)", errno: errno)
+            close(descriptor)
+            throw error
+        }
+        defer { closedir(stream) }
+        var names: [String] = []
+        while true {
+            errno = 0
+            guard let entry = readdir(stream) else { break }
+            names.append(withUnsafePointer(to: &entry.pointee.d_name) { Self.text($0) })
+        }
+        guard errno == 0 else { throw SystemError(call: "readdir \(path)", errno: errno) }
+        return names.filter { $0 != "." && $0 != ".." }
+    }
+
+    package func freeBytes() throws(SystemError) -> Int64 {
+        var status = statvfs()
+        try systemCall("fstatvfs \(path)") { fstatvfs(directory.rawValue, &status) }
+        // `f_bavail` leaves out what only root may use. A file system may claim anything.
+        let (bytes, isTooMuch) = UInt64(status.f_bavail)
+            .multipliedReportingOverflow(by: UInt64(status.f_frsize))
+        return isTooMuch ? .max : Int64(clamping: bytes)
+    }
+
+    private func path(of name: String) -> String { "\(path)/\(name)" }
+
+    private func openFile(_ name: String, _ flags: CInt) throws(SystemError) -> SystemSpoolFile {
+        let path = path(of: name)
+        let descriptor = try systemCall("open \(path)") { openat(directory.rawValue, name, flags, 0o600) }
+        return SystemSpoolFile(path: path, FileDescriptor(owning: descriptor))
+    }
+
+    private static func text<Name>(_ name: UnsafePointer<Name>) -> String {
+        name.withMemoryRebound(to: CChar.self, capacity: MemoryLayout<Name>.size) { String(cString: $0) }
+    }
+}
+
+/// One file as the kernel has it.
+private final class SystemSpoolFile: SpoolFile {
+    private let path: String
+    private let descriptor: FileDescriptor
+
+    init(path: String, _ descriptor: consuming FileDescriptor) {
+        self.path = path
+        self.descriptor = descriptor
+    }
+
+    /// Whatever the umask.
+    func makePrivate() throws(SystemError) {
+        try systemCall("chmod \(path)") { fchmod(descriptor.rawValue, 0o600) }
+    }
+
+    /// Only a regular file's length says how much can be read.
+    func checkKind() throws(SystemError) {
+        let kind = try status().st_mode & S_IFMT
+        guard kind != S_IFREG else { return }
+        throw SystemError(call: "open \(path)", errno: kind == S_IFDIR ? EISDIR : EINVAL)
+    }
+
+    func size() throws(SystemError) -> Int64 { Int64(try status().st_size) }
+
+    func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(SystemError) -> Int {
+        try systemCall("read \(path)") {
+            pread(descriptor.rawValue, buffer.baseAddress, buffer.count, off_t(offset))
+        }
+    }
+
+    func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(SystemError) -> Int {
+        try systemCall("write \(path)") {
+            pwrite(descriptor.rawValue, bytes.baseAddress, bytes.count, off_t(offset))
+        }
+    }
+
+    func clone(_ source: any SpoolFile) -> Bool {
+        guard let source = source as? SystemSpoolFile else { return false }
+        return netwatch_clone_file(descriptor.rawValue, source.descriptor.rawValue) == 0
+    }
+
+    func sync() throws(SystemError) {
+        try systemCall("fdatasync \(path)") { fdatasync(descriptor.rawValue) }
+    }
+
+    private func status() throws(SystemError) -> stat {
+        var status = stat()
+        try systemCall("fstat \(path)") { fstat(descriptor.rawValue, &status) }
+        return status
+    }
+}

@@ -1,0 +1,11 @@
+internal import Glibc
+
+enum FileSystem {
+    /// What an ordinary user may still write, by statvfs(3); `nil` when it cannot be told.
+    static func freeBytes(at path: String) -> Int64? {
+        var status = statvfs()
+        guard statvfs(path, &status) == 0 else { return nil }
+        let (bytes, overflows) = UInt64(status.f_bavail).multipliedReportingOverflow(by: UInt64(status.f_frsize))
+        return overflows ? .max : Int64(clamping: bytes)
+    }
+}

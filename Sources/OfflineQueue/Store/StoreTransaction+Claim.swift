@@ -1,0 +1,152 @@
+internal import Foundation
+internal import GRDB
+
+/// T2: requests are taken to be sent.
+extension StoreTransaction {
+    private static let priorities = 0...9
+
+    mutating func claim(_ claim: LaneClaim, token: String) throws -> ClaimedBatch {
+        guard let lane = try lane(claim.lane), !lane.isPaused else {
+            return ClaimedBatch(lane: claim.lane, requests: [], due: nil, isElsewhere: false)
+        }
+        if let reasons = claim.expediting { try expedite(lane: lane.id, releasing: reasons) }
+        let lease = Lease(token: token, ownerEpoch: environment.ownerEpoch)
+        let requests = try take(claim.limit, of: lane, lease)
+        if requests.isEmpty { try repairClock(inLane: lane.id) }
+        return ClaimedBatch(
+            lane: lane.id,
+            requests: requests,
+            due: try due(inLane: lane),
+            isElsewhere: false
+        )
+    }
+
+    private mutating func take(_ limit: Int, of lane: StoredLane, _ lease: Lease) throws -> [ClaimedRequest] {
+        guard lane.key.mode == .parallel else {
+            let arguments: StatementArguments = ["lane": lane.id, "now": now.milliseconds, "limit": limit]
+            return try take(try rows(StoreStatements.claimableHeadOfLane, arguments), lease)
+        }
+        var taken: [ClaimedRequest] = []
+        for priority in Self.priorities where taken.count < limit {
+            let rows = try rows(
+                StoreStatements.claimableInParallelLane,
+                [
+                    "lane": lane.id, "priority": priority, "now": now.milliseconds,
+                    "limit": limit - taken.count,
+                ]
+            )
+            taken += try take(rows, lease)
+        }
+        return taken
+    }
+
+    /// What has lived too long is given up rather than sent.
+    private mutating func take(_ rows: [Row], _ lease: Lease) throws -> [ClaimedRequest] {
+        try rows.compactMap { row in
+            var request = StoredRequest(row: row)
+            guard !isExpired(row) else {
+                try move(request, by: .givenUp(reason: RequestState.expiredReason))
+                return nil
+            }
+            try request.state.apply(.claimed(lease))
+            try execute(
+                StoreStatements.claim,
+                ["seq": request.sequence, "token": lease.token, "epoch": lease.ownerEpoch]
+            )
+            return ClaimedRequest(row: row, lease: lease, request.state)
+        }
+    }
+
+    /// After a backward step of the clock requests look due in a far future.
+    private func repairClock(inLane lane: Int64) throws {
+        let latest = (now + settings.longestDelay).milliseconds
+        try execute(
+            """
+            UPDATE request SET next_at = max(:latest, ifnull(scheduled_at, 0)) WHERE lane_id = :lane
+            AND state = 'pending' AND priority IN (0, 1, 2, 3, 4, 5, 6, 7, 8, 9) AND next_at > :latest
+            AND next_at > ifnull(scheduled_at, 0)
+            """,
+            ["lane": lane, "latest": latest]
+        )
+    }
+
+    private mutating func expedite(lane: Int64, releasing reasons: Set<HoldReason>) throws {
+        try release(reasons, inLane: lane)
+        try execute(
+            """
+            UPDATE request SET next_at = max(:now, ifnull(scheduled_at, 0)) WHERE lane_id = :lane
+            AND state = 'pending' AND priority IN (0, 1, 2, 3, 4, 5, 6, 7, 8, 9) AND next_at > :now
+            AND next_at > ifnull(scheduled_at, 0)
+            """,
+            ["lane": lane, "now": now.milliseconds]
+        )
+    }
+
+    /// `lane`: all lanes when `nil`.
+    mutating func release(_ reasons: Set<HoldReason>, inLane lane: Int64?) throws {
+        guard !reasons.isEmpty else { return }
+        let names = reasons.map(\.rawValue).sorted()
+        let held = try rows(
+            """
+            SELECT * FROM request WHERE state = 'held' AND lane_id = ifnull(?, lane_id)
+            AND hold_reason IN (SELECT value FROM json_each(?))
+            """,
+            [lane, "[\"\(names.joined(separator: "\",\""))\"]"]
+        )
+        for row in held {
+            let request = StoredRequest(row: row)
+            let isBlocked = try isBlocked(request.sequence)
+            try move(request, by: .released(reasons, now: now, isBlocked: isBlocked))
+            changedLanes.insert(request.lane)
+        }
+    }
+
+    func liveTokens() throws -> Set<String> {
+        Set(try rows("SELECT DISTINCT lease_token FROM request WHERE state = 'inflight'").map { $0["lease_token"] })
+    }
+}
+
+extension ClaimedRequest {
+    fileprivate init(row: Row, lease: Lease, _ state: RequestState) {
+        self.init(
+            sequence: row["seq"],
+            id: row["id"],
+            lease: lease,
+            method: row["method"],
+            url: row["url"],
+            headers: HeaderText.decode(row["headers"]),
+            body: NewRequest.Body(row: row),
+            key: KeyHeader(row: row),
+            isAtMostOnce: row["at_most_once"],
+            expectation: Expectation(row: row),
+            lastStatus: row["last_status"],
+            attempts: state.attempts,
+            deferrals: state.deferrals
+        )
+    }
+}
+
+extension NewRequest.Body {
+    init(row: Row) {
+        guard let name = row["body_file"] as String? else {
+            self = (row["bytes"] as Data?).map(NewRequest.Body.inline) ?? .none
+            return
+        }
+        let body = SpooledBody(name: name, size: row["body_bytes"], digest: row["body_sha256"])
+        self = body.map(NewRequest.Body.spooled) ?? .unreadable
+    }
+}
+
+extension KeyHeader {
+    init?(row: Row) {
+        guard let name = row["key_header"] as String?, let value = row["key_value"] as String? else { return nil }
+        self.init(name: name, value: value, isQuoted: row["key_quoted"])
+    }
+}
+
+extension Expectation {
+    /// What a hand has edited so that it cannot be read is the default.
+    init(row: Row) {
+        self = (row["expectation"] as String?).flatMap { try? Expectation(parsing: $0) } ?? .success
+    }
+}

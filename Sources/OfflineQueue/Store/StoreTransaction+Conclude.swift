@@ -1,0 +1,130 @@
+internal import Foundation
+internal import GRDB
+
+/// T3 and T4: attempts end.
+extension StoreTransaction {
+    /// `false` when the lease is not the holder's any more.
+    mutating func conclude(_ conclusion: Conclusion) throws -> Bool {
+        guard let request = try request(conclusion.sequence), request.token == conclusion.token else { return false }
+        let due = now + min(conclusion.delay, settings.longestDelay)
+        if let attempt = conclusion.attempt { try record(attempt, of: conclusion) }
+        try move(
+            request,
+            by: .concluded(token: conclusion.token, conclusion.verdict, due: due),
+            conclusion
+        )
+        if let closure = conclusion.laneClosure {
+            let end = now + min(closure, settings.longestClosure)
+            try execute("UPDATE lane SET not_before = ? WHERE id = ?", [end.milliseconds, request.lane])
+        }
+        return true
+    }
+
+    /// How many attempts are remembered of one request.
+    private static let rememberedAttempts = 32
+
+    private func record(_ attempt: AttemptRecord, of conclusion: Conclusion) throws {
+        let (seconds, attoseconds) = attempt.duration.components
+        let microseconds = seconds * 1_000_000 + attoseconds / 1_000_000_000_000
+        let error = conclusion.detail.map { String(decoding: $0.utf8.prefix(512), as: UTF8.self) }
+        try execute(
+            StoreStatements.insertAttempt,
+            [
+                conclusion.sequence, now.milliseconds - microseconds / 1000, microseconds, conclusion.status,
+                attempt.curlCode, error,
+            ]
+        )
+        let forgotten = "DELETE FROM attempt WHERE seq = ?1 AND number <= "
+            + "(SELECT max(number) FROM attempt WHERE seq = ?1) - \(Self.rememberedAttempts)"
+        try execute(forgotten, [conclusion.sequence])
+    }
+
+    /// Requests whose owner died.
+    mutating func recover() throws {
+        let orphans = try rows(
+            "SELECT * FROM request WHERE state = 'inflight' AND owner_epoch < ?",
+            [environment.ownerEpoch]
+        )
+        for row in orphans {
+            let request = StoredRequest(row: row)
+            try move(request, by: .abandoned(token: request.token!, now: now))
+        }
+    }
+}
+
+// MARK: - The end of a request
+
+extension StoreTransaction {
+    /// Moves a request to the history, so that the tables that claims read stay small.
+    mutating func finish(
+        _ request: StoredRequest,
+        as ending: RequestState.Ending,
+        _ outcome: Conclusion?
+    ) throws {
+        let isDead = ending.isDead
+        let response = outcome?.response
+        let kept = (isDead ? request.bodyBytes : 0) + Int64(response?.body.count ?? 0)
+        try execute(
+            StoreStatements.insertHistory,
+            [
+                "state": request.state.name.rawValue, "now": now.milliseconds, "whole": isDead, "kept": kept,
+                "attempts": request.state.attempts, "deferrals": request.state.deferrals,
+                "status": outcome?.status, "detail": ending.reason ?? outcome?.detail, "seq": request.sequence,
+                "fence": request.token,
+            ]
+        )
+        precondition(database.changesCount == 1, "a row was not under the lease it was read with")
+        try execute(StoreStatements.deleteRequest, [request.sequence])
+        if let response { try keep(response, of: request.sequence) }
+        if !isDead { try freeBody(request.sequence, file: request.bodyFile) }
+        try settleDependents(of: request.sequence, isDelivered: ending.isDelivered)
+    }
+
+    private func keep(_ response: RecordedResponse, of sequence: Int64) throws {
+        try execute(
+            "INSERT OR REPLACE INTO response (seq, status, headers, body, is_truncated) VALUES (?, ?, ?, ?, ?)",
+            [
+                sequence, response.status, HeaderText.encode(response.headers), response.body,
+                response.isTruncated,
+            ]
+        )
+    }
+
+    mutating func freeBody(_ sequence: Int64, file: String?) throws {
+        if let file { freedFiles.append(file) } else { try execute(StoreStatements.deleteBody, [sequence]) }
+    }
+
+    /// Those that waited for it may go, or have lost what they waited for.
+    private mutating func settleDependents(of sequence: Int64, isDelivered: Bool) throws {
+        let dependents = try rows("SELECT seq FROM depends WHERE on_seq = ?", [sequence])
+        guard !dependents.isEmpty else { return }
+        try execute("DELETE FROM depends WHERE on_seq = ?", [sequence])
+        for row in dependents {
+            guard let dependent = try request(row["seq"]), dependent.state.phase == .blocked else { continue }
+            if !isDelivered {
+                try move(dependent, by: .dependencyFailed)
+            } else if try !isBlocked(dependent.sequence) {
+                try move(dependent, by: .unblocked(now: now))
+            }
+            changedLanes.insert(dependent.lane)
+        }
+    }
+
+    /// Whether it still waits for others.
+    func isBlocked(_ sequence: Int64) throws -> Bool {
+        try row("SELECT 1 FROM depends WHERE seq = ? LIMIT 1", [sequence]) != nil
+    }
+}
+
+extension RequestState.Ending {
+    var isDelivered: Bool {
+        if case .delivered = self { true } else { false }
+    }
+
+    var isDead: Bool { reason != nil }
+
+    /// Why it was given up.
+    var reason: String? {
+        if case .dead(let reason) = self { reason } else { nil }
+    }
+}

@@ -1,0 +1,104 @@
+internal import Foundation
+internal import GRDB
+
+/// T5, T7 and what else people ask of single requests.
+extension StoreTransaction {
+    mutating func edit(_ edit: QueueEdit, _ id: String) throws -> EditResult {
+        guard let request = try request(id: id) else { return try editHistory(edit, id) }
+        do {
+            try move(request, by: try event(of: edit, request))
+        } catch is RequestState.Refusal {
+            return .refused(request.state.name)
+        }
+        if edit == .retry(newKey: true) { try renewKey(of: request.sequence) }
+        changedLanes.insert(request.lane)
+        return .done(try self.request(id: id)?.state.name ?? .cancelled)
+    }
+
+    /// Who wants a request tried, or let go after what it waited for has failed, does not want it to wait for
+    /// others any more.
+    private func event(of edit: QueueEdit, _ request: StoredRequest) throws -> RequestState.Event {
+        switch edit {
+        case .cancel: return .cancelled
+        case .hold: return .held
+        case .release:
+            if request.state.phase == .held(.dependency) { try forgetDependencies(of: request.sequence) }
+            let isBlocked = try isBlocked(request.sequence)
+            return .released(Set(HoldReason.allCases), now: now, isBlocked: isBlocked)
+        case .retry:
+            if request.token == nil { try forgetDependencies(of: request.sequence) }
+            return .requeued(now: now)
+        }
+    }
+
+    private func forgetDependencies(of sequence: Int64) throws {
+        try execute("DELETE FROM depends WHERE seq = ?", [sequence])
+    }
+
+    private func renewKey(of sequence: Int64) throws {
+        try execute(
+            "UPDATE request SET key_value = ? WHERE seq = ? AND key_value IS NOT NULL",
+            [UUID().uuidString.lowercased(), sequence]
+        )
+    }
+}
+
+// MARK: - What was given up
+
+extension StoreTransaction {
+    private mutating func editHistory(_ edit: QueueEdit, _ id: String) throws -> EditResult {
+        guard let row = try row("SELECT * FROM history WHERE id = ?", [id]) else { return .unknown }
+        let state = QueuedRequest.State(rawValue: row["state"])!
+        guard case .retry(let newKey) = edit, state == .dead, row["is_whole"], try !isTaken(row) else {
+            return .refused(state)
+        }
+        try restore(row)
+        if newKey { try renewKey(of: row["seq"]) }
+        return .done(.pending)
+    }
+
+    /// Whether a newer request has its replace key and waits.
+    private func isTaken(_ row: Row) throws -> Bool {
+        guard let key = row["replace_key"] as String? else { return false }
+        return try waiting(withKey: key, inLane: try lane(of: row).id) != nil
+    }
+
+    private func lane(of row: Row) throws -> StoredLane {
+        let mode = LaneKey.Mode(rawValue: row["mode"])!
+        return try lane(of: LaneKey(origin: try Origin(url: row["url"]), label: row["label"], mode: mode))
+    }
+
+    /// T7: back to its old place, with the same key, and as long to live as it had in the beginning.
+    private mutating func restore(_ row: Row) throws {
+        var state = RequestState(
+            phase: .finished(.dead(reason: "")),
+            attempts: row["attempts"],
+            deferrals: row["deferrals"],
+            rules: RequestRules(row: row)
+        )
+        try state.apply(.requeued(now: now))
+        let lane = try lane(of: row).id
+        let sequence: Int64 = row["seq"]
+        try execute(
+            """
+            INSERT INTO request (lane_id, state, next_at, last_status, last_error, \(QueueSchema.fixedContent))
+            SELECT :lane, 'pending', :now, last_status, last_error, \(QueueSchema.fixedContent) FROM history
+            WHERE seq = :seq
+            """,
+            ["lane": lane, "now": now.milliseconds, "seq": sequence]
+        )
+        try execute(
+            """
+            UPDATE request SET boot = :boot, boot_expire_at = :sinceBoot + expire_at - created_at,
+            expire_at = :now + expire_at - created_at WHERE seq = :seq
+            """,
+            [
+                "boot": environment.boot, "sinceBoot": clock.sinceBoot, "now": now.milliseconds,
+                "seq": sequence,
+            ]
+        )
+        try execute("DELETE FROM history WHERE seq = ?", [sequence])
+        try execute("DELETE FROM response WHERE seq = ?", [sequence])
+        changedLanes.insert(lane)
+    }
+}

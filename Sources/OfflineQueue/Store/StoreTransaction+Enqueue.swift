@@ -1,0 +1,158 @@
+internal import Foundation
+internal import GRDB
+
+/// T1: a request comes in.
+extension StoreTransaction {
+    mutating func enqueue(_ requests: [NewRequest]) throws -> [EnqueuedRequest] {
+        try DependencyOrder.check(requests)
+        let batch = requests.count > 1 ? Set(requests.map(\.id)) : []
+        var places: [(NewRequest, Int64)] = []
+        let enqueued = try requests.map { try enqueue($0, of: batch, &places) }
+        // A request may depend on one that comes after it in the batch.
+        for (request, place) in places { try depend(request, at: place) }
+        return enqueued
+    }
+
+    /// Whatever is refused is refused before anything is written: others are in the same transaction.
+    private mutating func enqueue(
+        _ new: NewRequest,
+        of batch: Set<String>,
+        _ places: inout [(NewRequest, Int64)]
+    ) throws -> EnqueuedRequest {
+        if let known = try known(new) { return known }
+        let lane = try lane(of: new.lane)
+        let isBlocked = try isBlocked(new, in: batch)
+        let replaced = try new.options.replaceKey.flatMap { try waiting(withKey: $0, inLane: lane.id) }
+        guard try makeRoom(for: new, in: lane, replacing: replaced) else { return new.dropped(from: lane, in: self) }
+        let due = dueTime(of: new)
+        var state = RequestState(rules: RequestRules(mayBeSentTwice: true))
+        try state.apply(.accepted(due: due, isBlocked: isBlocked))
+        if let replaced { try move(replaced, by: .replaced) }
+        let place = try insert(new, lane: lane.id, state: state, due: due)
+        if isBlocked { places.append((new, place)) }
+        if let replaced { try execute("UPDATE depends SET on_seq = ? WHERE on_seq = ?", [place, replaced.sequence]) }
+        return accepted(new, in: lane, state: state, due: due)
+    }
+
+    private mutating func accepted(
+        _ new: NewRequest,
+        in lane: StoredLane,
+        state: RequestState,
+        due: Timestamp
+    ) -> EnqueuedRequest {
+        let record = lane.record(due: state.name == .pending ? until(due) : nil, in: self)
+        changedRecords.append(record)
+        return EnqueuedRequest(
+            id: new.id,
+            lane: record,
+            outcome: .accepted,
+            isBehindOthers: lane.requests > 0,
+            idempotencyKey: new.key?.value,
+            state: state.name,
+            due: record.due,
+            status: nil,
+            lastError: nil,
+            durability: new.options.durability
+        )
+    }
+
+    private func dueTime(of new: NewRequest) -> Timestamp {
+        max(now, new.options.notBefore.map { Timestamp($0) } ?? now)
+    }
+
+    /// The request that has the id already, on its way or over.
+    private func known(_ new: NewRequest) throws -> EnqueuedRequest? {
+        let columns = "state, key_value, last_status, last_error"
+        guard
+            let row = try row("SELECT \(columns) FROM request WHERE id = ?", [new.id])
+                ?? row("SELECT \(columns) FROM history WHERE id = ?", [new.id])
+        else { return nil }
+        return EnqueuedRequest(
+            id: new.id,
+            lane: LaneRecord(id: 0, key: new.lane, notBefore: nil, due: nil, isPaused: false),
+            outcome: .known,
+            isBehindOthers: false,
+            idempotencyKey: row["key_value"],
+            state: QueuedRequest.State(rawValue: row["state"])!,
+            due: nil,
+            status: row["last_status"],
+            lastError: row["last_error"],
+            durability: .full
+        )
+    }
+
+    private func insert(
+        _ new: NewRequest,
+        lane: Int64,
+        state: RequestState,
+        due: Timestamp
+    ) throws -> Int64 {
+        let options = new.options
+        let end = min(Timestamp(options.end(from: now.date)), now + options.timeToLive)
+        var file: SpooledBody?
+        if case .spooled(let body) = new.body { file = body }
+        try execute(
+            StoreStatements.insertRequest,
+            [
+                new.id, lane, state.name.rawValue, due.milliseconds, options.notBefore.map { _ in due.milliseconds },
+                options.priority, now.milliseconds, end.milliseconds, environment.boot,
+                clock.sinceBoot + (end.milliseconds - now.milliseconds), options.maximumAttempts, new.method,
+                new.url, new.headers, new.size, new.body.size, file?.name, file?.digest.description, new.key?.name,
+                new.key?.value, new.key?.isQuoted ?? false, options.isAtMostOnce, options.replaceKey,
+                options.expectation == .success ? nil : options.expectation.description,
+            ]
+        )
+        let sequence = database.lastInsertedRowID
+        if case .inline(let data) = new.body { try execute(StoreStatements.insertBody, [sequence, data]) }
+        return sequence
+    }
+}
+
+extension NewRequest {
+    fileprivate func dropped(from lane: StoredLane, in transaction: StoreTransaction) -> EnqueuedRequest {
+        EnqueuedRequest(
+            id: id,
+            lane: lane.record(due: nil, in: transaction),
+            outcome: .dropped,
+            isBehindOthers: false,
+            idempotencyKey: nil,
+            state: .dead,
+            due: nil,
+            status: nil,
+            lastError: StoreTransaction.dropReason,
+            durability: options.durability
+        )
+    }
+}
+
+// MARK: - Dependencies
+
+extension StoreTransaction {
+    /// Whether one of the requests it depends on is not delivered yet. Those of its own batch are not.
+    private func isBlocked(_ new: NewRequest, in batch: Set<String>) throws -> Bool {
+        // All of them are looked at, lest one that is unknown goes unnoticed.
+        try !new.options.dependencies.filter { try !isDelivered($0, batch) }.isEmpty
+    }
+
+    private func isDelivered(_ id: String, _ batch: Set<String>) throws -> Bool {
+        if try row("SELECT 1 FROM request WHERE id = ?", [id]) != nil { return false }
+        let state = try row("SELECT state FROM history WHERE id = ?", [id]).map { $0["state"] as String }
+        switch state {
+        case QueuedRequest.State.delivered.rawValue?: return true
+        case nil where batch.contains(id): return false
+        case nil:
+            throw QueueError(.unknownDependency, "no request has the id \(quoted(id)) that this one depends on")
+        case let state?:
+            throw QueueError(.unknownDependency, "the request \(quoted(id)) that this one depends on is \(state)")
+        }
+    }
+
+    private func depend(_ new: NewRequest, at sequence: Int64) throws {
+        for id in new.options.dependencies {
+            try execute(
+                "INSERT OR IGNORE INTO depends (seq, on_seq) SELECT ?, seq FROM request WHERE id = ?",
+                [sequence, id]
+            )
+        }
+    }
+}

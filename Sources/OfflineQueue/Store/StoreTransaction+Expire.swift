@@ -1,0 +1,109 @@
+internal import Foundation
+internal import GRDB
+
+/// T6: what has lived too long, and what is remembered too long.
+extension StoreTransaction {
+    /// How many are given up, or forgotten, in one transaction.
+    private static let batch = 256
+
+    /// Within the boot that a request came in its own clock tells; else the wall clock, if it is to be believed
+    /// or this boot alone has lasted long enough.
+    func isExpired(_ row: Row) -> Bool {
+        if row["boot"] == environment.boot { return row["boot_expire_at"] <= clock.sinceBoot }
+        let life: Int64 = row["expire_at"] - row["created_at"]
+        return row["expire_at"] <= now.milliseconds && (clock.isSynchronized || life <= clock.sinceBoot)
+    }
+
+    /// The requests whose `expire_at` counts.
+    private static let isTrusted = "(boot = :boot OR :trusted OR expire_at - created_at <= :sinceBoot)"
+
+    private var trust: StatementArguments {
+        ["boot": environment.boot, "trusted": clock.isSynchronized, "sinceBoot": clock.sinceBoot]
+    }
+
+    mutating func expire() throws -> Duration? {
+        try followClock()
+        let isMoreLeft = try giveUp()
+        try forgetHistory()
+        try forgetLanes()
+        return isMoreLeft ? .zero : try nextExpiry()
+    }
+
+    /// Times of giving up are kept by the wall clock, for there is an index on them; when it is set, those of
+    /// this boot are set too.
+    private func followClock() throws {
+        let known: Int64 = try row("SELECT clock_offset FROM meta")!["clock_offset"]
+        // Slewing moves it by less.
+        guard abs(known - clock.offset) > 1000 else { return }
+        try execute(
+            "UPDATE request SET expire_at = boot_expire_at + ? WHERE boot = ?",
+            [clock.offset, environment.boot]
+        )
+        try execute("UPDATE meta SET clock_offset = ?", [clock.offset])
+    }
+
+    /// Whether there are more than one transaction should hold.
+    private mutating func giveUp() throws -> Bool {
+        let candidates = try rows(
+            """
+            SELECT * FROM request WHERE expire_at <= :now AND state <> 'inflight'
+            AND \(Self.isTrusted) ORDER BY expire_at LIMIT \(Self.batch)
+            """,
+            trust &+ ["now": now.milliseconds]
+        )
+        for row in candidates where isExpired(row) {
+            let request = StoredRequest(row: row)
+            try move(request, by: .givenUp(reason: RequestState.expiredReason))
+            changedLanes.insert(request.lane)
+        }
+        return candidates.count == Self.batch
+    }
+
+    private func nextExpiry() throws -> Duration? {
+        let first = try row(
+            "SELECT expire_at FROM request WHERE state <> 'inflight' AND \(Self.isTrusted) ORDER BY expire_at LIMIT 1",
+            trust
+        )
+        return first.map { until(Timestamp(milliseconds: $0["expire_at"])) }
+    }
+}
+
+// MARK: - History
+
+extension StoreTransaction {
+    private mutating func forgetHistory() throws {
+        let retention = settings.retention
+        for state in QueuedRequest.State.allCases where state.isFinal {
+            let age = state == .dead ? retention.dead : retention.done
+            try forget(
+                "SELECT seq, body_file FROM history WHERE state = :state AND finished_at <= :before LIMIT \(Self.batch)",
+                ["state": state.rawValue, "before": (now - age).milliseconds]
+            )
+            guard state != .dead else { continue }
+            try forget(
+                """
+                SELECT seq, body_file FROM history WHERE state = :state
+                ORDER BY finished_at DESC LIMIT \(Self.batch) OFFSET :count
+                """,
+                ["state": state.rawValue, "count": retention.doneCount]
+            )
+        }
+        try forgetBytes(over: retention.bytes)
+    }
+
+    private mutating func forgetBytes(over limit: Int64) throws {
+        while try row("SELECT history_bytes FROM meta")!["history_bytes"] > limit {
+            try forget("SELECT seq, body_file FROM history WHERE kept_bytes > 0 ORDER BY position LIMIT 1")
+        }
+    }
+
+    private mutating func forget(_ selection: String, _ arguments: StatementArguments = StatementArguments()) throws {
+        for row in try rows(selection, arguments) {
+            let sequence: Int64 = row["seq"]
+            for table in ["history", "attempt", "response"] {
+                try execute("DELETE FROM \(table) WHERE seq = ?", [sequence])
+            }
+            try freeBody(sequence, file: row["body_file"])
+        }
+    }
+}

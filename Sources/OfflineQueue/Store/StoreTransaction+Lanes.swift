@@ -1,0 +1,110 @@
+internal import GRDB
+
+/// A row of `lane`.
+struct StoredLane {
+    let id: Int64
+    let key: LaneKey
+    let notBefore: Timestamp?
+    let isPaused: Bool
+    let requests: Int
+    let bytes: Int64
+
+    init(row: Row) {
+        id = row["id"]
+        let origin = Origin(scheme: row["scheme"], host: row["host"], port: row["port"])
+        key = LaneKey(origin: origin, label: row["label"], mode: LaneKey.Mode(rawValue: row["mode"])!)
+        notBefore = (row["not_before"] as Int64?).map(Timestamp.init(milliseconds:))
+        isPaused = row["is_paused"]
+        requests = row["requests"]
+        bytes = row["bytes"]
+    }
+
+    func record(in transaction: StoreTransaction) throws -> LaneRecord {
+        record(due: try transaction.due(inLane: self), in: transaction)
+    }
+
+    func record(due: Duration?, in transaction: StoreTransaction) -> LaneRecord {
+        let closure = notBefore.map { min(transaction.until($0), transaction.settings.longestClosure) }
+        return LaneRecord(
+            id: id,
+            key: key,
+            notBefore: closure == .zero ? nil : closure,
+            due: isPaused ? nil : due,
+            isPaused: isPaused
+        )
+    }
+}
+
+extension StoreTransaction {
+    /// The queue's pause is every lane's.
+    private static let laneColumns = """
+        SELECT id, scheme, host, port, label, mode, not_before, requests, bytes,
+        is_paused OR (SELECT is_paused FROM meta) AS is_paused FROM lane
+        """
+
+    func lane(_ id: Int64) throws -> StoredLane? {
+        try row("\(Self.laneColumns) WHERE id = ?", [id]).map(StoredLane.init(row:))
+    }
+
+    /// The lane of a key, made when there is none.
+    func lane(of key: LaneKey) throws -> StoredLane {
+        let origin = key.origin
+        let arguments: StatementArguments = [
+            origin.scheme, origin.host, origin.port, key.label, key.mode.rawValue,
+        ]
+        let find = "\(Self.laneColumns) WHERE (scheme, host, port, label, mode) = (?, ?, ?, ?, ?)"
+        if let row = try row(find, arguments) { return StoredLane(row: row) }
+        try execute(StoreStatements.insertLane, arguments)
+        return StoredLane(row: try row(find, arguments)!)
+    }
+
+    /// When the lane's next request is due. A backward step of the clock makes requests look due in a far
+    /// future; none is later than the longest delay allows, unless somebody asked for it.
+    func due(inLane lane: StoredLane) throws -> Duration? {
+        guard !lane.isPaused else { return nil }
+        let found: Row? =
+            switch lane.key.mode {
+            case .parallel: try row(StoreStatements.dueInParallelLane, ["lane": lane.id])
+            case .fifo: try row(StoreStatements.headOfLane, ["lane": lane.id])
+            }
+        guard let found, let next = found["next_at"] as Int64? else { return nil }
+        let isScheduled = (found["scheduled_at"] as Int64?).map { $0 >= next } ?? false
+        let wait = until(Timestamp(milliseconds: next))
+        return isScheduled ? wait : min(wait, settings.longestDelay)
+    }
+
+    /// All lanes that have something to send, after releasing what is held for one of the reasons.
+    mutating func reopen(releasing reasons: Set<HoldReason>) throws -> [LaneRecord] {
+        try release(reasons, inLane: nil)
+        let lanes = try rows("\(Self.laneColumns) WHERE requests > 0").map(StoredLane.init(row:))
+        return try lanes.map { try $0.record(in: self) }.filter { $0.due != nil }
+    }
+
+    func openLanes() throws {
+        try execute("UPDATE lane SET not_before = NULL WHERE not_before IS NOT NULL")
+    }
+
+    mutating func setPaused(_ isPaused: Bool, lanes selection: LaneSelection?) throws -> Int {
+        let selected: [Row]
+        if let selection {
+            let matching = "host = ifnull(:host, host) AND label = ifnull(:label, label)"
+            let arguments: StatementArguments = ["host": selection.host, "label": selection.label]
+            selected = try rows("SELECT id FROM lane WHERE \(matching)", arguments)
+            let update = "UPDATE lane SET is_paused = :paused WHERE \(matching)"
+            try execute(update, ["paused": isPaused] &+ arguments)
+        } else {
+            selected = try rows("SELECT id FROM lane WHERE requests > 0")
+            try execute("UPDATE meta SET is_paused = ?", [isPaused])
+        }
+        changedLanes.formUnion(selected.map { $0["id"] as Int64 })
+        return selected.count
+    }
+
+    /// Lanes are named by whoever enqueues, so those that nothing is known of any more go.
+    func forgetLanes() throws {
+        try execute(
+            "DELETE FROM lane WHERE requests = 0 AND is_paused = 0 AND ifnull(not_before, 0) <= ?",
+            [now.milliseconds]
+        )
+    }
+}

@@ -1,0 +1,191 @@
+internal import Foundation
+internal import GRDB
+
+/// What people may know of the queue.
+extension StoreTransaction {
+    func ids(beginningWith prefix: String, limit: Int) throws -> [String] {
+        // No id has a byte above the range of printable ASCII.
+        let arguments: StatementArguments = ["prefix": prefix, "end": prefix + "\u{7f}", "limit": limit]
+        let found = try rows(
+            """
+            SELECT id FROM (
+                SELECT id FROM request WHERE id >= :prefix AND id < :end
+                UNION ALL SELECT id FROM history WHERE id >= :prefix AND id < :end
+            ) ORDER BY id LIMIT :limit
+            """,
+            arguments
+        )
+        return found.map { $0["id"] }
+    }
+
+    func page(_ query: RequestQuery) throws -> RequestPage {
+        var found: [(QueuedRequest, ListCursor)] = []
+        // One more than wanted tells whether there is more.
+        let limit = max(0, query.limit) + 1
+        if query.after?.isFinished != true, query.wants(isFinal: false) {
+            let after = query.after?.position ?? 0
+            let rows = try Row.fetchAll(
+                database,
+                sql: """
+                    SELECT request.*, host, label, mode FROM request JOIN lane ON lane.id = lane_id
+                    WHERE seq > :after AND \(query.filter) ORDER BY seq LIMIT :limit
+                    """,
+                arguments: query.arguments &+ ["after": after, "limit": limit]
+            )
+            found += rows.map { (QueuedRequest(row: $0), ListCursor(isFinished: false, position: $0["seq"])) }
+        }
+        if found.count < limit, query.wants(isFinal: true) {
+            let before = query.after.flatMap { $0.isFinished ? $0.position : nil } ?? .max
+            let rows = try Row.fetchAll(
+                database,
+                sql: """
+                    SELECT * FROM history WHERE position < :before AND \(query.filter)
+                    ORDER BY position DESC LIMIT :limit
+                    """,
+                arguments: query.arguments &+ ["before": before, "limit": limit - found.count]
+            )
+            found += rows.map { (QueuedRequest(row: $0), ListCursor(isFinished: true, position: $0["position"])) }
+        }
+        let page = found.prefix(limit - 1)
+        return RequestPage(requests: page.map(\.0), next: found.count < limit ? nil : page.last?.1)
+    }
+
+    func details(of id: String) throws -> RequestDetails? {
+        let current = try row(
+            "SELECT request.*, label, mode FROM request JOIN lane ON lane.id = lane_id WHERE request.id = ?",
+            [id]
+        )
+        guard let row = try current ?? row("SELECT * FROM history WHERE id = ?", [id]) else { return nil }
+        let sequence: Int64 = row["seq"]
+        return RequestDetails(
+            summary: QueuedRequest(row: row),
+            headers: HeaderText.decode(row["headers"]),
+            idempotencyKey: row["key_value"],
+            replaceKey: row["replace_key"],
+            dependencies: try dependencies(of: sequence),
+            isAtMostOnce: row["at_most_once"],
+            attempts: try attempts(of: sequence),
+            response: try response(to: sequence)
+        )
+    }
+
+    private func dependencies(of sequence: Int64) throws -> [String] {
+        try rows("SELECT id FROM depends JOIN request ON request.seq = on_seq WHERE depends.seq = ?", [sequence])
+            .map { $0["id"] }
+    }
+
+    private func attempts(of sequence: Int64) throws -> [RecordedAttempt] {
+        try rows("SELECT * FROM attempt WHERE seq = ? ORDER BY number", [sequence]).map { row in
+            RecordedAttempt(
+                number: row["number"],
+                started: Timestamp(milliseconds: row["started_at"]).date,
+                duration: .microseconds(row["microseconds"] as Int64),
+                status: row["status"],
+                curlCode: row["curl_code"],
+                error: row["error"]
+            )
+        }
+    }
+
+    private func response(to sequence: Int64) throws -> RecordedResponse? {
+        try row("SELECT * FROM response WHERE seq = ?", [sequence]).map { row in
+            RecordedResponse(
+                status: row["status"],
+                headers: HeaderText.decode(row["headers"]),
+                body: row["body"],
+                isTruncated: row["is_truncated"]
+            )
+        }
+    }
+}
+
+// MARK: - Numbers
+
+extension StoreTransaction {
+    /// All that are on their way are counted by the triggers; only the few that do not simply wait are counted here.
+    func counts() throws -> QueueCounts {
+        var counts = QueueCounts()
+        let requests: Int = try row("SELECT requests FROM meta")!["requests"]
+        for state in [QueuedRequest.State.blocked, .inflight, .held] {
+            counts[state] = try row("SELECT count(*) AS number FROM request WHERE state = '\(state.rawValue)'")!["number"]
+        }
+        counts[.pending] = requests - counts[.blocked] - counts[.inflight] - counts[.held]
+        for row in try rows("SELECT state, count(*) AS number FROM history GROUP BY state") {
+            counts[QueuedRequest.State(rawValue: row["state"])!] = row["number"]
+        }
+        return counts
+    }
+
+    func statistics() throws -> QueueStatistics {
+        let meta = try row("SELECT requests, bytes, is_paused FROM meta")!
+        let oldest = try row("SELECT created_at FROM request ORDER BY seq LIMIT 1")
+        let pages = try row("SELECT page_count * page_size AS size FROM pragma_page_count, pragma_page_size")!
+        return QueueStatistics(
+            counts: try counts(),
+            requests: meta["requests"],
+            bytes: meta["bytes"],
+            oldest: oldest.map { Timestamp(milliseconds: $0["created_at"]).date },
+            lanes: try row("SELECT count(*) AS number FROM lane WHERE requests > 0")!["number"],
+            isPaused: meta["is_paused"],
+            databaseBytes: pages["size"],
+            freeBytes: FileSystem.freeBytes(at: environment.directory) ?? 0
+        )
+    }
+}
+
+// MARK: - Rows
+
+extension RequestQuery {
+    fileprivate func wants(isFinal: Bool) -> Bool {
+        states.map { $0.contains { $0.isFinal == isFinal } } ?? true
+    }
+
+    fileprivate var filter: String {
+        var conditions: [String] = []
+        if states != nil { conditions.append("state IN (SELECT value FROM json_each(:states))") }
+        if host != nil { conditions.append("host = :host") }
+        if lane != nil { conditions.append("label = :label") }
+        return conditions.isEmpty ? "1" : conditions.joined(separator: " AND ")
+    }
+
+    fileprivate var arguments: StatementArguments {
+        var arguments: StatementArguments = [:]
+        if let states {
+            let names = states.map { "\"\($0.rawValue)\"" }.joined(separator: ",")
+            arguments = arguments &+ ["states": "[\(names)]"]
+        }
+        if let host { arguments = arguments &+ ["host": host.lowercased()] }
+        if let lane { arguments = arguments &+ ["label": lane] }
+        return arguments
+    }
+}
+
+extension QueuedRequest {
+    fileprivate init(row: Row) {
+        func moment(_ column: String) -> Date? {
+            (row[column] as Int64?).map { Timestamp(milliseconds: $0).date }
+        }
+        let state = State(rawValue: row["state"])!
+        let label: String = row["label"]
+        self.init(
+            id: row["id"],
+            sequence: row["seq"],
+            state: state,
+            holdReason: (row["hold_reason"] as String?).flatMap(HoldReason.init(rawValue:)),
+            method: row["method"],
+            url: row["url"],
+            lane: label.isEmpty ? nil : label,
+            isFIFO: row["mode"] as String == LaneKey.Mode.fifo.rawValue,
+            priority: row["priority"],
+            bodyBytes: row["body_bytes"],
+            attempts: row["attempts"],
+            deferrals: row["deferrals"],
+            created: moment("created_at")!,
+            due: state == .pending ? moment("next_at") : nil,
+            expires: state.isFinal ? nil : moment("expire_at"),
+            finished: moment("finished_at"),
+            status: row["last_status"],
+            lastError: row["last_error"]
+        )
+    }
+}

@@ -1,0 +1,114 @@
+internal import GRDB
+
+/// The limits, judged by the numbers of the database itself.
+extension StoreTransaction {
+    static let dropReason = "dropped: the queue was full"
+
+    struct Load {
+        var requests = 0
+        var bytes: Int64 = 0
+
+        static func - (left: Load, right: Load) -> Load {
+            Load(requests: left.requests - right.requests, bytes: left.bytes - right.bytes)
+        }
+    }
+
+    /// Whether there is room now. `false`: the newcomer is to be given up.
+    ///
+    /// - Throws: ``QueueError`` with `queueFull`. With ``FullQueuePolicy/dropOldest`` requests may have been given up
+    ///   before it turns out that none is left to be.
+    mutating func makeRoom(
+        for new: NewRequest,
+        in lane: StoredLane,
+        replacing replaced: StoredRequest?
+    ) throws -> Bool {
+        try checkDisk(for: new)
+        let freed = replaced.map { Load(requests: 1, bytes: $0.row["size"]) } ?? Load()
+        let load = Load(requests: lane.requests, bytes: lane.bytes) - freed
+        let refusal = try excess(of: new, over: laneLimit, load, "the lane")
+            ?? excess(of: new, over: limit, try totalLoad() - freed, "the queue")
+        guard let refusal else { return true }
+        switch new.options.whenFull {
+        case .reject, .block: throw refusal
+        case .dropNewest: return false
+        case .dropOldest: try dropOldest(for: new, in: lane, except: replaced, freed)
+        }
+        return true
+    }
+
+    private var limit: Load { Load(requests: settings.limits.requests, bytes: settings.limits.bytes) }
+
+    private var laneLimit: Load {
+        let share = settings.limits.laneShare
+        return Load(requests: Int(Double(limit.requests) * share), bytes: Int64(Double(limit.bytes) * share))
+    }
+
+    private func totalLoad() throws -> Load { try load("SELECT requests, bytes FROM meta") }
+
+    private func load(_ sql: String, _ arguments: StatementArguments = StatementArguments()) throws -> Load {
+        let row = try row(sql, arguments)!
+        return Load(requests: row["requests"], bytes: row["bytes"])
+    }
+
+    /// What is too much with the newcomer; `nil` when all fits.
+    private func excess(of new: NewRequest, over limit: Load, _ load: Load, _ place: String) -> QueueError? {
+        if load.requests >= limit.requests {
+            return QueueError(.queueFull, "\(place) has \(load.requests) requests, and takes \(limit.requests)")
+        }
+        guard load.bytes + new.size > limit.bytes else { return nil }
+        let room = max(0, limit.bytes - load.bytes)
+        return QueueError(
+            .queueFull,
+            "the request has \(new.size) bytes, and \(place) has room for \(room) of its \(limit.bytes)"
+        )
+    }
+
+    /// Outcomes have to be written when the disk is nearly full, too.
+    private func checkDisk(for new: NewRequest) throws {
+        guard let free = FileSystem.freeBytes(at: environment.directory) else { return }
+        // A row is written twice: to the log, and from there to the database.
+        guard free < settings.limits.diskReserve + 2 * new.size else { return }
+        throw QueueError(
+            .queueFull,
+            "the file system has \(free) bytes free, and \(settings.limits.diskReserve) are kept for what was accepted",
+            path: environment.directory
+        )
+    }
+}
+
+// MARK: - Dropping the oldest
+
+extension StoreTransaction {
+    private mutating func dropOldest(
+        for new: NewRequest,
+        in lane: StoredLane,
+        except replaced: StoredRequest?,
+        _ freed: Load
+    ) throws {
+        let kept = replaced?.sequence ?? 0
+        while let refusal = excess(
+            of: new,
+            over: laneLimit,
+            try load("SELECT requests, bytes FROM lane WHERE id = ?", [lane.id]) - freed,
+            "the lane"
+        ) {
+            try drop(try row(Self.oldestOfLane, ["lane": lane.id, "kept": kept]), or: refusal)
+        }
+        while let refusal = excess(of: new, over: limit, try totalLoad() - freed, "the queue") {
+            try drop(try row(Self.oldest, ["kept": kept]), or: refusal)
+        }
+    }
+
+    private mutating func drop(_ row: Row?, or refusal: QueueError) throws {
+        guard let row else { throw refusal }
+        try move(StoredRequest(row: row), by: .givenUp(reason: Self.dropReason))
+    }
+
+    private static let oldest = """
+        SELECT * FROM request WHERE state <> 'inflight' AND seq <> :kept ORDER BY seq LIMIT 1
+        """
+
+    private static let oldestOfLane = """
+        SELECT * FROM request WHERE lane_id = :lane AND state <> 'inflight' AND seq <> :kept ORDER BY seq LIMIT 1
+        """
+}

@@ -1,0 +1,136 @@
+internal import ClientCore
+internal import GRDB
+
+/// The part of a row of `request` that tells where it is on its way.
+struct StoredRequest {
+    let sequence: Int64
+    let id: String
+    let lane: Int64
+    var state: RequestState
+    /// The token of the lease that the row is under, `nil` for none.
+    let token: String?
+    let replaceKey: String?
+    let bodyBytes: Int64
+    let bodyFile: String?
+    let row: Row
+
+    init(row: Row) {
+        self.row = row
+        sequence = row["seq"]
+        id = row["id"]
+        lane = row["lane_id"]
+        state = RequestState(row: row)
+        token = row["lease_token"]
+        replaceKey = row["replace_key"]
+        bodyBytes = row["body_bytes"]
+        bodyFile = row["body_file"]
+    }
+}
+
+extension RequestState {
+    fileprivate init(row: Row) {
+        let phase: Phase =
+            switch row["state"] as String {
+            case "inflight":
+                .inflight(
+                    Lease(token: row["lease_token"], ownerEpoch: row["owner_epoch"]),
+                    wish: (row["wish"] as String?).flatMap(Wish.init(rawValue:))
+                )
+            case "held": .held(HoldReason(rawValue: row["hold_reason"]) ?? .ambiguous)
+            case "blocked": .blocked
+            default: .pending(due: Timestamp(milliseconds: row["next_at"]))
+            }
+        self.init(phase: phase, attempts: row["attempts"], deferrals: row["deferrals"], rules: RequestRules(row: row))
+    }
+
+    /// As people call it.
+    package var name: QueuedRequest.State {
+        switch phase {
+        case .staging, .blocked: .blocked
+        case .pending: .pending
+        case .inflight: .inflight
+        case .held: .held
+        case .finished(.delivered): .delivered
+        case .finished(.dead): .dead
+        case .finished(.cancelled): .cancelled
+        case .finished(.superseded): .superseded
+        }
+    }
+}
+
+extension RequestRules {
+    init(row: Row) {
+        let isKnownAgain = row["key_value"] as String? != nil || HTTPMethod.isIdempotent(row["method"])
+        self.init(
+            mayBeSentTwice: isKnownAgain && !(row["at_most_once"] as Bool),
+            maximumAttempts: row["maximum_attempts"]
+        )
+    }
+}
+
+extension StoreTransaction {
+    func request(_ sequence: Int64) throws -> StoredRequest? {
+        try row("SELECT * FROM request WHERE seq = ?", [sequence]).map(StoredRequest.init(row:))
+    }
+
+    func request(id: String) throws -> StoredRequest? {
+        try row("SELECT * FROM request WHERE id = ?", [id]).map(StoredRequest.init(row:))
+    }
+
+    /// Moves a request and writes where it is now, with all that follows from it for others.
+    mutating func move(
+        _ request: StoredRequest,
+        by event: RequestState.Event,
+        _ outcome: Conclusion? = nil
+    ) throws {
+        var moved = request
+        try moved.state.apply(event)
+        if try isOutdated(moved) { try moved.state.apply(.replaced) }
+        if case .finished(let ending) = moved.state.phase {
+            try finish(moved, as: ending, outcome)
+        } else {
+            try update(moved, outcome)
+        }
+    }
+
+    /// Whether a newer request with the same key came while this one was being sent, and waits.
+    private func isOutdated(_ request: StoredRequest) throws -> Bool {
+        guard let key = request.replaceKey, request.token != nil, request.state.isWaiting else { return false }
+        return try waiting(withKey: key, inLane: request.lane) != nil
+    }
+
+    func waiting(withKey key: String, inLane lane: Int64) throws -> StoredRequest? {
+        try row(
+            "SELECT * FROM request WHERE lane_id = ? AND replace_key = ? AND state <> 'inflight'",
+            [lane, key]
+        ).map(StoredRequest.init(row:))
+    }
+
+    private func update(_ request: StoredRequest, _ outcome: Conclusion?) throws {
+        let place: StatementArguments = [
+            "seq": request.sequence, "fence": request.token, "status": outcome?.status,
+            "detail": outcome?.detail,
+        ]
+        try execute(StoreStatements.updateState, request.state.columns &+ place)
+        precondition(database.changesCount == 1, "a row was not under the lease it was read with")
+    }
+}
+
+extension RequestState {
+    /// The columns of a row of `request` that is still on its way.
+    fileprivate var columns: StatementArguments {
+        let (due, lease, wish, reason): (Timestamp?, Lease?, Wish?, HoldReason?) =
+            switch phase {
+            case .pending(let due): (due, nil, nil, nil)
+            case .inflight(let lease, let wish): (nil, lease, wish, nil)
+            case .held(let reason): (nil, nil, nil, reason)
+            case .blocked: (nil, nil, nil, nil)
+            case .staging, .finished: preconditionFailure("such requests are not in the table")
+            }
+        return [
+            "state": name.rawValue, "due": due?.milliseconds, "token": lease?.token,
+            "epoch": lease?.ownerEpoch, "wish": wish?.rawValue, "reason": reason?.rawValue,
+            "attempts": attempts, "deferrals": deferrals,
+        ]
+    }
+}

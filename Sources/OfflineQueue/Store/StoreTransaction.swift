@@ -1,0 +1,81 @@
+internal import Foundation
+internal import GRDB
+
+/// What stays the same while a store is open.
+struct StoreEnvironment: Sendable {
+    let directory: String
+    let settings: StoreSettings
+    let clock: StoreClock
+    /// Rises with every opening.
+    let ownerEpoch: Int64
+    /// The number of this boot.
+    let boot: Int64
+
+    /// Begins a run: the first that a new owner writes.
+    init(opening database: Database, directory: String, settings: StoreSettings, clock: StoreClock) throws {
+        self.directory = directory
+        self.settings = settings
+        self.clock = clock
+        try database.execute(
+            sql: """
+                UPDATE meta SET owner_epoch = owner_epoch + 1, boot = boot + (boot_id <> :boot),
+                clock_offset = iif(boot_id = :boot, clock_offset, :offset), boot_id = :boot
+                """,
+            arguments: ["boot": clock.bootID, "offset": clock.read().offset]
+        )
+        let row = try Row.fetchOne(database, sql: "SELECT owner_epoch, boot FROM meta")!
+        (ownerEpoch, boot) = (row["owner_epoch"], row["boot"])
+    }
+}
+
+/// One change of the store, within SQLite's transaction: its moment, its tables, and what follows from it
+/// once it is on the disk.
+struct StoreTransaction {
+    let database: Database
+    let environment: StoreEnvironment
+    let clock: StoreClock.Reading
+    /// Lanes that have something new to do.
+    var changedLanes: Set<Int64> = []
+    /// Files of the spool that no row names any more.
+    var freedFiles: [String] = []
+    /// Lanes of which all that others need to know is known.
+    var changedRecords: [LaneRecord] = []
+
+    init(_ database: Database, _ environment: StoreEnvironment) {
+        self.database = database
+        self.environment = environment
+        clock = environment.clock.read()
+    }
+
+    var now: Timestamp { clock.wall }
+    var settings: StoreSettings { environment.settings }
+
+    struct Effects: Sendable {
+        let lanes: [LaneRecord]
+        let freed: [String]
+    }
+
+    func effects() throws -> Effects {
+        let lanes = try changedLanes.sorted().compactMap { try lane($0)?.record(in: self) }
+        return Effects(lanes: changedRecords + lanes, freed: freedFiles)
+    }
+
+    func statement(_ sql: String) throws -> Statement {
+        try database.cachedStatement(sql: sql)
+    }
+
+    func row(_ sql: String, _ arguments: StatementArguments = StatementArguments()) throws -> Row? {
+        try Row.fetchOne(try statement(sql), arguments: arguments)
+    }
+
+    func rows(_ sql: String, _ arguments: StatementArguments = StatementArguments()) throws -> [Row] {
+        try Row.fetchAll(try statement(sql), arguments: arguments)
+    }
+
+    func execute(_ sql: String, _ arguments: StatementArguments = StatementArguments()) throws {
+        try statement(sql).execute(arguments: arguments)
+    }
+
+    /// From now on; zero for what is past.
+    func until(_ moment: Timestamp) -> Duration { max(.zero, moment - now) }
+}

@@ -1,0 +1,240 @@
+internal import Foundation
+internal import Glibc
+internal import NetwatchEventLoop
+internal import NetwatchTestSupport
+internal import OfflineQueue
+internal import Testing
+
+/// The spool on a real file system.
+@Suite(.timeLimit(.minutes(1))) struct BodySpoolTests {
+    private let scratch: ScratchDirectory
+    private let directory: String
+    private let spool: BodySpool
+
+    init() async throws {
+        scratch = try ScratchDirectory()
+        directory = scratch.file("spool")
+        spool = try await BodySpool.opening(directory)
+    }
+
+    private var names: [String] {
+        get throws { try FileManager.default.contentsOfDirectory(atPath: directory) }
+    }
+
+    private func file(of body: SpooledBody) -> String { "\(directory)/\(body.name)" }
+
+    private func permissions(_ path: String) -> mode_t {
+        var status = stat()
+        return lstat(path, &status) == 0 ? status.st_mode & 0o777 : 0
+    }
+
+    private func error(_ body: () async throws(QueueError) -> Void) async -> QueueError? {
+        do { try await body() } catch { return error }
+        return nil
+    }
+
+    // MARK: Keeping
+
+    @Test func `a body comes back as it was, from a file that only its owner can read`() async throws {
+        let bytes = Data((0..<300_001).map { UInt8(truncatingIfNeeded: $0 &* 31) })
+        let body = try await spool.keep(bytes)
+        #expect(try await spool.open(body).content() == bytes)
+        #expect(try names == [body.name])
+        #expect(permissions(directory) == 0o700)
+        #expect(permissions(file(of: body)) == 0o600)
+    }
+
+    @Test func `pieces become one body, whose name is there only when it is finished`() async throws {
+        let writer = try spool.stage(limit: 10)
+        #expect(try names.isEmpty)
+        try await writer.append(Data("01234".utf8))
+        #expect(try names.allSatisfy { $0.hasSuffix(".part") } && names.count == 1)
+        try await writer.append(Data())
+        try await writer.append(Data("56789".utf8))
+        let body = try await writer.finish()
+        #expect(try names == [body.name])
+        #expect(try await spool.open(body).content() == Data("0123456789".utf8))
+    }
+
+    @Test func `a body over the limit is refused and leaves nothing behind`() async throws {
+        let writer = try spool.stage(limit: 10)
+        try await writer.append(Data(count: 6))
+        #expect(
+            await error { () throws(QueueError) in try await writer.append(Data(count: 5)) }?.code
+                == .bodyTooLarge
+        )
+        #expect(try names.isEmpty)
+        #expect(await error { () throws(QueueError) in _ = try await writer.finish() }?.code == .stopped)
+    }
+
+    @Test func `a body that is given up, or dropped, leaves nothing behind`() async throws {
+        let writer = try spool.stage(limit: 10)
+        try await writer.append(Data(count: 6))
+        await writer.giveUp()
+        #expect(try names.isEmpty)
+        #expect(
+            await error { () throws(QueueError) in try await writer.append(Data(count: 1)) }?.code == .stopped
+        )
+        let files = ForgettingFiles()
+        do {
+            let dropped = try BodySpool(files: files).stage(limit: 10)
+            try await dropped.append(Data(count: 6))
+        }
+        try await files.log.waitForLast { $0 == "remove" }
+    }
+
+    @Test func `a finished body stays when its writer goes, or gives it up`() async throws {
+        let writer = try spool.stage(limit: 10)
+        let body = try await writer.finish()
+        await writer.giveUp()
+        #expect(await spool.verify(body) == nil)
+        #expect(await error { () throws(QueueError) in _ = try await writer.finish() }?.code == .stopped)
+    }
+
+    // MARK: Adopting
+
+    @Test(arguments: [0, 1, 131_072, 131_073, 1_000_000])
+    func `a file's content is kept, whatever becomes of the file`(count: Int) async throws {
+        let bytes = [UInt8]((0..<count).map { UInt8(truncatingIfNeeded: $0 &* 7) })
+        let path = try scratch.write(bytes, to: "film")
+        let body = try await spool.adopt(path: path, limit: Int64(count))
+        unlink(path)
+        #expect(try await spool.open(body).content() == Data(bytes))
+    }
+
+    @Test func `a link is followed`() async throws {
+        let path = try scratch.write([1, 2, 3], to: "film")
+        #expect(symlink(path, scratch.file("link")) == 0)
+        #expect(try await spool.adopt(path: scratch.file("link"), limit: 3).size == 3)
+    }
+
+    @Test func `what is no regular file is refused by its name`() async throws {
+        let fifo = scratch.file("fifo")
+        #expect(mkfifo(fifo, 0o600) == 0)
+        for (path, reason) in [
+            (fifo, "no regular file"), (scratch.path, "directory"), ("/dev/zero", "no regular file"),
+            (scratch.file("missing"), "No such file"), ("", "No such file"), ("a\0b", "no regular file"),
+        ] {
+            let error = await error { () throws(QueueError) in
+                _ = try await spool.adopt(path: path, limit: 1000)
+            }
+            #expect(error?.code == .bodyFileUnusable)
+            #expect(error?.path == path)
+            #expect(error?.message.contains(reason) == true, "\(error?.message ?? "")")
+        }
+        #expect(try names.isEmpty)
+    }
+
+    @Test func `a file over the limit is refused`() async throws {
+        let path = try scratch.write([UInt8](repeating: 1, count: 1001), to: "film")
+        let error = await error { () throws(QueueError) in _ = try await spool.adopt(path: path, limit: 1000)
+        }
+        #expect(error?.code == .bodyTooLarge)
+        // It says that it has no bytes, and has some.
+        let status = await self.error { () throws(QueueError) in
+            _ = try await spool.adopt(path: "/proc/self/status", limit: 10)
+        }
+        #expect(status?.code == .bodyTooLarge)
+        #expect(try names.isEmpty)
+    }
+
+    @Test(.enabled(if: geteuid() != 0, "root may read everything"))
+    func `a file that may not be read is refused`() async throws {
+        let path = try scratch.write([1], to: "film")
+        chmod(path, 0)
+        let error = await error { () throws(QueueError) in _ = try await spool.adopt(path: path, limit: 1000)
+        }
+        #expect(error?.code == .bodyFileUnusable)
+    }
+
+    // MARK: Looking through
+
+    @Test func `a body whose file has gone is missing`() async throws {
+        let body = try await spool.keep(Data("hello".utf8))
+        unlink(file(of: body))
+        #expect(await spool.verify(body) == .missing)
+    }
+
+    @Test func `a body whose file has become shorter, longer or another is changed`() async throws {
+        for content in ["hell", "hello!", "hallo", ""] {
+            let body = try await spool.keep(Data("hello".utf8))
+            try Data(content.utf8).write(to: URL(fileURLWithPath: file(of: body)))
+            guard case .changed? = await spool.verify(body) else {
+                Issue.record("`\(content)` was taken for `hello`")
+                continue
+            }
+        }
+    }
+
+    @Test func `a link, a pipe or a directory in place of a body is a change`() async throws {
+        let hello = try scratch.write(Array("hello".utf8), to: "hello")
+        let replace: [(String) -> CInt] = [
+            { symlink(hello, $0) }, { mkfifo($0, 0o600) }, { mkdir($0, 0o700) },
+        ]
+        for replace in replace {
+            let body = try await spool.keep(Data("hello".utf8))
+            unlink(file(of: body))
+            #expect(replace(file(of: body)) == 0)
+            #expect(await spool.verify(body) == .changed("it is no regular file"))
+        }
+    }
+
+    @Test func `an opened body is the one that was looked through, whatever takes its place`() async throws {
+        let body = try await spool.keep(Data("hello".utf8))
+        let opened = try await spool.open(body)
+        unlink(file(of: body))
+        try Data("other".utf8).write(to: URL(fileURLWithPath: file(of: body)))
+        #expect(try opened.content() == Data("hello".utf8))
+    }
+
+    // MARK: Removing
+
+    @Test func `the sweep removes orphans and unfinished bodies, and nothing else`() async throws {
+        let kept = try await spool.keep(Data("kept".utf8))
+        let orphan = try await spool.keep(Data("orphan".utf8))
+        let part = String(repeating: "0", count: 32) + ".part"
+        let foreign = ["README", "0.part", orphan.name.uppercased(), orphan.name + ".tmp", ".part"]
+        for name in foreign + [part] { try Data().write(to: URL(fileURLWithPath: "\(directory)/\(name)")) }
+        let next = try await BodySpool.opening(directory)
+        let mine = try await next.keep(Data("mine".utf8))
+        let removed = try await next.sweep { $0 == kept.name }
+        #expect(removed == 2)
+        #expect(try Set(names) == Set(foreign + [kept.name, mine.name]))
+    }
+
+    @Test func `removed are the bodies that are named, and no other files`() async throws {
+        let body = try await spool.keep(Data("gone".utf8))
+        let other = try scratch.write([1], to: "other")
+        await spool.remove([body.name, body.name, "../other", ""])
+        #expect(try names.isEmpty)
+        #expect(access(other, F_OK) == 0)
+    }
+
+    // MARK: The directory
+
+    @Test func `a directory that others can read is closed to them`() async throws {
+        chmod(directory, 0o755)
+        _ = try await BodySpool.opening(directory)
+        #expect(permissions(directory) == 0o700)
+    }
+
+    @Test func `a directory that is a file or a link is refused`() async throws {
+        try scratch.write([], to: "file")
+        #expect(symlink(directory, scratch.file("link")) == 0)
+        for name in ["file", "link"] {
+            let error = await error { () throws(QueueError) in
+                _ = try await BodySpool.opening(scratch.file(name))
+            }
+            #expect(error?.code == .directoryUnusable)
+            #expect(error?.path == scratch.file(name))
+        }
+    }
+
+    @Test func `the free bytes are those of the file system`() async throws {
+        let attributes = try FileManager.default.attributesOfFileSystem(forPath: directory)
+        let expected = try #require(attributes[.systemFreeSize] as? NSNumber).int64Value
+        // Others write meanwhile, and root has a little more.
+        let free = try await spool.freeBytes()
+        #expect(free > expected / 2 && free < expected * 2)
+    }
+}

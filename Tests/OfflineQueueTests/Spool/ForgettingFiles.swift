@@ -1,0 +1,206 @@
+internal import Glibc
+internal import NetwatchEventLoop
+internal import NetwatchTestSupport
+internal import OfflineQueue
+internal import Synchronization
+
+/// A spool's directory on a ``ForgettingDisk``, whose calls can be made to fail.
+final class ForgettingFiles: SpoolFiles {
+    /// What is wrong with this disk.
+    struct Fault: Sendable {
+        /// Which call fails, counted from 1.
+        var failingCall = Int.max
+        /// What it fails with.
+        var errno = EIO
+        /// Which call finds the power gone. So do all after it.
+        var powerCut = Int.max
+        /// Syncs of files and of the directory say that they were done, and were not: as if the code under
+        /// test had forgotten them.
+        var ignoresSync = false
+        var ignoresDirectorySync = false
+        /// How many bytes there is room for.
+        var capacity = Int.max
+    }
+
+    fileprivate struct State: Sendable {
+        var disk: ForgettingDisk
+        var fault: Fault
+        var calls = 0
+    }
+
+    let path = "/spool"
+    /// Each call that did what it was to do.
+    let log = Recorder<String>()
+    /// Files elsewhere, by their paths.
+    let foreign: [String: [UInt8]]
+    /// Whether files can share their blocks.
+    let canClone: Bool
+    fileprivate let state: Mutex<State>
+
+    init(
+        _ disk: ForgettingDisk = ForgettingDisk(),
+        foreign: [String: [UInt8]] = [:],
+        canClone: Bool = false,
+        fault: Fault = Fault()
+    ) {
+        self.foreign = foreign
+        self.canClone = canClone
+        state = Mutex(State(disk: disk, fault: fault))
+    }
+
+    var disk: ForgettingDisk { state.withLock { $0.disk } }
+
+    /// How many calls there were.
+    var calls: Int { state.withLock { $0.calls } }
+
+    /// Whether the call that was to fail has been made.
+    var hasFailed: Bool { state.withLock { $0.calls >= $0.fault.failingCall } }
+
+    func create(_ name: String) throws(SystemError) -> any SpoolFile {
+        let node = try call("create") { state throws(SystemError) in
+            guard state.disk.node(named: name) == nil else { throw SystemError(call: "open", errno: EEXIST) }
+            return state.disk.create(name)
+        }
+        return ForgettingFile(self, node)
+    }
+
+    func open(_ name: String) throws(SystemError) -> any SpoolFile {
+        ForgettingFile(self, try call("open") { state throws(SystemError) in try state.node(name) })
+    }
+
+    func openForeign(_ path: String) throws(SystemError) -> any SpoolFile {
+        let content = try call("openForeign") { [foreign] _ throws(SystemError) in
+            guard let content = foreign[path] else { throw SystemError(call: "open", errno: ENOENT) }
+            return content
+        }
+        return ForeignFile(self, content)
+    }
+
+    func rename(_ name: String, to newName: String) throws(SystemError) {
+        try call("rename") { state throws(SystemError) in
+            state.disk.rename(name, newName, try state.node(name))
+        }
+    }
+
+    func remove(_ name: String) throws(SystemError) {
+        try call("remove") { state throws(SystemError) in
+            _ = try state.node(name)
+            state.disk.unlink(name)
+        }
+    }
+
+    func syncDirectory() throws(SystemError) {
+        try call("syncDirectory") { if !$0.fault.ignoresDirectorySync { $0.disk.syncNames() } }
+    }
+
+    func names() throws(SystemError) -> [String] { try call("names") { $0.disk.names } }
+
+    func freeBytes() throws(SystemError) -> Int64 {
+        try call("freeBytes") { Int64($0.fault.capacity - $0.disk.byteCount) }
+    }
+
+    fileprivate func call<Result: Sendable>(
+        _ name: String,
+        orFail fail: (inout State) -> Void = { _ in },
+        _ body: (inout State) throws(SystemError) -> Result
+    ) throws(SystemError) -> Result {
+        let result = try state.withLock { state throws(SystemError) in
+            state.calls += 1
+            if state.calls >= state.fault.powerCut { throw SystemError(call: name, errno: EIO) }
+            if state.calls == state.fault.failingCall {
+                fail(&state)
+                throw SystemError(call: name, errno: state.fault.errno)
+            }
+            return try body(&state)
+        }
+        log.record(name)
+        return result
+    }
+}
+
+extension ForgettingFiles.State {
+    fileprivate func node(_ name: String) throws(SystemError) -> Int {
+        guard let node = disk.node(named: name) else { throw SystemError(call: "open", errno: ENOENT) }
+        return node
+    }
+}
+
+private final class ForgettingFile: SpoolFile {
+    private let files: ForgettingFiles
+    private let node: Int
+
+    init(_ files: ForgettingFiles, _ node: Int) {
+        self.files = files
+        self.node = node
+    }
+
+    func size() throws(SystemError) -> Int64 {
+        try files.call("size") { Int64($0.disk.content(of: node).count) }
+    }
+
+    func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(SystemError) -> Int {
+        let content = try files.call("read") { $0.disk.content(of: node) }
+        return copy(content, from: offset, into: buffer)
+    }
+
+    /// A disk that becomes full takes what it has room for.
+    func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(SystemError) -> Int {
+        let bytes = Array(bytes)
+        return try files.call("write") { state throws(SystemError) in
+            let count = min(bytes.count, max(0, state.fault.capacity - state.disk.byteCount))
+            if count == 0, !bytes.isEmpty { throw SystemError(call: "write", errno: ENOSPC) }
+            state.disk.write(Array(bytes.prefix(count)), to: node, at: Int(offset))
+            return count
+        }
+    }
+
+    func clone(_ source: any SpoolFile) -> Bool {
+        guard files.canClone, let source = source as? ForeignFile else { return false }
+        let isDone = try? files.call("clone") { state in
+            guard state.disk.byteCount + source.content.count <= state.fault.capacity else { return false }
+            state.disk.write(source.content, to: node, at: 0)
+            return true
+        }
+        return isDone ?? false
+    }
+
+    func sync() throws(SystemError) {
+        try files.call("sync", orFail: { $0.disk.failSync(node) }) { state in
+            if !state.fault.ignoresSync { state.disk.sync(node) }
+        }
+    }
+}
+
+/// A file elsewhere.
+private final class ForeignFile: SpoolFile {
+    private let files: ForgettingFiles
+    let content: [UInt8]
+
+    init(_ files: ForgettingFiles, _ content: [UInt8]) {
+        self.files = files
+        self.content = content
+    }
+
+    func size() throws(SystemError) -> Int64 { try files.call("size") { _ in Int64(content.count) } }
+
+    func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(SystemError) -> Int {
+        try files.call("readForeign") { _ in }
+        return copy(content, from: offset, into: buffer)
+    }
+
+    func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(SystemError) -> Int {
+        throw SystemError(call: "write", errno: EBADF)
+    }
+
+    func clone(_ source: any SpoolFile) -> Bool { false }
+
+    func sync() throws(SystemError) { throw SystemError(call: "fdatasync", errno: EBADF) }
+}
+
+private func copy(_ content: [UInt8], from offset: Int64, into buffer: UnsafeMutableRawBufferPointer) -> Int {
+    content.withUnsafeBytes { content in
+        let bytes = content.dropFirst(Int(offset)).prefix(buffer.count)
+        buffer.copyBytes(from: bytes)
+        return bytes.count
+    }
+}

@@ -1,0 +1,103 @@
+internal import Foundation
+internal import Glibc
+internal import NetwatchTestSupport
+internal import OfflineQueue
+internal import Testing
+
+/// Every call to the file system fails once.
+@Suite(.timeLimit(.minutes(1))) struct SpoolFailureTests {
+    private static let film = Data(repeating: 7, count: 300_000)
+
+    /// The ways to keep a body.
+    enum Way: CaseIterable, Sendable {
+        case inMemory, inPieces, fromFile, byCloning
+
+        func keep(in spool: BodySpool) async throws(QueueError) -> SpooledBody {
+            switch self {
+            case .inMemory: return try await spool.keep(SpoolFailureTests.film)
+            case .fromFile, .byCloning: return try await spool.adopt(path: "/film", limit: 1 << 20)
+            case .inPieces:
+                let writer = try spool.stage(limit: 1 << 20)
+                try await writer.append(SpoolFailureTests.film.prefix(100_000))
+                try await writer.append(SpoolFailureTests.film.dropFirst(100_000))
+                return try await writer.finish()
+            }
+        }
+    }
+
+    private func files(_ way: Way, _ fault: ForgettingFiles.Fault) -> ForgettingFiles {
+        ForgettingFiles(foreign: ["/film": [UInt8](Self.film)], canClone: way == .byCloning, fault: fault)
+    }
+
+    @Test(arguments: Way.allCases, [EIO, ENOSPC, EDQUOT])
+    func `a call that fails costs this body and nothing else`(way: Way, errno: CInt) async throws {
+        var failures = 0
+        for call in 1... {
+            let files = files(way, .init(failingCall: call, errno: errno))
+            let spool = BodySpool(files: files)
+            let first = await attempt(way, spool)
+            guard files.hasFailed else { break }
+            failures += first.error == nil ? 0 : 1
+            if let error = first.error {
+                try expect(error, errno, files)
+                #expect(files.disk.names.isEmpty, "call \(call)")
+            }
+            try await expectWhole(try await way.keep(in: spool), after: files)
+            if let body = first.body { try await expectWhole(body, after: files) }
+        }
+        #expect(failures >= 5)
+    }
+
+    private func attempt(_ way: Way, _ spool: BodySpool) async -> (body: SpooledBody?, error: QueueError?) {
+        do { return (try await way.keep(in: spool), nil) } catch { return (nil, error) }
+    }
+
+    private func expect(_ error: QueueError, _ errno: CInt, _ files: ForgettingFiles) throws {
+        if error.code == .bodyFileUnusable { return #expect(error.path == "/film") }
+        #expect(error.code == (errno == EIO ? .spoolFailed : .insufficientSpace))
+        #expect(error.path == files.path)
+        #expect(error.message.contains(files.path))
+        #expect(error.message.contains(String(cString: strerror(errno))))
+    }
+
+    /// It is durable, too: a sync that failed was not just made again.
+    private func expectWhole(_ body: SpooledBody, after files: ForgettingFiles) async throws {
+        let survivors = ForgettingFiles(files.disk.afterPowerCut(.worst))
+        #expect(try await BodySpool(files: survivors).open(body).content() == Self.film)
+    }
+
+    @Test(arguments: Way.allCases)
+    func `a disk that becomes full keeps nothing of the body`(way: Way) async throws {
+        for capacity in [0, 1, 100_000, 299_999] {
+            let files = files(way, .init(capacity: capacity))
+            let error = await attempt(way, BodySpool(files: files)).error
+            #expect(error?.code == .insufficientSpace)
+            #expect(files.disk.names.isEmpty)
+        }
+        #expect(await attempt(way, BodySpool(files: files(way, .init(capacity: 300_000)))).error == nil)
+    }
+
+    @Test func `what cannot be removed is removed by the next start`() async throws {
+        // The file is made, its first write fails, and from then on everything.
+        let files = ForgettingFiles(fault: .init(powerCut: 2))
+        await #expect(throws: QueueError.self) { try await BodySpool(files: files).keep(Self.film) }
+        #expect(files.disk.names.count == 1)
+        let healthy = ForgettingFiles(files.disk)
+        #expect(try await BodySpool(files: healthy).sweep { _ in true } == 1)
+        #expect(healthy.disk.names.isEmpty)
+    }
+
+    @Test func `a body that cannot be read for the moment is neither missing nor changed`() async throws {
+        let files = ForgettingFiles()
+        let body = try await BodySpool(files: files).keep(Self.film)
+        for call in 1... {
+            let failing = ForgettingFiles(files.disk, fault: .init(failingCall: call))
+            let fault = await BodySpool(files: failing).verify(body)
+            guard failing.hasFailed else { break }
+            guard case .unreadable? = fault else {
+                Issue.record("call \(call): \(String(describing: fault))")
+                continue
+            }
+        }
+    }
+}

@@ -1,0 +1,158 @@
+internal import Foundation
+internal import Glibc
+internal import NetwatchTestSupport
+internal import OfflineQueue
+internal import Testing
+
+/// The power goes at every single call to the file system.
+@Suite(.timeLimit(.minutes(2))) struct SpoolPowerCutTests {
+    /// How many ways each cut may turn out.
+    private static let seeds =
+        ProcessInfo.processInfo.environment["NETWATCH_SPOOL_SEEDS"].flatMap(Int.init) ?? 40
+
+    /// What the queue would have written into its database by the time of a cut.
+    struct Rows: Sendable {
+        /// Bodies whose row is there, with what is in them.
+        var kept: [SpooledBody: Data] = [:]
+        var removed: [SpooledBody] = []
+    }
+
+    @Test(arguments: [false, true])
+    func `every body that was accepted is there whole after a power cut`(canClone: Bool) async throws {
+        let length = try await calls(canClone: canClone)
+        for cut in 1...length + 1 {
+            let files = Self.files(canClone: canClone, fault: .init(powerCut: cut))
+            let rows = await Self.work(files)
+            for luck in Self.lucks(cut) {
+                let lost = await Self.lost(rows, after: luck, files)
+                #expect(lost.isEmpty, "cut at call \(cut), \(luck)")
+            }
+        }
+    }
+
+    @Test func `after a power cut and a sweep nothing is left but what was accepted`() async throws {
+        for cut in 1...(try await calls(canClone: false)) + 1 {
+            let files = Self.files(canClone: false, fault: .init(powerCut: cut))
+            let rows = await Self.work(files)
+            let names = Set(rows.kept.keys.map(\.name))
+            for luck in Self.lucks(cut) {
+                let survivors = ForgettingFiles(files.disk.afterPowerCut(luck))
+                try await BodySpool(files: survivors).sweep { names.contains($0) }
+                #expect(Set(survivors.disk.names) == names, "cut at call \(cut), \(luck)")
+            }
+        }
+    }
+
+    /// What the code under test might forget.
+    enum Forgotten: CaseIterable, Sendable {
+        case sync, directorySync
+
+        var fault: ForgettingFiles.Fault {
+            switch self {
+            case .sync: .init(ignoresSync: true)
+            case .directorySync: .init(ignoresDirectorySync: true)
+            }
+        }
+
+        /// An empty file has no bytes to lose.
+        func costs(_ body: SpooledBody) -> Bool { self == .directorySync || body.size > 0 }
+    }
+
+    @Test(arguments: Forgotten.allCases)
+    func `without either sync each cut loses all that was accepted`(forgotten: Forgotten) async throws {
+        let length = try await calls(canClone: false)
+        var cutsThatCount = 0
+        for cut in 1...length + 1 {
+            var fault = forgotten.fault
+            fault.powerCut = cut
+            let files = Self.files(canClone: false, fault: fault)
+            let rows = await Self.work(files)
+            let lost = await Self.lost(rows, after: .worst, files)
+            #expect(lost == Set(rows.kept.keys.filter(forgotten.costs)))
+            cutsThatCount += lost.isEmpty ? 0 : 1
+        }
+        #expect(cutsThatCount > length / 2)
+    }
+
+    @Test(arguments: Forgotten.allCases)
+    func `cuts that draw lots notice a missing sync as well`(forgotten: Forgotten) async throws {
+        let files = Self.files(canClone: false, fault: forgotten.fault)
+        let rows = await Self.work(files)
+        var losses = 0
+        for seed in 0..<UInt64(20) {
+            losses += await Self.lost(rows, after: .drawn(seed: seed), files).isEmpty ? 0 : 1
+        }
+        #expect(losses > 10)
+    }
+
+    // MARK: The work
+
+    private static func files(canClone: Bool, fault: ForgettingFiles.Fault) -> ForgettingFiles {
+        ForgettingFiles(
+            foreign: ["/home/me/film": [UInt8](film)],
+            canClone: canClone,
+            fault: fault
+        )
+    }
+
+    /// One of these is more than what is read or copied at once.
+    private static let large = bytes(1, count: 70_000)
+    private static let pieces = bytes(2, count: 3000)
+    private static let film = bytes(3, count: 140_000)
+
+    private static func bytes(_ seed: UInt64, count: Int) -> Data {
+        var generator = SeededGenerator(seed: seed)
+        return Data((0..<count).map { _ in UInt8.random(in: 0...255, using: &generator) })
+    }
+
+    private func calls(canClone: Bool) async throws -> Int {
+        let files = Self.files(canClone: canClone, fault: .init())
+        let rows = await Self.work(files)
+        try #require(rows.kept.count == 5 && rows.removed.count == 1)
+        return files.calls
+    }
+
+    private static func lucks(_ cut: Int) -> [ForgettingDisk.Luck] {
+        [.worst] + (0..<seeds).map { .drawn(seed: UInt64(cut * seeds + $0)) }
+    }
+
+    /// Keeps bodies in each of the ways there are, until the power goes.
+    private static func work(_ files: ForgettingFiles) async -> Rows {
+        let spool = BodySpool(files: files)
+        var rows = Rows()
+        if let body = try? await spool.keep(large) { rows.kept[body] = large }
+        if let body = try? await staged(in: spool) { rows.kept[body] = pieces }
+        if let body = try? await spool.adopt(path: "/home/me/film", limit: 1 << 20) { rows.kept[body] = film }
+        if let body = try? await spool.keep(Data()) { rows.kept[body] = Data() }
+        if let body = try? await spool.keep(Data("gone".utf8)) {
+            // Its row is deleted and the deletion committed.
+            rows.removed.append(body)
+            await spool.remove([body.name])
+        }
+        if let body = try? await spool.keep(Data("last".utf8)) { rows.kept[body] = Data("last".utf8) }
+        return rows
+    }
+
+    private static func staged(in spool: BodySpool) async throws -> SpooledBody {
+        let writer = try spool.stage(limit: 3000)
+        for piece in 0..<3 {
+            try await writer.append(pieces[piece * 1000..<piece * 1000 + 1000])
+        }
+        return try await writer.finish()
+    }
+
+    private static func lost(
+        _ rows: Rows,
+        after luck: ForgettingDisk.Luck,
+        _ files: ForgettingFiles
+    ) async -> Set<SpooledBody> {
+        let spool = BodySpool(files: ForgettingFiles(files.disk.afterPowerCut(luck)))
+        var lost: Set<SpooledBody> = []
+        for (body, bytes) in rows.kept where await content(of: body, in: spool) != bytes { lost.insert(body) }
+        return lost
+    }
+
+    private static func content(of body: SpooledBody, in spool: BodySpool) async -> Data? {
+        try? await spool.open(body).content()
+    }
+}

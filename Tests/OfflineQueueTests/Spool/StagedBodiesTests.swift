@@ -1,0 +1,154 @@
+internal import Foundation
+internal import Glibc
+internal import NetwatchTestSupport
+internal import OfflineQueue
+internal import Testing
+
+/// Bodies that come by several calls.
+@Suite(.timeLimit(.minutes(1))) struct StagedBodiesTests {
+    private let files = ForgettingFiles()
+    private let clock = ManualClock()
+    private let spool: BodySpool
+    private let bodies: StagedBodies<ManualClock>
+
+    init() {
+        spool = BodySpool(files: files)
+        bodies = StagedBodies(spool: spool, limit: 1000, clock: clock)
+    }
+
+    private func error(_ body: () async throws -> Void) async -> QueueError? {
+        do { try await body() } catch { return error as? QueueError }
+        return nil
+    }
+
+    @Test func `pieces become one body`() async throws {
+        #expect(try await bodies.begin("a") == 0)
+        #expect(try await bodies.append(Data("hello ".utf8), to: "a", at: 0) == 6)
+        #expect(try await bodies.append(Data(), to: "a", at: 6) == 6)
+        #expect(try await bodies.append(Data("world".utf8), to: "a", at: 6) == 11)
+        let body = try await bodies.finish("a", size: 11)
+        #expect(try await spool.open(body).content() == Data("hello world".utf8))
+        #expect(body.size == 11)
+    }
+
+    @Test func `a wrong offset tells the right one and changes nothing`() async throws {
+        try await bodies.begin("a")
+        try await bodies.append(Data("hello".utf8), to: "a", at: 0)
+        for offset in [0, 4, 6, -1, .max] as [Int64] {
+            let error = await error { try await bodies.append(Data("hello".utf8), to: "a", at: offset) }
+            #expect(error?.code == .wrongOffset)
+            #expect(error?.offset == 5)
+        }
+        #expect(await error { _ = try await bodies.finish("a", size: 10) }?.offset == 5)
+        let body = try await bodies.finish("a", size: 5)
+        #expect(try await spool.open(body).content() == Data("hello".utf8))
+    }
+
+    @Test func `who did not hear the answer begins again and goes on where the body stands`() async throws {
+        try await bodies.begin("a")
+        try await bodies.append(Data("hello".utf8), to: "a", at: 0)
+        #expect(try await bodies.begin("a") == 5)
+        #expect(await bodies.count == 1)
+    }
+
+    @Test func `a body is finished once`() async throws {
+        try await bodies.begin("a")
+        _ = try await bodies.finish("a", size: 0)
+        #expect(await error { _ = try await bodies.finish("a", size: 0) }?.code == .unknownStagedBody)
+        #expect(await error { try await bodies.append(Data(), to: "a", at: 0) }?.code == .unknownStagedBody)
+        #expect(try await bodies.begin("a") == 0)
+    }
+
+    @Test func `pieces that are sent at once keep their order, and the same one is taken once`() async throws
+    {
+        try await bodies.begin("a")
+        let pieces = (0..<100).map { Data(repeating: UInt8($0), count: 10) }
+        let refused = await withTaskGroup(of: Int.self) { [bodies] group in
+            for _ in 0..<2 {
+                group.addTask {
+                    var (offset, refused) = (0 as Int64, 0)
+                    for piece in pieces {
+                        do { try await bodies.append(piece, to: "a", at: offset) } catch { refused += 1 }
+                        offset += 10
+                    }
+                    return refused
+                }
+            }
+            return await group.reduce(0, +)
+        }
+        #expect(refused == 100)
+        let body = try await bodies.finish("a", size: 1000)
+        #expect(try await spool.open(body).content() == Data(pieces.joined()))
+    }
+
+    @Test func `there are at most so many at once`() async throws {
+        for number in 0..<64 { try await bodies.begin("\(number)") }
+        #expect(await error { try await bodies.begin("one more") }?.code == .tooManyStagedBodies)
+        #expect(try await bodies.begin("7") == 0)
+        await bodies.giveUp("7")
+        try await bodies.begin("one more")
+        await bodies.giveUpAll()
+        #expect(await bodies.count == 0)
+    }
+
+    @Test func `a body over the limit is given up`() async throws {
+        try await bodies.begin("a")
+        try await bodies.append(Data(count: 1000), to: "a", at: 0)
+        #expect(
+            await error { try await bodies.append(Data(count: 1), to: "a", at: 1000) }?.code == .bodyTooLarge
+        )
+        #expect(await bodies.count == 0)
+        #expect(files.disk.names.isEmpty)
+    }
+
+    @Test func `a body that cannot be written is given up, and the next one is taken`() async throws {
+        let files = ForgettingFiles(fault: .init(failingCall: 2, errno: ENOSPC))
+        let bodies = StagedBodies(spool: BodySpool(files: files), limit: 1000, clock: clock)
+        try await bodies.begin("a")
+        let error = await error { try await bodies.append(Data(count: 1), to: "a", at: 0) }
+        #expect(error?.code == .insufficientSpace)
+        #expect(await bodies.count == 0)
+        #expect(files.disk.names.isEmpty)
+        try await bodies.begin("a")
+        try await bodies.append(Data(count: 1), to: "a", at: 0)
+        #expect(try await bodies.finish("a", size: 1).size == 1)
+    }
+
+    @Test func `a body is given up after an hour without a call, and not before`() async throws {
+        try await bodies.begin("a")
+        try await bodies.append(Data(count: 1), to: "a", at: 0)
+        try await clock.sleeps.waitForLast { $0 == .seconds(3600) }
+        clock.advance(by: .seconds(3599))
+        try await bodies.append(Data(count: 1), to: "a", at: 1)
+        clock.advance(by: .seconds(1))
+        // It has looked, and found that there was a call.
+        try await clock.sleeps.waitForLast { $0 == .seconds(3599 + 3600) }
+        #expect(await bodies.count == 1)
+        #expect(files.disk.names.count == 1)
+        clock.advance(by: .seconds(3599))
+        try await files.log.waitForLast { $0 == "remove" }
+        #expect(await bodies.count == 0)
+        #expect(files.disk.names.isEmpty)
+    }
+
+    @Test func `each body has its own hour`() async throws {
+        try await bodies.begin("a")
+        try await clock.sleeps.waitForLast { $0 == .seconds(3600) }
+        clock.advance(by: .seconds(1800))
+        try await bodies.begin("b")
+        clock.advance(by: .seconds(1800))
+        try await clock.sleeps.waitForLast { $0 == .seconds(5400) }
+        #expect(await error { try await bodies.append(Data(), to: "a", at: 0) }?.code == .unknownStagedBody)
+        try await bodies.append(Data(), to: "b", at: 0)
+    }
+
+    @Test func `bodies go with their registry`() async throws {
+        let files = ForgettingFiles()
+        do {
+            let bodies = StagedBodies(spool: BodySpool(files: files), limit: 1000, clock: clock)
+            try await bodies.begin("a")
+            try await bodies.append(Data(count: 1), to: "a", at: 0)
+        }
+        try await files.log.waitForLast { $0 == "remove" }
+    }
+}
