@@ -18,8 +18,10 @@ enum Backlog: Measurement {
 
     private static func start(_ directory: String) async throws {
         let begin = now()
+        var configuration = OfflineQueue.Configuration(directory: directory)
+        configuration.limits = .forBenchmark
         let queue = try await OfflineQueue(
-            configuration: .init(directory: directory),
+            configuration: configuration,
             sender: IdleSender(),
             gate: ClosedGate()
         )
@@ -29,8 +31,8 @@ enum Backlog: Measurement {
     }
 
     private static func claim(_ count: Int, _ directory: String) async throws {
-        let store = try await SQLiteQueueStore(directory: directory)
-        let lanes = try await store.recover(releasing: [], now: .now).map(\.id)
+        let store = try await SQLiteQueueStore(directory: directory, settings: .forBenchmark)
+        let lanes = try await store.recover(releasing: []).map(\.id)
         var latencies: [Int64] = []
         for number in 0..<count {
             let begin = now()
