@@ -43,7 +43,7 @@ check:
 
 ## docs: the documentation of the libraries as a static site in .build/docs
 docs:
-	@scripts/setup libnl-3-dev libnl-route-3-dev libcurl4-openssl-dev pkgconf
+	@scripts/setup $(BUILD_PACKAGES)
 	@scripts/docs
 
 ## run: watch a host, e.g. make run HOST=example.com

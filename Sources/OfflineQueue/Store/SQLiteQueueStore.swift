@@ -31,7 +31,13 @@ package final class SQLiteQueueStore: QueueStore {
             try StoreEnvironment(opening: database, directory: path, settings: settings, clock: clock)
         }
         self.batcher = batcher
-        spool = if let files { BodySpool(files: files) } else { try await BodySpool.opening("\(path)/spool") }
+        let reserve = FileSystem.space(at: path)?.reserve(settings.limits.diskReserve) ?? 0
+        spool =
+            if let files {
+                BodySpool(files: files, reserve: reserve)
+            } else {
+                try await BodySpool.opening("\(path)/spool", reserve: reserve)
+            }
     }
 
     /// How many transactions were committed.
@@ -40,6 +46,16 @@ package final class SQLiteQueueStore: QueueStore {
     /// What SQLite itself says of a setting of the writing connection, for tests and diagnosis.
     package func pragma(_ name: String) async throws -> String? {
         try await batcher.read { try String.fetchOne($0, sql: "PRAGMA \(name)") }
+    }
+
+    /// How SQLite would run a statement, one text for each step.
+    package func plan(of sql: String) async throws -> [String] {
+        try await batcher.read { database in
+            let statement = try database.makeStatement(sql: "EXPLAIN QUERY PLAN " + sql)
+            // It runs nothing, so it needs no values.
+            statement.setUncheckedArguments(StatementArguments())
+            return try Row.fetchAll(statement).map { $0["detail"] }
+        }
     }
 
     package func close() async {
@@ -86,7 +102,7 @@ extension SQLiteQueueStore {
             rows: requests.count,
             bytes: bytes,
             durability: durability,
-            isAtomic: requests.count > 1
+            isAtomic: requests.count > 1 || requests.contains { $0.options.whenFull == .dropOldest }
         ) { try $0.enqueue(requests) }
     }
 

@@ -60,26 +60,12 @@ extension StoreTransaction {
     /// After a backward step of the clock requests look due in a far future.
     private func repairClock(inLane lane: Int64) throws {
         let latest = (now + settings.longestDelay).milliseconds
-        try execute(
-            """
-            UPDATE request SET next_at = max(:latest, ifnull(scheduled_at, 0)) WHERE lane_id = :lane
-            AND state = 'pending' AND priority IN (0, 1, 2, 3, 4, 5, 6, 7, 8, 9) AND next_at > :latest
-            AND next_at > ifnull(scheduled_at, 0)
-            """,
-            ["lane": lane, "latest": latest]
-        )
+        try execute(StoreStatements.bringForward, ["lane": lane, "latest": latest])
     }
 
     private mutating func expedite(lane: Int64, releasing reasons: Set<HoldReason>) throws {
         try release(reasons, inLane: lane)
-        try execute(
-            """
-            UPDATE request SET next_at = max(:now, ifnull(scheduled_at, 0)) WHERE lane_id = :lane
-            AND state = 'pending' AND priority IN (0, 1, 2, 3, 4, 5, 6, 7, 8, 9) AND next_at > :now
-            AND next_at > ifnull(scheduled_at, 0)
-            """,
-            ["lane": lane, "now": now.milliseconds]
-        )
+        try execute(StoreStatements.bringForward, ["lane": lane, "latest": now.milliseconds])
     }
 
     /// `lane`: all lanes when `nil`.
@@ -102,7 +88,11 @@ extension StoreTransaction {
     }
 
     func liveTokens() throws -> Set<String> {
-        Set(try rows("SELECT DISTINCT lease_token FROM request WHERE state = 'inflight'").map { $0["lease_token"] })
+        Set(
+            try rows("SELECT DISTINCT lease_token FROM request WHERE state = 'inflight'").map {
+                $0["lease_token"]
+            }
+        )
     }
 }
 
@@ -139,7 +129,9 @@ extension NewRequest.Body {
 
 extension KeyHeader {
     init?(row: Row) {
-        guard let name = row["key_header"] as String?, let value = row["key_value"] as String? else { return nil }
+        guard let name = row["key_header"] as String?, let value = row["key_value"] as String? else {
+            return nil
+        }
         self.init(name: name, value: value, isQuoted: row["key_quoted"])
     }
 }

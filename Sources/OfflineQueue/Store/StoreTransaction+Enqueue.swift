@@ -22,15 +22,17 @@ extension StoreTransaction {
         if let known = try known(new) { return known }
         let lane = try lane(of: new.lane)
         let isBlocked = try isBlocked(new, in: batch)
-        let replaced = try new.options.replaceKey.flatMap { try waiting(withKey: $0, inLane: lane.id) }
-        guard try makeRoom(for: new, in: lane, replacing: replaced) else { return new.dropped(from: lane, in: self) }
+        let replaced = try replaced(by: new, in: lane)
+        guard try makeRoom(for: new, in: lane, replacing: replaced) else {
+            return new.dropped(from: lane, in: self)
+        }
         let due = dueTime(of: new)
         var state = RequestState(rules: RequestRules(mayBeSentTwice: true))
         try state.apply(.accepted(due: due, isBlocked: isBlocked))
         if let replaced { try move(replaced, by: .replaced) }
         let place = try insert(new, lane: lane.id, state: state, due: due)
         if isBlocked { places.append((new, place)) }
-        if let replaced { try execute("UPDATE depends SET on_seq = ? WHERE on_seq = ?", [place, replaced.sequence]) }
+        if let replaced { try succeed(replaced.sequence, by: place) }
         return accepted(new, in: lane, state: state, due: due)
     }
 
@@ -56,17 +58,25 @@ extension StoreTransaction {
         )
     }
 
+    /// The request whose place it takes.
+    private func replaced(by new: NewRequest, in lane: StoredLane) throws -> StoredRequest? {
+        guard let key = new.options.replaceKey, let found = try waiting(withKey: key, inLane: lane.id) else {
+            return nil
+        }
+        guard !new.options.dependencies.contains(found.id) else {
+            let reason = "the request would replace \(quoted(found.id)), which it depends on"
+            throw QueueError(.cyclicDependency, reason)
+        }
+        return found
+    }
+
     private func dueTime(of new: NewRequest) -> Timestamp {
         max(now, new.options.notBefore.map { Timestamp($0) } ?? now)
     }
 
     /// The request that has the id already, on its way or over.
     private func known(_ new: NewRequest) throws -> EnqueuedRequest? {
-        let columns = "state, key_value, last_status, last_error"
-        guard
-            let row = try row("SELECT \(columns) FROM request WHERE id = ?", [new.id])
-                ?? row("SELECT \(columns) FROM history WHERE id = ?", [new.id])
-        else { return nil }
+        guard let row = try row(StoreStatements.findKnown, ["id": new.id]) else { return nil }
         return EnqueuedRequest(
             id: new.id,
             lane: LaneRecord(id: 0, key: new.lane, notBefore: nil, due: nil, isPaused: false),
@@ -94,10 +104,12 @@ extension StoreTransaction {
         try execute(
             StoreStatements.insertRequest,
             [
-                new.id, lane, state.name.rawValue, due.milliseconds, options.notBefore.map { _ in due.milliseconds },
+                new.id, lane, state.name.rawValue, due.milliseconds,
+                options.notBefore.map { _ in due.milliseconds },
                 options.priority, now.milliseconds, end.milliseconds, environment.boot,
                 clock.sinceBoot + (end.milliseconds - now.milliseconds), options.maximumAttempts, new.method,
-                new.url, new.headers, new.size, new.body.size, file?.name, file?.digest.description, new.key?.name,
+                new.url, new.headers, new.size, new.body.size, file?.name, file?.digest.description,
+                new.key?.name,
                 new.key?.value, new.key?.isQuoted ?? false, options.isAtMostOnce, options.replaceKey,
                 options.expectation == .success ? nil : options.expectation.description,
             ]
@@ -141,9 +153,15 @@ extension StoreTransaction {
         case QueuedRequest.State.delivered.rawValue?: return true
         case nil where batch.contains(id): return false
         case nil:
-            throw QueueError(.unknownDependency, "no request has the id \(quoted(id)) that this one depends on")
+            throw QueueError(
+                .unknownDependency,
+                "no request has the id \(quoted(id)) that this one depends on"
+            )
         case let state?:
-            throw QueueError(.unknownDependency, "the request \(quoted(id)) that this one depends on is \(state)")
+            throw QueueError(
+                .unknownDependency,
+                "the request \(quoted(id)) that this one depends on is \(state)"
+            )
         }
     }
 

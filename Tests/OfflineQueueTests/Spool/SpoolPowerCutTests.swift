@@ -89,7 +89,7 @@ internal import Testing
 
     private static func files(canClone: Bool, fault: ForgettingFiles.Fault) -> ForgettingFiles {
         ForgettingFiles(
-            foreign: ["/home/me/film": [UInt8](film)],
+            foreign: ["/home/me/film": [[UInt8](film)]],
             canClone: canClone,
             fault: fault
         )
