@@ -118,7 +118,8 @@ extension IdempotencyKey {
     fileprivate func value(method: String, isAtMostOnce: Bool) -> String? {
         switch source {
         case .value(let value): value
-        case .automatic where !HTTPMethod.isIdempotent(method) && !isAtMostOnce: UUID().uuidString.lowercased()
+        case .automatic where !HTTPMethod.isIdempotent(method) && !isAtMostOnce:
+            UUID().uuidString.lowercased()
         case .automatic, .none: nil
         }
     }

@@ -27,11 +27,22 @@ package final class SQLiteQueueStore: QueueStore {
         let directory = try await QueueDatabase.offPool { try QueueDirectory(path: path) }
         let database = try await QueueDatabase.open(in: directory)
         let batcher = CommitBatcher(database: database, directory: directory)
-        environment = try await batcher.write(CommitBatcher.Load(rows: 1)) { database in
-            try StoreEnvironment(opening: database, directory: path, settings: settings, clock: clock)
+        do {
+            environment = try await batcher.write(CommitBatcher.Load(rows: 1)) { database in
+                try StoreEnvironment(opening: database, directory: path, settings: settings, clock: clock)
+            }
+            let reserve = FileSystem.space(at: path)?.reserve(settings.limits.diskReserve) ?? 0
+            spool =
+                if let files {
+                    BodySpool(files: files, reserve: reserve)
+                } else {
+                    try await BodySpool.opening("\(path)/spool", reserve: reserve)
+                }
+        } catch {
+            await batcher.close()
+            throw error
         }
         self.batcher = batcher
-        spool = if let files { BodySpool(files: files) } else { try await BodySpool.opening("\(path)/spool") }
     }
 
     /// How many transactions were committed.
@@ -40,6 +51,16 @@ package final class SQLiteQueueStore: QueueStore {
     /// What SQLite itself says of a setting of the writing connection, for tests and diagnosis.
     package func pragma(_ name: String) async throws -> String? {
         try await batcher.read { try String.fetchOne($0, sql: "PRAGMA \(name)") }
+    }
+
+    /// How SQLite would run a statement, one text for each step.
+    package func plan(of sql: String) async throws -> [String] {
+        try await batcher.read { database in
+            let statement = try database.makeStatement(sql: "EXPLAIN QUERY PLAN " + sql)
+            // It runs nothing, so it needs no values.
+            statement.setUncheckedArguments(StatementArguments())
+            return try Row.fetchAll(statement).map { $0["detail"] }
+        }
     }
 
     package func close() async {
@@ -86,7 +107,7 @@ extension SQLiteQueueStore {
             rows: requests.count,
             bytes: bytes,
             durability: durability,
-            isAtomic: requests.count > 1
+            isAtomic: requests.count > 1 || requests.contains { $0.options.whenFull == .dropOldest }
         ) { try $0.enqueue(requests) }
     }
 

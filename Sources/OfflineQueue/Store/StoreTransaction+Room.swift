@@ -25,7 +25,8 @@ extension StoreTransaction {
         try checkDisk(for: new)
         let freed = replaced.map { Load(requests: 1, bytes: $0.row["size"]) } ?? Load()
         let load = Load(requests: lane.requests, bytes: lane.bytes) - freed
-        let refusal = try excess(of: new, over: laneLimit, load, "the lane")
+        let refusal =
+            try excess(of: new, over: laneLimit, load, "the lane")
             ?? excess(of: new, over: limit, try totalLoad() - freed, "the queue")
         guard let refusal else { return true }
         switch new.options.whenFull {
@@ -43,7 +44,7 @@ extension StoreTransaction {
         return Load(requests: Int(Double(limit.requests) * share), bytes: Int64(Double(limit.bytes) * share))
     }
 
-    private func totalLoad() throws -> Load { try load("SELECT requests, bytes FROM meta") }
+    private func totalLoad() throws -> Load { try load(StoreStatements.load) }
 
     private func load(_ sql: String, _ arguments: StatementArguments = StatementArguments()) throws -> Load {
         let row = try row(sql, arguments)!
@@ -53,7 +54,10 @@ extension StoreTransaction {
     /// What is too much with the newcomer; `nil` when all fits.
     private func excess(of new: NewRequest, over limit: Load, _ load: Load, _ place: String) -> QueueError? {
         if load.requests >= limit.requests {
-            return QueueError(.queueFull, "\(place) has \(load.requests) requests, and takes \(limit.requests)")
+            return QueueError(
+                .queueFull,
+                "\(place) has \(load.requests) requests, and takes \(limit.requests)"
+            )
         }
         guard load.bytes + new.size > limit.bytes else { return nil }
         let room = max(0, limit.bytes - load.bytes)
@@ -65,12 +69,13 @@ extension StoreTransaction {
 
     /// Outcomes have to be written when the disk is nearly full, too.
     private func checkDisk(for new: NewRequest) throws {
-        guard let free = FileSystem.freeBytes(at: environment.directory) else { return }
+        guard let space = FileSystem.space(at: environment.directory) else { return }
+        let reserve = space.reserve(settings.limits.diskReserve)
         // A row is written twice: to the log, and from there to the database.
-        guard free < settings.limits.diskReserve + 2 * new.size else { return }
+        guard space.free < reserve + 2 * new.size else { return }
         throw QueueError(
             .queueFull,
-            "the file system has \(free) bytes free, and \(settings.limits.diskReserve) are kept for what was accepted",
+            "the file system has \(space.free) bytes free, and \(reserve) are kept for what was accepted",
             path: environment.directory
         )
     }
@@ -89,13 +94,13 @@ extension StoreTransaction {
         while let refusal = excess(
             of: new,
             over: laneLimit,
-            try load("SELECT requests, bytes FROM lane WHERE id = ?", [lane.id]) - freed,
+            try load(StoreStatements.laneLoad, [lane.id]) - freed,
             "the lane"
         ) {
-            try drop(try row(Self.oldestOfLane, ["lane": lane.id, "kept": kept]), or: refusal)
+            try drop(try row(StoreStatements.oldestOfLane, ["lane": lane.id, "kept": kept]), or: refusal)
         }
         while let refusal = excess(of: new, over: limit, try totalLoad() - freed, "the queue") {
-            try drop(try row(Self.oldest, ["kept": kept]), or: refusal)
+            try drop(try row(StoreStatements.oldest, ["kept": kept]), or: refusal)
         }
     }
 
@@ -103,12 +108,4 @@ extension StoreTransaction {
         guard let row else { throw refusal }
         try move(StoredRequest(row: row), by: .givenUp(reason: Self.dropReason))
     }
-
-    private static let oldest = """
-        SELECT * FROM request WHERE state <> 'inflight' AND seq <> :kept ORDER BY seq LIMIT 1
-        """
-
-    private static let oldestOfLane = """
-        SELECT * FROM request WHERE lane_id = :lane AND state <> 'inflight' AND seq <> :kept ORDER BY seq LIMIT 1
-        """
 }
