@@ -33,7 +33,9 @@ extension Expectation: CustomStringConvertible {
     public init(parsing text: String) throws(QueueError) {
         var (statuses, type): ([ClosedRange<Int>], String?) = ([], nil)
         for part in text.split(separator: ",", omittingEmptySubsequences: false) {
-            let pair = part.split(separator: "=", maxSplits: 1).map { $0.trimmingCharacters(in: .whitespaces) }
+            let pair = part.split(separator: "=", maxSplits: 1).map {
+                $0.trimmingCharacters(in: .whitespaces)
+            }
             switch (pair.first, pair.dropFirst().first) {
             case ("status", let value?):
                 guard let range = Self.range(value) else { throw Self.unreadable(text) }
@@ -73,7 +75,8 @@ extension Expectation: CustomStringConvertible {
 
 extension Expectation {
     func check() throws(QueueError) {
-        guard !statuses.isEmpty, statuses.count <= 32, statuses.allSatisfy({ (200...599).contains($0) }) else {
+        guard !statuses.isEmpty, statuses.count <= 32, statuses.allSatisfy({ (200...599).contains($0) })
+        else {
             throw QueueError(
                 .invalidOption,
                 "the expectation \(quoted(description)) is not 1 to 32 ranges within the statuses 200 to 599"
@@ -89,7 +92,8 @@ extension Expectation {
 
     private static func isMediaType(_ text: String) -> Bool {
         let parts = text.split(separator: "/", omittingEmptySubsequences: false)
-        return text.utf8.count <= 255 && parts.count == 2 && parts.allSatisfy { HTTPToken.isValid(String($0)) }
+        return text.utf8.count <= 255 && parts.count == 2
+            && parts.allSatisfy { HTTPToken.isValid(String($0)) }
     }
 
     /// Whether an answer is one of the expected.

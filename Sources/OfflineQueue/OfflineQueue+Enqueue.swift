@@ -75,7 +75,8 @@ extension OfflineQueue {
         }
     }
 
-    private nonisolated func storeWhenThereIsRoom(_ requests: [NewRequest]) async throws -> [EnqueuedRequest] {
+    private nonisolated func storeWhenThereIsRoom(_ requests: [NewRequest]) async throws -> [EnqueuedRequest]
+    {
         while true {
             let generation = room.generation
             do {
@@ -128,7 +129,8 @@ extension OfflineQueue {
     /// - Returns: How many bytes it has now.
     /// - Throws: ``QueueError``: `wrongOffset` with the right one, `bodyTooLarge`, `tooManyStagedBodies`,
     ///   `insufficientSpace`, `spoolFailed`, `unknownStagedBody`.
-    public nonisolated func appendToBody(_ id: String, _ bytes: Data, at offset: Int64) async throws -> Int64 {
+    public nonisolated func appendToBody(_ id: String, _ bytes: Data, at offset: Int64) async throws -> Int64
+    {
         try RequestChecks.checkPrintable(id, "body's id")
         if offset == 0 { try await staged.begin(id) }
         return try await staged.append(bytes, to: id, at: offset)
@@ -141,7 +143,10 @@ extension OfflineQueue {
         case .data(let data):
             guard data.count <= QueueRequest.maximumBodyBytes else {
                 let limit = QueueRequest.maximumBodyBytes
-                throw QueueError(.bodyTooLarge, "the body has \(data.count) bytes, and at most \(limit) are kept")
+                throw QueueError(
+                    .bodyTooLarge,
+                    "the body has \(data.count) bytes, and at most \(limit) are kept"
+                )
             }
             return .spooled(try await store.spool.keep(data))
         case .file(let path):

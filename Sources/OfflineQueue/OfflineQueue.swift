@@ -122,7 +122,9 @@ extension OfflineQueue {
             for lane in lanes { announce(lane) }
         }
         chores = [
-            Task { await self.followChanges() }, Task { await self.sweep() }, Task { await self.keepLeases() },
+            Task { await self.followChanges() }, Task { await self.sweep() },
+            Task { await self.keepLeases() },
+            Task { await self.sweepSpool() },
         ]
     }
 

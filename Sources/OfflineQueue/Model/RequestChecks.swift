@@ -102,7 +102,10 @@ extension RequestChecks {
             throw QueueError(.invalidOption, "the time \(start) is not within the next 366 days")
         }
         guard start < options.end(from: now) else {
-            throw QueueError(.invalidOption, "it would be given up before the time \(start) at which it may be sent")
+            throw QueueError(
+                .invalidOption,
+                "it would be given up before the time \(start) at which it may be sent"
+            )
         }
     }
 
@@ -123,7 +126,10 @@ extension RequestChecks {
 
     static func checkPrintable(_ text: String, _ name: String) throws(QueueError) {
         guard isPrintable(text) else {
-            throw QueueError(.invalidOption, "the \(name) \(quoted(text)) is not 1 to 255 bytes of printable ASCII")
+            throw QueueError(
+                .invalidOption,
+                "the \(name) \(quoted(text)) is not 1 to 255 bytes of printable ASCII"
+            )
         }
     }
 

@@ -82,6 +82,11 @@ final class CommitBatcher: Sendable {
         }
     }
 
+    /// Runs `body` between the commits and waits for it, which nothing on the cooperative pool may.
+    func readBlocking<Value>(_ body: (Database) throws -> Value) throws -> Value {
+        try database.writeWithoutTransaction(body)
+    }
+
     /// Writes what waits, refuses what comes later, and gives the directory up.
     func close() async {
         refuse(with: QueueError(.stopped, "the queue is closed"))

@@ -5,7 +5,9 @@ enum FileSystem {
     static func freeBytes(at path: String) -> Int64? {
         var status = statvfs()
         guard statvfs(path, &status) == 0 else { return nil }
-        let (bytes, overflows) = UInt64(status.f_bavail).multipliedReportingOverflow(by: UInt64(status.f_frsize))
+        let (bytes, overflows) = UInt64(status.f_bavail).multipliedReportingOverflow(
+            by: UInt64(status.f_frsize)
+        )
         return overflows ? .max : Int64(clamping: bytes)
     }
 }

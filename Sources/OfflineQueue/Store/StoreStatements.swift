@@ -1,6 +1,7 @@
 /// The statements that are run for every request, each beside the index that serves it.
 package enum StoreStatements {
-    package static let insertLane = "INSERT INTO lane (scheme, host, port, label, mode) VALUES (?, ?, ?, ?, ?)"
+    package static let insertLane =
+        "INSERT INTO lane (scheme, host, port, label, mode) VALUES (?, ?, ?, ?, ?)"
 
     package static let insertRequest = """
         INSERT INTO request (id, lane_id, state, next_at, scheduled_at, priority, created_at, expire_at, boot,

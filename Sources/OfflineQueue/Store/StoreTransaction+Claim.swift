@@ -102,7 +102,11 @@ extension StoreTransaction {
     }
 
     func liveTokens() throws -> Set<String> {
-        Set(try rows("SELECT DISTINCT lease_token FROM request WHERE state = 'inflight'").map { $0["lease_token"] })
+        Set(
+            try rows("SELECT DISTINCT lease_token FROM request WHERE state = 'inflight'").map {
+                $0["lease_token"]
+            }
+        )
     }
 }
 
@@ -139,7 +143,9 @@ extension NewRequest.Body {
 
 extension KeyHeader {
     init?(row: Row) {
-        guard let name = row["key_header"] as String?, let value = row["key_value"] as String? else { return nil }
+        guard let name = row["key_header"] as String?, let value = row["key_value"] as String? else {
+            return nil
+        }
         self.init(name: name, value: value, isQuoted: row["key_quoted"])
     }
 }

@@ -5,7 +5,9 @@ internal import GRDB
 extension StoreTransaction {
     /// `false` when the lease is not the holder's any more.
     mutating func conclude(_ conclusion: Conclusion) throws -> Bool {
-        guard let request = try request(conclusion.sequence), request.token == conclusion.token else { return false }
+        guard let request = try request(conclusion.sequence), request.token == conclusion.token else {
+            return false
+        }
         let due = now + min(conclusion.delay, settings.longestDelay)
         if let attempt = conclusion.attempt { try record(attempt, of: conclusion) }
         try move(
@@ -34,7 +36,8 @@ extension StoreTransaction {
                 attempt.curlCode, error,
             ]
         )
-        let forgotten = "DELETE FROM attempt WHERE seq = ?1 AND number <= "
+        let forgotten =
+            "DELETE FROM attempt WHERE seq = ?1 AND number <= "
             + "(SELECT max(number) FROM attempt WHERE seq = ?1) - \(Self.rememberedAttempts)"
         try execute(forgotten, [conclusion.sequence])
     }
@@ -69,7 +72,8 @@ extension StoreTransaction {
             [
                 "state": request.state.name.rawValue, "now": now.milliseconds, "whole": isDead, "kept": kept,
                 "attempts": request.state.attempts, "deferrals": request.state.deferrals,
-                "status": outcome?.status, "detail": ending.reason ?? outcome?.detail, "seq": request.sequence,
+                "status": outcome?.status, "detail": ending.reason ?? outcome?.detail,
+                "seq": request.sequence,
                 "fence": request.token,
             ]
         )

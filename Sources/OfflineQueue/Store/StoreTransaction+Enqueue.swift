@@ -23,14 +23,18 @@ extension StoreTransaction {
         let lane = try lane(of: new.lane)
         let isBlocked = try isBlocked(new, in: batch)
         let replaced = try new.options.replaceKey.flatMap { try waiting(withKey: $0, inLane: lane.id) }
-        guard try makeRoom(for: new, in: lane, replacing: replaced) else { return new.dropped(from: lane, in: self) }
+        guard try makeRoom(for: new, in: lane, replacing: replaced) else {
+            return new.dropped(from: lane, in: self)
+        }
         let due = dueTime(of: new)
         var state = RequestState(rules: RequestRules(mayBeSentTwice: true))
         try state.apply(.accepted(due: due, isBlocked: isBlocked))
         if let replaced { try move(replaced, by: .replaced) }
         let place = try insert(new, lane: lane.id, state: state, due: due)
         if isBlocked { places.append((new, place)) }
-        if let replaced { try execute("UPDATE depends SET on_seq = ? WHERE on_seq = ?", [place, replaced.sequence]) }
+        if let replaced {
+            try execute("UPDATE depends SET on_seq = ? WHERE on_seq = ?", [place, replaced.sequence])
+        }
         return accepted(new, in: lane, state: state, due: due)
     }
 
@@ -94,10 +98,12 @@ extension StoreTransaction {
         try execute(
             StoreStatements.insertRequest,
             [
-                new.id, lane, state.name.rawValue, due.milliseconds, options.notBefore.map { _ in due.milliseconds },
+                new.id, lane, state.name.rawValue, due.milliseconds,
+                options.notBefore.map { _ in due.milliseconds },
                 options.priority, now.milliseconds, end.milliseconds, environment.boot,
                 clock.sinceBoot + (end.milliseconds - now.milliseconds), options.maximumAttempts, new.method,
-                new.url, new.headers, new.size, new.body.size, file?.name, file?.digest.description, new.key?.name,
+                new.url, new.headers, new.size, new.body.size, file?.name, file?.digest.description,
+                new.key?.name,
                 new.key?.value, new.key?.isQuoted ?? false, options.isAtMostOnce, options.replaceKey,
                 options.expectation == .success ? nil : options.expectation.description,
             ]
@@ -141,9 +147,15 @@ extension StoreTransaction {
         case QueuedRequest.State.delivered.rawValue?: return true
         case nil where batch.contains(id): return false
         case nil:
-            throw QueueError(.unknownDependency, "no request has the id \(quoted(id)) that this one depends on")
+            throw QueueError(
+                .unknownDependency,
+                "no request has the id \(quoted(id)) that this one depends on"
+            )
         case let state?:
-            throw QueueError(.unknownDependency, "the request \(quoted(id)) that this one depends on is \(state)")
+            throw QueueError(
+                .unknownDependency,
+                "the request \(quoted(id)) that this one depends on is \(state)"
+            )
         }
     }
 

@@ -97,7 +97,9 @@ extension StoreTransaction {
         }
     }
 
-    private mutating func forget(_ selection: String, _ arguments: StatementArguments = StatementArguments()) throws {
+    private mutating func forget(_ selection: String, _ arguments: StatementArguments = StatementArguments())
+        throws
+    {
         for row in try rows(selection, arguments) {
             let sequence: Int64 = row["seq"]
             for table in ["history", "attempt", "response"] {

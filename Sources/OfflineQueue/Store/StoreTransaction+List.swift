@@ -44,7 +44,9 @@ extension StoreTransaction {
                     """,
                 arguments: query.arguments &+ ["before": before, "limit": limit - found.count]
             )
-            found += rows.map { (QueuedRequest(row: $0), ListCursor(isFinished: true, position: $0["position"])) }
+            found += rows.map {
+                (QueuedRequest(row: $0), ListCursor(isFinished: true, position: $0["position"]))
+            }
         }
         let page = found.prefix(limit - 1)
         return RequestPage(requests: page.map(\.0), next: found.count < limit ? nil : page.last?.1)
@@ -70,8 +72,11 @@ extension StoreTransaction {
     }
 
     private func dependencies(of sequence: Int64) throws -> [String] {
-        try rows("SELECT id FROM depends JOIN request ON request.seq = on_seq WHERE depends.seq = ?", [sequence])
-            .map { $0["id"] }
+        try rows(
+            "SELECT id FROM depends JOIN request ON request.seq = on_seq WHERE depends.seq = ?",
+            [sequence]
+        )
+        .map { $0["id"] }
     }
 
     private func attempts(of sequence: Int64) throws -> [RecordedAttempt] {
@@ -107,7 +112,9 @@ extension StoreTransaction {
         var counts = QueueCounts()
         let requests: Int = try row("SELECT requests FROM meta")!["requests"]
         for state in [QueuedRequest.State.blocked, .inflight, .held] {
-            counts[state] = try row("SELECT count(*) AS number FROM request WHERE state = '\(state.rawValue)'")!["number"]
+            counts[state] = try row(
+                "SELECT count(*) AS number FROM request WHERE state = '\(state.rawValue)'"
+            )!["number"]
         }
         counts[.pending] = requests - counts[.blocked] - counts[.inflight] - counts[.held]
         for row in try rows("SELECT state, count(*) AS number FROM history GROUP BY state") {

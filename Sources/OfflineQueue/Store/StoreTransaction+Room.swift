@@ -25,7 +25,8 @@ extension StoreTransaction {
         try checkDisk(for: new)
         let freed = replaced.map { Load(requests: 1, bytes: $0.row["size"]) } ?? Load()
         let load = Load(requests: lane.requests, bytes: lane.bytes) - freed
-        let refusal = try excess(of: new, over: laneLimit, load, "the lane")
+        let refusal =
+            try excess(of: new, over: laneLimit, load, "the lane")
             ?? excess(of: new, over: limit, try totalLoad() - freed, "the queue")
         guard let refusal else { return true }
         switch new.options.whenFull {
@@ -53,7 +54,10 @@ extension StoreTransaction {
     /// What is too much with the newcomer; `nil` when all fits.
     private func excess(of new: NewRequest, over limit: Load, _ load: Load, _ place: String) -> QueueError? {
         if load.requests >= limit.requests {
-            return QueueError(.queueFull, "\(place) has \(load.requests) requests, and takes \(limit.requests)")
+            return QueueError(
+                .queueFull,
+                "\(place) has \(load.requests) requests, and takes \(limit.requests)"
+            )
         }
         guard load.bytes + new.size > limit.bytes else { return nil }
         let room = max(0, limit.bytes - load.bytes)

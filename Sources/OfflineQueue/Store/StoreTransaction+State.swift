@@ -40,7 +40,12 @@ extension RequestState {
             case "blocked": .blocked
             default: .pending(due: Timestamp(milliseconds: row["next_at"]))
             }
-        self.init(phase: phase, attempts: row["attempts"], deferrals: row["deferrals"], rules: RequestRules(row: row))
+        self.init(
+            phase: phase,
+            attempts: row["attempts"],
+            deferrals: row["deferrals"],
+            rules: RequestRules(row: row)
+        )
     }
 
     /// As people call it.
@@ -95,7 +100,9 @@ extension StoreTransaction {
 
     /// Whether a newer request with the same key came while this one was being sent, and waits.
     private func isOutdated(_ request: StoredRequest) throws -> Bool {
-        guard let key = request.replaceKey, request.token != nil, request.state.isWaiting else { return false }
+        guard let key = request.replaceKey, request.token != nil, request.state.isWaiting else {
+            return false
+        }
         return try waiting(withKey: key, inLane: request.lane) != nil
     }
 
