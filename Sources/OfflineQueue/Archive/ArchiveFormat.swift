@@ -49,7 +49,8 @@ package enum ArchiveFormat {
 /// Counts and hashes the pages of an export and makes its last line.
 public struct ExportSeal: ~Copyable {
     private var hash: SHA256
-    private var requests = 0
+    /// How many requests the pages have.
+    private(set) var requests = 0
 
     /// Begins with no page.
     ///

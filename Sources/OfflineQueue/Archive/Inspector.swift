@@ -16,16 +16,7 @@ final class Inspector: Sendable {
 
     /// Blocks.
     init(database path: String) throws {
-        var configuration = Configuration()
-        configuration.label = "netwatch.queue.inspector"
-        configuration.readonly = true
-        configuration.busyMode = .timeout(10)
-        database = try DatabaseQueue(path: path, configuration: configuration)
-        try database.writeWithoutTransaction { database in
-            try database.execute(
-                sql: "PRAGMA query_only = ON; PRAGMA wal_autocheckpoint = 0; PRAGMA mmap_size = 0"
-            )
-        }
+        database = try DatabaseQueue(path: path, configuration: QueueDatabase.readingConfiguration)
     }
 
     /// Ends what is going on with an error, from any thread.
@@ -33,6 +24,9 @@ final class Inspector: Sendable {
         isEnded.withLock { $0 = true }
         database.interrupt()
     }
+
+    /// Blocks.
+    func close() { try? database.close() }
 
     /// - Parameter isNamed: Whether a row needs a file of the spool now. Blocks.
     func inspect(

@@ -22,7 +22,7 @@ struct PageWriter {
 
     /// Returns where the next page begins.
     mutating func fill(
-        from archive: any QueueArchive,
+        from archive: any ArchiveRows,
         after start: ExportCursor,
         includingDead: Bool
     ) async throws -> ExportCursor? {

@@ -1,9 +1,12 @@
-/// The side of a store by which it is looked through, carried elsewhere and put back.
-package protocol QueueArchive: Sendable {
+/// What an export is made of.
+package protocol ArchiveRows: Sendable {
     /// What is kept behind a place, in the order it came in: up to `bytes` of bodies, and at least one row if there
     /// is one. Empty at the end of that part.
     func rows(after cursor: ExportCursor, bytes: Int) async throws -> [ArchivedRow]
+}
 
+/// The side of a store by which it is looked through, carried elsewhere and put back.
+package protocol QueueArchive: ArchiveRows {
     /// Those of the ids that the store knows.
     func known(_ ids: [String]) async throws -> Set<String>
 

@@ -30,8 +30,13 @@ package final class SQLiteQueueStore: QueueStore {
         let directory = try await QueueDatabase.offPool { try QueueDirectory(path: path) }
         let database = try await QueueDatabase.open(in: directory)
         let batcher = CommitBatcher(database: database, directory: directory)
-        environment = try await batcher.write(CommitBatcher.Load(rows: 1)) { database in
-            try StoreEnvironment(opening: database, directory: path, settings: settings, clock: clock)
+        do {
+            environment = try await batcher.write(CommitBatcher.Load(rows: 1)) { database in
+                try StoreEnvironment(opening: database, directory: path, settings: settings, clock: clock)
+            }
+        } catch {
+            guard let damage = directory.damage.text else { throw error }
+            throw StoreFault.damaged(damage).error(path: directory.databasePath)
         }
         self.batcher = batcher
         spool = if let files { BodySpool(files: files) } else { try await BodySpool.opening("\(path)/spool") }
