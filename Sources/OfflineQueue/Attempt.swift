@@ -28,7 +28,7 @@ package struct Attempt: Sendable {
         url: String,
         headers: [QueueRequest.Header],
         body: Body,
-        mayBeSentTwice: Bool = true,
+        mayBeSentTwice: Bool,
         isMisdirected: Bool = false
     ) {
         self.id = id
@@ -40,8 +40,13 @@ package struct Attempt: Sendable {
         self.isMisdirected = isMisdirected
     }
 
-    /// How long one may take in all. A server that drips a byte now and then must not hold its lane.
-    package static let longest: Duration = .seconds(600)
+    /// How long it may take in all: 10 minutes, and longer for a body that is sent at 8 KiB/s. A server that drips
+    /// a byte now and then must not hold its lane, and a slow link must get a large body through.
+    package var longest: Duration {
+        guard case .file(let file) = body else { return .seconds(600) }
+        return .seconds(600 + file.body.size / 8192)
+    }
+
     /// How much of a response's body is worth keeping.
     package static let maximumResponseBytes = 64 * 1024
 }

@@ -122,7 +122,8 @@ public struct QueueLimits: Hashable, Sendable {
     public var bytes: Int64 = 1 << 30
     /// The share of both that one lane may take. Default 0.5; 0 to 1.
     public var laneShare = 0.5
-    /// Bytes of the file system that new requests leave free, so that outcomes can be written. Default 64 MiB.
+    /// Bytes of the file system that new requests leave free, so that outcomes can be written. Default 64 MiB; a
+    /// tenth of the file system if that is less.
     public var diskReserve: Int64 = 64 << 20
 
     /// The defaults.

@@ -15,7 +15,7 @@ extension OfflineQueue {
             do {
                 let next = try await store.expire()
                 room.changed()
-                recheckEnds()
+                await answerWithoutAttempt()
                 await sweeper.pause(next)
             } catch {
                 return failed(error)

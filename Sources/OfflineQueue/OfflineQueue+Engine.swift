@@ -21,6 +21,7 @@ extension OfflineQueue {
 
     /// Tells the scheduler of a lane with requests.
     func announce(_ lane: LaneRecord) {
+        if lane.isPaused { answerPaused(lane.id) }
         guard phase == .running, let due = lane.due else { return }
         let info = Scheduler.LaneInfo(
             id: lane.id,

@@ -92,7 +92,7 @@ extension OfflineQueue {
         let shortest = requests.map(\.options.timeToLive).min() ?? .zero
         if shortest < Sweeper.longestPause { sweeper.hurry(shortest) }
         if requests.contains(where: { $0.options.replaceKey != nil || $0.options.whenFull == .dropOldest }) {
-            await recheckEnds()
+            await answerWithoutAttempt()
         }
     }
 }

@@ -78,8 +78,11 @@ extension OfflineQueue {
     private func edit(_ edit: QueueEdit, _ ids: [String]) async throws -> [EditResult] {
         guard !ids.isEmpty else { return [] }
         let results = try await reporting { try await store.edit(edit, ids) }
+        if edit == .cancel {
+            for attempt in inflight.values where ids.contains(attempt.id) { attempt.transfer.cancel() }
+        }
         room.changed()
-        recheckEnds()
+        await answerWithoutAttempt()
         return results
     }
 

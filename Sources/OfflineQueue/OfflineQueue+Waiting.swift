@@ -27,12 +27,8 @@ extension OfflineQueue {
     private func knownResult(_ accepted: EnqueuedRequest) -> SendResult {
         let id = accepted.id
         if accepted.outcome == .dropped { return .dropped(id: id) }
-        return switch accepted.state {
-        case .delivered: .delivered(id: id, status: accepted.status ?? 0, body: .init())
-        case .dead, .cancelled, .superseded:
-            .dead(id: id, reason: accepted.lastError ?? accepted.state.rawValue)
-        case .pending, .blocked, .inflight, .held: .queued(id: id, reason: .alreadyQueued)
-        }
+        guard accepted.state.isFinal else { return .queued(id: id, reason: .alreadyQueued) }
+        return SendResult(id: id, accepted.state, status: accepted.status, accepted.lastError)
     }
 
     func firstResult(_ accepted: EnqueuedRequest) async -> SendResult {
@@ -60,6 +56,26 @@ extension OfflineQueue {
         continuation.resume(returning: result)
     }
 
+    /// Answers those whose requests came to an end, or are held, by something else than an attempt.
+    func answerWithoutAttempt() async {
+        recheckEnds()
+        for id in Array(waiters.keys) {
+            guard let request = (try? await store.details(of: id))?.summary else { continue }
+            if let reason = request.holdReason {
+                answer(id, .queued(id: id, reason: .held(reason)))
+            } else if request.state.isFinal {
+                answer(id, SendResult(id: id, request.state, status: request.status, request.lastError))
+            }
+        }
+    }
+
+    func answerPaused(_ lane: Int64) {
+        let sending = Set(inflight.values.map(\.id))
+        for (id, waiter) in waiters where waiter.lane == lane && !sending.contains(id) {
+            answer(id, .queued(id: id, reason: .paused))
+        }
+    }
+
     /// Answers those whose requests cannot be tried now.
     func answerObstructed() {
         guard !waiters.isEmpty else { return }
@@ -70,6 +86,16 @@ extension OfflineQueue {
             }
             answer(id, .queued(id: id, reason: reason))
         }
+    }
+}
+
+extension SendResult {
+    /// Of a request that is over.
+    fileprivate init(id: String, _ state: QueuedRequest.State, status: Int?, _ error: String?) {
+        self =
+            state == .delivered
+            ? .delivered(id: id, status: status ?? 0, body: Data())
+            : .dead(id: id, reason: error ?? state.rawValue)
     }
 }
 

@@ -97,7 +97,8 @@ internal import Testing
         let response = await session.transfer(
             urlRequest,
             maximumResponseBytes: 5,
-            totalTimeout: .seconds(600)
+            totalTimeout: .seconds(600),
+            allowsConnectionReuse: true
         )
         .response()
         #expect((response.error as? URLError)?.code == .dataLengthExceedsMaximum)

@@ -107,6 +107,9 @@ extension RequestCore {
         )
         transfer.credentials = credentials
         transfer.maximumResponseBodyBytes = plan.policy.maximumResponseBytes
+        if let allowsReuse = plan.policy.allowsConnectionReuse {
+            transfer.allowsConnectionReuse = allowsReuse
+        }
         let total = plan.policy.totalTimeout ?? context.settings.totalTimeout
         transfer.totalTimeout = total - attemptBegan.duration(to: .now)
         return transfer

@@ -22,4 +22,7 @@ struct TransferPolicy: Sendable {
     var maximumResponseBytes: Int?
     /// How long an attempt may take; `nil` is as long as the session says.
     var totalTimeout: Duration?
+    /// Whether a pooled connection may be used, on which libcurl may send a request twice; `nil` is for methods and
+    /// headers to say.
+    var allowsConnectionReuse: Bool?
 }

@@ -155,11 +155,14 @@ public final class SessionManager: Sendable {
     ///   - maximumResponseBytes: A body longer than that ends the request with
     ///     `URLError.dataLengthExceedsMaximum`, with the response and that much of its body beside the error.
     ///   - totalTimeout: A request that takes longer ends with `URLError.timedOut`.
+    ///   - allowsConnectionReuse: Whether a pooled connection may be used, on which libcurl may send the request a
+    ///     second time unasked.
     package func transfer(
         _ urlRequest: any URLRequestConvertible,
         body: KeptBody? = nil,
         maximumResponseBytes: Int,
-        totalTimeout: Duration
+        totalTimeout: Duration,
+        allowsConnectionReuse: Bool
     ) -> DataRequest {
         var plan = RequestPlan(original: Result { try urlRequest.asURLRequest() })
         plan.upload = body.map(UploadBody.kept)
@@ -167,7 +170,8 @@ public final class SessionManager: Sendable {
             followsRedirects: false,
             asksRetrier: false,
             maximumResponseBytes: maximumResponseBytes,
-            totalTimeout: totalTimeout
+            totalTimeout: totalTimeout,
+            allowsConnectionReuse: allowsConnectionReuse
         )
         return start(plan)
     }

@@ -19,7 +19,8 @@ package struct SessionSender: AttemptSender {
             request,
             body: attempt.body.kept,
             maximumResponseBytes: Attempt.maximumResponseBytes,
-            totalTimeout: Attempt.longest
+            totalTimeout: attempt.longest,
+            allowsConnectionReuse: attempt.mayBeSentTwice && !attempt.isMisdirected
         ).response()
         return AttemptOutcome(response)
     }

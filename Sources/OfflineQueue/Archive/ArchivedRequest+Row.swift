@@ -51,7 +51,7 @@ struct LooseRow {
 extension ArchivedRequest {
     /// The columns that ``init(row:)`` reads, besides `label`, `mode` and `bytes`.
     static let columns = """
-        seq, id, state, scheduled_at, hold_reason, priority, created_at, expire_at, attempts, deferrals,
+        seq, id, state, scheduled_at, hold_reason, priority, created_at, life, expire_at, attempts, deferrals,
         maximum_attempts, method, url, headers, body_bytes, body_file, body_sha256, key_header, key_value, key_quoted,
         at_most_once, replace_key, expectation, last_status, last_error
         """
@@ -68,6 +68,7 @@ extension ArchivedRequest {
         fifo = try row.text("mode") == LaneKey.Mode.fifo.rawValue
         priority = try row.int("priority")
         created = try row.integer("created_at")
+        life = try row.integer("life")
         expires = try row.integer("expire_at")
         scheduled = try row.optional("scheduled_at", row.integer)
         maximumAttempts = try row.optional("maximum_attempts", row.int)

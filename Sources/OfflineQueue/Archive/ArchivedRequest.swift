@@ -34,6 +34,8 @@ package struct ArchivedRequest: Codable, Hashable, Sendable {
     package var fifo: Bool
     package var priority: Int
     package var created: Int64
+    /// How long it was to live, in milliseconds: as long again when it is tried anew.
+    package var life: Int64
     package var expires: Int64
     /// When somebody asked for it to be sent.
     package var scheduled: Int64?
@@ -52,6 +54,11 @@ package struct ArchivedRequest: Codable, Hashable, Sendable {
     package var lastError: String?
     /// `nil` for none.
     package var body: Body?
+}
+
+extension ArchivedRequest {
+    /// One that somebody holds may wait for others all the same.
+    var mayWaitForOthers: Bool { state == .blocked || state == .held }
 }
 
 // MARK: - Checking
@@ -81,7 +88,7 @@ extension ArchivedRequest {
     }
 
     private func checkNumbers() throws(QueueError) {
-        let moments = [created, expires, scheduled ?? 0]
+        let moments = [created, life, expires, scheduled ?? 0]
         guard moments.allSatisfy({ (0...Self.latestMoment).contains($0) }) else {
             throw QueueError(.invalidOption, "a moment is not within the years 1970 to 9999")
         }

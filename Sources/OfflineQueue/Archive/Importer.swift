@@ -70,7 +70,7 @@ extension Importer {
         try await read { events in
             for case .request(let request, let draft) in events {
                 pending.append((request, draft))
-                sum.hasDependencies = sum.hasDependencies || request.state == .blocked
+                sum.hasDependencies = sum.hasDependencies || !request.after.isEmpty
             }
             try await addUnknown(&pending, to: &sum)
         }
@@ -134,8 +134,9 @@ extension Importer {
     private func link() async throws {
         try await read { events in
             var links: [DependencyLink] = []
-            for case .request(let request, _) in events where request.state == .blocked {
-                links.append(DependencyLink(id: request.id, after: request.after))
+            for case .request(let request, _) in events where !request.after.isEmpty {
+                let isHeld = request.state == .held
+                links.append(DependencyLink(id: request.id, after: request.after, isHeld: isHeld))
             }
             if !links.isEmpty { try await archive.link(links) }
         }

@@ -178,7 +178,7 @@ extension SalvagedTable {
         )
         guard let found else { throw Failure.unknown("it is not there any more") }
         var request = try ArchivedRequest(LooseRow(row: found))
-        if request.state == .blocked { find(dependenciesOf: sequence, &request) }
+        if request.mayWaitForOthers { find(dependenciesOf: sequence, &request) }
         // Nobody knows whether its lane keeps order.
         if lane == nil, request.state != .dead { request.hold(.user) }
         return (request, try NewRequest.Body(LooseRow(row: found)))

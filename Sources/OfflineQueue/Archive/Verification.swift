@@ -56,3 +56,14 @@ extension QueueVerification.Finding: CustomStringConvertible {
     /// The finding as a line for people.
     public var description: String { "\(kind.rawValue): \(subject): \(message)" }
 }
+
+extension OfflineQueue {
+    /// Looks through everything: the structure of the database, the numbers that the limits are judged by, each
+    /// request, and each file of the spool, which is read from its beginning to its end. Changes nothing, and nobody
+    /// who enqueues waits for it. It ends with `CancellationError` when its task is cancelled or the queue stops.
+    ///
+    /// - Throws: ``QueueError`` of the store.
+    public nonisolated func verify() async throws -> QueueVerification {
+        try await store.archive.inspect()
+    }
+}

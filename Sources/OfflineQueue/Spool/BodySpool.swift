@@ -10,23 +10,34 @@ internal import NetwatchEventLoop
 ///
 /// The disk is waited for on dispatch queues. Everything may be called from any thread.
 package final class BodySpool: Sendable {
+    /// How much is left free by default: 64 MiB.
+    package static let defaultReserve: Int64 = 64 << 20
+
     private let files: any SpoolFiles
+    private let reserve: Int64
     /// What the names of this spool's files begin with.
     private let tag = SpoolName.randomTag()
     /// Reading a body through takes as long as the body is; others need not wait for that.
     private let queue = DispatchQueue(label: "netwatch.spool", attributes: .concurrent)
 
-    package init(files: any SpoolFiles) {
+    package init(files: any SpoolFiles, reserve: Int64 = defaultReserve) {
         self.files = files
+        self.reserve = reserve
     }
 
     /// Opens a spool's directory, which is made when it is missing.
     ///
+    /// - Parameter reserve: How many bytes bodies leave free on the file system, which the queue's database needs
+    ///   for writing down what became of the requests. A body that would take of them is refused with
+    ///   ``QueueError/Code/insufficientSpace``.
     /// - Throws: ``QueueError/Code/directoryUnusable`` with the path.
-    package static func opening(_ path: String) async throws(QueueError) -> BodySpool {
+    package static func opening(
+        _ path: String,
+        reserve: Int64 = defaultReserve
+    ) async throws(QueueError) -> BodySpool {
         try await DispatchQueue.global().run { () throws(QueueError) in
             do {
-                return BodySpool(files: try SystemSpoolFiles.opening(path))
+                return BodySpool(files: try SystemSpoolFiles.opening(path), reserve: reserve)
             } catch {
                 throw QueueError(.directoryUnusable, "the spool cannot be used: \(error)", path: path)
             }
@@ -76,7 +87,7 @@ package final class BodySpool: Sendable {
     }
 
     private func makeBody(_ limit: Int64) throws(QueueError) -> PartialBody {
-        try PartialBody(SpoolName.random(tag: tag), in: files, limit: limit)
+        try PartialBody(SpoolName.random(tag: tag), in: files, limit: limit, reserve: reserve)
     }
 
     // MARK: Sending

@@ -19,6 +19,7 @@ final class PartialBody: Sendable {
     private let files: any SpoolFiles
     private let name: String
     private let limit: Int64
+    private let reserve: Int64
     private let state: Mutex<State>
 
     private var partName: String { name + SpoolName.partSuffix }
@@ -26,11 +27,13 @@ final class PartialBody: Sendable {
     /// - Parameters:
     ///   - name: The name of the file once it is complete.
     ///   - limit: How many bytes it may have.
+    ///   - reserve: How many bytes it leaves free on its file system.
     /// - Throws: ``QueueError/Code/spoolFailed`` when there is no SHA-256 to be had.
-    init(_ name: String, in files: any SpoolFiles, limit: Int64) throws(QueueError) {
+    init(_ name: String, in files: any SpoolFiles, limit: Int64, reserve: Int64) throws(QueueError) {
         self.files = files
         self.name = name
         self.limit = limit
+        self.reserve = reserve
         do { state = Mutex(State(hash: try SHA256.make())) } catch {
             throw QueueError(writing: error, in: files)
         }
@@ -42,6 +45,7 @@ final class PartialBody: Sendable {
     func append(_ bytes: UnsafeRawBufferPointer) throws(QueueError) {
         try orGiveUp { state, file throws(QueueError) in
             guard Int64(bytes.count) <= limit - state.size else { throw .bodyTooLarge(limit: limit) }
+            try checkRoom(for: Int64(bytes.count))
             do throws(SystemError) { try write(bytes, to: file, &state) } catch {
                 throw QueueError(writing: error, in: files)
             }
@@ -60,7 +64,11 @@ final class PartialBody: Sendable {
             let size: Int64
             do throws(SystemError) { size = try source.size() } catch { throw .unusable(path, error) }
             guard size <= limit else { throw .bodyTooLarge(limit: limit) }
-            guard file.clone(source) else { return false }
+            guard file.clone(source) else {
+                // Not only when most of it was copied.
+                try checkRoom(for: size)
+                return false
+            }
             try readBack(file, &state)
             return true
         }
@@ -75,8 +83,10 @@ final class PartialBody: Sendable {
         try orGiveUp { state, file throws(QueueError) in
             do throws(SystemError) {
                 try file.sync()
+                CrashPoint.bodySynced.reached()
                 try files.rename(partName, to: name)
                 try files.syncDirectory()
+                CrashPoint.bodyNamed.reached()
             } catch {
                 throw QueueError(writing: error, in: files)
             }
@@ -89,6 +99,20 @@ final class PartialBody: Sendable {
     /// Removes the file. Does nothing after ``finish()``, and after a failure, which has removed it.
     func giveUp() {
         state.withLock { giveUp(&$0) }
+    }
+
+    /// The queue's database needs room even to note that a request was delivered.
+    private func checkRoom(for count: Int64) throws(QueueError) {
+        let free: Int64
+        do throws(SystemError) { free = try files.freeBytes() } catch {
+            throw QueueError(writing: error, in: files)
+        }
+        guard free < count + reserve else { return }
+        throw QueueError(
+            .insufficientSpace,
+            "the body cannot be kept in \(files.path): \(free) bytes are free, of which \(reserve) are reserved",
+            path: files.path
+        )
     }
 
     // MARK: Under the lock

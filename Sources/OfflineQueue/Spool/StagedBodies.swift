@@ -47,6 +47,9 @@ package actor StagedBodies<Time: Clock> where Time.Duration == Duration {
     /// How many there are.
     package var count: Int { entries.count }
 
+    /// How many bytes they have together.
+    package var byteCount: Int64 { entries.values.reduce(0) { $0 + $1.offset } }
+
     /// Begins a body. One that has begun goes on, so that a caller who did not hear the answer may ask again.
     ///
     /// - Returns: Where its next piece begins: 0 for a new one.

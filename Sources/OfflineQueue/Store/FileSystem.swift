@@ -1,13 +1,24 @@
 internal import Glibc
 
 enum FileSystem {
-    /// What an ordinary user may still write, by statvfs(3); `nil` when it cannot be told.
-    static func freeBytes(at path: String) -> Int64? {
+    struct Space {
+        /// What an ordinary user may still write, in bytes.
+        let free: Int64
+        let total: Int64
+
+        /// What is left free of it: a tenth has to do where that is less than is wanted.
+        func reserve(_ wanted: Int64) -> Int64 { min(wanted, total / 10) }
+    }
+
+    /// By statvfs(3); `nil` when it cannot be told.
+    static func space(at path: String) -> Space? {
         var status = statvfs()
         guard statvfs(path, &status) == 0 else { return nil }
-        let (bytes, overflows) = UInt64(status.f_bavail).multipliedReportingOverflow(
-            by: UInt64(status.f_frsize)
-        )
+        return Space(free: bytes(status.f_bavail, status), total: bytes(status.f_blocks, status))
+    }
+
+    private static func bytes(_ blocks: fsblkcnt_t, _ status: statvfs) -> Int64 {
+        let (bytes, overflows) = UInt64(blocks).multipliedReportingOverflow(by: UInt64(status.f_frsize))
         return overflows ? .max : Int64(clamping: bytes)
     }
 

@@ -64,4 +64,6 @@ package enum Restoration: Hashable, Sendable {
 package struct DependencyLink: Hashable, Sendable {
     package let id: String
     package let after: [String]
+    /// Whether somebody holds it all the same.
+    package let isHeld: Bool
 }

@@ -34,12 +34,19 @@ package final class SQLiteQueueStore: QueueStore {
             environment = try await batcher.write(CommitBatcher.Load(rows: 1)) { database in
                 try StoreEnvironment(opening: database, directory: path, settings: settings, clock: clock)
             }
+            let reserve = FileSystem.space(at: path)?.reserve(settings.limits.diskReserve) ?? 0
+            spool =
+                if let files {
+                    BodySpool(files: files, reserve: reserve)
+                } else {
+                    try await BodySpool.opening("\(path)/spool", reserve: reserve)
+                }
         } catch {
-            guard let damage = directory.damage.text else { throw error }
-            throw StoreFault.damaged(damage).error(path: directory.databasePath)
+            let damage = directory.damage.text
+            await batcher.close()
+            throw damage.map { StoreFault.damaged($0).error(path: directory.databasePath) } ?? error
         }
         self.batcher = batcher
-        spool = if let files { BodySpool(files: files) } else { try await BodySpool.opening("\(path)/spool") }
     }
 
     /// How many transactions were committed.
@@ -48,6 +55,16 @@ package final class SQLiteQueueStore: QueueStore {
     /// What SQLite itself says of a setting of the writing connection, for tests and diagnosis.
     package func pragma(_ name: String) async throws -> String? {
         try await batcher.read { try String.fetchOne($0, sql: "PRAGMA \(name)") }
+    }
+
+    /// How SQLite would run a statement, one text for each step.
+    package func plan(of sql: String) async throws -> [String] {
+        try await batcher.read { database in
+            let statement = try database.makeStatement(sql: "EXPLAIN QUERY PLAN " + sql)
+            // It runs nothing, so it needs no values.
+            statement.setUncheckedArguments(StatementArguments())
+            return try Row.fetchAll(statement).map { $0["detail"] }
+        }
     }
 
     package func close() async {
@@ -86,7 +103,8 @@ package final class SQLiteQueueStore: QueueStore {
             return (value, try transaction.effects())
         }
         changes.post(effects.lanes)
-        if !effects.freed.isEmpty {
+        // After a commit that was not synced a power cut may bring the rows back; then the next sweep is early enough.
+        if durability == .full, !effects.freed.isEmpty {
             CrashPoint.concluded.reached()
             await spool.remove(effects.freed)
         }
@@ -110,7 +128,7 @@ extension SQLiteQueueStore {
             rows: requests.count,
             bytes: bytes,
             durability: durability,
-            isAtomic: requests.count > 1
+            isAtomic: requests.count > 1 || requests.contains { $0.options.whenFull == .dropOldest }
         ) { try $0.enqueue(requests) }
     }
 

@@ -1,16 +1,52 @@
-/// The statements that are run for every request, each beside the index that serves it.
+/// The statements that are run for requests, each beside the index that serves it.
 package enum StoreStatements {
+    // MARK: Coming in
+
+    package static let findKnown = """
+        SELECT state, key_value, last_status, last_error FROM request WHERE id = :id
+        UNION ALL SELECT state, key_value, last_status, last_error FROM history WHERE id = :id
+        """
+
+    /// The queue's pause is every lane's.
+    private static let laneColumns = """
+        SELECT id, scheme, host, port, label, mode, not_before, requests, bytes,
+        is_paused OR (SELECT is_paused FROM meta) AS is_paused FROM lane
+        """
+
+    package static let findLane = "\(laneColumns) WHERE id = ?"
+    package static let findLaneByKey =
+        "\(laneColumns) WHERE (scheme, host, port, label, mode) = (?, ?, ?, ?, ?)"
+    static let busyLanes = "\(laneColumns) WHERE requests > 0"
     package static let insertLane =
         "INSERT INTO lane (scheme, host, port, label, mode) VALUES (?, ?, ?, ?, ?)"
 
+    package static let load = "SELECT requests, bytes FROM meta"
+    static let laneLoad = "SELECT requests, bytes FROM lane WHERE id = ?"
+
+    static let oldest = """
+        SELECT * FROM request WHERE state <> 'inflight' AND seq <> :kept ORDER BY seq LIMIT 1
+        """
+
+    /// `request_order`.
+    static let oldestOfLane = """
+        SELECT * FROM request WHERE lane_id = :lane AND state <> 'inflight' AND seq <> :kept ORDER BY seq LIMIT 1
+        """
+
+    /// `request_replaced`.
+    static let findReplaceable = """
+        SELECT * FROM request WHERE lane_id = ? AND replace_key = ? AND state <> 'inflight'
+        """
+
     package static let insertRequest = """
-        INSERT INTO request (id, lane_id, state, next_at, scheduled_at, priority, created_at, expire_at, boot,
-        boot_expire_at, maximum_attempts, method, url, headers, size, body_bytes, body_file, body_sha256, key_header,
-        key_value, key_quoted, at_most_once, replace_key, expectation)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        INSERT INTO request (id, lane_id, state, next_at, scheduled_at, priority, created_at, life, expire_at,
+        boot, boot_expire_at, maximum_attempts, method, url, headers, size, body_bytes, body_file, body_sha256,
+        key_header, key_value, key_quoted, at_most_once, replace_key, expectation)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
         """
 
     package static let insertBody = "INSERT INTO body (seq, bytes) VALUES (?, ?)"
+
+    // MARK: Being claimed
 
     /// `request_due`, sought once for each priority.
     static let dueInParallelLane = """
@@ -48,6 +84,18 @@ package enum StoreStatements {
         WHERE seq = :seq
         """
 
+    /// `request_due`.
+    static let bringForward = """
+        UPDATE request SET next_at = max(:latest, ifnull(scheduled_at, 0)) WHERE lane_id = :lane
+        AND state = 'pending' AND priority IN (0, 1, 2, 3, 4, 5, 6, 7, 8, 9) AND next_at > :latest
+        AND next_at > ifnull(scheduled_at, 0)
+        """
+
+    // MARK: Coming out
+
+    static let findRequest = "SELECT * FROM request WHERE seq = ?"
+    static let findRequestByID = "SELECT * FROM request WHERE id = ?"
+
     package static let updateState = """
         UPDATE request SET state = :state, next_at = ifnull(:due, next_at), lease_token = :token,
         owner_epoch = :epoch, wish = :wish, hold_reason = :reason, attempts = :attempts, deferrals = :deferrals,
@@ -71,4 +119,59 @@ package enum StoreStatements {
         INSERT INTO attempt (seq, number, started_at, microseconds, status, curl_code, error)
         SELECT ?1, ifnull((SELECT max(number) FROM attempt WHERE seq = ?1), 0) + 1, ?2, ?3, ?4, ?5, ?6
         """
+
+    package static let forgetAttempts = """
+        DELETE FROM attempt WHERE seq = ?1 AND number <= (SELECT max(number) FROM attempt WHERE seq = ?1) - ?2
+        """
+
+    package static let insertResponse = """
+        INSERT OR REPLACE INTO response (seq, status, headers, body, is_truncated) VALUES (?, ?, ?, ?, ?)
+        """
+
+    /// `depends_on`.
+    package static let dependents = "SELECT seq FROM depends WHERE on_seq = ?"
+
+    static let dependencies = """
+        SELECT id FROM depends JOIN request ON request.seq = on_seq WHERE depends.seq = ? ORDER BY on_seq
+        """
+
+    /// Whether a request waits for another, be it by way of others.
+    static let isNeeded = """
+        WITH RECURSIVE needed (seq) AS (
+            SELECT on_seq FROM depends WHERE seq = :seq
+            UNION SELECT on_seq FROM depends JOIN needed USING (seq)
+        ) SELECT 1 FROM needed WHERE seq = :other
+        """
+
+    /// `request_inflight`.
+    static let orphans = "SELECT * FROM request WHERE state = 'inflight' AND owner_epoch < ?"
+
+    // MARK: Growing old
+
+    /// Which requests' `expire_at` counts: see `StoreTransaction.isExpired`.
+    private static let isTrusted = "(boot = :boot OR :trusted OR life <= :sinceBoot)"
+
+    /// `request_expiry`.
+    static let expired = """
+        SELECT * FROM request WHERE expire_at <= :now AND state <> 'inflight' AND \(isTrusted)
+        ORDER BY expire_at LIMIT :limit
+        """
+
+    /// `request_expiry`.
+    static let nextToExpire = """
+        SELECT expire_at FROM request WHERE state <> 'inflight' AND \(isTrusted) ORDER BY expire_at LIMIT 1
+        """
+
+    /// Those whose cost must not grow with the queue.
+    package static let flat: [String: String] = [
+        "findKnown": findKnown, "findLane": findLane, "findLaneByKey": findLaneByKey,
+        "oldestOfLane": oldestOfLane, "findReplaceable": findReplaceable,
+        "dueInParallelLane": dueInParallelLane, "headOfLane": headOfLane,
+        "claimableInParallelLane": claimableInParallelLane, "claimableHeadOfLane": claimableHeadOfLane,
+        "claim": claim, "bringForward": bringForward, "findRequest": findRequest,
+        "findRequestByID": findRequestByID, "updateState": updateState, "insertHistory": insertHistory,
+        "deleteRequest": deleteRequest, "deleteBody": deleteBody, "insertAttempt": insertAttempt,
+        "forgetAttempts": forgetAttempts, "dependents": dependents, "orphans": orphans,
+        "expired": expired, "nextToExpire": nextToExpire,
+    ]
 }

@@ -54,32 +54,27 @@ extension StoreTransaction {
 
     private func dependencyIDs(of request: ArchivedRequest, at sequence: Int64) throws(QueueError) -> [String]
     {
-        guard request.state == .blocked else { return [] }
+        guard request.mayWaitForOthers else { return [] }
         do {
-            let sql =
-                "SELECT id FROM depends JOIN request ON request.seq = on_seq WHERE depends.seq = ? ORDER BY on_seq"
-            return try rows(sql, [sequence]).compactMap { try? LooseRow(row: $0).text("id") }
+            let found = try rows(StoreStatements.dependencies, [sequence])
+            return try found.map { try LooseRow(row: $0).text("id") }
         } catch {
             throw QueueError(.storeUnusable, "what it depends on cannot be read: \(error)")
         }
     }
 
     func known(_ ids: [String]) throws -> Set<String> {
-        try Set(
-            ids.filter { id in
-                try row("SELECT 1 FROM request WHERE id = ?", [id]) != nil
-                    || row("SELECT 1 FROM history WHERE id = ?", [id]) != nil
-            }
-        )
+        try Set(ids.filter { try row(StoreStatements.findKnown, ["id": $0]) != nil })
     }
 
     func archiveRoom() throws -> ArchiveRoom {
-        let (limit, load) = (settings.limits, try row("SELECT requests, bytes FROM meta")!)
-        let free = FileSystem.freeBytes(at: environment.directory) ?? .max
+        let (limit, load) = (settings.limits, try row(StoreStatements.load)!)
+        let space = FileSystem.space(at: environment.directory)
+        let free = space.map { $0.free - $0.reserve(limit.diskReserve) }
         return ArchiveRoom(
             requests: max(0, limit.requests - load["requests"]),
             bytes: max(0, limit.bytes - load["bytes"]),
-            diskBytes: max(0, free - limit.diskReserve)
+            diskBytes: max(0, free ?? .max)
         )
     }
 }

@@ -28,14 +28,17 @@ extension StoreTransaction {
         }
         var taken: [ClaimedRequest] = []
         for priority in Self.priorities where taken.count < limit {
-            let rows = try rows(
-                StoreStatements.claimableInParallelLane,
-                [
-                    "lane": lane.id, "priority": priority, "now": now.milliseconds,
-                    "limit": limit - taken.count,
-                ]
-            )
-            taken += try take(rows, lease)
+            var (wanted, found) = (0, 0)
+            repeat {
+                wanted = limit - taken.count
+                let rows = try rows(
+                    StoreStatements.claimableInParallelLane,
+                    ["lane": lane.id, "priority": priority, "now": now.milliseconds, "limit": wanted]
+                )
+                found = rows.count
+                taken += try take(rows, lease)
+                // Some were given up instead, and there may be more.
+            } while taken.count < limit && found == wanted
         }
         return taken
     }
@@ -60,26 +63,12 @@ extension StoreTransaction {
     /// After a backward step of the clock requests look due in a far future.
     private func repairClock(inLane lane: Int64) throws {
         let latest = (now + settings.longestDelay).milliseconds
-        try execute(
-            """
-            UPDATE request SET next_at = max(:latest, ifnull(scheduled_at, 0)) WHERE lane_id = :lane
-            AND state = 'pending' AND priority IN (0, 1, 2, 3, 4, 5, 6, 7, 8, 9) AND next_at > :latest
-            AND next_at > ifnull(scheduled_at, 0)
-            """,
-            ["lane": lane, "latest": latest]
-        )
+        try execute(StoreStatements.bringForward, ["lane": lane, "latest": latest])
     }
 
     private mutating func expedite(lane: Int64, releasing reasons: Set<HoldReason>) throws {
         try release(reasons, inLane: lane)
-        try execute(
-            """
-            UPDATE request SET next_at = max(:now, ifnull(scheduled_at, 0)) WHERE lane_id = :lane
-            AND state = 'pending' AND priority IN (0, 1, 2, 3, 4, 5, 6, 7, 8, 9) AND next_at > :now
-            AND next_at > ifnull(scheduled_at, 0)
-            """,
-            ["lane": lane, "now": now.milliseconds]
-        )
+        try execute(StoreStatements.bringForward, ["lane": lane, "latest": now.milliseconds])
     }
 
     /// `lane`: all lanes when `nil`.
@@ -96,7 +85,8 @@ extension StoreTransaction {
         for row in held {
             let request = StoredRequest(row: row)
             let isBlocked = try isBlocked(request.sequence)
-            try move(request, by: .released(reasons, now: now, isBlocked: isBlocked))
+            let due = request.earliest(from: now)
+            try move(request, by: .released(reasons, now: due, isBlocked: isBlocked))
             changedLanes.insert(request.lane)
         }
     }

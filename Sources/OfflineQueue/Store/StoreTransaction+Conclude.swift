@@ -36,19 +36,12 @@ extension StoreTransaction {
                 attempt.curlCode, error,
             ]
         )
-        let forgotten =
-            "DELETE FROM attempt WHERE seq = ?1 AND number <= "
-            + "(SELECT max(number) FROM attempt WHERE seq = ?1) - \(Self.rememberedAttempts)"
-        try execute(forgotten, [conclusion.sequence])
+        try execute(StoreStatements.forgetAttempts, [conclusion.sequence, Self.rememberedAttempts])
     }
 
     /// Requests whose owner died.
     mutating func recover() throws {
-        let orphans = try rows(
-            "SELECT * FROM request WHERE state = 'inflight' AND owner_epoch < ?",
-            [environment.ownerEpoch]
-        )
-        for row in orphans {
+        for row in try rows(StoreStatements.orphans, [environment.ownerEpoch]) {
             let request = StoredRequest(row: row)
             try move(request, by: .abandoned(token: request.token!, now: now))
         }
@@ -81,12 +74,14 @@ extension StoreTransaction {
         try execute(StoreStatements.deleteRequest, [request.sequence])
         if let response { try keep(response, of: request.sequence) }
         if !isDead { try freeBody(request.sequence, file: request.bodyFile) }
+        // Those of a superseded request wait for its successor.
+        guard ending != .superseded else { return }
         try settleDependents(of: request.sequence, isDelivered: ending.isDelivered)
     }
 
     private func keep(_ response: RecordedResponse, of sequence: Int64) throws {
         try execute(
-            "INSERT OR REPLACE INTO response (seq, status, headers, body, is_truncated) VALUES (?, ?, ?, ?, ?)",
+            StoreStatements.insertResponse,
             [
                 sequence, response.status, HeaderText.encode(response.headers), response.body,
                 response.isTruncated,
@@ -99,16 +94,16 @@ extension StoreTransaction {
     }
 
     /// Those that waited for it may go, or have lost what they waited for.
-    private mutating func settleDependents(of sequence: Int64, isDelivered: Bool) throws {
-        let dependents = try rows("SELECT seq FROM depends WHERE on_seq = ?", [sequence])
+    mutating func settleDependents(of sequence: Int64, isDelivered: Bool) throws {
+        let dependents = try rows(StoreStatements.dependents, [sequence])
         guard !dependents.isEmpty else { return }
         try execute("DELETE FROM depends WHERE on_seq = ?", [sequence])
         for row in dependents {
-            guard let dependent = try request(row["seq"]), dependent.state.phase == .blocked else { continue }
+            guard let dependent = try request(row["seq"]) else { continue }
             if !isDelivered {
                 try move(dependent, by: .dependencyFailed)
-            } else if try !isBlocked(dependent.sequence) {
-                try move(dependent, by: .unblocked(now: now))
+            } else if dependent.state.phase == .blocked, try !isBlocked(dependent.sequence) {
+                try move(dependent, by: .unblocked(now: dependent.earliest(from: now)))
             }
             changedLanes.insert(dependent.lane)
         }

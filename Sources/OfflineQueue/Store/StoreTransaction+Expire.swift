@@ -10,13 +10,11 @@ extension StoreTransaction {
     /// or this boot alone has lasted long enough.
     func isExpired(_ row: Row) -> Bool {
         if row["boot"] == environment.boot { return row["boot_expire_at"] <= clock.sinceBoot }
-        let life: Int64 = row["expire_at"] - row["created_at"]
-        return row["expire_at"] <= now.milliseconds && (clock.isSynchronized || life <= clock.sinceBoot)
+        return row["expire_at"] <= now.milliseconds
+            && (clock.isSynchronized || row["life"] <= clock.sinceBoot)
     }
 
-    /// The requests whose `expire_at` counts.
-    private static let isTrusted = "(boot = :boot OR :trusted OR expire_at - created_at <= :sinceBoot)"
-
+    /// Which requests' `expire_at` counts.
     private var trust: StatementArguments {
         ["boot": environment.boot, "trusted": clock.isSynchronized, "sinceBoot": clock.sinceBoot]
     }
@@ -45,11 +43,8 @@ extension StoreTransaction {
     /// Whether there are more than one transaction should hold.
     private mutating func giveUp() throws -> Bool {
         let candidates = try rows(
-            """
-            SELECT * FROM request WHERE expire_at <= :now AND state <> 'inflight'
-            AND \(Self.isTrusted) ORDER BY expire_at LIMIT \(Self.batch)
-            """,
-            trust &+ ["now": now.milliseconds]
+            StoreStatements.expired,
+            trust &+ ["now": now.milliseconds, "limit": Self.batch]
         )
         for row in candidates where isExpired(row) {
             let request = StoredRequest(row: row)
@@ -61,7 +56,7 @@ extension StoreTransaction {
 
     private func nextExpiry() throws -> Duration? {
         let first = try row(
-            "SELECT expire_at FROM request WHERE state <> 'inflight' AND \(Self.isTrusted) ORDER BY expire_at LIMIT 1",
+            StoreStatements.nextToExpire,
             trust
         )
         return first.map { until(Timestamp(milliseconds: $0["expire_at"])) }

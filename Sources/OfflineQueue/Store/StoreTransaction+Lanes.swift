@@ -36,14 +36,8 @@ struct StoredLane {
 }
 
 extension StoreTransaction {
-    /// The queue's pause is every lane's.
-    private static let laneColumns = """
-        SELECT id, scheme, host, port, label, mode, not_before, requests, bytes,
-        is_paused OR (SELECT is_paused FROM meta) AS is_paused FROM lane
-        """
-
     func lane(_ id: Int64) throws -> StoredLane? {
-        try row("\(Self.laneColumns) WHERE id = ?", [id]).map(StoredLane.init(row:))
+        try row(StoreStatements.findLane, [id]).map(StoredLane.init(row:))
     }
 
     /// The lane of a key, made when there is none.
@@ -52,10 +46,10 @@ extension StoreTransaction {
         let arguments: StatementArguments = [
             origin.scheme, origin.host, origin.port, key.label, key.mode.rawValue,
         ]
-        let find = "\(Self.laneColumns) WHERE (scheme, host, port, label, mode) = (?, ?, ?, ?, ?)"
-        if let row = try row(find, arguments) { return StoredLane(row: row) }
+        let find = { try row(StoreStatements.findLaneByKey, arguments).map(StoredLane.init(row:)) }
+        if let known = try find() { return known }
         try execute(StoreStatements.insertLane, arguments)
-        return StoredLane(row: try row(find, arguments)!)
+        return try find()!
     }
 
     /// When the lane's next request is due. A backward step of the clock makes requests look due in a far
@@ -76,7 +70,7 @@ extension StoreTransaction {
     /// All lanes that have something to send, after releasing what is held for one of the reasons.
     mutating func reopen(releasing reasons: Set<HoldReason>) throws -> [LaneRecord] {
         try release(reasons, inLane: nil)
-        let lanes = try rows("\(Self.laneColumns) WHERE requests > 0").map(StoredLane.init(row:))
+        let lanes = try rows(StoreStatements.busyLanes).map(StoredLane.init(row:))
         return try lanes.map { try $0.record(in: self) }.filter { $0.due != nil }
     }
 

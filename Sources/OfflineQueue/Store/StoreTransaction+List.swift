@@ -135,7 +135,7 @@ extension StoreTransaction {
             lanes: try row("SELECT count(*) AS number FROM lane WHERE requests > 0")!["number"],
             isPaused: meta["is_paused"],
             databaseBytes: pages["size"],
-            freeBytes: FileSystem.freeBytes(at: environment.directory) ?? 0
+            freeBytes: FileSystem.space(at: environment.directory)?.free ?? 0
         )
     }
 }

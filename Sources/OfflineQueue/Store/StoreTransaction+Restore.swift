@@ -19,11 +19,16 @@ extension StoreTransaction {
             return .restored
         }
         try checkRoom(for: new)
-        guard try takeReplaceKey(of: restored, in: lane.id) else { return .superseded }
+        let other = try waiting(like: restored, in: lane.id)
+        if let other {
+            guard other.row["created_at"] <= archived.created else { return .superseded }
+            try move(other, by: .replaced)
+        }
         let open = try openDependencies(archived.after)
         let place = try insert(restored, lane: lane.id, replaceKey: archived.replaceKey)
-        try setState(of: restored, at: place, isBlocked: open?.isEmpty == false, isOrphan: open == nil)
+        try setState(of: restored, at: place, open: open)
         for dependency in open ?? [] { try depend(place, on: dependency) }
+        if let other { try succeed(other.sequence, by: place) }
         changedLanes.insert(lane.id)
         return .restored
     }
@@ -40,14 +45,8 @@ extension StoreTransaction {
     }
 
     /// Of two with the same key the one that was enqueued later stays.
-    private mutating func takeReplaceKey(of restored: RestoredRequest, in lane: Int64) throws -> Bool {
-        guard let key = restored.archived.replaceKey, let other = try waiting(withKey: key, inLane: lane)
-        else {
-            return true
-        }
-        guard other.row["created_at"] <= restored.archived.created else { return false }
-        try move(other, by: .replaced)
-        return true
+    private func waiting(like restored: RestoredRequest, in lane: Int64) throws -> StoredRequest? {
+        try restored.archived.replaceKey.flatMap { try waiting(withKey: $0, inLane: lane) }
     }
 
     private func insert(_ restored: RestoredRequest, lane: Int64, replaceKey: String?) throws -> Int64 {
@@ -62,7 +61,8 @@ extension StoreTransaction {
                 new.id, lane, "pending", max(now.milliseconds, scheduled ?? 0), scheduled,
                 new.options.priority,
                 // As if it came from another boot: its end is a moment of the wall clock.
-                archived.created, min(archived.expires, latest), 0, 0, new.options.maximumAttempts,
+                archived.created, archived.life, min(archived.expires, latest), 0, 0,
+                new.options.maximumAttempts,
                 new.method, new.url,
                 new.headers, new.size, new.body.size, file?.name, file?.digest.description, new.key?.name,
                 new.key?.value, new.key?.isQuoted ?? false, archived.atMostOnce, replaceKey, archived.expect,
@@ -73,15 +73,14 @@ extension StoreTransaction {
         return sequence
     }
 
-    private func setState(of restored: RestoredRequest, at place: Int64, isBlocked: Bool, isOrphan: Bool)
-        throws
-    {
+    /// - Parameter open: The places of what it waits for; `nil` when that is not all known.
+    private func setState(of restored: RestoredRequest, at place: Int64, open: [Int64]?) throws {
         let archived = restored.archived
         let (state, reason): (QueuedRequest.State, String?) =
             switch archived.state {
+            case .blocked where open == nil, .held where open == nil: (.held, HoldReason.dependency.rawValue)
+            case .blocked where open?.isEmpty == false: (.blocked, nil)
             case .held: (.held, archived.holdReason)
-            case .blocked where isOrphan: (.held, HoldReason.dependency.rawValue)
-            case .blocked where isBlocked: (.blocked, nil)
             case .pending, .blocked, .dead: (.pending, nil)
             }
         try execute(
@@ -101,7 +100,7 @@ extension StoreTransaction {
         let archived = restored.archived
         // Somebody else may have the replace key by now.
         let place = try insert(restored, lane: lane.id, replaceKey: nil)
-        try setState(of: restored, at: place, isBlocked: false, isOrphan: false)
+        try setState(of: restored, at: place, open: [])
         try move(try request(place)!, by: .givenUp(reason: archived.lastError ?? "it was given up elsewhere"))
         try execute("UPDATE history SET replace_key = ? WHERE seq = ?", [archived.replaceKey, place])
     }
@@ -135,7 +134,9 @@ extension StoreTransaction {
                 let places = try openDependencies(link.after)
             else { continue }
             for place in places { try depend(request.sequence, on: place) }
-            try move(request, by: .released([.dependency], now: now, isBlocked: !places.isEmpty))
+            let due = request.earliest(from: now)
+            try move(request, by: .released([.dependency], now: due, isBlocked: !places.isEmpty))
+            if link.isHeld, let linked = try self.request(request.sequence) { try move(linked, by: .held) }
             changedLanes.insert(request.lane)
         }
     }

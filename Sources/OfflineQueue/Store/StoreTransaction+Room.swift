@@ -44,7 +44,7 @@ extension StoreTransaction {
         return Load(requests: Int(Double(limit.requests) * share), bytes: Int64(Double(limit.bytes) * share))
     }
 
-    private func totalLoad() throws -> Load { try load("SELECT requests, bytes FROM meta") }
+    private func totalLoad() throws -> Load { try load(StoreStatements.load) }
 
     private func load(_ sql: String, _ arguments: StatementArguments = StatementArguments()) throws -> Load {
         let row = try row(sql, arguments)!
@@ -69,12 +69,13 @@ extension StoreTransaction {
 
     /// Outcomes have to be written when the disk is nearly full, too.
     private func checkDisk(for new: NewRequest) throws {
-        guard let free = FileSystem.freeBytes(at: environment.directory) else { return }
+        guard let space = FileSystem.space(at: environment.directory) else { return }
+        let reserve = space.reserve(settings.limits.diskReserve)
         // A row is written twice: to the log, and from there to the database.
-        guard free < settings.limits.diskReserve + 2 * new.size else { return }
+        guard space.free < reserve + 2 * new.size else { return }
         throw QueueError(
             .queueFull,
-            "the file system has \(free) bytes free, and \(settings.limits.diskReserve) are kept for what was accepted",
+            "the file system has \(space.free) bytes free, and \(reserve) are kept for what was accepted",
             path: environment.directory
         )
     }
@@ -93,26 +94,21 @@ extension StoreTransaction {
         while let refusal = excess(
             of: new,
             over: laneLimit,
-            try load("SELECT requests, bytes FROM lane WHERE id = ?", [lane.id]) - freed,
+            try load(StoreStatements.laneLoad, [lane.id]) - freed,
             "the lane"
         ) {
-            try drop(try row(Self.oldestOfLane, ["lane": lane.id, "kept": kept]), or: refusal)
+            try drop(try row(StoreStatements.oldestOfLane, ["lane": lane.id, "kept": kept]), or: refusal)
         }
         while let refusal = excess(of: new, over: limit, try totalLoad() - freed, "the queue") {
-            try drop(try row(Self.oldest, ["kept": kept]), or: refusal)
+            try drop(try row(StoreStatements.oldest, ["kept": kept]), or: refusal)
         }
     }
 
     private mutating func drop(_ row: Row?, or refusal: QueueError) throws {
         guard let row else { throw refusal }
-        try move(StoredRequest(row: row), by: .givenUp(reason: Self.dropReason))
+        let request = StoredRequest(row: row)
+        try move(request, by: .givenUp(reason: Self.dropReason))
+        // In a lane in order it may have kept others back.
+        changedLanes.insert(request.lane)
     }
-
-    private static let oldest = """
-        SELECT * FROM request WHERE state <> 'inflight' AND seq <> :kept ORDER BY seq LIMIT 1
-        """
-
-    private static let oldestOfLane = """
-        SELECT * FROM request WHERE lane_id = :lane AND state <> 'inflight' AND seq <> :kept ORDER BY seq LIMIT 1
-        """
 }

@@ -14,6 +14,11 @@ struct StoredRequest {
     let bodyFile: String?
     let row: Row
 
+    /// From now on, but not before the time that somebody asked for.
+    func earliest(from now: Timestamp) -> Timestamp {
+        max(now, (row["scheduled_at"] as Int64?).map(Timestamp.init(milliseconds:)) ?? now)
+    }
+
     init(row: Row) {
         self.row = row
         sequence = row["seq"]
@@ -75,11 +80,11 @@ extension RequestRules {
 
 extension StoreTransaction {
     func request(_ sequence: Int64) throws -> StoredRequest? {
-        try row("SELECT * FROM request WHERE seq = ?", [sequence]).map(StoredRequest.init(row:))
+        try row(StoreStatements.findRequest, [sequence]).map(StoredRequest.init(row:))
     }
 
     func request(id: String) throws -> StoredRequest? {
-        try row("SELECT * FROM request WHERE id = ?", [id]).map(StoredRequest.init(row:))
+        try row(StoreStatements.findRequestByID, [id]).map(StoredRequest.init(row:))
     }
 
     /// Moves a request and writes where it is now, with all that follows from it for others.
@@ -90,7 +95,15 @@ extension StoreTransaction {
     ) throws {
         var moved = request
         try moved.state.apply(event)
-        if try isOutdated(moved) { try moved.state.apply(.replaced) }
+        if let rival = try rival(of: moved) {
+            if rival.sequence > request.sequence {
+                try succeed(request.sequence, by: rival.sequence)
+                try moved.state.apply(.replaced)
+            } else {
+                try succeed(rival.sequence, by: request.sequence)
+                try move(rival, by: .replaced)
+            }
+        }
         if case .finished(let ending) = moved.state.phase {
             try finish(moved, as: ending, outcome)
         } else {
@@ -98,19 +111,23 @@ extension StoreTransaction {
         }
     }
 
-    /// Whether a newer request with the same key came while this one was being sent, and waits.
-    private func isOutdated(_ request: StoredRequest) throws -> Bool {
-        guard let key = request.replaceKey, request.token != nil, request.state.isWaiting else {
-            return false
+    /// The request with the same key that waits while this one comes back from being sent: the newer of both stays.
+    private func rival(of request: StoredRequest) throws -> StoredRequest? {
+        guard let key = request.replaceKey, request.token != nil, request.state.isWaiting else { return nil }
+        return try waiting(withKey: key, inLane: request.lane)
+    }
+
+    /// Those that waited for a superseded request wait for its successor. When that waits for one of them, they
+    /// have lost what they waited for.
+    mutating func succeed(_ sequence: Int64, by successor: Int64) throws {
+        if try row(StoreStatements.isNeeded, ["seq": successor, "other": sequence]) == nil {
+            try execute("UPDATE OR REPLACE depends SET on_seq = ? WHERE on_seq = ?", [successor, sequence])
         }
-        return try waiting(withKey: key, inLane: request.lane) != nil
+        try settleDependents(of: sequence, isDelivered: false)
     }
 
     func waiting(withKey key: String, inLane lane: Int64) throws -> StoredRequest? {
-        try row(
-            "SELECT * FROM request WHERE lane_id = ? AND replace_key = ? AND state <> 'inflight'",
-            [lane, key]
-        ).map(StoredRequest.init(row:))
+        try row(StoreStatements.findReplaceable, [lane, key]).map(StoredRequest.init(row:))
     }
 
     private func update(_ request: StoredRequest, _ outcome: Conclusion?) throws {

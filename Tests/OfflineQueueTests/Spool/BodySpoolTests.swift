@@ -102,6 +102,18 @@ internal import Testing
         #expect(try await spool.open(body).content() == Data(bytes))
     }
 
+    @Test(arguments: [140_000, 150_000, 131_072, 10])
+    func `a file that changes while it is read gives what was read of it`(count: Int) async throws {
+        let (before, after) = ([UInt8](repeating: 1, count: 145_000), [UInt8](repeating: 2, count: count))
+        let files = ForgettingFiles(foreign: ["/film": [before, after]])
+        let spool = BodySpool(files: files)
+        let body = try await spool.adopt(path: "/film", limit: 150_000)
+        // 128 KiB are read at once.
+        let expected = before.prefix(131_072) + after.dropFirst(131_072)
+        #expect(try await spool.open(body).content() == Data(expected))
+        #expect(body.size == Int64(expected.count))
+    }
+
     @Test func `a link is followed`() async throws {
         let path = try scratch.write([1, 2, 3], to: "film")
         #expect(symlink(path, scratch.file("link")) == 0)

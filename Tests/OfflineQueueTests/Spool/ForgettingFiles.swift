@@ -31,15 +31,15 @@ final class ForgettingFiles: SpoolFiles {
     let path = "/spool"
     /// Each call that did what it was to do.
     let log = Recorder<String>()
-    /// Files elsewhere, by their paths.
-    let foreign: [String: [UInt8]]
+    /// Files elsewhere, by their paths: what is in them at the first reading, at the second, and so on.
+    let foreign: [String: [[UInt8]]]
     /// Whether files can share their blocks.
     let canClone: Bool
     fileprivate let state: Mutex<State>
 
     init(
         _ disk: ForgettingDisk = ForgettingDisk(),
-        foreign: [String: [UInt8]] = [:],
+        foreign: [String: [[UInt8]]] = [:],
         canClone: Bool = false,
         fault: Fault = Fault()
     ) {
@@ -174,17 +174,20 @@ private final class ForgettingFile: SpoolFile {
 /// A file elsewhere.
 private final class ForeignFile: SpoolFile {
     private let files: ForgettingFiles
-    let content: [UInt8]
+    private let versions: Mutex<ArraySlice<[UInt8]>>
 
-    init(_ files: ForgettingFiles, _ content: [UInt8]) {
+    init(_ files: ForgettingFiles, _ versions: [[UInt8]]) {
         self.files = files
-        self.content = content
+        self.versions = Mutex(versions[...])
     }
+
+    var content: [UInt8] { versions.withLock { $0.first ?? [] } }
 
     func size() throws(SystemError) -> Int64 { try files.call("size") { _ in Int64(content.count) } }
 
     func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(SystemError) -> Int {
         try files.call("readForeign") { _ in }
+        defer { versions.withLock { if $0.count > 1 { $0.removeFirst() } } }
         return copy(content, from: offset, into: buffer)
     }
 

@@ -26,7 +26,7 @@ internal import Testing
     }
 
     private func files(_ way: Way, _ fault: ForgettingFiles.Fault) -> ForgettingFiles {
-        ForgettingFiles(foreign: ["/film": [UInt8](Self.film)], canClone: way == .byCloning, fault: fault)
+        ForgettingFiles(foreign: ["/film": [[UInt8](Self.film)]], canClone: way == .byCloning, fault: fault)
     }
 
     @Test(arguments: Way.allCases, [EIO, ENOSPC, EDQUOT])
@@ -34,7 +34,7 @@ internal import Testing
         var failures = 0
         for call in 1... {
             let files = files(way, .init(failingCall: call, errno: errno))
-            let spool = BodySpool(files: files)
+            let spool = BodySpool(files: files, reserve: 0)
             let first = await attempt(way, spool)
             guard files.hasFailed else { break }
             failures += first.error == nil ? 0 : 1
@@ -70,17 +70,52 @@ internal import Testing
     func `a disk that becomes full keeps nothing of the body`(way: Way) async throws {
         for capacity in [0, 1, 100_000, 299_999] {
             let files = files(way, .init(capacity: capacity))
-            let error = await attempt(way, BodySpool(files: files)).error
+            let error = await attempt(way, BodySpool(files: files, reserve: 0)).error
             #expect(error?.code == .insufficientSpace)
             #expect(files.disk.names.isEmpty)
         }
-        #expect(await attempt(way, BodySpool(files: files(way, .init(capacity: 300_000)))).error == nil)
+        #expect(
+            await attempt(way, BodySpool(files: files(way, .init(capacity: 300_000)), reserve: 0)).error
+                == nil
+        )
+    }
+
+    @Test(arguments: Way.allCases)
+    func `a body that would take of the reserve is refused`(way: Way) async throws {
+        let files = files(way, .init(capacity: 1_299_999))
+        let error = await attempt(way, BodySpool(files: files, reserve: 1_000_000)).error
+        #expect(error?.code == (way == .byCloning ? nil : .insufficientSpace))
+        if error != nil { #expect(files.disk.names.isEmpty) }
+        // Whose length is known is refused before it is copied.
+        if way == .inMemory || way == .fromFile { #expect(!files.log.values.contains("write")) }
+        let roomy = self.files(way, .init(capacity: 1_300_000))
+        #expect(await attempt(way, BodySpool(files: roomy, reserve: 1_000_000)).error == nil)
+    }
+
+    @Test(.enabled(if: geteuid() == 0, "mounting a small file system needs root"))
+    func `a real disk that becomes full keeps nothing of the body`() async throws {
+        let scratch = try ScratchDirectory()
+        let files = try onSmallDisk(at: scratch.path) {
+            Result { try SystemSpoolFiles.opening(scratch.path) }
+        }
+        let spool = BodySpool(files: try files.get(), reserve: 0)
+        let small = try await spool.keep(Data(count: 1000))
+        await #expect {
+            try await spool.keep(Self.film)
+        } throws: { error in
+            (error as? QueueError)?.code == .insufficientSpace && (error as? QueueError)?.path == scratch.path
+        }
+        #expect(try files.get().names() == [small.name])
+        #expect(await spool.verify(small) == nil)
+        _ = try await spool.keep(Data(count: 1000))
     }
 
     @Test func `what cannot be removed is removed by the next start`() async throws {
         // The file is made, its first write fails, and from then on everything.
         let files = ForgettingFiles(fault: .init(powerCut: 2))
-        await #expect(throws: QueueError.self) { try await BodySpool(files: files).keep(Self.film) }
+        await #expect(throws: QueueError.self) {
+            try await BodySpool(files: files, reserve: 0).keep(Self.film)
+        }
         #expect(files.disk.names.count == 1)
         let healthy = ForgettingFiles(files.disk)
         #expect(try await BodySpool(files: healthy).sweep { _ in true } == 1)
@@ -89,7 +124,7 @@ internal import Testing
 
     @Test func `a body that cannot be read for the moment is neither missing nor changed`() async throws {
         let files = ForgettingFiles()
-        let body = try await BodySpool(files: files).keep(Self.film)
+        let body = try await BodySpool(files: files, reserve: 0).keep(Self.film)
         for call in 1... {
             let failing = ForgettingFiles(files.disk, fault: .init(failingCall: call))
             let fault = await BodySpool(files: failing).verify(body)

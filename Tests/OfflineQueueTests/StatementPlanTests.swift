@@ -1,0 +1,22 @@
+internal import OfflineQueue
+internal import Testing
+
+/// What is run for every request must cost the same in a full queue as in an empty one, so none of it may look
+/// through a table or sort.
+@Suite struct StatementPlanTests {
+    private let directory = TemporaryDirectory()
+
+    @Test func `no statement that is run for a request scans or sorts`() async throws {
+        let store = try await SQLiteQueueStore(directory: directory.path)
+        for (name, sql) in StoreStatements.flat {
+            for step in try await store.plan(of: sql) {
+                // `meta` has one row, lists are short, and what follows an index begins where it should.
+                let isShort = step == "SCAN meta" || step.contains("CONSTANT") || step.contains("USING INDEX")
+                let isScan = step.hasPrefix("SCAN") && !isShort
+                #expect(!isScan, "\(name): \(step)")
+                #expect(!step.contains("TEMP B-TREE"), "\(name): \(step)")
+            }
+        }
+        await store.close()
+    }
+}
