@@ -176,7 +176,9 @@ extension QueueSchema {
             seq, id, lane_id, created_at, life, expire_at, boot, boot_expire_at, attempts, deferrals,
             method, url, headers, size, body_bytes, key_header, key_value, last_status, last_error)
         SELECT state, next_at, lease_token, owner_epoch, hold_reason,
-            seq, id, lane_id, created_at, 604800000, created_at + 604800000, 0, 0, attempts, deferrals,
+            seq, id, lane_id, created_at, 604800000,
+            -- Version 1 gave nothing up, however old it was.
+            max(created_at, 1000 * strftime('%s', 'now')) + 604800000, 0, 0, attempts, deferrals,
             method, url, headers, length(url) + length(headers) + ifnull(length(bytes), 0),
             ifnull(length(bytes), 0), iif(idempotency_key IS NULL, NULL, 'Idempotency-Key'), idempotency_key,
             last_status, last_error

@@ -95,9 +95,14 @@ extension StoreTransaction {
     ) throws {
         var moved = request
         try moved.state.apply(event)
-        if let successor = try successor(of: moved) {
-            try succeed(request.sequence, by: successor)
-            try moved.state.apply(.replaced)
+        if let rival = try rival(of: moved) {
+            if rival.sequence > request.sequence {
+                try succeed(request.sequence, by: rival.sequence)
+                try moved.state.apply(.replaced)
+            } else {
+                try succeed(rival.sequence, by: request.sequence)
+                try move(rival, by: .replaced)
+            }
         }
         if case .finished(let ending) = moved.state.phase {
             try finish(moved, as: ending, outcome)
@@ -106,10 +111,10 @@ extension StoreTransaction {
         }
     }
 
-    /// The newer request with the same key that came while this one was being sent, and waits.
-    private func successor(of request: StoredRequest) throws -> Int64? {
+    /// The request with the same key that waits while this one comes back from being sent: the newer of both stays.
+    private func rival(of request: StoredRequest) throws -> StoredRequest? {
         guard let key = request.replaceKey, request.token != nil, request.state.isWaiting else { return nil }
-        return try waiting(withKey: key, inLane: request.lane)?.sequence
+        return try waiting(withKey: key, inLane: request.lane)
     }
 
     /// Those that waited for a superseded request wait for its successor. When that waits for one of them, they
