@@ -77,9 +77,14 @@ final class CommitBatcher: Sendable {
         if let refusal = state.withLock({ $0.refusal }), refusal.code == .stopped { throw refusal }
         return try await withCheckedThrowingContinuation { continuation in
             database.asyncWriteWithoutTransaction { database in
-                continuation.resume(with: Result { try body(database) })
+                continuation.resume(with: Result { try body(database) }.mapError(self.readFailure))
             }
         }
+    }
+
+    /// Runs `body` between the commits and waits for it, which nothing on the cooperative pool may.
+    func readBlocking<Value>(_ body: (Database) throws -> Value) throws -> Value {
+        try database.writeWithoutTransaction(body)
     }
 
     /// Writes what waits, refuses what comes later, and gives the directory up.
@@ -192,13 +197,30 @@ extension CommitBatcher {
     /// Which errors leave the disk as it was is SQLite's secret; none of them is worth the risk.
     private func poison(with error: any Error) -> any Error {
         guard let error = error as? DatabaseError else { return error }
+        note(error)
         let failure = QueueError(
             .storeFailed,
-            "the queue cannot write: \(error.message ?? error.resultCode.description)",
+            "the queue cannot write: \(error.words)",
             path: directory.databasePath
         )
         refuse(with: failure)
         return failure
+    }
+
+    /// Damage is damage, whoever met it. Other errors of reading say nothing of what is written.
+    private func readFailure(_ error: any Error) -> any Error {
+        guard let error = error as? DatabaseError else { return error }
+        guard !error.resultCode.isDamage else { return poison(with: error) }
+        return QueueError(
+            .storeUnavailable,
+            "the queue cannot be read: \(error.words)",
+            path: directory.databasePath
+        )
+    }
+
+    /// So that the next start does not meet it again. A disk that does not take the note fails the start, too.
+    private func note(_ error: DatabaseError) {
+        if error.resultCode.isDamage { try? directory.damage.write(error.words) }
     }
 
     /// The first reason stays, except that a failure outranks a stop.

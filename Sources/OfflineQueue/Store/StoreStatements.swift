@@ -131,6 +131,10 @@ package enum StoreStatements {
     /// `depends_on`.
     package static let dependents = "SELECT seq FROM depends WHERE on_seq = ?"
 
+    static let dependencies = """
+        SELECT id FROM depends JOIN request ON request.seq = on_seq WHERE depends.seq = ? ORDER BY on_seq
+        """
+
     /// Whether a request waits for another, be it by way of others.
     static let isNeeded = """
         WITH RECURSIVE needed (seq) AS (
