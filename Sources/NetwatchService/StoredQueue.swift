@@ -45,6 +45,13 @@ package struct StoredQueue: Sendable {
         (Int(response.status.code), response.body)
     }
 
+    /// Brings in an export from a file, however long it is; the routes take what can be handed over in pieces.
+    ///
+    /// - Throws: ``QueueError``.
+    package func importRequests(from path: String) async throws -> ControlMessage.Imported {
+        ControlMessage.Imported(try await queue.importRequests(from: path))
+    }
+
     /// Gives the directory up.
     package func close() async {
         await queue.stop()

@@ -62,4 +62,11 @@ extension ControlRequest {
         }
         return .seconds(seconds)
     }
+
+    /// `true` or `false` of the query.
+    func flag(_ name: String) throws(Problem) -> Bool? {
+        guard let text = value(of: name) else { return nil }
+        guard let flag = Bool(text) else { throw .malformedQuery(name, text, accepted: "true or false") }
+        return flag
+    }
 }

@@ -15,7 +15,7 @@ package struct QueueRoutes: Sendable {
     }
 
     package var router: ControlRouter {
-        ControlRouter(sendRoutes + requestRoutes + editRoutes + queueRoutes)
+        ControlRouter(sendRoutes + requestRoutes + editRoutes + queueRoutes + archiveRoutes)
     }
 
     /// A route whose errors become problems.

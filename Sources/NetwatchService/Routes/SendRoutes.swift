@@ -63,7 +63,6 @@ extension QueueRoutes {
     }
 
     private func append(_ request: ControlRequest) async throws -> ControlResponse {
-        try requireRunning()
         let id = request.parameters["id"] ?? ""
         guard let offset = try request.number("offset", in: 0...Int64.max) else {
             throw Problem(.badRequest, code: "invalid_offset", detail: "`offset` is missing")

@@ -22,6 +22,7 @@ struct QueueCommand: AsyncParsableCommand {
             QueueListCommand.self, QueueShowCommand.self, QueueRetryCommand.self, QueueHoldCommand.self,
             QueueReleaseCommand.self, QueueDropCommand.self, QueueFlushCommand.self, QueuePauseCommand.self,
             QueueResumeCommand.self, QueueDeadCommand.self, QueueStatsCommand.self,
+            QueueExportCommand.self, QueueImportCommand.self, QueueVerifyCommand.self,
         ]
     )
 }

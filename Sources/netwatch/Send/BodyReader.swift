@@ -16,8 +16,12 @@ final class BodyReader: Sendable {
 
     /// Opens a regular file with the rights of this process.
     ///
+    /// - Parameter limit: How many bytes it may have.
     /// - Throws: A usage error that names the file and what is wrong with it.
-    static func opening(_ path: String) throws(CommandError) -> BodyReader {
+    static func opening(
+        _ path: String,
+        limit: Int64 = QueueRequest.maximumBodyBytes
+    ) throws(CommandError) -> BodyReader {
         // A pipe would make `open` wait for a writer.
         let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard descriptor >= 0 else { throw unreadable(path, errnoDescription(errno)) }
@@ -29,10 +33,10 @@ final class BodyReader: Sendable {
         guard kind == S_IFREG else {
             throw unreadable(path, "is not a regular file").with(hint: "pipes can be read as standard input")
         }
-        guard status.st_size <= QueueRequest.maximumBodyBytes else {
+        guard status.st_size <= limit else {
             throw CommandError(
                 .usage,
-                "`\(path)` has \(status.st_size) bytes, and at most \(QueueRequest.maximumBodyBytes) can be sent"
+                "`\(path)` has \(status.st_size) bytes, and at most \(limit) can be sent"
             )
         }
         return BodyReader(file, name: "`\(path)`")

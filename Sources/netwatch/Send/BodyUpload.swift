@@ -28,13 +28,18 @@ struct BodyUpload {
         }
     }
 
+    /// Hands over all of a reader's bytes.
+    ///
     /// The pieces have a name of their own, so that a repeated command does not go on with an old body.
-    private func upload(
-        _ first: Data,
+    ///
+    /// - Parameter first: What was read before, if anything was.
+    func upload(
+        _ first: Data? = nil,
         then reader: BodyReader
     ) async throws(CommandError) -> ControlMessage.StagedBody {
         let id = UUIDv7.make()
-        var (piece, size): (Data, Int64) = (first, 0)
+        var (piece, size): (Data, Int64) = (first ?? Data(), 0)
+        if first == nil { piece = try await reader.read(ControlMessage.maximumPieceBytes) }
         while !piece.isEmpty {
             let taken = try await client.patch(
                 "/v1/bodies/\(id)?offset=\(size)",

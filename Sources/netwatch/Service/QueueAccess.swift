@@ -20,13 +20,23 @@ struct QueueOptions: ParsableArguments {
     var stateDir: String?
 
     /// Does something with the queue: through the service; without one, in its directory.
-    func withQueue<Value>(
-        _ body: (ServiceClient) async throws -> Value
-    ) async throws -> Value {
+    func withQueue<Value>(_ body: (ServiceClient) async throws -> Value) async throws -> Value {
+        try await withQueue { client, _ in try await body(client) }
+    }
+
+    /// Does something with the queue.
+    ///
+    /// - Parameter body: Is given the queue itself, too, when no service is in between.
+    func withQueue<Value>(_ body: (ServiceClient, StoredQueue?) async throws -> Value) async throws -> Value {
         switch try place() {
-        case .service(let path): return try await body(ServiceClient(path: path))
+        case .service(let path): return try await body(ServiceClient(path: path), nil)
         case .directory(let directory): return try await withDirectory(directory, body)
         }
+    }
+
+    /// The directory that would be opened if no service ran.
+    var directory: String {
+        stateDir ?? ServicePaths().existingStateDirectory ?? ServicePaths().stateDirectory
     }
 
     private enum Place {
@@ -55,7 +65,7 @@ struct QueueOptions: ParsableArguments {
 
     private func withDirectory<Value>(
         _ directory: String,
-        _ body: (ServiceClient) async throws -> Value
+        _ body: (ServiceClient, StoredQueue?) async throws -> Value
     ) async throws -> Value {
         try StoreDirectory.requireOwn(directory)
         let queue: StoredQueue
@@ -64,12 +74,13 @@ struct QueueOptions: ParsableArguments {
         } catch let error as QueueError {
             // The service may well be the one who has it.
             if error.code == .alreadyOwned, error.ownerPID == (try? ServiceProcess.id(listeningAt: socket)) {
-                return try await body(ServiceClient(path: socket))
+                return try await body(ServiceClient(path: socket), nil)
             }
             throw CommandError(opening: error)
         }
         do {
-            let value = try await body(ServiceClient(StoreTransport(directory: directory, queue: queue)))
+            let client = ServiceClient(StoreTransport(directory: directory, queue: queue))
+            let value = try await body(client, queue)
             await queue.close()
             return value
         } catch {
@@ -82,16 +93,7 @@ struct QueueOptions: ParsableArguments {
 extension CommandError {
     /// Why a queue's directory cannot be used.
     init(opening error: QueueError) {
-        let message = Printer.printable(error.message)
-        guard error.code == .storeUnusable else {
-            self.init(.unknown, message)
-            return
-        }
-        self.init(
-            .unusableStore,
-            message,
-            hint:
-                "`netwatch queue verify` says more; with `--set-aside` it saves what can be read, and keeps the rest"
-        )
+        let status: ExitStatus = error.code == .storeUnusable ? .unusableStore : .unknown
+        self.init(status, Printer.printable(error.message))
     }
 }

@@ -98,6 +98,9 @@ extension CommandError {
             self.init(.usage, message, hint: "`--queue never` sends it at once, without storing it")
         case "store_unusable":
             self.init(.unusableStore, message)
+        case "invalid_import":
+            // The arguments are right; what they name is not what it was.
+            self.init(.unknown, message)
         case "store_failed", "stopped", "internal_error":
             self = CommandError(.unknown, message).leavingDoubt
         case _ where problem.status == 400 || problem.status == 413:

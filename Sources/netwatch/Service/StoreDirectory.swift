@@ -17,7 +17,8 @@ enum StoreDirectory {
                     "run the command as that user: `setpriv --reuid=\(name.argument) --clear-groups netwatch queue …`"
             )
         }
-        guard access("\(path)/queue.sqlite", F_OK) == 0 else {
+        // The lock stays when a store is set aside.
+        guard ["queue.sqlite", "queue.lock"].contains(where: { access("\(path)/\($0)", F_OK) == 0 }) else {
             throw CommandError(.usage, "there is no queue in `\(path)`")
         }
     }
