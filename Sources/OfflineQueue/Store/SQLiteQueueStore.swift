@@ -85,6 +85,8 @@ package final class SQLiteQueueStore: QueueStore {
         changes.post(effects.lanes)
         if !effects.freed.isEmpty {
             CrashPoint.concluded.reached()
+            // A power cut must not bring a row back whose file is gone.
+            if durability == .normal { try await write(rows: 1) { try $0.touch() } }
             await spool.remove(effects.freed)
         }
         return value
