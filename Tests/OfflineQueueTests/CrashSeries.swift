@@ -30,6 +30,8 @@ struct CrashSeries: Sendable {
     /// Whether what is accepted is to survive a power cut, and whether it is sent.
     var isDurable = true
     var sends = true
+    /// How long a process may have that is killed by us.
+    var latestKill = Duration.milliseconds(80)
     /// Whether half of the processes kill themselves.
     var hasCrashes = true
     /// How long a process may take to come to the place where it kills itself.
@@ -77,8 +79,8 @@ struct CrashSeries: Sendable {
             return .crash(VictimOrders.Crash(place, passage: passage))
         }
         let isAfterReady = Int.random(in: 0..<8, using: &generator) > 0
-        let microseconds = Int.random(in: 0..<80_000, using: &generator)
-        return .timed(.microseconds(microseconds), isAfterReady: isAfterReady)
+        let share = Double.random(in: 0..<1, using: &generator)
+        return .timed(latestKill * share, isAfterReady: isAfterReady)
     }
 
     /// Every second cut finds some of what was not synced on the disk all the same.

@@ -1,4 +1,3 @@
-internal import CNetwatchFaultVFS
 internal import Foundation
 internal import NetwatchTestSupport
 internal import OfflineQueue
@@ -35,11 +34,9 @@ struct DiskFaultSweep {
     let isFromCreation: Bool
 
     private static let parent = "/dev/shm"
-    private static let forgetful = "forgetful-queue"
 
     func run() async throws -> Findings {
         try DiskFault.install()
-        netwatch_forgetting_arm(Self.forgetful, 0, 1)
         let scratch = try ScratchDirectory(in: Self.parent)
         let template = scratch.file("template")
         if !isFromCreation { await (try SQLiteQueueStore(directory: template)).close() }
@@ -52,14 +49,16 @@ struct DiskFaultSweep {
     private func live(_ first: Int, _ template: String, _ findings: inout Findings) async throws -> Bool {
         findings.runs += 1
         let scratch = try ScratchDirectory(in: Self.parent)
-        let directory = scratch.file(aftermath == .whatWasSynced ? Self.forgetful : "queue")
+        let directory =
+            aftermath == .whatWasSynced
+            ? try ForgetfulDisk.directory(in: scratch) : scratch.file("queue")
         if !isFromCreation { try FileManager.default.copyItem(atPath: template, toPath: directory) }
         let fault = try DiskFault(kind, at: directory, first: first, persists: persists)
         let calls = fault.calls
         let script = await DiskFaultScript.run(in: directory, calls: calls)
         let hasStruck = calls() >= first
         fault.end()
-        netwatch_forgetting_cut(directory)
+        ForgetfulDisk.cutPower(in: directory)
         let missing = await missing(script, in: directory)
         findings.add(script, missing, hasStruck: hasStruck, first: first, directory: directory)
         return hasStruck
