@@ -101,11 +101,11 @@ struct CrashSeries: Sendable {
         let process = try Subprocess(Self.program, [try orders.argument])
         switch end {
         case .timed(let delay, let isAfterReady):
-            if isAfterReady { try await process.output.wait { !$0.isEmpty } }
+            if isAfterReady { try await hasSpoken(process) }
             try await Task.sleep(for: delay)
             process.signal(SIGKILL)
         case .crash(let crash):
-            let isReached = try await crashes(process)
+            let isReached = try await ends(process, within: patience)
             record.note { $0.passed(crash.place.rawValue, isReached: isReached) }
         }
         note(try await process.outcome(), run: run, record)
@@ -115,13 +115,26 @@ struct CrashSeries: Sendable {
         }
     }
 
-    /// Waits until a process has killed itself; does it for a process that never comes to the place.
-    private func crashes(_ process: Subprocess) async throws -> Bool {
+    /// Waits for the first line of a process, or for its end.
+    private func hasSpoken(_ process: Subprocess) async throws {
+        let end = Task {
+            _ = try await process.end()
+            process.output.record("")
+        }
+        try await process.output.wait { !$0.isEmpty }
+        end.cancel()
+    }
+
+    /// Waits for the end of a process, and kills one that has not ended by itself after some time.
+    ///
+    /// - Returns: Whether it ended by itself.
+    private func ends(_ process: Subprocess, within patience: Duration) async throws -> Bool {
         let impatience = Task {
             try await Task.sleep(for: patience)
             process.signal(SIGKILL)
         }
-        _ = try await process.end()
+        // Who waits for an end is told after a while that there is none yet.
+        while (try? await process.end()) == nil {}
         impatience.cancel()
         if case .success = await impatience.result { return false }
         return true
@@ -149,12 +162,8 @@ struct CrashSeries: Sendable {
         orders.forgetting = nil
         orders.crash = nil
         let process = try Subprocess(Self.program, [try orders.argument])
-        let alarm = Task {
-            try await Task.sleep(for: .seconds(120))
-            process.signal(SIGKILL)
-        }
+        _ = try await ends(process, within: .seconds(120))
         let outcome = try await process.outcome()
-        alarm.cancel()
         if outcome.ending != .exited(0) {
             record.note { $0.ended(run: kills, words: "\(outcome.ending): \(outcome.output)") }
         }

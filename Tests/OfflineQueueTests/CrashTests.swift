@@ -8,7 +8,7 @@ internal import Testing
         let series = CrashSeries(seed: seed, kills: CrashScale.isSoak ? 1000 : 100)
         let figures = try await series.runInParts(of: 50)
         print("SIGKILL: \(figures), seed \(seed)")
-        #expect(figures.violations == [], "replay with NETWATCH_SEED=\(seed)")
+        #expect(figures.violations.prefix(20) == [], "replay with NETWATCH_SEED=\(seed)")
         #expect(figures.places.values.allSatisfy { $0.reached > 0 }, "\(figures.places)")
     }
 

@@ -12,7 +12,7 @@ internal import Testing
         series.cutsPower = true
         let figures = try await series.runInParts(of: 10)
         print("power cut: \(figures), seed \(seed)")
-        #expect(figures.violations == [], "replay with NETWATCH_SEED=\(seed)")
+        #expect(figures.violations.prefix(20) == [], "replay with NETWATCH_SEED=\(seed)")
     }
 
     /// The positive control: a check that cannot see this loss says nothing about any other.
