@@ -70,6 +70,8 @@ extension CrashSeries {
                 var part = self
                 part.seed = seed &+ UInt64(index)
                 part.kills = min(size, kills - start)
+                // A file system on a disk commits at other moments than one in memory.
+                if CrashScale.isSoak, !index.isMultiple(of: 2) { part.parent = "/var/tmp" }
                 if index >= 2, let finished = try await group.next() { figures = figures + finished }
                 group.addTask { [part] in try await part.run().figures }
             }

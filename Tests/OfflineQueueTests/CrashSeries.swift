@@ -30,12 +30,13 @@ struct CrashSeries: Sendable {
     /// Whether what is accepted is to survive a power cut, and whether it is sent.
     var isDurable = true
     var sends = true
-    /// How long a process may have that is killed by us.
+    /// How long a process has that is killed by us.
+    var earliestKill = Duration.zero
     var latestKill = Duration.milliseconds(80)
     /// Whether half of the processes kill themselves.
     var hasCrashes = true
     /// How long a process may take to come to the place where it kills itself.
-    var patience = Duration.seconds(2)
+    var patience = Duration.seconds(3)
     /// Whether what is left is sent at the end.
     var drains = true
 
@@ -80,7 +81,7 @@ struct CrashSeries: Sendable {
         }
         let isAfterReady = Int.random(in: 0..<8, using: &generator) > 0
         let share = Double.random(in: 0..<1, using: &generator)
-        return .timed(latestKill * share, isAfterReady: isAfterReady)
+        return .timed(earliestKill + (latestKill - earliestKill) * share, isAfterReady: isAfterReady)
     }
 
     /// Every second cut finds some of what was not synced on the disk all the same.
@@ -179,7 +180,7 @@ extension VictimOrders.Crash.Place {
     fileprivate var latestPassage: Int {
         switch self {
         case .write: 1500
-        case .sync, .checkpointWrite, .beforeCommit, .afterCommit, .claimed, .sending, .answered: 60
+        case .sync, .checkpointWrite, .beforeCommit, .afterCommit, .claimed, .sending, .answered: 40
         case .checkpointSync, .bodySynced, .bodyNamed, .concluded: 3
         }
     }

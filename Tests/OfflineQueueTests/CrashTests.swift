@@ -21,10 +21,11 @@ internal import Testing
     }
 
     @Test func `the check notices lanes that do not keep order`() async throws {
-        var series = CrashSeries(seed: CrashScale.seed, kills: 2)
+        var series = CrashSeries(seed: CrashScale.seed, kills: 1)
         series.breakage = .forgetsOrder
         series.hasCrashes = false
-        series.latestKill = .milliseconds(500)
+        series.earliestKill = .seconds(1)
+        series.latestKill = .seconds(2)
         let violations = try await series.run().violations
         #expect(violations.contains { if case .overtook = $0 { true } else { false } })
     }
