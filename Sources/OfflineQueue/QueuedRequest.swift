@@ -70,7 +70,7 @@ public struct QueuedRequest: Hashable, Sendable {
 
 /// All that the queue knows of one request.
 public struct RequestDetails: Hashable, Sendable {
-    /// What ``OfflineQueue/OfflineQueue/list(_:)`` tells.
+    /// What ``OfflineQueue/list(_:)`` tells.
     public let summary: QueuedRequest
     /// The header lines as they were given, without the idempotency key.
     public let headers: [QueueRequest.Header]
@@ -114,6 +114,13 @@ public struct RecordedResponse: Hashable, Sendable {
     public let body: Data
     /// Whether the body was longer, or its connection ended before it did.
     public let isTruncated: Bool
+
+    package init(status: Int, headers: [QueueRequest.Header], body: Data, isTruncated: Bool) {
+        self.status = status
+        self.headers = headers
+        self.body = body
+        self.isTruncated = isTruncated
+    }
 }
 
 /// Which requests are listed.

@@ -47,8 +47,8 @@ internal import Testing
         let queue = try await open(sender)
         let receipt = try await queue.enqueue(request("a"))
         #expect(receipt.isNew)
-        try await until(queue) { $0.delivered == 1 }
-        let listed = try await queue.list()[0]
+        try await until(queue) { $0[.delivered] == 1 }
+        let listed = try await queue.list().requests[0]
         #expect(listed.id == receipt.id && listed.state == .delivered && listed.status == 201)
         #expect(listed.attempts == 1)
         await queue.stop()
@@ -60,7 +60,7 @@ internal import Testing
         await first.stop()
         let sender = FakeSender { _ in .status(200) }
         let second = try await open(sender)
-        try await until(second) { $0.delivered == 20 }
+        try await until(second) { $0[.delivered] == 20 }
         #expect(Set(sender.attempts.map(\.url)).count == 20)
         await second.stop()
     }
@@ -76,7 +76,7 @@ internal import Testing
         #expect(again.id == attempt.id)
         #expect(key(again) == key(attempt) && key(again) != nil)
         sender.answer(again, .status(200))
-        try await until(second) { $0.delivered == 1 }
+        try await until(second) { $0[.delivered] == 1 }
         await second.stop()
     }
 
@@ -94,7 +94,7 @@ internal import Testing
         #expect(key(again) == key(attempt))
         sender.answer(again, .status(200))
         #expect(try await result == .delivered(id: "a", status: 200, body: Data()))
-        #expect(try await queue.list().first?.attempts == 1)
+        #expect(try await queue.list().requests.first?.attempts == 1)
         await queue.stop()
     }
 
@@ -115,7 +115,7 @@ internal import Testing
         let (wakes, wake) = AsyncStream.makeStream(of: Void.self)
         let store = LateStore(inner: inner, id: "late") {
             wake.yield()
-            while try await inner.counts().delivered < 2 { try await Task.sleep(for: .milliseconds(1)) }
+            while try await inner.counts()[.delivered] < 2 { try await Task.sleep(for: .milliseconds(1)) }
         }
         let queue = OfflineQueue(
             configuration: OfflineQueue.Configuration(directory: directory.path),
@@ -195,7 +195,7 @@ internal import Testing
         task.cancel()
         #expect(try await task.value == .queued(id: "a", reason: .cancelled))
         sender.answer(attempt, .status(200))
-        try await until(queue) { $0.delivered == 1 }
+        try await until(queue) { $0[.delivered] == 1 }
         await queue.stop()
     }
 
@@ -209,10 +209,10 @@ internal import Testing
         }
         var queue = try await open(sender, backoff: .milliseconds(1))
         for index in 0..<12 { _ = try await queue.enqueue(request("\(index)"), options: inOrder) }
-        try await until(queue) { $0.delivered >= 4 }
+        try await until(queue) { $0[.delivered] >= 4 }
         await queue.stop()
         queue = try await open(sender, backoff: .milliseconds(1))
-        try await until(queue) { $0.delivered == 12 }
+        try await until(queue) { $0[.delivered] == 12 }
         #expect(seen.urls == (0..<12).map { "https://example.com/\($0)" })
         await queue.stop()
     }
@@ -224,7 +224,7 @@ internal import Testing
         while sender.attempts.count < 5 { await Task.yield() }
         await queue.stop()
         let reopened = try await open(sender, started: false)
-        let listed = try await reopened.list()[0]
+        let listed = try await reopened.list().requests[0]
         #expect(listed.attempts == 0)
         #expect(listed.deferrals >= 4)
         #expect(listed.state == .pending)
@@ -237,10 +237,10 @@ internal import Testing
         let queue = try await open(sender, gate: gate)
         _ = try await queue.enqueue(request())
         sender.answer(await sender.nextAttempt(), .unreachable)
-        try await until(queue) { $0.pending == 1 }
+        try await until(queue) { $0[.pending] == 1 }
         gate.turn(.reachable(generation: 2))
         sender.answer(await sender.nextAttempt(), .status(200))
-        try await until(queue) { $0.delivered == 1 }
+        try await until(queue) { $0[.delivered] == 1 }
         #expect(sender.pathChanges == 1)
         await queue.stop()
     }
@@ -252,10 +252,10 @@ internal import Testing
         sender.answer(await sender.nextAttempt(), .status(503, [("Retry-After", "3600")]))
         _ = try await queue.enqueue(request("b"), options: EnqueueOptions(lane: "b"))
         sender.answer(await sender.nextAttempt(), .status(401))
-        try await until(queue) { $0.pending == 1 && $0.held == 1 }
+        try await until(queue) { $0[.pending] == 1 && $0[.held] == 1 }
         try await queue.flush()
         for _ in 0..<2 { sender.answer(await sender.nextAttempt(), .status(200)) }
-        try await until(queue) { $0.delivered == 2 }
+        try await until(queue) { $0[.delivered] == 2 }
         await queue.stop()
     }
 
@@ -264,7 +264,7 @@ internal import Testing
         let queue = try await open(sender)
         _ = try await queue.enqueue(request("a"))
         sender.answer(await sender.nextAttempt(), .status(429, [("Retry-After", "60")]))
-        try await until(queue) { $0.pending == 1 }
+        try await until(queue) { $0[.pending] == 1 }
         let result = try await queue.send(request("b"), options: EnqueueOptions(id: "b"))
         #expect(result == .queued(id: "b", reason: .laneClosed))
         #expect(sender.attempts.count == 1)
@@ -283,7 +283,7 @@ internal import Testing
             }
             try await group.waitForAll()
         }
-        try await until(queue) { $0.delivered == 300 }
+        try await until(queue) { $0[.delivered] == 300 }
         #expect(sender.attempts.count == 300)
         #expect(Set(sender.attempts.map(\.url)).count == 300)
         await queue.stop()

@@ -5,14 +5,17 @@ internal import Testing
     private let lease = Lease(token: "a", ownerEpoch: 1)
 
     private func inflight(mayBeSentTwice: Bool = true) throws -> RequestState {
-        var state = RequestState(phase: .pending(due: start), mayBeSentTwice: mayBeSentTwice)
+        var state = RequestState(
+            phase: .pending(due: start),
+            rules: RequestRules(mayBeSentTwice: mayBeSentTwice)
+        )
         try state.apply(.claimed(lease))
         return state
     }
 
     @Test func `a claim makes a pending request inflight and counts an attempt`() throws {
         let state = try inflight()
-        #expect(state.phase == .inflight(lease))
+        #expect(state.phase == .inflight(lease, wish: nil))
         #expect(state.attempts == 1)
     }
 
@@ -24,8 +27,8 @@ internal import Testing
     }
 
     @Test(arguments: [
-        (Verdict.delivered(status: 204), RequestState.Phase.delivered(status: 204)),
-        (.dead(reason: "HTTP 404"), .dead(reason: "HTTP 404")),
+        (Verdict.delivered(status: 204), RequestState.Phase.finished(.delivered(status: 204))),
+        (.dead(reason: "HTTP 404"), .finished(.dead(reason: "HTTP 404"))),
         (.held(.trust), .held(.trust)),
         (.retry(countsAsAttempt: true), .pending(due: start + .seconds(9))),
     ])
@@ -60,25 +63,18 @@ internal import Testing
         phase: RequestState.Phase
     ) throws {
         var state = try inflight(mayBeSentTwice: mayBeSentTwice)
-        try state.apply(.ownerChanged(to: 2, now: start))
+        try state.apply(.abandoned(token: "a", now: start))
         #expect(state.phase == phase)
         #expect(state.attempts == 1)
-    }
-
-    @Test func `a living owner keeps its requests`() throws {
-        var state = try inflight()
-        #expect(throws: RequestState.Refusal.ownerIsAlive) {
-            try state.apply(.ownerChanged(to: 1, now: start))
-        }
     }
 
     @Test func `only what is held for a released reason comes back`() throws {
         var state = try inflight()
         try state.apply(.concluded(token: "a", .held(.configuration), due: start))
         #expect(throws: RequestState.Refusal.notHeld) {
-            try state.apply(.released([.trust, .auth], now: start))
+            try state.apply(.released([.trust, .auth], now: start, isBlocked: false))
         }
-        try state.apply(.released([.configuration], now: start))
+        try state.apply(.released([.configuration], now: start, isBlocked: false))
         #expect(state.phase == .pending(due: start))
     }
 }

@@ -4,9 +4,10 @@ internal import Testing
 
 @Suite struct StoreTests {
     private let directory = TemporaryDirectory()
+    private let clock = TestStoreClock()
 
-    private func open() async throws -> SQLiteQueueStore {
-        try await SQLiteQueueStore(directory: directory.path)
+    private func open(_ settings: StoreSettings = StoreSettings()) async throws -> SQLiteQueueStore {
+        try await SQLiteQueueStore(directory: directory.path, settings: settings, clock: clock.clock)
     }
 
     @Test func `what was accepted is there after reopening`() async throws {
@@ -14,16 +15,16 @@ internal import Testing
         _ = try await store.enqueue(try new("a", body: "first"), try new("b", method: "PUT"))
         await store.close()
         let reopened = try await open()
-        let lanes = try await reopened.recover(releasing: [], now: start)
+        let lanes = try await reopened.recover(releasing: [])
         let batch = try await reopened.claim(8, of: try #require(lanes.first).id)
         #expect(batch.requests.map(\.id) == ["a", "b"])
-        #expect(batch.requests[0].request.body == Data("first".utf8))
-        #expect(batch.requests[0].request.method == "POST")
+        #expect(batch.requests[0].body == .inline(Data("first".utf8)))
+        #expect(batch.requests[0].method == "POST")
     }
 
     @Test(arguments: [
         ("synchronous", "2"), ("journal_mode", "wal"), ("foreign_keys", "1"), ("busy_timeout", "10000"),
-        ("journal_size_limit", "67108864"), ("application_id", "1853321589"), ("user_version", "1"),
+        ("journal_size_limit", "67108864"), ("application_id", "1853321589"), ("user_version", "2"),
     ])
     func `the writing connection is set as durability needs it`(name: String, value: String) async throws {
         #expect(try await open().pragma(name) == value)
@@ -111,7 +112,7 @@ internal import Testing
         let old = try await first.claim(1, of: lane).requests[0]
         await first.close()
         let second = try await open()
-        _ = try await second.recover(releasing: [], now: start)
+        _ = try await second.recover(releasing: [])
         #expect(try await !second.conclude(old, .delivered(status: 200)))
         _ = try await second.claim(1, of: lane)
         #expect(try await !second.conclude(old, .delivered(status: 200)))
@@ -122,13 +123,13 @@ internal import Testing
         let store = try await open()
         let first = try await store.enqueue(try new("a"))[0]
         let again = try await store.enqueue(try new("a"))[0]
-        #expect(first.isNew && !again.isNew)
+        #expect(first.outcome == .accepted && again.outcome == .known)
         #expect(again.idempotencyKey == first.idempotencyKey)
         let request = try await store.claim(8, of: first.lane.id).requests
         #expect(request.count == 1)
         _ = try await store.conclude(request[0], .delivered(status: 200))
         #expect(try await store.enqueue(try new("a"))[0].state == .delivered)
-        #expect(try await store.counts().pending == 0)
+        #expect(try await store.counts()[.pending] == 0)
     }
 
     @Test func `an inflight request of a dead owner comes back`() async throws {
@@ -137,10 +138,10 @@ internal import Testing
         _ = try await store.claim(8, of: lane)
         await store.close()
         let reopened = try await open()
-        let lanes = try await reopened.recover(releasing: [], now: start)
-        #expect(lanes.map(\.due) == [start])
+        let lanes = try await reopened.recover(releasing: [])
+        #expect(lanes.map(\.due) == [.zero])
         #expect(try await reopened.states() == ["keyed": .pending, "idempotent": .pending])
-        #expect(try await reopened.list(limit: 9).map(\.attempts) == [1, 1])
+        #expect(try await reopened.all().map(\.attempts) == [1, 1])
     }
 
     @Test func `64 producers share commits`() async throws {
@@ -152,7 +153,7 @@ internal import Testing
             }
             try await group.waitForAll()
         }
-        #expect(try await store.counts().pending == 640)
+        #expect(try await store.counts()[.pending] == 640)
         #expect(store.commits - before < 320)
     }
 
@@ -162,14 +163,14 @@ internal import Testing
         let head = try await store.claim(8, of: lane).requests
         #expect(head.map(\.id) == ["a"])
         #expect(try await store.claim(8, of: lane).requests.isEmpty)
-        let later = start + .seconds(5)
-        _ = try await store.conclude(head[0], .retry(countsAsAttempt: true), due: later)
+        _ = try await store.conclude(head[0], .retry(countsAsAttempt: true), delay: .seconds(5))
         let waiting = try await store.claim(8, of: lane)
-        #expect(waiting.requests.isEmpty && waiting.due == later)
-        let again = try await store.claim(8, of: lane, now: later).requests
+        #expect(waiting.requests.isEmpty && waiting.due == .seconds(5))
+        clock.advance(.seconds(5))
+        let again = try await store.claim(8, of: lane).requests
         #expect(again.map(\.id) == ["a"])
         _ = try await store.conclude(again[0], .held(.auth))
-        #expect(try await store.claim(8, of: lane, now: later).requests.isEmpty)
+        #expect(try await store.claim(8, of: lane).requests.isEmpty)
         let released = try await store.claim(8, of: lane, expediting: [.auth]).requests
         #expect(released.map(\.id) == ["a"])
         _ = try await store.conclude(released[0], .dead(reason: "HTTP 404"))
@@ -183,44 +184,43 @@ internal import Testing
         _ = try await store.conclude(first, .retry(countsAsAttempt: true))
         await store.close()
         let second = try await open().claim(1, of: lane).requests[0]
-        #expect(first.idempotencyKey != nil)
-        #expect(second.idempotencyKey == first.idempotencyKey)
+        #expect(first.key != nil)
+        #expect(second.key == first.key)
     }
 
     @Test func `a clock that steps back delays nothing beyond the longest delay`() async throws {
         let store = try await open()
         let lane = try await store.enqueue(try new("a"))[0].lane.id
-        let yearBefore = Timestamp(milliseconds: start.milliseconds - 365 * 86_400_000)
-        let latest = yearBefore + .seconds(900)
-        #expect(try await store.recover(releasing: [], now: yearBefore).map(\.due) == [latest])
-        #expect(try await store.claim(1, of: lane, now: yearBefore).requests.isEmpty)
-        #expect(try await store.claim(1, of: lane, now: latest).requests.map(\.id) == ["a"])
+        clock.stepWall(.seconds(-365 * 86_400))
+        #expect(try await store.recover(releasing: []).map(\.due) == [.seconds(900)])
+        #expect(try await store.claim(1, of: lane).requests.isEmpty)
+        clock.advance(.seconds(900))
+        #expect(try await store.claim(1, of: lane).requests.map(\.id) == ["a"])
     }
 
     @Test func `a closed lane is closed after a restart`() async throws {
         let store = try await open()
         let lane = try await store.enqueue(try new("a"))[0].lane.id
         let request = try await store.claim(1, of: lane).requests[0]
-        let until = start + .seconds(3600)
-        _ = try await store.conclude(request, .retry(countsAsAttempt: true), due: until, laneNotBefore: until)
+        let hour = Duration.seconds(3600)
+        _ = try await store.conclude(request, .retry(countsAsAttempt: true), delay: hour, laneClosure: hour)
         await store.close()
-        let record = try await open().recover(releasing: [], now: start)[0]
-        #expect(record.notBefore == until)
-        #expect(record.due == start + .seconds(900))
+        let record = try await open().recover(releasing: [])[0]
+        #expect(record.notBefore == hour)
+        #expect(record.due == .seconds(900))
     }
 
     @Test func `the history keeps the newest only`() async throws {
-        var limits = SQLiteQueueStore.Limits()
-        limits.history = 3
-        let store = try await SQLiteQueueStore(directory: directory.path, limits: limits)
+        var settings = StoreSettings()
+        settings.retention.doneCount = 3
+        let store = try await open(settings)
         for id in ["a", "b", "c", "d", "e"] {
             let lane = try await store.enqueue(try new(id))[0].lane.id
-            _ = try await store.conclude(
-                try await store.claim(1, of: lane).requests[0],
-                .delivered(status: 200)
-            )
+            try await store.conclude(try await store.claim(1, of: lane).requests[0], .delivered(status: 200))
+            clock.advance(.seconds(1))
         }
-        #expect(try await store.list(limit: 9).map(\.id) == ["e", "d", "c"])
+        _ = try await store.expire()
+        #expect(try await store.all().map(\.id) == ["e", "d", "c"])
     }
 
     @Test func `a closed store refuses instead of hanging`() async throws {

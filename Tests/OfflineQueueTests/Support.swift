@@ -22,52 +22,75 @@ final class TemporaryDirectory: Sendable {
     }
 }
 
+/// 2027-01-15 08:00:00 UTC.
 let start = Timestamp(milliseconds: 1_800_000_000_000)
 
+/// A checked request with its body in the row.
 func new(
     _ id: String? = nil,
     method: String = "POST",
     host: String = "example.com",
     isFIFO: Bool = false,
-    body: String = "hello"
+    body: String = "hello",
+    _ adjust: (inout EnqueueOptions) -> Void = { _ in }
 ) throws -> NewRequest {
+    var options = EnqueueOptions(isFIFO: isFIFO, id: id)
+    adjust(&options)
     let request = QueueRequest(method: method, url: "http://\(host)/\(id ?? "")", body: Data(body.utf8))
-    return try NewRequest(request, options: EnqueueOptions(isFIFO: isFIFO, id: id))
+    let draft = try RequestDraft(request, options: options, now: start.date)
+    return NewRequest(draft, body: body.isEmpty ? .none : .inline(Data(body.utf8)))
 }
 
-extension SQLiteQueueStore {
+extension QueueStore {
+    @discardableResult
     func enqueue(_ requests: NewRequest...) async throws -> [EnqueuedRequest] {
-        try await enqueue(requests, now: start)
+        try await enqueue(requests)
     }
 
     func claim(
-        _ limit: Int,
+        _ limit: Int = 8,
         of lane: Int64,
-        expediting: Set<HoldReason>? = nil,
-        now: Timestamp = start
+        expediting: Set<HoldReason>? = nil
     ) async throws -> ClaimedBatch {
-        try await claim([LaneClaim(lane: lane, limit: limit, expediting: expediting)], now: now)[0]
+        try await claim([LaneClaim(lane: lane, limit: limit, expediting: expediting)])[0]
     }
 
+    @discardableResult
     func conclude(
         _ request: ClaimedRequest,
         _ verdict: Verdict,
         token: String? = nil,
-        due: Timestamp = start,
-        now: Timestamp = start,
-        laneNotBefore: Timestamp? = nil
+        delay: Duration = .zero,
+        status: Int? = nil,
+        detail: String? = nil,
+        laneClosure: Duration? = nil,
+        attempt: AttemptRecord? = nil,
+        response: RecordedResponse? = nil
     ) async throws -> Bool {
         let conclusion = Conclusion(
             sequence: request.sequence,
             token: token ?? request.lease.token,
             verdict: verdict,
-            due: due,
-            laneNotBefore: laneNotBefore
+            delay: delay,
+            status: status,
+            detail: detail,
+            laneClosure: laneClosure,
+            attempt: attempt,
+            response: response
         )
-        return try await conclude([conclusion], now: now)[0]
+        return try await conclude([conclusion])[0]
     }
 
+    /// All requests, also those that are over, by id.
     func states() async throws -> [String: QueuedRequest.State] {
-        Dictionary(uniqueKeysWithValues: try await list(limit: 1000).map { ($0.id, $0.state) })
+        Dictionary(uniqueKeysWithValues: try await all().map { ($0.id, $0.state) })
+    }
+
+    func all(_ states: Set<QueuedRequest.State>? = nil) async throws -> [QueuedRequest] {
+        try await page(RequestQuery(states: states, limit: 100_000)).requests
+    }
+
+    func state(of id: String) async throws -> QueuedRequest.State? {
+        try await details(of: id)?.summary.state
     }
 }

@@ -132,7 +132,8 @@ package struct RequestState: Hashable, Sendable {
             guard phase == .blocked else { throw .notBlocked }
             phase = .pending(due: now)
         case .dependencyFailed:
-            guard phase == .blocked else { throw .notBlocked }
+            // Whoever holds it has not decided that it may go without.
+            guard [.blocked, .held(.user), .held(.dependency)].contains(phase) else { throw .notBlocked }
             phase = .held(.dependency)
         }
     }

@@ -58,6 +58,9 @@ enum QueueDatabase {
         // connection is open.
         try syncFully(database)
         try database.execute(sql: "PRAGMA mmap_size = 0; PRAGMA journal_size_limit = \(64 << 20)")
+        // Statements with triggers remember how to undo themselves. On its way to a file that takes 64 KiB for each,
+        // in memory what they change.
+        try database.execute(sql: "PRAGMA temp_store = MEMORY")
     }
 
     static func syncFully(_ database: Database) throws {

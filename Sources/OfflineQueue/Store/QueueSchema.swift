@@ -37,14 +37,16 @@ enum QueueSchema {
 extension QueueSchema {
     /// What `request` and `history` have in common and what no attempt changes.
     static let fixedContent = """
-        seq, id, priority, created_at, expire_at, boot, boot_expire_at, maximum_attempts, method, url, headers,
-        size, body_bytes, body_file, body_sha256, key_header, key_value, key_quoted, at_most_once, replace_key,
+        seq, id, priority, created_at, life, expire_at, boot, boot_expire_at, maximum_attempts, method, url,
+        headers, size, body_bytes, body_file, body_sha256, key_header, key_value, key_quoted, at_most_once, replace_key,
         expectation
         """
 
     private static let contentColumns = """
         priority INTEGER NOT NULL DEFAULT 5,
         created_at INTEGER NOT NULL,
+        -- Milliseconds, whatever the wall clock was set to since.
+        life INTEGER NOT NULL,
         -- By the wall clock.
         expire_at INTEGER NOT NULL,
         -- The same by the clock that began with that boot.
@@ -171,10 +173,12 @@ extension QueueSchema {
         CREATE INDEX history_age ON history (state, finished_at);
 
         INSERT INTO request (state, next_at, lease_token, owner_epoch, hold_reason,
-            seq, id, lane_id, created_at, expire_at, boot, boot_expire_at, attempts, deferrals,
+            seq, id, lane_id, created_at, life, expire_at, boot, boot_expire_at, attempts, deferrals,
             method, url, headers, size, body_bytes, key_header, key_value, last_status, last_error)
         SELECT state, next_at, lease_token, owner_epoch, hold_reason,
-            seq, id, lane_id, created_at, created_at + 604800000, 0, 0, attempts, deferrals,
+            seq, id, lane_id, created_at, 604800000,
+            -- Version 1 gave nothing up, however old it was.
+            max(created_at, 1000 * strftime('%s', 'now')) + 604800000, 0, 0, attempts, deferrals,
             method, url, headers, length(url) + length(headers) + ifnull(length(bytes), 0),
             ifnull(length(bytes), 0), iif(idempotency_key IS NULL, NULL, 'Idempotency-Key'), idempotency_key,
             last_status, last_error
@@ -182,10 +186,10 @@ extension QueueSchema {
         INSERT INTO body SELECT seq, bytes FROM body1;
         -- Version 1 kept no body of what it gave up.
         INSERT INTO history (position, state, finished_at, is_whole, kept_bytes,
-            seq, id, host, label, mode, created_at, expire_at, boot, boot_expire_at, attempts, deferrals,
+            seq, id, host, label, mode, created_at, life, expire_at, boot, boot_expire_at, attempts, deferrals,
             method, url, headers, size, body_bytes, key_header, key_value, last_status, last_error)
         SELECT position, state, finished_at, 0, 0,
-            seq, history1.id, host, label, mode, created_at, created_at + 604800000, 0, 0, attempts, deferrals,
+            seq, history1.id, host, label, mode, created_at, 604800000, created_at + 604800000, 0, 0, attempts, deferrals,
             method, url, '', length(url), 0, iif(idempotency_key IS NULL, NULL, 'Idempotency-Key'),
             idempotency_key, last_status, last_error
         FROM history1 JOIN lane ON lane.id = lane_id;

@@ -38,10 +38,10 @@ package enum StoreStatements {
         """
 
     package static let insertRequest = """
-        INSERT INTO request (id, lane_id, state, next_at, scheduled_at, priority, created_at, expire_at, boot,
-        boot_expire_at, maximum_attempts, method, url, headers, size, body_bytes, body_file, body_sha256, key_header,
-        key_value, key_quoted, at_most_once, replace_key, expectation)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        INSERT INTO request (id, lane_id, state, next_at, scheduled_at, priority, created_at, life, expire_at,
+        boot, boot_expire_at, maximum_attempts, method, url, headers, size, body_bytes, body_file, body_sha256,
+        key_header, key_value, key_quoted, at_most_once, replace_key, expectation)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
         """
 
     /// Run twice it changes nothing, and yet there is a page to write.
@@ -134,13 +134,28 @@ package enum StoreStatements {
     /// `depends_on`.
     package static let dependents = "SELECT seq FROM depends WHERE on_seq = ?"
 
+    /// Whether a request waits for another, be it by way of others.
+    static let isNeeded = """
+        WITH RECURSIVE needed (seq) AS (
+            SELECT on_seq FROM depends WHERE seq = :seq
+            UNION SELECT on_seq FROM depends JOIN needed USING (seq)
+        ) SELECT 1 FROM needed WHERE seq = :other
+        """
+
+    /// Whether one that waits for `other` is ahead of the request in its lane, and the lane keeps order.
+    static let isAhead = """
+        SELECT 1 FROM depends JOIN request AS waiting USING (seq) JOIN request AS place ON place.seq = :seq
+        JOIN lane ON lane.id = place.lane_id WHERE on_seq = :other AND waiting.lane_id = place.lane_id
+        AND waiting.seq < place.seq AND mode = 'fifo'
+        """
+
     /// `request_inflight`.
     static let orphans = "SELECT * FROM request WHERE state = 'inflight' AND owner_epoch < ?"
 
     // MARK: Growing old
 
     /// Which requests' `expire_at` counts: see `StoreTransaction.isExpired`.
-    private static let isTrusted = "(boot = :boot OR :trusted OR expire_at - created_at <= :sinceBoot)"
+    private static let isTrusted = "(boot = :boot OR :trusted OR life <= :sinceBoot)"
 
     /// `request_expiry`.
     static let expired = """

@@ -28,14 +28,17 @@ extension StoreTransaction {
         }
         var taken: [ClaimedRequest] = []
         for priority in Self.priorities where taken.count < limit {
-            let rows = try rows(
-                StoreStatements.claimableInParallelLane,
-                [
-                    "lane": lane.id, "priority": priority, "now": now.milliseconds,
-                    "limit": limit - taken.count,
-                ]
-            )
-            taken += try take(rows, lease)
+            var (wanted, found) = (0, 0)
+            repeat {
+                wanted = limit - taken.count
+                let rows = try rows(
+                    StoreStatements.claimableInParallelLane,
+                    ["lane": lane.id, "priority": priority, "now": now.milliseconds, "limit": wanted]
+                )
+                found = rows.count
+                taken += try take(rows, lease)
+                // Some were given up instead, and there may be more.
+            } while taken.count < limit && found == wanted
         }
         return taken
     }
@@ -82,7 +85,8 @@ extension StoreTransaction {
         for row in held {
             let request = StoredRequest(row: row)
             let isBlocked = try isBlocked(request.sequence)
-            try move(request, by: .released(reasons, now: now, isBlocked: isBlocked))
+            let due = request.earliest(from: now)
+            try move(request, by: .released(reasons, now: due, isBlocked: isBlocked))
             changedLanes.insert(request.lane)
         }
     }

@@ -94,16 +94,16 @@ extension StoreTransaction {
     }
 
     /// Those that waited for it may go, or have lost what they waited for.
-    private mutating func settleDependents(of sequence: Int64, isDelivered: Bool) throws {
+    mutating func settleDependents(of sequence: Int64, isDelivered: Bool) throws {
         let dependents = try rows(StoreStatements.dependents, [sequence])
         guard !dependents.isEmpty else { return }
         try execute("DELETE FROM depends WHERE on_seq = ?", [sequence])
         for row in dependents {
-            guard let dependent = try request(row["seq"]), dependent.state.phase == .blocked else { continue }
+            guard let dependent = try request(row["seq"]) else { continue }
             if !isDelivered {
                 try move(dependent, by: .dependencyFailed)
-            } else if try !isBlocked(dependent.sequence) {
-                try move(dependent, by: .unblocked(now: now))
+            } else if dependent.state.phase == .blocked, try !isBlocked(dependent.sequence) {
+                try move(dependent, by: .unblocked(now: dependent.earliest(from: now)))
             }
             changedLanes.insert(dependent.lane)
         }

@@ -24,15 +24,22 @@ extension StoreTransaction {
         case .release:
             if request.state.phase == .held(.dependency) { try forgetDependencies(of: request.sequence) }
             let isBlocked = try isBlocked(request.sequence)
-            return .released(Set(HoldReason.allCases), now: now, isBlocked: isBlocked)
+            let due = request.earliest(from: now)
+            return .released(Set(HoldReason.allCases), now: due, isBlocked: isBlocked)
         case .retry:
-            if request.token == nil { try forgetDependencies(of: request.sequence) }
+            if request.token == nil { try forgetConditions(of: request.sequence) }
             return .requeued(now: now)
         }
     }
 
     private func forgetDependencies(of sequence: Int64) throws {
         try execute("DELETE FROM depends WHERE seq = ?", [sequence])
+    }
+
+    /// Neither others nor a time.
+    private func forgetConditions(of sequence: Int64) throws {
+        try forgetDependencies(of: sequence)
+        try execute("UPDATE request SET scheduled_at = NULL WHERE seq = ?", [sequence])
     }
 
     private func renewKey(of sequence: Int64) throws {
@@ -89,8 +96,8 @@ extension StoreTransaction {
         )
         try execute(
             """
-            UPDATE request SET boot = :boot, boot_expire_at = :sinceBoot + expire_at - created_at,
-            expire_at = :now + expire_at - created_at WHERE seq = :seq
+            UPDATE request SET boot = :boot, boot_expire_at = :sinceBoot + life, expire_at = :now + life
+            WHERE seq = :seq
             """,
             [
                 "boot": environment.boot, "sinceBoot": clock.sinceBoot, "now": now.milliseconds,

@@ -6,10 +6,10 @@ extension StoreTransaction {
     mutating func enqueue(_ requests: [NewRequest]) throws -> [EnqueuedRequest] {
         try DependencyOrder.check(requests)
         let batch = requests.count > 1 ? Set(requests.map(\.id)) : []
-        var places: [(NewRequest, Int64)] = []
-        let enqueued = try requests.map { try enqueue($0, of: batch, &places) }
-        // A request may depend on one that comes after it in the batch.
-        for (request, place) in places { try depend(request, at: place) }
+        var missing: [Int64: [String]] = [:]
+        let enqueued = try requests.map { try enqueue($0, of: batch, &missing) }
+        // A request may depend on one that comes after it in the batch, if that has found room.
+        for (place, ids) in missing where try !depend(place, on: ids).isEmpty { try lost(place) }
         return enqueued
     }
 
@@ -17,7 +17,7 @@ extension StoreTransaction {
     private mutating func enqueue(
         _ new: NewRequest,
         of batch: Set<String>,
-        _ places: inout [(NewRequest, Int64)]
+        _ missing: inout [Int64: [String]]
     ) throws -> EnqueuedRequest {
         if let known = try known(new) { return known }
         let lane = try lane(of: new.lane)
@@ -31,7 +31,8 @@ extension StoreTransaction {
         try state.apply(.accepted(due: due, isBlocked: isBlocked))
         if let replaced { try move(replaced, by: .replaced) }
         let place = try insert(new, lane: lane.id, state: state, due: due)
-        if isBlocked { places.append((new, place)) }
+        let unknown = try depend(place, on: new.options.dependencies)
+        if !unknown.isEmpty { missing[place] = unknown }
         if let replaced { try succeed(replaced.sequence, by: place) }
         return accepted(new, in: lane, state: state, due: due)
     }
@@ -99,7 +100,8 @@ extension StoreTransaction {
         due: Timestamp
     ) throws -> Int64 {
         let options = new.options
-        let end = min(Timestamp(options.end(from: now.date)), now + options.timeToLive)
+        let end = min(Timestamp(options.end(from: now.date)), now + options.timeToLive).milliseconds
+        let life = end - now.milliseconds
         var file: SpooledBody?
         if case .spooled(let body) = new.body { file = body }
         try execute(
@@ -107,9 +109,9 @@ extension StoreTransaction {
             [
                 new.id, lane, state.name.rawValue, due.milliseconds,
                 options.notBefore.map { _ in due.milliseconds },
-                options.priority, now.milliseconds, end.milliseconds, environment.boot,
-                clock.sinceBoot + (end.milliseconds - now.milliseconds), options.maximumAttempts, new.method,
-                new.url, new.headers, new.size, new.body.size, file?.name, file?.digest.description,
+                options.priority, now.milliseconds, life, end, environment.boot, clock.sinceBoot + life,
+                options.maximumAttempts, new.method, new.url, new.headers, new.size, new.body.size,
+                file?.name, file?.digest.description,
                 new.key?.name,
                 new.key?.value, new.key?.isQuoted ?? false, options.isAtMostOnce, options.replaceKey,
                 options.expectation == .success ? nil : options.expectation.description,
@@ -166,12 +168,22 @@ extension StoreTransaction {
         }
     }
 
-    private func depend(_ new: NewRequest, at sequence: Int64) throws {
-        for id in new.options.dependencies {
+    /// Writes what a request waits for, and returns what is not to be found, neither waiting nor delivered: it is
+    /// still to come, or had to make way for the request itself.
+    private func depend(_ sequence: Int64, on ids: [String]) throws -> [String] {
+        try ids.filter { id in
             try execute(
                 "INSERT OR IGNORE INTO depends (seq, on_seq) SELECT ?, seq FROM request WHERE id = ?",
                 [sequence, id]
             )
+            let state = try row(StoreStatements.findKnown, ["id": id]).map { $0["state"] as String }
+            return state.flatMap(QueuedRequest.State.init(rawValue:)).map { $0.isFinal && $0 != .delivered }
+                ?? true
         }
+    }
+
+    private mutating func lost(_ sequence: Int64) throws {
+        guard let request = try request(sequence), request.state.phase == .blocked else { return }
+        try move(request, by: .dependencyFailed)
     }
 }

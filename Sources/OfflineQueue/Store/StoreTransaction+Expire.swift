@@ -10,8 +10,8 @@ extension StoreTransaction {
     /// or this boot alone has lasted long enough.
     func isExpired(_ row: Row) -> Bool {
         if row["boot"] == environment.boot { return row["boot_expire_at"] <= clock.sinceBoot }
-        let life: Int64 = row["expire_at"] - row["created_at"]
-        return row["expire_at"] <= now.milliseconds && (clock.isSynchronized || life <= clock.sinceBoot)
+        return row["expire_at"] <= now.milliseconds
+            && (clock.isSynchronized || row["life"] <= clock.sinceBoot)
     }
 
     /// Which requests' `expire_at` counts.

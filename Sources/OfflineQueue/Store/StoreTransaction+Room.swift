@@ -106,6 +106,9 @@ extension StoreTransaction {
 
     private mutating func drop(_ row: Row?, or refusal: QueueError) throws {
         guard let row else { throw refusal }
-        try move(StoredRequest(row: row), by: .givenUp(reason: Self.dropReason))
+        let request = StoredRequest(row: row)
+        try move(request, by: .givenUp(reason: Self.dropReason))
+        // In a lane in order it may have kept others back.
+        changedLanes.insert(request.lane)
     }
 }

@@ -14,6 +14,11 @@ struct StoredRequest {
     let bodyFile: String?
     let row: Row
 
+    /// From now on, but not before the time that somebody asked for.
+    func earliest(from now: Timestamp) -> Timestamp {
+        max(now, (row["scheduled_at"] as Int64?).map(Timestamp.init(milliseconds:)) ?? now)
+    }
+
     init(row: Row) {
         self.row = row
         sequence = row["seq"]
@@ -90,9 +95,14 @@ extension StoreTransaction {
     ) throws {
         var moved = request
         try moved.state.apply(event)
-        if let successor = try successor(of: moved) {
-            try succeed(request.sequence, by: successor)
-            try moved.state.apply(.replaced)
+        if let rival = try rival(of: moved) {
+            if rival.sequence > request.sequence {
+                try succeed(request.sequence, by: rival.sequence)
+                try moved.state.apply(.replaced)
+            } else {
+                try succeed(rival.sequence, by: request.sequence)
+                try move(rival, by: .replaced)
+            }
         }
         if case .finished(let ending) = moved.state.phase {
             try finish(moved, as: ending, outcome)
@@ -101,16 +111,20 @@ extension StoreTransaction {
         }
     }
 
-    /// The newer request with the same key that came while this one was being sent, and waits.
-    private func successor(of request: StoredRequest) throws -> Int64? {
+    /// The request with the same key that waits while this one comes back from being sent: the newer of both stays.
+    private func rival(of request: StoredRequest) throws -> StoredRequest? {
         guard let key = request.replaceKey, request.token != nil, request.state.isWaiting else { return nil }
-        return try waiting(withKey: key, inLane: request.lane)?.sequence
+        return try waiting(withKey: key, inLane: request.lane)
     }
 
-    /// Those that waited for a superseded request wait for its successor.
-    func succeed(_ sequence: Int64, by successor: Int64) throws {
-        try execute("UPDATE OR IGNORE depends SET on_seq = ? WHERE on_seq = ?", [successor, sequence])
-        try execute("DELETE FROM depends WHERE on_seq = ?", [sequence])
+    /// Those that waited for a superseded request wait for its successor. When that waits for one of them, they
+    /// have lost what they waited for.
+    mutating func succeed(_ sequence: Int64, by successor: Int64) throws {
+        let wouldWait = try row(StoreStatements.isNeeded, ["seq": successor, "other": sequence]) != nil
+        if try !wouldWait && row(StoreStatements.isAhead, ["seq": successor, "other": sequence]) == nil {
+            try execute("UPDATE OR REPLACE depends SET on_seq = ? WHERE on_seq = ?", [successor, sequence])
+        }
+        try settleDependents(of: sequence, isDelivered: false)
     }
 
     func waiting(withKey key: String, inLane lane: Int64) throws -> StoredRequest? {

@@ -1,0 +1,56 @@
+internal import OfflineQueue
+
+/// A store that is another one, but for what a test makes of it.
+protocol WrappedStore: QueueStore {
+    var inner: any QueueStore { get }
+}
+
+extension WrappedStore {
+    var changes: LaneChanges { inner.changes }
+    var spool: BodySpool { inner.spool }
+    var leaseDuration: Duration? { inner.leaseDuration }
+
+    func enqueue(_ requests: [NewRequest]) async throws -> [EnqueuedRequest] {
+        try await inner.enqueue(requests)
+    }
+
+    func recover(releasing reasons: Set<HoldReason>) async throws -> [LaneRecord] {
+        try await inner.recover(releasing: reasons)
+    }
+
+    func reopen(releasing reasons: Set<HoldReason>) async throws -> [LaneRecord] {
+        try await inner.reopen(releasing: reasons)
+    }
+
+    func claim(_ claims: [LaneClaim]) async throws -> [ClaimedBatch] { try await inner.claim(claims) }
+
+    func renew(_ tokens: Set<String>) async throws -> Set<String> { try await inner.renew(tokens) }
+
+    func conclude(_ conclusions: [Conclusion]) async throws -> [Bool] {
+        try await inner.conclude(conclusions)
+    }
+
+    func edit(_ edit: QueueEdit, _ ids: [String]) async throws -> [EditResult] {
+        try await inner.edit(edit, ids)
+    }
+
+    func expire() async throws -> Duration? { try await inner.expire() }
+
+    func setPaused(_ isPaused: Bool, lanes: LaneSelection?) async throws -> Int {
+        try await inner.setPaused(isPaused, lanes: lanes)
+    }
+
+    func ids(beginningWith prefix: String, limit: Int) async throws -> [String] {
+        try await inner.ids(beginningWith: prefix, limit: limit)
+    }
+
+    func page(_ query: RequestQuery) async throws -> RequestPage { try await inner.page(query) }
+
+    func details(of id: String) async throws -> RequestDetails? { try await inner.details(of: id) }
+
+    func counts() async throws -> QueueCounts { try await inner.counts() }
+
+    func statistics() async throws -> QueueStatistics { try await inner.statistics() }
+
+    func close() async { await inner.close() }
+}
