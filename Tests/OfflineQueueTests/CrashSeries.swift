@@ -55,12 +55,13 @@ struct CrashSeries: Sendable {
         orders.isDurable = isDurable
         orders.sends = sends
         var generator = SeededGenerator(seed: seed)
+        let places = VictimOrders.Crash.Place.allCases.shuffled(using: &generator)
         for run in 0..<kills {
             orders.seed = generator.next()
             orders.firstNumber = run * requestsPerProducer
             orders.checkpointPages = checkpointPages.randomElement(using: &generator)!
             if cutsPower { orders.forgetting = forgetting(&generator) }
-            try await kill(end(run, &generator), orders, run: run, record)
+            try await kill(end(run, places, &generator), orders, run: run, record)
         }
         if drains { try await drain(orders, record) }
         return record.current
@@ -72,9 +73,12 @@ struct CrashSeries: Sendable {
     var checkpointPages: [Int32] = [20, 100, 1000]
 
     /// Half of the kills come from outside; the other half take the places in turn.
-    private func end(_ run: Int, _ generator: inout SeededGenerator) -> End {
+    private func end(
+        _ run: Int,
+        _ places: [VictimOrders.Crash.Place],
+        _ generator: inout SeededGenerator
+    ) -> End {
         guard run.isMultiple(of: 2) || !hasCrashes else {
-            let places = VictimOrders.Crash.Place.allCases
             let place = places[run / 2 % places.count]
             let passage = Int.random(in: 1...place.latestPassage, using: &generator)
             return .crash(VictimOrders.Crash(place, passage: passage))

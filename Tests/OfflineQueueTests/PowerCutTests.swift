@@ -10,7 +10,7 @@ internal import Testing
         let seed = CrashScale.seed
         var series = CrashSeries(seed: seed, kills: CrashScale.isSoak ? 200 : 20)
         series.cutsPower = true
-        let figures = try await series.runInParts(of: 10)
+        let figures = try await series.runInParts(of: 20)
         print("power cut: \(figures), seed \(seed)")
         #expect(figures.violations.prefix(20) == [], "replay with NETWATCH_SEED=\(seed)")
     }
