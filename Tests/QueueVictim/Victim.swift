@@ -137,6 +137,7 @@ extension Victim {
             body: Data(victim.body)
         )
         var options = EnqueueOptions(lane: victim.lane, isFIFO: victim.isFIFO, id: victim.id)
+        options.isAtMostOnce = victim.isAtMostOnce
         options.durability = orders.isDurable ? .full : .normal
         if orders.breakage == .forgetsOrder { options.isFIFO = false }
         let receipt = try await queue.enqueue(request, options: options)
