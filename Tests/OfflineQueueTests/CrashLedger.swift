@@ -81,7 +81,7 @@ struct CrashLedger: Sendable {
         if !isWhole { found.append(.damaged(id: id)) }
     }
 
-    /// - Parameter acceptances: What the process said before it was killed; recorded before.
+    /// What the process said before is recorded before.
     mutating func killed(run: Int, rows: [String: Row], integrity: [String], spool: Set<String> = []) {
         kills += 1
         if unjudgedAcceptances > 0 { killsWithAcceptance += 1 }

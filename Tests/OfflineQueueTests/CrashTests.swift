@@ -1,4 +1,5 @@
 internal import Foundation
+internal import OfflineQueue
 internal import QueueVictim
 internal import Testing
 
@@ -10,6 +11,11 @@ internal import Testing
         print("SIGKILL: \(figures), seed \(seed)")
         #expect(figures.violations.prefix(20) == [], "replay with NETWATCH_SEED=\(seed)")
         #expect(figures.places.values.allSatisfy { $0.reached > 0 }, "\(figures.places)")
+    }
+
+    @Test func `processes kill themselves at every crash point that the queue has`() {
+        let points = CrashPoint.allCases.map(\.rawValue)
+        #expect(points.filter { VictimOrders.Crash.Place(rawValue: $0) == nil } == [])
     }
 
     @Test func `the check notices a queue that accepts before it has written`() async throws {

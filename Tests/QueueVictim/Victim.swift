@@ -39,7 +39,6 @@ struct Victim {
 
     private func run() async throws {
         switch orders.mode {
-        case .open: Self.say("ready")
         case .produce: try await produce()
         case .drain: try await drain()
         }
