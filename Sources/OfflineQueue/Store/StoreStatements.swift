@@ -44,6 +44,9 @@ package enum StoreStatements {
         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
         """
 
+    /// Run twice it changes nothing, and yet there is a page to write.
+    static let touch = "UPDATE meta SET is_paused = 1 - is_paused"
+
     package static let insertBody = "INSERT INTO body (seq, bytes) VALUES (?, ?)"
 
     // MARK: Being claimed

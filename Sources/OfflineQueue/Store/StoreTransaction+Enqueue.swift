@@ -78,6 +78,7 @@ extension StoreTransaction {
     /// The request that has the id already, on its way or over.
     private func known(_ new: NewRequest) throws -> EnqueuedRequest? {
         guard let row = try row(StoreStatements.findKnown, ["id": new.id]) else { return nil }
+        if new.options.durability == .full { try touch() }
         return EnqueuedRequest(
             id: new.id,
             lane: LaneRecord(id: 0, key: new.lane, notBefore: nil, due: nil, isPaused: false),
@@ -88,7 +89,7 @@ extension StoreTransaction {
             due: nil,
             status: row["last_status"],
             lastError: row["last_error"],
-            durability: .full
+            durability: new.options.durability
         )
     }
 
