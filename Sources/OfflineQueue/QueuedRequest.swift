@@ -114,6 +114,13 @@ public struct RecordedResponse: Hashable, Sendable {
     public let body: Data
     /// Whether the body was longer, or its connection ended before it did.
     public let isTruncated: Bool
+
+    package init(status: Int, headers: [QueueRequest.Header], body: Data, isTruncated: Bool) {
+        self.status = status
+        self.headers = headers
+        self.body = body
+        self.isTruncated = isTruncated
+    }
 }
 
 /// Which requests are listed.

@@ -50,18 +50,18 @@ package enum StoreStatements {
 
     /// `request_due`, sought once for each priority.
     static let dueInParallelLane = """
-        SELECT min(next_at) AS next_at, scheduled_at FROM (
+        SELECT min(first) AS next_at FROM (
             SELECT (
-                SELECT seq FROM request WHERE lane_id = :lane AND state = 'pending' AND priority = column1
+                SELECT next_at FROM request WHERE lane_id = :lane AND state = 'pending' AND priority = column1
                 ORDER BY next_at, seq LIMIT 1
             ) AS first
             FROM (VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9))
-        ) JOIN request ON seq = first
+        )
         """
 
     /// `request_order`. The head of a lane in order is its first request, whatever state it is in.
     static let headOfLane = """
-        SELECT next_at, scheduled_at FROM request WHERE state = 'pending'
+        SELECT next_at FROM request WHERE state = 'pending'
         AND seq = (SELECT seq FROM request WHERE lane_id = :lane ORDER BY seq LIMIT 1)
         """
 

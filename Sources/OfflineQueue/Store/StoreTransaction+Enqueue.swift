@@ -9,7 +9,10 @@ extension StoreTransaction {
         var missing: [Int64: [String]] = [:]
         let enqueued = try requests.map { try enqueue($0, of: batch, &missing) }
         // A request may depend on one that comes after it in the batch, if that has found room.
-        for (place, ids) in missing where try !depend(place, on: ids).isEmpty { try lost(place) }
+        for (place, ids) in missing {
+            guard let request = try request(place), try !depend(place, on: ids).isEmpty else { continue }
+            if request.state.phase == .blocked { try move(request, by: .dependencyFailed) }
+        }
         return enqueued
     }
 
@@ -181,8 +184,4 @@ extension StoreTransaction {
         }
     }
 
-    private mutating func lost(_ sequence: Int64) throws {
-        guard let request = try request(sequence), request.state.phase == .blocked else { return }
-        try move(request, by: .dependencyFailed)
-    }
 }
