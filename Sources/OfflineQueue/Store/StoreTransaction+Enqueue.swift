@@ -46,7 +46,8 @@ extension StoreTransaction {
         state: RequestState,
         due: Timestamp
     ) -> EnqueuedRequest {
-        let record = lane.record(due: state.name == .pending ? until(due) : nil, in: self)
+        let wait = state.name == .pending ? until(due) : nil
+        let record = lane.record(due: wait, in: self)
         changedRecords.append(record)
         return EnqueuedRequest(
             id: new.id,
@@ -55,7 +56,7 @@ extension StoreTransaction {
             isBehindOthers: lane.requests > 0,
             idempotencyKey: new.key?.value,
             state: state.name,
-            due: record.due,
+            due: wait,
             status: nil,
             lastError: nil,
             durability: new.options.durability

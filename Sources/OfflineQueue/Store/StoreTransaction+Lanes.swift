@@ -29,7 +29,7 @@ struct StoredLane {
             id: id,
             key: key,
             notBefore: closure == .zero ? nil : closure,
-            due: isPaused ? nil : due,
+            due: isPaused ? nil : due.map { min($0, transaction.settings.longestDelay) },
             isPaused: isPaused
         )
     }
