@@ -3,6 +3,8 @@
 BUILD_PACKAGES := libnl-3-dev libnl-route-3-dev libcurl4-openssl-dev libssl-dev libsqlite3-dev pkgconf
 DEMO_PACKAGES := $(BUILD_PACKAGES) iproute2 util-linux
 TEST_PACKAGES := $(DEMO_PACKAGES) curl openssl systemd python3-httpbin gunicorn
+# Redis's programs without its service, and what installs the queues written in Python.
+BENCH_PACKAGES := $(DEMO_PACKAGES) redis-tools python3-venv
 PREFIX ?= /usr/local
 UNITS := $(PREFIX)/lib/systemd/system
 
@@ -29,9 +31,9 @@ fuzz:
 	@scripts/setup $(BUILD_PACKAGES)
 	@scripts/fuzz
 
-## bench: how fast, beside C programs that do the same and `ip monitor`
+## bench: how fast, beside C programs that do the same and beside other programs; twenty minutes
 bench:
-	@scripts/setup $(DEMO_PACKAGES)
+	@scripts/setup $(BENCH_PACKAGES)
 	@scripts/bench
 
 ## check: format, layers, warnings

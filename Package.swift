@@ -102,10 +102,24 @@ let package = Package(
 
         // What `make bench` and `scripts/fuzz` build. Without the fuzzer's sanitizer FuzzNetlink does nothing.
         .systemLibrary(name: "CNetwatchFloors", path: "Benchmarks/Floors"),
+        .target(
+            name: "BenchmarkSupport",
+            dependencies: ["CNetwatchFloors"],
+            path: "Benchmarks/BenchmarkSupport",
+            swiftSettings: strict
+        ),
         .executableTarget(
             name: "ReachabilityBenchmark",
-            dependencies: ["CNetwatchFloors", "NetwatchEventLoop", "NetworkReachability"],
+            dependencies: [
+                "BenchmarkSupport", "CNetwatchFloors", "NetwatchEventLoop", "NetworkReachability",
+            ],
             path: "Benchmarks/ReachabilityBenchmark",
+            swiftSettings: strict
+        ),
+        .executableTarget(
+            name: "QueueBenchmark",
+            dependencies: ["BenchmarkSupport", "CNetwatchFloors", "OfflineQueue"],
+            path: "Benchmarks/QueueBenchmark",
             swiftSettings: strict
         ),
         .executableTarget(
@@ -132,6 +146,13 @@ let package = Package(
             path: "Tests/NetwatchTestSupport",
             swiftSettings: strict
         ),
+        // The process that the queue's tests kill.
+        .executableTarget(
+            name: "QueueVictim",
+            dependencies: ["CNetwatchFaultVFS", "NetwatchEventLoop", "NetwatchTestSupport", "OfflineQueue"],
+            path: "Tests/QueueVictim",
+            swiftSettings: strict
+        ),
         .tests("NetwatchEventLoopTests", ["NetwatchEventLoop"]),
         .tests(
             "NetworkReachabilityTests",
@@ -152,6 +173,7 @@ let package = Package(
             "OfflineQueueTests",
             [
                 "CNetwatchFaultVFS", "ClientCore", "NetwatchEventLoop", "NetwatchTransport", "OfflineQueue",
+                "QueueVictim",
                 .product(name: "GRDB", package: "GRDB.swift"),
             ]
         ),

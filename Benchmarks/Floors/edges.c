@@ -35,17 +35,6 @@ static void *take_over(void *unused) {
     return NULL;
 }
 
-static int ascending(const void *left, const void *right) {
-    int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
-    return (a > b) - (a < b);
-}
-
-static void report(const char *name, int64_t *latencies, int count) {
-    qsort(latencies, count, sizeof *latencies, ascending);
-    printf("%s.p50 %.2f\n", name, latencies[count / 2] / 1e3);
-    printf("%s.p99 %.2f\n", name, latencies[count * 99 / 100] / 1e3);
-}
-
 int main(int argc, char **argv) {
     if (argc != 3) return 2;
     int changes = atoi(argv[1]), listener = floors_netlink(RTMGRP_IPV4_ROUTE), writer = floors_netlink(0);
@@ -69,8 +58,8 @@ int main(int argc, char **argv) {
         latencies[adds][0][i / 2] = seen - start;
         latencies[adds][1][i / 2] = taken - start;
     }
-    report("reachable.thread", latencies[1][0], changes);
-    report("reachable.queue", latencies[1][1], changes);
-    report("notReachable.thread", latencies[0][0], changes);
-    report("notReachable.queue", latencies[0][1], changes);
+    floors_report("reachable.thread.", latencies[1][0], changes);
+    floors_report("reachable.queue.", latencies[1][1], changes);
+    floors_report("notReachable.thread.", latencies[0][0], changes);
+    floors_report("notReachable.queue.", latencies[0][1], changes);
 }

@@ -62,11 +62,6 @@ static void look_up(int socket_, uint32_t first, uint32_t count) {
     }
 }
 
-static int ascending(const void *left, const void *right) {
-    int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
-    return (a > b) - (a < b);
-}
-
 int main(int argc, char **argv) {
     if (argc != 4) return 2;
     int addresses = atoi(argv[1]), rounds = atoi(argv[2]), socket_ = floors_netlink(0), size = 1 << 20;
@@ -84,7 +79,7 @@ int main(int argc, char **argv) {
         wall[round] = floors_now(CLOCK_MONOTONIC) - start;
         cpu[round] = floors_now(CLOCK_THREAD_CPUTIME_ID) - used;
     }
-    qsort(wall, rounds, sizeof *wall, ascending);
-    qsort(cpu, rounds, sizeof *cpu, ascending);
+    qsort(wall, rounds, sizeof *wall, floors_ascending);
+    qsort(cpu, rounds, sizeof *cpu, floors_ascending);
     printf("recompute.wall %.3f\nrecompute.cpu %.3f\n", wall[rounds / 2] / 1e6, cpu[rounds / 2] / 1e6);
 }

@@ -1,34 +1,15 @@
-// What the floors and the benchmark share: the same change, made and timed the same way on both sides.
+// What the floors of reachability and their benchmark share: the same change, made and timed the same way.
 #ifndef NETWATCH_FLOORS_ROUTES_H
 #define NETWATCH_FLOORS_ROUTES_H
+
+#include "figures.h"
 
 #include <arpa/inet.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
-
-static inline void floors_fail(const char *call) {
-    perror(call);
-    exit(1);
-}
-
-// Nanoseconds of any clock.
-static inline int64_t floors_now(clockid_t clock) {
-    struct timespec time;
-    clock_gettime(clock, &time);
-    return time.tv_sec * INT64_C(1000000000) + time.tv_nsec;
-}
-
-static inline void floors_sleep(int64_t nanoseconds) {
-    struct timespec time = {nanoseconds / 1000000000, nanoseconds % 1000000000};
-    nanosleep(&time, NULL);
-}
 
 // A socket of the route protocol that hears of these groups (`RTMGRP_…`).
 static inline int floors_netlink(uint32_t groups) {

@@ -1,3 +1,4 @@
+internal import BenchmarkSupport
 internal import CNetwatchFloors
 internal import Dispatch
 internal import Glibc
@@ -45,8 +46,8 @@ enum Edges: Measurement {
             queue[kind].append(end.onQueue - start)
         }
         for (kind, name) in ["reachable", "notReachable"].enumerated() {
-            printFigures("\(name).thread", latencies: thread[kind])
-            printFigures("\(name).queue", latencies: queue[kind])
+            printFigures("\(name).thread.", latencies: thread[kind])
+            printFigures("\(name).queue.", latencies: queue[kind])
         }
         withExtendedLifetime((watch, manager)) {}
     }

@@ -1,3 +1,4 @@
+internal import BenchmarkSupport
 internal import CNetwatchFloors
 internal import Glibc
 internal import NetworkReachability
@@ -28,7 +29,7 @@ enum Hosts: Measurement {
             monitor.waitUntilQuiet()
             return measureChange(number, writer, monitor, counter)
         }
-        printFigures("tenOfMany", latencies: quiet.map(\.latency))
+        printFigures("tenOfMany.", latencies: quiet.map(\.latency))
         printFigure("tenOfMany.lookups", median(quiet.map { Double($0.lookups) }))
         let busy = (0..<changes).map { number in
             monitor.waitUntilQuiet()
@@ -37,7 +38,7 @@ enum Hosts: Measurement {
             pause(milliseconds: 155)
             return measureChange(2 * number + 1, writer, monitor, counter).latency
         }
-        printFigures("tenOfMany.meanwhile", latencies: busy)
+        printFigures("tenOfMany.meanwhile.", latencies: busy)
         withExtendedLifetime((warmUp, watches)) {}
     }
 

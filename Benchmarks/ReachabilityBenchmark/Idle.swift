@@ -1,3 +1,4 @@
+internal import BenchmarkSupport
 internal import NetworkReachability
 
 /// What 100 watched hosts cost while nothing happens.

@@ -1,3 +1,4 @@
+internal import BenchmarkSupport
 internal import CNetwatchFloors
 internal import Glibc
 internal import NetworkReachability

@@ -1,27 +1,20 @@
-internal import Glibc
+internal import BenchmarkSupport
 
-/// `run FLOORS NETWORK JSON NETWATCH [--quick] [NAME...]` runs every series, or those named;
-/// `measure NAME ARGUMENT...` is what it starts for each. `scripts/bench` calls it.
+/// `run FLOORS NETWORK JSON NETWATCH [--quick] [NAME...]`, and `measure`; `scripts/bench` calls it.
 @main
-enum Main {
-    static func main() {
-        var arguments = CommandLine.arguments.dropFirst()
-        switch arguments.popFirst() {
-        case "run" where arguments.count >= 4:
-            run(Array(arguments))
-        case "measure":
-            guard let measurement = measurements.first(where: { $0.name == arguments.first }) else { exit(2) }
-            measurement.run(Array(arguments.dropFirst()))
-        default:
-            exit(2)
-        }
+enum Main: Benchmark {
+    static let measurements: [any Measurement.Type] = [
+        Edges.self, Churn.self, PeerChurn.self, Memory.self, Lookups.self, Hosts.self, Idle.self, Start.self,
+    ]
+    static let arguments = 4
+
+    static func main() async throws { try await run() }
+
+    static func driver(_ arguments: [String]) -> Driver {
+        Driver(floors: arguments[0], enclosure: "unshare --net \(arguments[1])", json: arguments[2])
     }
 
-    private static func run(_ arguments: [String]) {
-        let driver = Driver(floors: arguments[0], network: arguments[1], json: arguments[2])
-        let options = arguments.dropFirst(4)
-        let names = options.filter { !$0.hasPrefix("--") }
-        let series = Series.all(isQuick: options.contains("--quick"), command: arguments[3])
-        driver.run(series.filter { names.isEmpty || names.contains($0.name) })
+    static func series(_ arguments: [String], isQuick: Bool) -> [Series] {
+        Series.all(isQuick: isQuick, command: arguments[3])
     }
 }

@@ -1,3 +1,4 @@
+internal import BenchmarkSupport
 internal import Glibc
 
 /// From the start of a program to the first byte that it prints.

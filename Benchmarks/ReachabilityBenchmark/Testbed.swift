@@ -1,21 +1,5 @@
-internal import CNetwatchFloors
-internal import Glibc
+internal import BenchmarkSupport
 internal import NetworkReachability
-
-/// Milliseconds to sleep.
-func pause(milliseconds: Int) {
-    floors_sleep(Int64(milliseconds) * 1_000_000)
-}
-
-/// A moment of `CLOCK_MONOTONIC` in nanoseconds, the same on every thread.
-func now() -> Int64 {
-    floors_now(CLOCK_MONOTONIC)
-}
-
-/// Runs a shell command to its end.
-func shell(_ command: String) {
-    guard system(command) == 0 else { fatalError("failed: \(command)") }
-}
 
 /// The addresses that many hosts are watched at: ten in each /24 from 10.0.0.0 on, all behind one route.
 func manyHosts(_ count: Int) -> [PathTarget] {

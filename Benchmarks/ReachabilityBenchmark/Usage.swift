@@ -1,4 +1,4 @@
-internal import CNetwatchFloors
+internal import BenchmarkSupport
 internal import Glibc
 
 /// What a thread has used of the machine, from `/proc`.
@@ -45,40 +45,4 @@ func monitorThread() -> String {
         if contents("\(tasks)/\(name)/comm") == "nw-path\n" { return "\(tasks)/\(name)" }
     }
     fatalError("no thread of the monitor")
-}
-
-/// What this process holds in memory, in bytes (`VmRSS`).
-func residentMemory() -> Double {
-    Double(field("VmRSS:", of: "/proc/self/status")) * 1024
-}
-
-/// The number behind a name in a file of `/proc`.
-private func field(_ name: String, of path: String) -> Int {
-    for line in contents(path).split(separator: "\n") where line.hasPrefix(name) {
-        if let number = line.split(whereSeparator: { $0 == "\t" || $0 == " " }).dropFirst().first {
-            return Int(number) ?? 0
-        }
-    }
-    fatalError("no \(name) in \(path)")
-}
-
-private func contents(_ path: String) -> String {
-    guard let file = fopen(path, "re") else { return "" }
-    defer { fclose(file) }
-    return contents(file)
-}
-
-/// What a shell command prints, without the last line break.
-func contents(ofCommand command: String) -> String {
-    guard let file = popen(command, "re") else { fatalError("failed: \(command)") }
-    let text = contents(file)
-    guard pclose(file) == 0 else { fatalError("failed: \(command)") }
-    return String(text.dropLast())
-}
-
-private func contents(_ file: UnsafeMutablePointer<FILE>) -> String {
-    var bytes = [UInt8](repeating: 0, count: 8192)
-    var text: [UInt8] = []
-    while case let count = fread(&bytes, 1, bytes.count, file), count > 0 { text += bytes[..<count] }
-    return String(decoding: text, as: UTF8.self)
 }

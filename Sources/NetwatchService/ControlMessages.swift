@@ -5,6 +5,9 @@ package enum ControlMessage {
     /// The version that every answer carries as `v`.
     package static let version = 1
 
+    /// The longest body that a message carries: 1 MiB.
+    package static let maximumBodyBytes = 1 << 20
+
     /// `POST /v1/requests`: a request to be sent now, or kept until it can be.
     package struct Send: Codable, Hashable, Sendable {
         package var url: String

@@ -75,8 +75,8 @@ package struct NetwatchDaemon: Service {
 
     private func serve(_ queue: OfflineQueue, _ monitor: PathMonitor) async throws {
         var limits = ControlServer.Limits()
-        // A body of the queue's limit, in Base64, with room for the rest of its JSON.
-        limits.bodyBytes = QueueRequest.maximumBodyBytes * 3 / 2
+        // A piece of a body in Base64, with room for the rest of its JSON.
+        limits.bodyBytes = ControlMessage.maximumBodyBytes * 3 / 2
         try makeSocketDirectory()
         let server = try ControlServer(
             path: configuration.socket,

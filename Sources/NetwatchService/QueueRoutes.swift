@@ -78,14 +78,12 @@ package struct QueueRoutes: Sendable {
     private static let longestList = 1000
 
     private func list(_ request: ControlRequest) async throws -> ControlResponse {
-        let entries = try await queue.list(limit: try limit(in: request))
+        let page = try await queue.list(RequestQuery(limit: try limit(in: request)))
         let counts = try await queue.counts
+        let states = QueuedRequest.State.allCases
         let message = ControlMessage.List(
-            requests: entries.map(ControlMessage.Entry.init),
-            counts: [
-                "pending": counts.pending, "inflight": counts.inflight, "held": counts.held,
-                "delivered": counts.delivered, "dead": counts.dead,
-            ]
+            requests: page.requests.map(ControlMessage.Entry.init),
+            counts: Dictionary(uniqueKeysWithValues: states.map { ($0.rawValue, counts[$0]) })
         )
         return .json(message, encoder: ControlMessage.encoder)
     }
@@ -106,7 +104,7 @@ package struct QueueRoutes: Sendable {
         try await queue.flush()
         let counts = try await queue.counts
         return .json(
-            ControlMessage.Flushed(requests: counts.pending + counts.inflight),
+            ControlMessage.Flushed(requests: counts[.pending] + counts[.inflight]),
             encoder: ControlMessage.encoder
         )
     }
@@ -123,7 +121,9 @@ extension ControlMessage.Send {
     }
 
     fileprivate var options: EnqueueOptions {
-        EnqueueOptions(lane: lane, isFIFO: fifo ?? false, idempotencyKey: idempotencyKey, id: id)
+        var options = EnqueueOptions(lane: lane, isFIFO: fifo ?? false, id: id)
+        if let idempotencyKey { options.idempotencyKey = .value(idempotencyKey) }
+        return options
     }
 
     private func queueHeaders() throws(Problem) -> [QueueRequest.Header] {
@@ -168,6 +168,8 @@ extension ControlMessage.Sent {
             self.init(id: id, state: "queued", reason: "\(reason)")
         case .dead(let id, let reason):
             self.init(id: id, state: "dead", reason: reason)
+        case .dropped(let id):
+            self.init(id: id, state: "dropped", reason: "the queue is full")
         }
     }
 }
@@ -200,11 +202,17 @@ extension Problem {
 
     private static func status(of code: QueueError.Code) -> HTTPResponseStatus {
         switch code {
-        case .invalidURL, .invalidMethod, .invalidHeader, .secretHeader, .invalidOption: .badRequest
+        case .invalidURL, .invalidMethod, .invalidHeader, .secretHeader, .invalidOption, .unknownDependency,
+            .cyclicDependency, .invalidImport, .bodyFileUnusable:
+            .badRequest
+        case .unknownRequest, .unknownStagedBody: .notFound
+        case .wrongOffset: .conflict
         case .bodyTooLarge: .payloadTooLarge
-        // RFC 4918 §11.5: the request was fine, the disk was not.
-        case .storeFailed: .insufficientStorage
-        case .alreadyOwned, .directoryUnusable, .storeUnusable, .stopped: .serviceUnavailable
+        // RFC 4918 §11.5: the request was fine, the queue or its disk had no room.
+        case .queueFull, .storeFailed, .insufficientSpace, .spoolFailed: .insufficientStorage
+        case .alreadyOwned, .directoryUnusable, .storeUnusable, .storeUnavailable, .tooManyStagedBodies,
+            .stopped:
+            .serviceUnavailable
         }
     }
 }

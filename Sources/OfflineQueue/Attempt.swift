@@ -28,7 +28,7 @@ package struct Attempt: Sendable {
         url: String,
         headers: [QueueRequest.Header],
         body: Body,
-        mayBeSentTwice: Bool = true,
+        mayBeSentTwice: Bool,
         isMisdirected: Bool = false
     ) {
         self.id = id

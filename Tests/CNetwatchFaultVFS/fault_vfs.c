@@ -1,72 +1,135 @@
 #include "CNetwatchFaultVFS.h"
+#include "faults.h"
+#include "forgetting.h"
 
 #include <pthread.h>
-#include <sqlite3.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static enum netwatch_fault armed = NETWATCH_FAULT_NONE;
-static char marker_text[256];
-
 static sqlite3_vfs *next;
 static sqlite3_vfs fault_vfs;
 
-// Our file: the path, then the next VFS's file behind it.
+// Our file, then the next VFS's file behind it.
 struct fault_file {
     sqlite3_file base;
+    // SQLite keeps it until the file is closed.
     const char *path;
+    // What the disk does not have yet; `NULL` when nothing is forgotten.
+    struct forgetful *memory;
 };
 
-static sqlite3_file *inner(sqlite3_file *file) {
-    return (sqlite3_file *)((struct fault_file *)file + 1);
+static struct fault_file *ours(sqlite3_file *file) { return (struct fault_file *)file; }
+static sqlite3_file *disk(sqlite3_file *file) { return (sqlite3_file *)(ours(file) + 1); }
+static struct forgetful *memory(sqlite3_file *file) { return ours(file)->memory; }
+
+static int is_cut(sqlite3_file *file) { return memory(file) && forgetful_is_cut(memory(file)); }
+
+// Whether a call is to end here, and how.
+static int ends(sqlite3_file *file, unsigned calls, struct netwatch_fault *fault) {
+    if (is_cut(file)) {
+        *fault = (struct netwatch_fault){.result = SQLITE_IOERR};
+        return 1;
+    }
+    return netwatch_fault_strikes(ours(file)->path, calls, fault);
 }
 
-static int is_armed(sqlite3_file *file, enum netwatch_fault fault) {
-    const char *path = ((struct fault_file *)file)->path;
-    pthread_mutex_lock(&lock);
-    int result = armed == fault && path && strstr(path, marker_text) != NULL;
-    pthread_mutex_unlock(&lock);
-    return result;
+// Whether a call without work that can be half done is to end here, and with what.
+static int fails(sqlite3_file *file, unsigned calls, int *result) {
+    struct netwatch_fault fault;
+    if (!ends(file, calls, &fault)) return 0;
+    if (fault.kills) netwatch_fault_kill();
+    *result = fault.result;
+    return 1;
 }
 
-static int fault_close(sqlite3_file *f) { return inner(f)->pMethods->xClose(inner(f)); }
+// `call`, and `of_database` too unless the file is a WAL.
+static unsigned kinds(sqlite3_file *file, unsigned call, unsigned of_database) {
+    const char *path = ours(file)->path;
+    size_t length = path ? strlen(path) : 0;
+    int is_wal = length > 4 && strcmp(path + length - 4, "-wal") == 0;
+    return is_wal ? call : call | of_database;
+}
+
+// MARK: Content
+
+static int do_write(sqlite3_file *f, const void *from, int count, sqlite3_int64 at) {
+    if (memory(f)) return forgetful_write(memory(f), disk(f), from, count, at);
+    return disk(f)->pMethods->xWrite(disk(f), from, count, at);
+}
+
+static int fault_close(sqlite3_file *f) {
+    if (memory(f)) forgetful_close(memory(f));
+    return disk(f)->pMethods->xClose(disk(f));
+}
 static int fault_read(sqlite3_file *f, void *to, int count, sqlite3_int64 at) {
-    return inner(f)->pMethods->xRead(inner(f), to, count, at);
+    int result;
+    if (fails(f, NETWATCH_CALL_READ, &result)) return result;
+    if (memory(f)) return forgetful_read(memory(f), disk(f), to, count, at);
+    return disk(f)->pMethods->xRead(disk(f), to, count, at);
 }
 static int fault_write(sqlite3_file *f, const void *from, int count, sqlite3_int64 at) {
-    if (is_armed(f, NETWATCH_FAULT_FULL)) return SQLITE_FULL;
-    if (is_armed(f, NETWATCH_FAULT_WRITE)) return SQLITE_IOERR_WRITE;
-    return inner(f)->pMethods->xWrite(inner(f), from, count, at);
+    struct netwatch_fault fault;
+    unsigned calls = kinds(f, NETWATCH_CALL_WRITE, NETWATCH_CALL_DATABASE_WRITE);
+    if (!ends(f, calls, &fault)) return do_write(f, from, count, at);
+    if (is_cut(f)) return fault.result;
+    if (fault.result != SQLITE_OK || fault.kills) do_write(f, from, count / 2, at);
+    if (fault.kills) netwatch_fault_kill();
+    return fault.result;
 }
 static int fault_truncate(sqlite3_file *f, sqlite3_int64 size) {
-    return inner(f)->pMethods->xTruncate(inner(f), size);
+    int result;
+    if (fails(f, NETWATCH_CALL_TRUNCATE, &result)) return result;
+    if (memory(f)) return forgetful_truncate(memory(f), disk(f), size);
+    return disk(f)->pMethods->xTruncate(disk(f), size);
 }
 static int fault_sync(sqlite3_file *f, int flags) {
-    if (is_armed(f, NETWATCH_FAULT_SYNC)) return SQLITE_IOERR_FSYNC;
-    return inner(f)->pMethods->xSync(inner(f), flags);
+    int result;
+    if (fails(f, kinds(f, NETWATCH_CALL_SYNC, NETWATCH_CALL_DATABASE_SYNC), &result)) {
+        if (memory(f) && result != SQLITE_OK) forgetful_lose(memory(f));
+        return result;
+    }
+    if (memory(f)) return forgetful_sync(memory(f), disk(f));
+    return disk(f)->pMethods->xSync(disk(f), flags);
 }
 static int fault_size(sqlite3_file *f, sqlite3_int64 *size) {
-    return inner(f)->pMethods->xFileSize(inner(f), size);
+    if (memory(f)) return forgetful_size(memory(f), size);
+    return disk(f)->pMethods->xFileSize(disk(f), size);
 }
-static int fault_lock(sqlite3_file *f, int level) { return inner(f)->pMethods->xLock(inner(f), level); }
-static int fault_unlock(sqlite3_file *f, int level) { return inner(f)->pMethods->xUnlock(inner(f), level); }
+
+// MARK: Everything else
+
+static int fault_lock(sqlite3_file *f, int level) { return disk(f)->pMethods->xLock(disk(f), level); }
+static int fault_unlock(sqlite3_file *f, int level) { return disk(f)->pMethods->xUnlock(disk(f), level); }
 static int fault_check(sqlite3_file *f, int *out) {
-    return inner(f)->pMethods->xCheckReservedLock(inner(f), out);
+    return disk(f)->pMethods->xCheckReservedLock(disk(f), out);
 }
 static int fault_control(sqlite3_file *f, int operation, void *argument) {
-    return inner(f)->pMethods->xFileControl(inner(f), operation, argument);
+    // The size is ours to say.
+    if (operation == SQLITE_FCNTL_SIZE_HINT && memory(f)) return SQLITE_OK;
+    return disk(f)->pMethods->xFileControl(disk(f), operation, argument);
 }
-static int fault_sector(sqlite3_file *f) { return inner(f)->pMethods->xSectorSize(inner(f)); }
-static int fault_device(sqlite3_file *f) { return inner(f)->pMethods->xDeviceCharacteristics(inner(f)); }
+static int fault_sector(sqlite3_file *f) { return disk(f)->pMethods->xSectorSize(disk(f)); }
+static int fault_device(sqlite3_file *f) { return disk(f)->pMethods->xDeviceCharacteristics(disk(f)); }
+
+static void forget_index(const char *path) {
+    char name[4096];
+    if (snprintf(name, sizeof(name), "%s-shm", path) < (int)sizeof(name)) unlink(name);
+}
 static int fault_shm_map(sqlite3_file *f, int page, int size, int extend, void volatile **out) {
-    return inner(f)->pMethods->xShmMap(inner(f), page, size, extend, out);
+    int result;
+    if (fails(f, NETWATCH_CALL_SHM, &result)) return result;
+    result = disk(f)->pMethods->xShmMap(disk(f), page, size, extend, out);
+    if (memory(f)) forget_index(ours(f)->path);
+    return result;
 }
 static int fault_shm_lock(sqlite3_file *f, int offset, int count, int flags) {
-    return inner(f)->pMethods->xShmLock(inner(f), offset, count, flags);
+    return disk(f)->pMethods->xShmLock(disk(f), offset, count, flags);
 }
-static void fault_shm_barrier(sqlite3_file *f) { inner(f)->pMethods->xShmBarrier(inner(f)); }
+static void fault_shm_barrier(sqlite3_file *f) { disk(f)->pMethods->xShmBarrier(disk(f)); }
 static int fault_shm_unmap(sqlite3_file *f, int remove) {
-    return inner(f)->pMethods->xShmUnmap(inner(f), remove);
+    return disk(f)->pMethods->xShmUnmap(disk(f), remove);
 }
 
 // Version 2: with shared memory for the WAL, without memory-mapped reads.
@@ -76,35 +139,80 @@ static const sqlite3_io_methods methods = {
     fault_shm_barrier, fault_shm_unmap, 0, 0,
 };
 
+// MARK: Names
+
 static int fault_open(
     sqlite3_vfs *vfs, const char *path, sqlite3_file *file, int flags, int *out_flags
 ) {
+    struct netwatch_fault fault;
     (void)vfs;
-    ((struct fault_file *)file)->path = path;
-    int result = next->xOpen(next, path, inner(file), flags, out_flags);
-    file->pMethods = inner(file)->pMethods ? &methods : NULL;
+    memset(file, 0, sizeof(struct fault_file));
+    if (netwatch_fault_strikes(path, NETWATCH_CALL_OPEN, &fault)) {
+        if (fault.kills) netwatch_fault_kill();
+        return fault.result ? fault.result : SQLITE_CANTOPEN;
+    }
+    int result = next->xOpen(next, path, disk(file), flags, out_flags);
+    ours(file)->path = path;
+    file->pMethods = disk(file)->pMethods ? &methods : NULL;
+    if (result == SQLITE_OK) ours(file)->memory = forgetful_open(path, disk(file));
     return result;
+}
+
+static int fault_delete(sqlite3_vfs *vfs, const char *path, int sync_directory) {
+    struct netwatch_fault fault;
+    (void)vfs;
+    if (netwatch_fault_strikes(path, NETWATCH_CALL_DELETE, &fault)) {
+        if (fault.kills) netwatch_fault_kill();
+        return fault.result;
+    }
+    forgetful_delete(path);
+    return next->xDelete(next, path, sync_directory);
+}
+
+static int fault_access(sqlite3_vfs *vfs, const char *path, int flags, int *out) {
+    (void)vfs;
+    if (flags == SQLITE_ACCESS_EXISTS && forgetful_exists(path)) {
+        *out = 1;
+        return SQLITE_OK;
+    }
+    return next->xAccess(next, path, flags, out);
+}
+
+static int install(void) {
+    sqlite3_initialize();
+    next = sqlite3_vfs_find(NULL);
+    fault_vfs = *next;
+    fault_vfs.zName = "netwatch-fault";
+    fault_vfs.szOsFile = (int)sizeof(struct fault_file) + next->szOsFile;
+    fault_vfs.xOpen = fault_open;
+    fault_vfs.xDelete = fault_delete;
+    fault_vfs.xAccess = fault_access;
+    return sqlite3_vfs_register(&fault_vfs, 1);
 }
 
 int netwatch_fault_vfs_install(void) {
     pthread_mutex_lock(&lock);
-    int result = SQLITE_OK;
-    if (!next) {
-        sqlite3_initialize();
-        next = sqlite3_vfs_find(NULL);
-        fault_vfs = *next;
-        fault_vfs.zName = "netwatch-fault";
-        fault_vfs.szOsFile = (int)sizeof(struct fault_file) + next->szOsFile;
-        fault_vfs.xOpen = fault_open;
-        result = sqlite3_vfs_register(&fault_vfs, 1);
-    }
+    int result = next ? SQLITE_OK : install();
     pthread_mutex_unlock(&lock);
     return result;
 }
 
-void netwatch_fault_vfs_arm(enum netwatch_fault fault, const char *marker) {
+// MARK: Checkpoints
+
+static int checkpoint_pages;
+
+static int set_checkpoints(sqlite3 *database, char **message, const struct sqlite3_api_routines *routines) {
+    (void)message;
+    (void)routines;
     pthread_mutex_lock(&lock);
-    armed = fault;
-    strncpy(marker_text, marker, sizeof(marker_text) - 1);
+    int pages = checkpoint_pages;
     pthread_mutex_unlock(&lock);
+    return sqlite3_wal_autocheckpoint(database, pages);
+}
+
+int netwatch_checkpoint_every(int pages) {
+    pthread_mutex_lock(&lock);
+    checkpoint_pages = pages;
+    pthread_mutex_unlock(&lock);
+    return sqlite3_auto_extension((void (*)(void))set_checkpoints);
 }

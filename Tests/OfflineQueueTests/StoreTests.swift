@@ -1,4 +1,3 @@
-internal import CNetwatchFaultVFS
 internal import Foundation
 internal import OfflineQueue
 internal import Testing
@@ -77,43 +76,23 @@ internal import Testing
         #expect(error.code == .storeUnusable)
     }
 
-    @Test(arguments: [NETWATCH_FAULT_SYNC, NETWATCH_FAULT_FULL, NETWATCH_FAULT_WRITE])
-    func `after an error of the disk nothing is accepted any more`(fault: netwatch_fault) async throws {
-        try #require(netwatch_fault_vfs_install() == 0)
-        let directory = TemporaryDirectory(marker: "fault-\(fault.rawValue)")
-        let store = try await SQLiteQueueStore(directory: directory.path)
+    @Test(arguments: DiskFault.Kind.ofCommits)
+    func `after an error of the disk nothing is accepted any more`(kind: DiskFault.Kind) async throws {
+        try DiskFault.install()
+        let store = try await open()
         _ = try await store.enqueue(try new("kept"))
-        try await withFault(fault, at: directory.path) {
-            let error = try await #require(throws: QueueError.self) {
-                _ = try await store.enqueue(try new("refused"))
-            }
-            #expect(error.code == .storeFailed)
+        let fault = try DiskFault(kind, at: directory.path, first: 1, persists: true)
+        let error = try await #require(throws: QueueError.self) {
+            _ = try await store.enqueue(try new("refused"))
         }
+        #expect(error.code == .storeFailed)
+        fault.end()
         let later = try await #require(throws: QueueError.self) {
             _ = try await store.enqueue(try new("later"))
         }
         #expect(later.code == .storeFailed)
         await store.close()
-        let reopened = try await SQLiteQueueStore(directory: directory.path)
-        #expect(try await reopened.states() == ["kept": .pending])
-    }
-
-    private func withFault(
-        _ fault: netwatch_fault,
-        at path: String,
-        _ body: () async throws -> Void
-    ) async throws {
-        await FaultInjection.shared.lock()
-        netwatch_fault_vfs_arm(fault, path)
-        do {
-            try await body()
-        } catch {
-            netwatch_fault_vfs_arm(NETWATCH_FAULT_NONE, "")
-            await FaultInjection.shared.unlock()
-            throw error
-        }
-        netwatch_fault_vfs_arm(NETWATCH_FAULT_NONE, "")
-        await FaultInjection.shared.unlock()
+        #expect(try await open().states() == ["kept": .pending])
     }
 
     @Test func `a stale lease cannot finish a request`() async throws {
@@ -250,25 +229,5 @@ internal import Testing
         let error = try await #require(throws: QueueError.self) { _ = try await store.enqueue(try new()) }
         #expect(error.code == .stopped)
         await #expect(throws: QueueError.self) { _ = try await store.counts() }
-    }
-}
-
-/// One fault is armed at a time.
-actor FaultInjection {
-    static let shared = FaultInjection()
-
-    private var isLocked = false
-    private var waiting: [CheckedContinuation<Void, Never>] = []
-
-    func lock() async {
-        guard isLocked else {
-            isLocked = true
-            return
-        }
-        await withCheckedContinuation { waiting.append($0) }
-    }
-
-    func unlock() {
-        if waiting.isEmpty { isLocked = false } else { waiting.removeFirst().resume() }
     }
 }

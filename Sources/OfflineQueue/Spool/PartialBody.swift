@@ -64,7 +64,11 @@ final class PartialBody: Sendable {
             let size: Int64
             do throws(SystemError) { size = try source.size() } catch { throw .unusable(path, error) }
             guard size <= limit else { throw .bodyTooLarge(limit: limit) }
-            guard file.clone(source) else { return false }
+            guard file.clone(source) else {
+                // Not only when most of it was copied.
+                try checkRoom(for: size)
+                return false
+            }
             try readBack(file, &state)
             return true
         }

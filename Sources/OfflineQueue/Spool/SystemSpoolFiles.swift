@@ -17,9 +17,11 @@ package final class SystemSpoolFiles: SpoolFiles {
 
     /// Makes the directory when it is missing, durably, and closes it to others (0700) whatever it was.
     ///
-    /// - Throws: ``SystemError`` of `mkdir`, `open` or `chmod`; a symbolic link is refused.
+    /// - Throws: ``SystemError`` of `mkdir`, `fsync`, `open` or `chmod`; a symbolic link is refused.
     package static func opening(_ path: String) throws(SystemError) -> SystemSpoolFiles {
         try Directory.make(path, mode: 0o700)
+        // One that was there may have been made just before a crash: its name is not durable for that.
+        try Directory.sync("\(path)/..")
         let flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC
         let directory = FileDescriptor(owning: try systemCall("open \(path)") { Glibc.open(path, flags) })
         let descriptor = directory.rawValue

@@ -6,7 +6,15 @@ internal import NetwatchEventLoop
 enum QueueDatabase {
     /// Opens and checks the database on a thread that may block.
     static func open(in directory: QueueDirectory) async throws -> DatabaseQueue {
-        try await offPool { try openBlocking(directory) }
+        try await offPool {
+            do {
+                return try openBlocking(directory)
+            } catch {
+                // Not when the last reference goes, which may be after the caller has tried again.
+                directory.release()
+                throw error
+            }
+        }
     }
 
     /// Runs blocking work on a dispatch thread.
@@ -26,7 +34,7 @@ enum QueueDatabase {
             try database.writeWithoutTransaction(checkSettings)
             return database
         } catch let error as QueueError {
-            throw error
+            throw QueueError(error.code, error.message, path: error.path ?? directory.databasePath)
         } catch {
             throw unusable("\(error)", directory.databasePath)
         }
@@ -43,10 +51,16 @@ enum QueueDatabase {
 
     private static func configure(_ database: Database) throws {
         try checkOwnership(database)
+        // Before the migrator's table, which has a commit of its own: whoever dies between the two must find a
+        // database that is recognized.
+        try database.execute(sql: "PRAGMA application_id = \(QueueSchema.applicationID)")
         // GRDB sets NORMAL for WAL databases after its prepare hook has run, so FULL is set here, after the
         // connection is open.
         try syncFully(database)
         try database.execute(sql: "PRAGMA mmap_size = 0; PRAGMA journal_size_limit = \(64 << 20)")
+        // Statements with triggers remember how to undo themselves. On its way to a file that takes 64 KiB for each,
+        // in memory what they change.
+        try database.execute(sql: "PRAGMA temp_store = MEMORY")
     }
 
     static func syncFully(_ database: Database) throws {

@@ -27,17 +27,22 @@ package final class SQLiteQueueStore: QueueStore {
         let directory = try await QueueDatabase.offPool { try QueueDirectory(path: path) }
         let database = try await QueueDatabase.open(in: directory)
         let batcher = CommitBatcher(database: database, directory: directory)
-        environment = try await batcher.write(CommitBatcher.Load(rows: 1)) { database in
-            try StoreEnvironment(opening: database, directory: path, settings: settings, clock: clock)
+        do {
+            environment = try await batcher.write(CommitBatcher.Load(rows: 1)) { database in
+                try StoreEnvironment(opening: database, directory: path, settings: settings, clock: clock)
+            }
+            let reserve = FileSystem.space(at: path)?.reserve(settings.limits.diskReserve) ?? 0
+            spool =
+                if let files {
+                    BodySpool(files: files, reserve: reserve)
+                } else {
+                    try await BodySpool.opening("\(path)/spool", reserve: reserve)
+                }
+        } catch {
+            await batcher.close()
+            throw error
         }
         self.batcher = batcher
-        let reserve = FileSystem.space(at: path)?.reserve(settings.limits.diskReserve) ?? 0
-        spool =
-            if let files {
-                BodySpool(files: files, reserve: reserve)
-            } else {
-                try await BodySpool.opening("\(path)/spool", reserve: reserve)
-            }
     }
 
     /// How many transactions were committed.
@@ -78,7 +83,8 @@ package final class SQLiteQueueStore: QueueStore {
             return (value, try transaction.effects())
         }
         changes.post(effects.lanes)
-        if !effects.freed.isEmpty {
+        // After a commit that was not synced a power cut may bring the rows back; then the next sweep is early enough.
+        if durability == .full, !effects.freed.isEmpty {
             CrashPoint.concluded.reached()
             await spool.remove(effects.freed)
         }

@@ -86,6 +86,8 @@ internal import Testing
         let error = await attempt(way, BodySpool(files: files, reserve: 1_000_000)).error
         #expect(error?.code == (way == .byCloning ? nil : .insufficientSpace))
         if error != nil { #expect(files.disk.names.isEmpty) }
+        // Whose length is known is refused before it is copied.
+        if way == .inMemory || way == .fromFile { #expect(!files.log.values.contains("write")) }
         let roomy = self.files(way, .init(capacity: 1_300_000))
         #expect(await attempt(way, BodySpool(files: roomy, reserve: 1_000_000)).error == nil)
     }

@@ -23,7 +23,14 @@ internal import Testing
         to server: ScriptedServer,
         headers: [QueueRequest.Header] = [key]
     ) -> Attempt {
-        Attempt(id: "1", method: "POST", url: "\(server.url)/", headers: headers, body: .file(body))
+        Attempt(
+            id: "1",
+            method: "POST",
+            url: "\(server.url)/",
+            headers: headers,
+            body: .file(body),
+            mayBeSentTwice: !headers.isEmpty
+        )
     }
 
     private static func status(_ outcome: AttemptOutcome) -> Int? {

@@ -1,0 +1,33 @@
+internal import Glibc
+
+/// What both benchmarks do: `run ARGUMENT... [--quick] [NAME...]` runs every series, or those named;
+/// `measure NAME ARGUMENT...` is what it starts for each.
+package protocol Benchmark {
+    static var measurements: [any Measurement.Type] { get }
+    /// How many arguments `run` has before the options.
+    static var arguments: Int { get }
+    static func driver(_ arguments: [String]) -> Driver
+    /// - Parameter isQuick: A tenth of everything, to see that it runs.
+    static func series(_ arguments: [String], isQuick: Bool) -> [Series]
+}
+
+extension Benchmark {
+    package static func run() async throws {
+        var given = CommandLine.arguments.dropFirst()
+        switch given.popFirst() {
+        case "run" where given.count >= arguments:
+            run(Array(given.prefix(arguments)), options: given.dropFirst(arguments))
+        case "measure":
+            guard let measurement = measurements.first(where: { $0.name == given.first }) else { exit(2) }
+            try await measurement.run(Array(given.dropFirst()))
+        default:
+            exit(2)
+        }
+    }
+
+    private static func run(_ arguments: [String], options: ArraySlice<String>) {
+        let names = options.filter { !$0.hasPrefix("--") }
+        let all = series(arguments, isQuick: options.contains("--quick"))
+        driver(arguments).run(all.filter { names.isEmpty || names.contains($0.name) })
+    }
+}

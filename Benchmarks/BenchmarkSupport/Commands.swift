@@ -1,0 +1,33 @@
+internal import Glibc
+
+/// Runs a shell command to its end.
+package func shell(_ command: String) {
+    guard system(command) == 0 else { fatalError("failed: \(command)") }
+}
+
+/// What a shell command prints, without the last line break.
+package func contents(ofCommand command: String) -> String {
+    guard let text = output(ofCommand: command) else { fatalError("failed: \(command)") }
+    return text
+}
+
+/// As above; `nil` when the command fails.
+func output(ofCommand command: String) -> String? {
+    guard let file = popen(command, "re") else { fatalError("failed: \(command)") }
+    let text = contents(file)
+    return pclose(file) == 0 ? String(text.dropLast()) : nil
+}
+
+/// What a file holds; nothing if it cannot be opened.
+package func contents(_ path: String) -> String {
+    guard let file = fopen(path, "re") else { return "" }
+    defer { fclose(file) }
+    return contents(file)
+}
+
+private func contents(_ file: UnsafeMutablePointer<FILE>) -> String {
+    var bytes = [UInt8](repeating: 0, count: 8192)
+    var text: [UInt8] = []
+    while case let count = fread(&bytes, 1, bytes.count, file), count > 0 { text += bytes[..<count] }
+    return String(decoding: text, as: UTF8.self)
+}

@@ -1,0 +1,14 @@
+/// What this process holds in memory, in bytes (`VmRSS`).
+package func residentMemory() -> Double {
+    Double(field("VmRSS:", of: "/proc/self/status")) * 1024
+}
+
+/// The number behind a name in a file of `/proc`.
+package func field(_ name: String, of path: String) -> Int {
+    for line in contents(path).split(separator: "\n") where line.hasPrefix(name) {
+        if let number = line.split(whereSeparator: { $0 == "\t" || $0 == " " }).dropFirst().first {
+            return Int(number) ?? 0
+        }
+    }
+    fatalError("no \(name) in \(path)")
+}

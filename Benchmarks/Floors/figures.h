@@ -1,0 +1,39 @@
+// What all floors share: clocks, failures, and the lines that tell figures.
+#ifndef NETWATCH_FLOORS_FIGURES_H
+#define NETWATCH_FLOORS_FIGURES_H
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+static inline void floors_fail(const char *call) {
+    perror(call);
+    exit(1);
+}
+
+// Nanoseconds of any clock.
+static inline int64_t floors_now(clockid_t clock) {
+    struct timespec time;
+    clock_gettime(clock, &time);
+    return time.tv_sec * INT64_C(1000000000) + time.tv_nsec;
+}
+
+static inline void floors_sleep(int64_t nanoseconds) {
+    struct timespec time = {nanoseconds / 1000000000, nanoseconds % 1000000000};
+    nanosleep(&time, NULL);
+}
+
+static inline int floors_ascending(const void *left, const void *right) {
+    int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
+    return (a > b) - (a < b);
+}
+
+// Prints the middle one of latencies given in nanoseconds, and one in a hundred, in microseconds; sorts them.
+static inline void floors_report(const char *prefix, int64_t *latencies, int count) {
+    qsort(latencies, count, sizeof *latencies, floors_ascending);
+    printf("%sp50 %.2f\n", prefix, latencies[count / 2] / 1e3);
+    printf("%sp99 %.2f\n", prefix, latencies[(int64_t)count * 99 / 100] / 1e3);
+}
+
+#endif

@@ -1,0 +1,212 @@
+// The least that the queue's store can cost: the statements that it executed, with the values it bound, executed
+// again through SQLite's C interface, in one thread, each prepared once. The recording is of the benchmark's own
+// run, so that statements, schema and settings are the very same.
+//
+// Usage: replay RECORDING SECONDS GROUP DIRECTORY
+//     SECONDS      how long the measured stretch may take at most
+//     GROUP        how many of the recorded transactions become one
+//     DIRECTORY    has the database as it was when the recorded program opened it
+#include "figures.h"
+#include "recording.h"
+#include "syncs.h"
+
+#include <sqlite3.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+enum { MOST_STATEMENTS = 1024 };
+
+typedef struct {
+    const char *sql;
+    sqlite3_stmt *prepared;
+    int begins, commits;
+} statement;
+
+static sqlite3 *database;
+static const uint8_t *place;
+static statement statements[MOST_STATEMENTS];
+static int64_t operations, expected_changes;
+
+static void check(int result, const char *what) {
+    if (result == SQLITE_OK || result == SQLITE_DONE) return;
+    fprintf(stderr, "%s: %s\n", what, sqlite3_errmsg(database));
+    exit(1);
+}
+
+static uint32_t number(void) {
+    uint32_t value;
+    memcpy(&value, place, sizeof value);
+    place += sizeof value;
+    return value;
+}
+
+static int64_t integer(void) {
+    int64_t value;
+    memcpy(&value, place, sizeof value);
+    place += sizeof value;
+    return value;
+}
+
+static void read_statement(void) {
+    static uint32_t count;
+    uint32_t length = number();
+    const char *sql = (const char *)place;
+    statements[count++] = (statement){
+        .sql = sql,
+        .begins = strncasecmp(sql, "BEGIN", 5) == 0,
+        .commits = strncasecmp(sql, "COMMIT", 6) == 0,
+    };
+    place += length;
+}
+
+static void prepare(statement *it) {
+    if (it->prepared) return;
+    check(sqlite3_prepare_v3(database, it->sql, -1, SQLITE_PREPARE_PERSISTENT, &it->prepared, NULL), it->sql);
+}
+
+// Binds the value at `place`, or passes over it.
+static void read_value(sqlite3_stmt *prepared, int index) {
+    int type = *place++;
+    if (type == SQLITE_NULL) {
+        if (prepared) sqlite3_bind_null(prepared, index);
+    } else if (type == SQLITE_INTEGER) {
+        int64_t value = integer();
+        if (prepared) sqlite3_bind_int64(prepared, index, value);
+    } else if (type == SQLITE_FLOAT) {
+        double value;
+        memcpy(&value, place, sizeof value);
+        place += sizeof value;
+        if (prepared) sqlite3_bind_double(prepared, index, value);
+    } else {
+        uint32_t length = number();
+        const char *bytes = (const char *)place;
+        place += length;
+        if (prepared && type == SQLITE_TEXT) sqlite3_bind_text(prepared, index, bytes, length, SQLITE_STATIC);
+        if (prepared && type == SQLITE_BLOB) sqlite3_bind_blob(prepared, index, bytes, length, SQLITE_STATIC);
+    }
+}
+
+// A program that asks for rows reads them.
+static void read_row(sqlite3_stmt *prepared) {
+    for (int i = 0; i < sqlite3_column_count(prepared); i++) {
+        switch (sqlite3_column_type(prepared, i)) {
+        case SQLITE_INTEGER: sqlite3_column_int64(prepared, i); break;
+        case SQLITE_FLOAT: sqlite3_column_double(prepared, i); break;
+        case SQLITE_NULL: break;
+        default: sqlite3_column_blob(prepared, i), sqlite3_column_bytes(prepared, i);
+        }
+    }
+}
+
+static void execute(statement *it) {
+    int result;
+    while ((result = sqlite3_step(it->prepared)) == SQLITE_ROW) read_row(it->prepared);
+    check(result, it->sql);
+    sqlite3_reset(it->prepared);
+}
+
+// Reads an execution up to its values, which it binds or passes over.
+static statement *read_execution(int binds) {
+    statement *it = &statements[number()];
+    if (binds) prepare(it);
+    uint32_t count = number();
+    for (uint32_t i = 0; i < count; i++) read_value(binds ? it->prepared : NULL, i + 1);
+    return it;
+}
+
+static void read_mark(void) {
+    operations = integer();
+    expected_changes = integer();
+}
+
+// What was executed before the measured stretch: settings, and what belongs to opening the store.
+static void open_as_recorded(void) {
+    for (int kind; (kind = *place++) != FLOORS_MARK;) {
+        if (kind == FLOORS_STATEMENT) read_statement();
+        else execute(read_execution(1));
+    }
+    read_mark();
+}
+
+// Reads ahead to the stretch's end and prepares its statements; returns how many transactions it has.
+static int prepare_stretch(void) {
+    const uint8_t *start = place;
+    int transactions = 0;
+    for (int kind; (kind = *place++) != FLOORS_MARK;) {
+        if (kind == FLOORS_STATEMENT) {
+            read_statement();
+        } else {
+            statement *it = read_execution(0);
+            prepare(it);
+            transactions += it->commits;
+        }
+    }
+    read_mark();
+    place = start;
+    return transactions;
+}
+
+// Executes the stretch until a moment; returns how many of its transactions were executed, and how long each took.
+static int run(int64_t end, int group, int64_t *latencies) {
+    int count = 0, waiting = 0;
+    int64_t start = floors_now(CLOCK_MONOTONIC);
+    for (int kind; (kind = *place++) != FLOORS_MARK;) {
+        if (kind == FLOORS_STATEMENT) {
+            place += number();
+            continue;
+        }
+        statement *it = read_execution(1);
+        if (it->begins && waiting++ > 0) continue;
+        if (it->commits && waiting < group) continue;
+        execute(it);
+        if (!it->commits) continue;
+        int64_t now = floors_now(CLOCK_MONOTONIC);
+        for (; waiting > 0; waiting--) latencies[count++] = now - start;
+        start = now;
+        if (now >= end) break;
+    }
+    // A last group that is not full.
+    if (waiting > 0) check(sqlite3_exec(database, "COMMIT", 0, 0, 0), "COMMIT");
+    for (; waiting > 0; waiting--) latencies[count++] = floors_now(CLOCK_MONOTONIC) - start;
+    return count;
+}
+
+static double cpu(void) {
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_utime.tv_sec + usage.ru_stime.tv_sec
+        + (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
+}
+
+static void map(const char *path) {
+    struct stat status;
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0 || fstat(file, &status) < 0) floors_fail(path);
+    place = mmap(NULL, status.st_size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, file, 0);
+    if (place == MAP_FAILED) floors_fail(path);
+    close(file);
+}
+
+int main(int argc, char **argv) {
+    if (argc != 5 || chdir(argv[4]) != 0) return 2;
+    map(argv[1]);
+    check(sqlite3_open_v2("queue.sqlite", &database, SQLITE_OPEN_READWRITE, NULL), "queue.sqlite");
+    open_as_recorded();
+    int transactions = prepare_stretch();
+    int64_t *latencies = calloc(transactions + 1, sizeof *latencies);
+    int64_t syncs = floors_syncs(), start = floors_now(CLOCK_MONOTONIC);
+    double used = cpu();
+    int done = run(start + (int64_t)(atof(argv[2]) * 1e9), atoi(argv[3]), latencies);
+    double seconds = (floors_now(CLOCK_MONOTONIC) - start) / 1e9;
+    double executed = (double)operations * done / transactions;
+    printf("rate %.1f\ncpu %.3f\n", executed / seconds, (cpu() - used) / executed * 1e6);
+    if (syncs >= 0) printf("syncs %.5f\n", (floors_syncs() - syncs) / executed);
+    floors_report("", latencies, done);
+    if (done == transactions && sqlite3_total_changes64(database) != expected_changes) {
+        fputs("the statements did not change what they changed when they were recorded\n", stderr);
+        return 1;
+    }
+    return 0;
+}

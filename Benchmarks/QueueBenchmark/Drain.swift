@@ -1,0 +1,25 @@
+internal import BenchmarkSupport
+internal import OfflineQueue
+
+/// Requests claimed and concluded as delivered, at the store. Each changes its state twice.
+///
+/// Arguments: how many are claimed at once; how many seconds at most; the directory of a queue with requests.
+enum Drain: Measurement {
+    static let name = "drain"
+
+    static func run(_ arguments: [String]) async throws {
+        let batch = Int(arguments[0])!
+        let store = try await SQLiteQueueStore(directory: arguments[2], settings: .forBenchmark)
+        let lanes = try await store.recover(releasing: []).map(\.id)
+        let stretch = Stretch(seconds: Double(arguments[1])!)
+        var transitions = 0
+        while now() < stretch.deadline {
+            let claimed = try await store.claim(batch, of: lanes[0])
+            if claimed.isEmpty { break }
+            try await store.conclude(claimed, .delivered(status: 200))
+            transitions += 2 * claimed.count
+        }
+        stretch.end(operations: transitions)
+        await store.close()
+    }
+}

@@ -1,0 +1,25 @@
+internal import BenchmarkSupport
+internal import OfflineQueue
+
+/// Makes a queue with requests to be measured later, and prints nothing.
+///
+/// Arguments: how many requests; to how many servers, 255 at most; the directory.
+enum Fill: Measurement {
+    static let name = "fill"
+
+    static func run(_ arguments: [String]) async throws {
+        let (count, servers) = (Int(arguments[0])!, Int(arguments[1])!)
+        let store = try await SQLiteQueueStore(directory: arguments[2], settings: .forBenchmark)
+        for first in stride(from: 0, to: count, by: 500) {
+            let numbers = first..<min(first + 500, count)
+            let requests = try numbers.map { number in
+                NewRequest(
+                    try RequestDraft(.forBenchmark(server: number % servers)),
+                    body: .inline(.forBenchmark)
+                )
+            }
+            _ = try await store.enqueue(requests)
+        }
+        await store.close()
+    }
+}

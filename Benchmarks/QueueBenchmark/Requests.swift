@@ -1,0 +1,82 @@
+internal import Foundation
+internal import OfflineQueue
+
+extension QueueRequest {
+    /// A POST of 1 KiB to one of many servers, which nobody answers for (RFC 5737).
+    static func forBenchmark(server: Int = 0) -> QueueRequest {
+        QueueRequest(
+            method: "POST",
+            url: "https://192.0.2.\(server)/orders",
+            headers: [Header(name: "Content-Type", value: "application/octet-stream")],
+            body: .forBenchmark
+        )
+    }
+}
+
+extension Data {
+    static let forBenchmark = Data((0..<1024).map { _ in UInt8.random(in: 0 ... .max) })
+}
+
+extension QueueLimits {
+    /// Room for the backlog, which is larger than the default allows.
+    static let forBenchmark: QueueLimits = {
+        var limits = QueueLimits()
+        limits.requests = 10_000_000
+        limits.bytes = 10 << 30
+        return limits
+    }()
+}
+
+extension StoreSettings {
+    static let forBenchmark: StoreSettings = {
+        var settings = StoreSettings()
+        settings.limits = .forBenchmark
+        return settings
+    }()
+}
+
+extension SQLiteQueueStore {
+    func claim(_ limit: Int, of lane: Int64) async throws -> [ClaimedRequest] {
+        try await claim([LaneClaim(lane: lane, limit: limit)]).flatMap(\.requests)
+    }
+
+    /// As after an attempt that took 12 ms and was answered with 200 and a short body.
+    func conclude(_ requests: [ClaimedRequest], _ verdict: Verdict) async throws {
+        let conclusions = requests.map { request in
+            Conclusion(
+                sequence: request.sequence,
+                token: request.lease.token,
+                verdict: verdict,
+                status: 200,
+                attempt: AttemptRecord(duration: .milliseconds(12), curlCode: 0),
+                response: .forBenchmark
+            )
+        }
+        guard try await conclude(conclusions).allSatisfy(\.self) else { fatalError("a lease was lost") }
+    }
+}
+
+extension RecordedResponse {
+    fileprivate static let forBenchmark = RecordedResponse(
+        status: 200,
+        headers: [QueueRequest.Header(name: "Content-Type", value: "application/json")],
+        body: Data("{}".utf8),
+        isTruncated: false
+    )
+}
+
+/// Finds no host, so that a queue that was started sends nothing.
+struct ClosedGate: HostGate {
+    func watch(host: String) -> AsyncStream<GateState> {
+        AsyncStream { $0.yield(.notReachable) }
+    }
+}
+
+/// Has nothing to do behind a closed gate.
+struct IdleSender: AttemptSender {
+    func send(_ attempt: Attempt) async -> AttemptOutcome {
+        .failure(AttemptFailure(code: 7, phase: .connect, message: "not sent"))
+    }
+
+    func networkPathChanged() async {}
+}

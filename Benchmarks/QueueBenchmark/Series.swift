@@ -1,0 +1,128 @@
+internal import BenchmarkSupport
+
+extension Series {
+    static func all(_ place: Place, isQuick: Bool) -> [Series] {
+        let size = isQuick ? Size.quick : .full
+        return [
+            enqueue(1, place, size), enqueue(64, place, size),
+            enqueue(1, place, size, pinned: 2), enqueue(64, place, size, pinned: 2),
+            drain(place, size), backlog(place, size),
+        ]
+    }
+
+    /// How much is measured.
+    private struct Size {
+        let rounds: Int
+        /// How many requests at most, and how many seconds, for each measurement of a round.
+        let count: Int
+        let seconds: Double
+        let backlog: Int
+
+        static let full = Size(rounds: 7, count: 40_000, seconds: 2, backlog: 1_000_000)
+        static let quick = Size(rounds: 3, count: 10_000, seconds: 0.5, backlog: 50_000)
+    }
+
+    /// - Parameter pinned: Milliseconds that every sync takes; `nil`: what the disk takes.
+    private static func enqueue(_ producers: Int, _ place: Place, _ size: Size, pinned: Int? = nil) -> Series
+    {
+        let bounds = "\(size.count) \(size.seconds)"
+        let peers = ["persist-queue", "huey", "litequeue", "redis"].map { name in
+            Other.program(name, "\(place.peers) \(name) \(producers) \(bounds)")
+        }
+        let replay = "replay \(place.recording("enqueue")) \(size.seconds) \(producers)"
+        let time = pinned.map { "a sync takes \($0) ms" } ?? "a sync takes what the disk takes"
+        return Series(
+            pinned == nil ? "enqueue" : "pinned",
+            title:
+                "requests accepted durably, \(producers == 1 ? "one producer" : "\(producers) producers"), "
+                + "1 KiB, \(time); the floor has \(producers) a commit",
+            ours: "enqueue \(producers) \(bounds)",
+            others: [.floor(replay)] + peers,
+            rounds: size.rounds,
+            figures: [
+                Figure("rate", "/s", aims: aims(producers, isPinned: pinned != nil)),
+                Figure("cpu", "µs each"), Figure("syncs", "each"), Figure("p50", "µs"), Figure("p99", "µs"),
+            ],
+            preparations: [
+                place.filling("empty", "0 1"),
+                place.recording("enqueue", of: "enqueue 1 \(size.count) 1000", on: "empty"),
+            ],
+            environment: ["TEMPLATE=\(place.template("empty"))"]
+                + (pinned.map { ["FLOORS_SYNC_NANOSECONDS=\($0 * 1_000_000)"] } ?? [])
+        )
+    }
+
+    private static func aims(_ producers: Int, isPinned: Bool) -> [Figure.Aim] {
+        guard producers == 1 else { return [.atLeast(0.6), .atLeast(20, of: "persist-queue")] }
+        return isPinned ? [.atLeast(0.8)] : []
+    }
+
+    private static func drain(_ place: Place, _ size: Size) -> Series {
+        Series(
+            title: "changes of state in a drain: claimed and delivered, 64 a commit",
+            ours: "drain 64 \(size.seconds)",
+            others: [.floor("replay \(place.recording("drain")) \(size.seconds) 1")],
+            rounds: size.rounds,
+            figures: [
+                Figure("rate", "/s", aims: [.atLeast(0.6)]), Figure("cpu", "µs each"),
+                Figure("syncs", "each"),
+            ],
+            preparations: [
+                place.filling("waiting", "\(size.count) 1"),
+                place.recording("drain", of: "drain 64 1000", on: "waiting"),
+            ],
+            environment: ["TEMPLATE=\(place.template("waiting"))"]
+        )
+    }
+
+    private static func backlog(_ place: Place, _ size: Size) -> Series {
+        let claims = size.count / 20
+        return Series(
+            title: "\(size.backlog) requests waiting in 10 lanes, beside 1000; a sync takes no time",
+            ours: "backlog \(claims) \(place.template("many"))",
+            others: [.measured("1000", by: "backlog \(claims) \(place.template("few"))")],
+            rounds: size.rounds,
+            figures: [
+                Figure("start", "ms", aims: [.atMost(plus: 1000)]),
+                Figure("memory", "KiB", aims: [.atMost(1, plus: 65_536)]),
+                Figure("claim.p50", "µs", aims: [.atMost(1.2)]),
+                Figure("claim.p99", "µs", aims: [.atMost(1.2)]),
+                Figure("size", "MiB"),
+            ],
+            preparations: [
+                place.filling("many", "\(size.backlog) 10"), place.filling("few", "1000 10"),
+            ],
+            environment: ["FLOORS_SYNC_NANOSECONDS=0"]
+        )
+    }
+}
+
+// MARK: - Preparations
+
+extension Place {
+    /// The directory of a queue that was made once and is copied.
+    func template(_ name: String) -> String { "\(scratch)/\(name)" }
+
+    func recording(_ name: String) -> String { "\(scratch)/\(name).recording" }
+
+    /// Makes a queue with requests, unless it is there.
+    func filling(_ name: String, _ arguments: String) -> String {
+        command("fill \(arguments)", "STORE=\(template(name))", makes: template(name))
+    }
+
+    /// Records a measurement of ours, unless it was.
+    func recording(_ name: String, of measurement: String, on template: String) -> String {
+        command(
+            measurement,
+            "TEMPLATE=\(self.template(template)) FLOORS_RECORDING=\(recording(name))",
+            makes: recording(name)
+        )
+    }
+
+    private func command(_ measurement: String, _ environment: String, makes path: String) -> String {
+        """
+        [ -e \(path) ] || env FLOORS_SYNC_NANOSECONDS=0 \(environment) \
+        \(enclosure) \(CommandLine.arguments[0]) measure \(measurement) >/dev/null
+        """
+    }
+}

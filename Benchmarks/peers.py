@@ -1,0 +1,155 @@
+"""Enqueues 1 KiB bodies with another queue, one thread or many, and prints the figures that ours prints.
+
+Usage: peers.py NAME THREADS COUNT SECONDS DIRECTORY
+
+Each is set so that an accepted body survives a power cut. Fails when the queue is not installed.
+"""
+
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import threading
+import time
+
+BODY = os.urandom(1024)
+
+
+def persist_queue(directory):
+    # WAL and synchronous=FULL are its defaults, as is the lock around each commit.
+    from persistqueue import SQLiteAckQueue
+
+    return SQLiteAckQueue(directory, multithreading=True).put
+
+
+def huey(directory):
+    # At most once: it deletes a task before the task runs. FULL is its default too.
+    from huey.storage import SqliteStorage
+
+    return SqliteStorage(filename=f"{directory}/huey.db", fsync=True).enqueue
+
+
+def litequeue(directory):
+    # NORMAL by default, which may lose what it has accepted. One connection, which its threads must share.
+    from litequeue import LiteQueue
+
+    queue = LiteQueue(f"{directory}/lite.db")
+    queue.conn.execute("PRAGMA synchronous=FULL")
+    assert queue.conn.execute("PRAGMA synchronous").fetchone()[0] == 2
+    lock = threading.Lock()
+    body = BODY.hex()[:1024]
+
+    def put(_):
+        with lock:
+            queue.put(body)
+
+    return put
+
+
+def syncs():
+    with open(os.environ["FLOORS_SYNCS"], "rb") as file:
+        return int.from_bytes(file.read(8), sys.byteorder)
+
+
+def cpu(who):
+    usage = resource.getrusage(who)
+    return usage.ru_utime + usage.ru_stime
+
+
+def report(count, seconds, used, synced, middle, slowest):
+    print("rate", count / seconds)
+    print("cpu", used / count * 1e6)
+    print("syncs", synced / count)
+    print("p50", middle)
+    print("p99", slowest)
+
+
+def measure(put, threads, count, seconds):
+    times = [[] for _ in range(threads)]
+    end = time.monotonic() + seconds
+
+    def produce(own):
+        for _ in range(count // threads):
+            start = time.monotonic()
+            if start >= end:
+                break
+            put(BODY)
+            own.append(time.monotonic() - start)
+
+    before = time.monotonic(), cpu(resource.RUSAGE_SELF), syncs()
+    workers = [threading.Thread(target=produce, args=(own,)) for own in times]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    wall, used, synced = time.monotonic() - before[0], cpu(resource.RUSAGE_SELF) - before[1], syncs() - before[2]
+    latencies = sorted(1e6 * latency for own in times for latency in own)
+    total = len(latencies)
+    report(total, wall, used, synced, latencies[total // 2], latencies[total * 99 // 100])
+
+
+class Redis:
+    """A server of our own, on a unix socket. Debian's `redis-tools` has the server's program under another name,
+    and installing it starts nothing."""
+
+    def __init__(self, directory):
+        server = shutil.which("redis-server") or shutil.which("redis-check-rdb")
+        if not server or not shutil.which("redis-benchmark"):
+            sys.exit("redis is not installed")
+        self.socket = f"{directory}/redis.sock"
+        settings = f"--port 0 --unixsocket {self.socket} --dir {directory} --save '' --appendonly yes "
+        settings += "--appendfsync always --auto-aof-rewrite-percentage 0 --daemonize no"
+        words = ["redis-server"] + [word.strip("'") for word in settings.split(" ")]
+        self.process = subprocess.Popen(words, executable=server, stdout=subprocess.DEVNULL)
+        while subprocess.run(self.command("redis-cli", "PING"), capture_output=True).stdout != b"PONG\n":
+            if self.process.poll() is not None:
+                sys.exit("the redis server does not start")
+
+    def command(self, program, *arguments):
+        return [program, "-s", self.socket, *arguments]
+
+    def add(self, threads, count):
+        """Returns its seconds, and the middle and the hundredth latency in microseconds."""
+        body = BODY.hex()[:1024]
+        command = self.command("redis-benchmark", "-c", str(threads), "-n", str(count), "--csv")
+        result = subprocess.run(
+            command + ["XADD", "stream", "*", "body", body], capture_output=True, text=True, check=True
+        )
+        # "test","rps","avg_latency_ms","min_latency_ms","p50_latency_ms","p95_latency_ms","p99_latency_ms","max…"
+        fields = [field.strip('"') for field in result.stdout.splitlines()[-1].split('","')]
+        return count / float(fields[1]), 1e3 * float(fields[4]), 1e3 * float(fields[6])
+
+    def cpu(self):
+        info = subprocess.run(self.command("redis-cli", "INFO", "cpu"), capture_output=True, text=True).stdout
+        values = dict(line.split(":") for line in info.split() if ":" in line)
+        return float(values["used_cpu_sys"]) + float(values["used_cpu_user"])
+
+    def measure(self, threads, count, seconds):
+        # Its benchmark knows no deadline.
+        count = min(count, max(100, int(500 / self.add(threads, 500)[0] * seconds)))
+        before = self.cpu() + cpu(resource.RUSAGE_CHILDREN), syncs()
+        wall, middle, slowest = self.add(threads, count)
+        used = self.cpu() + cpu(resource.RUSAGE_CHILDREN) - before[0]
+        report(count, wall, used, syncs() - before[1], middle, slowest)
+
+    def end(self):
+        self.process.terminate()
+        self.process.wait()
+
+
+def main():
+    name, threads, count, seconds, directory = sys.argv[1:]
+    arguments = int(threads), int(count), float(seconds)
+    if name == "redis":
+        server = Redis(directory)
+        try:
+            server.measure(*arguments)
+        finally:
+            server.end()
+        return
+    put = {"persist-queue": persist_queue, "huey": huey, "litequeue": litequeue}[name](directory)
+    measure(put, *arguments)
+
+
+main()

@@ -1,0 +1,329 @@
+#include "forgetting.h"
+#include "CNetwatchFaultVFS.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PAGE 4096
+#define SECTOR 512
+
+struct page {
+    // Cleared by a sync. A page that is not dirty and still here was lost by a sync that failed.
+    int is_dirty;
+    unsigned char bytes[PAGE];
+};
+
+struct forgetful {
+    struct forgetful *next;
+    char *path;
+    int users;
+    // Whether it can be found by its path.
+    int is_named;
+    int is_cut;
+    // The size that programs see.
+    sqlite3_int64 size;
+    // Of the disk's file only the bytes before this are part of what programs see: the rest was truncated.
+    sqlite3_int64 floor;
+    struct page **pages;
+    size_t page_count;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct forgetful *files;
+static char marker[256];
+static int is_armed;
+static unsigned leaked_per_mille;
+static unsigned long long random_state;
+
+// MARK: Arming
+
+void netwatch_forgetting_arm(const char *text, unsigned per_mille, unsigned long long seed) {
+    pthread_mutex_lock(&lock);
+    strncpy(marker, text, sizeof(marker) - 1);
+    leaked_per_mille = per_mille;
+    random_state = seed;
+    is_armed = 1;
+    pthread_mutex_unlock(&lock);
+}
+
+void netwatch_forgetting_cut(const char *text) {
+    pthread_mutex_lock(&lock);
+    for (struct forgetful *file = files; file; file = file->next) {
+        if (!file->is_named || !strstr(file->path, text)) continue;
+        file->is_cut = 1;
+        file->is_named = 0;
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+// SplitMix64. With the lock.
+static int leaks(void) {
+    unsigned long long value = random_state += 0x9e3779b97f4a7c15ull;
+    value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9ull;
+    value = (value ^ (value >> 27)) * 0x94d049bb133111ebull;
+    return (value ^ (value >> 31)) % 1000 < leaked_per_mille;
+}
+
+// MARK: Names
+
+static struct forgetful *find(const char *path) {
+    for (struct forgetful *file = files; file; file = file->next) {
+        if (file->is_named && strcmp(file->path, path) == 0) return file;
+    }
+    return NULL;
+}
+
+static void free_pages(struct forgetful *file, size_t first) {
+    for (size_t i = first; i < file->page_count; i++) {
+        free(file->pages[i]);
+        file->pages[i] = NULL;
+    }
+}
+
+// Frees a file that nobody can reach any more. One that has a name keeps what is not synced: a process that
+// closes a file syncs nothing.
+static void release(struct forgetful *file) {
+    if (file->users > 0 || file->is_named) return;
+    struct forgetful **link = &files;
+    while (*link != file) link = &(*link)->next;
+    *link = file->next;
+    free_pages(file, 0);
+    free(file->pages);
+    free(file->path);
+    free(file);
+}
+
+static struct forgetful *make(const char *path, sqlite3_file *disk) {
+    struct forgetful *file = calloc(1, sizeof(*file));
+    file->path = strdup(path);
+    file->is_named = 1;
+    disk->pMethods->xFileSize(disk, &file->size);
+    file->floor = file->size;
+    file->next = files;
+    files = file;
+    return file;
+}
+
+struct forgetful *forgetful_open(const char *path, sqlite3_file *disk) {
+    struct forgetful *file = NULL;
+    pthread_mutex_lock(&lock);
+    if (is_armed && path && strstr(path, marker)) {
+        file = find(path);
+        if (!file) file = make(path, disk);
+        file->users++;
+    }
+    pthread_mutex_unlock(&lock);
+    return file;
+}
+
+void forgetful_close(struct forgetful *file) {
+    pthread_mutex_lock(&lock);
+    file->users--;
+    release(file);
+    pthread_mutex_unlock(&lock);
+}
+
+int forgetful_exists(const char *path) {
+    pthread_mutex_lock(&lock);
+    struct forgetful *file = find(path);
+    int exists = file && file->size > 0;
+    pthread_mutex_unlock(&lock);
+    return exists;
+}
+
+void forgetful_delete(const char *path) {
+    pthread_mutex_lock(&lock);
+    struct forgetful *file = find(path);
+    if (file) {
+        file->is_named = 0;
+        release(file);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+int forgetful_is_cut(struct forgetful *file) {
+    pthread_mutex_lock(&lock);
+    int is_cut = file->is_cut;
+    pthread_mutex_unlock(&lock);
+    return is_cut;
+}
+
+// MARK: Content. With the lock.
+
+static sqlite3_int64 least(sqlite3_int64 a, sqlite3_int64 b) { return a < b ? a : b; }
+
+// What the disk has of a range, as far as it counts; zeros for the rest.
+static int read_disk(
+    struct forgetful *file, sqlite3_file *disk, unsigned char *to, sqlite3_int64 count, sqlite3_int64 at
+) {
+    sqlite3_int64 there = least(file->floor - at, count);
+    memset(to, 0, (size_t)count);
+    if (there <= 0) return SQLITE_OK;
+    int result = disk->pMethods->xRead(disk, to, (int)there, at);
+    return result == SQLITE_IOERR_SHORT_READ ? SQLITE_OK : result;
+}
+
+static struct page *known_page(struct forgetful *file, size_t number) {
+    return number < file->page_count ? file->pages[number] : NULL;
+}
+
+static void make_room(struct forgetful *file, size_t number) {
+    if (number < file->page_count) return;
+    size_t count = number + 1 + file->page_count;
+    file->pages = realloc(file->pages, count * sizeof(*file->pages));
+    memset(file->pages + file->page_count, 0, (count - file->page_count) * sizeof(*file->pages));
+    file->page_count = count;
+}
+
+static int page(struct forgetful *file, sqlite3_file *disk, size_t number, struct page **out) {
+    make_room(file, number);
+    if (!file->pages[number]) {
+        struct page *fresh = calloc(1, sizeof(*fresh));
+        int result = read_disk(file, disk, fresh->bytes, PAGE, (sqlite3_int64)number * PAGE);
+        if (result != SQLITE_OK) {
+            free(fresh);
+            return result;
+        }
+        file->pages[number] = fresh;
+    }
+    *out = file->pages[number];
+    return SQLITE_OK;
+}
+
+// Lets some sectors of a write reach the disk at once; only the bytes that were written.
+static void leak(sqlite3_file *disk, const unsigned char *from, sqlite3_int64 count, sqlite3_int64 at) {
+    while (count > 0 && leaked_per_mille > 0) {
+        sqlite3_int64 part = least(SECTOR - at % SECTOR, count);
+        if (leaks()) disk->pMethods->xWrite(disk, from, (int)part, at);
+        from += part;
+        at += part;
+        count -= part;
+    }
+}
+
+static int write_pages(
+    struct forgetful *file, sqlite3_file *disk, const unsigned char *from, sqlite3_int64 count,
+    sqlite3_int64 at
+) {
+    leak(disk, from, count, at);
+    while (count > 0) {
+        struct page *target;
+        sqlite3_int64 part = least(PAGE - at % PAGE, count);
+        int result = page(file, disk, (size_t)(at / PAGE), &target);
+        if (result != SQLITE_OK) return result;
+        memcpy(target->bytes + at % PAGE, from, (size_t)part);
+        target->is_dirty = 1;
+        from += part;
+        at += part;
+        count -= part;
+        if (at > file->size) file->size = at;
+    }
+    return SQLITE_OK;
+}
+
+static int read_pages(
+    struct forgetful *file, sqlite3_file *disk, unsigned char *to, sqlite3_int64 count, sqlite3_int64 at
+) {
+    while (count > 0) {
+        sqlite3_int64 part = least(PAGE - at % PAGE, count);
+        struct page *known = known_page(file, (size_t)(at / PAGE));
+        int result = SQLITE_OK;
+        if (known) {
+            memcpy(to, known->bytes + at % PAGE, (size_t)part);
+        } else {
+            result = read_disk(file, disk, to, part, at);
+        }
+        if (result != SQLITE_OK) return result;
+        to += part;
+        at += part;
+        count -= part;
+    }
+    return SQLITE_OK;
+}
+
+static void truncate_pages(struct forgetful *file, sqlite3_int64 size) {
+    struct page *last = known_page(file, (size_t)(size / PAGE));
+    if (last) memset(last->bytes + size % PAGE, 0, (size_t)(PAGE - size % PAGE));
+    free_pages(file, (size_t)((size + PAGE - 1) / PAGE));
+    file->size = size;
+    file->floor = least(file->floor, size);
+}
+
+// Makes the disk's file as long as programs see it, without what was truncated in between.
+static int settle_size(struct forgetful *file, sqlite3_file *disk) {
+    sqlite3_int64 found;
+    int result = disk->pMethods->xFileSize(disk, &found);
+    if (result == SQLITE_OK && found > file->floor) result = disk->pMethods->xTruncate(disk, file->floor);
+    if (result == SQLITE_OK) result = disk->pMethods->xTruncate(disk, file->size);
+    return result;
+}
+
+static int write_dirty_pages(struct forgetful *file, sqlite3_file *disk) {
+    for (size_t i = 0; i < file->page_count; i++) {
+        sqlite3_int64 at = (sqlite3_int64)i * PAGE;
+        if (!file->pages[i] || !file->pages[i]->is_dirty) continue;
+        int part = (int)least(PAGE, file->size - at);
+        int result = disk->pMethods->xWrite(disk, file->pages[i]->bytes, part, at);
+        if (result != SQLITE_OK) return result;
+        free(file->pages[i]);
+        file->pages[i] = NULL;
+    }
+    return SQLITE_OK;
+}
+
+// MARK: Methods
+
+int forgetful_read(struct forgetful *file, sqlite3_file *disk, void *to, int count, sqlite3_int64 at) {
+    pthread_mutex_lock(&lock);
+    sqlite3_int64 there = least(file->size - at, count);
+    if (there < 0) there = 0;
+    memset((unsigned char *)to + there, 0, (size_t)(count - there));
+    int result = read_pages(file, disk, to, there, at);
+    if (result == SQLITE_OK && there < count) result = SQLITE_IOERR_SHORT_READ;
+    pthread_mutex_unlock(&lock);
+    return result;
+}
+
+int forgetful_write(
+    struct forgetful *file, sqlite3_file *disk, const void *from, int count, sqlite3_int64 at
+) {
+    pthread_mutex_lock(&lock);
+    int result = write_pages(file, disk, from, count, at);
+    pthread_mutex_unlock(&lock);
+    return result;
+}
+
+int forgetful_truncate(struct forgetful *file, sqlite3_file *disk, sqlite3_int64 size) {
+    int result = SQLITE_OK;
+    pthread_mutex_lock(&lock);
+    if (leaks()) result = disk->pMethods->xTruncate(disk, size);
+    truncate_pages(file, size);
+    pthread_mutex_unlock(&lock);
+    return result;
+}
+
+// The disk beneath is not synced: nobody cuts its power, and its programs see what is written.
+int forgetful_sync(struct forgetful *file, sqlite3_file *disk) {
+    pthread_mutex_lock(&lock);
+    int result = settle_size(file, disk);
+    if (result == SQLITE_OK) result = write_dirty_pages(file, disk);
+    if (result == SQLITE_OK) file->floor = file->size;
+    pthread_mutex_unlock(&lock);
+    return result;
+}
+
+int forgetful_size(struct forgetful *file, sqlite3_int64 *size) {
+    pthread_mutex_lock(&lock);
+    *size = file->size;
+    pthread_mutex_unlock(&lock);
+    return SQLITE_OK;
+}
+
+void forgetful_lose(struct forgetful *file) {
+    pthread_mutex_lock(&lock);
+    for (size_t i = 0; i < file->page_count; i++) {
+        if (file->pages[i]) file->pages[i]->is_dirty = 0;
+    }
+    pthread_mutex_unlock(&lock);
+}

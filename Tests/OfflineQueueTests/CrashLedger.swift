@@ -1,0 +1,192 @@
+internal import NetwatchTestSupport
+internal import QueueVictim
+
+/// What producers were promised, what the server got and what the store had after each kill: all that can be
+/// seen from outside. It says what of the promises was broken.
+struct CrashLedger: Sendable {
+    /// A row of the store, of a request on its way or in the history.
+    struct Row: Hashable, Sendable {
+        let state: String
+        let key: String?
+        /// The name of the body's file, when it has one.
+        var bodyFile: String?
+    }
+
+    enum Violation: Hashable, Sendable {
+        /// Accepted, and not in the store after a kill.
+        case lost(id: String, run: Int)
+        /// The store says that it was delivered, and the server never said so.
+        case untruthful(id: String, state: String, run: Int)
+        /// It was delivered, and later it was on its way again.
+        case reopened(id: String, run: Int)
+        /// It came before an earlier request of its lane had been answered with success.
+        case overtook(id: String, earlier: String)
+        /// It was answered with success more often than kills while it was in flight can explain.
+        case duplicated(id: String, times: Int, kills: Int)
+        /// It came with another idempotency key, or with none.
+        case keyChanged(id: String)
+        /// It came with another method or body.
+        case damaged(id: String)
+        /// It is on its way, and the file with its body is not there.
+        case bodyMissing(id: String, run: Int)
+        /// It was never delivered.
+        case stuck(id: String, state: String)
+        /// What SQLite's integrity check found.
+        case corrupt(run: Int, finding: String)
+        /// The queue could not be opened, or ended by itself.
+        case ended(run: Int, words: String)
+    }
+
+    private struct Request {
+        var isAccepted = false
+        var acceptedKey: String?
+        var keys: Set<String?> = []
+        var firstArrival: Int?
+        var firstSuccess: Int?
+        var successes = 0
+        var killsInFlight = 0
+        var isFinished = false
+        var isLost = false
+    }
+
+    private var requests: [String: Request] = [:]
+    private var found: [Violation] = []
+    private var arrivals = 0
+    private var kills = 0
+    private var killsWithAcceptance = 0
+    private var acceptances = 0
+    private var unjudgedAcceptances = 0
+    private var places: [String: CrashFigures.Place] = [:]
+
+    // MARK: What is seen
+
+    mutating func accepted(_ id: String, key: String?) {
+        acceptances += 1
+        unjudgedAcceptances += 1
+        requests[id, default: Request()].isAccepted = true
+        requests[id]?.acceptedKey = key
+    }
+
+    mutating func arrived(_ id: String, key: String?, isWhole: Bool, isAnsweredWithSuccess: Bool) {
+        arrivals += 1
+        var request = requests[id] ?? Request()
+        request.keys.insert(key)
+        request.firstArrival = request.firstArrival ?? arrivals
+        if isAnsweredWithSuccess {
+            request.successes += 1
+            request.firstSuccess = request.firstSuccess ?? arrivals
+        }
+        requests[id] = request
+        if !isWhole { found.append(.damaged(id: id)) }
+    }
+
+    /// - Parameter acceptances: What the process said before it was killed; recorded before.
+    mutating func killed(run: Int, rows: [String: Row], integrity: [String], spool: Set<String> = []) {
+        kills += 1
+        if unjudgedAcceptances > 0 { killsWithAcceptance += 1 }
+        unjudgedAcceptances = 0
+        for finding in integrity where finding != "ok" { found.append(.corrupt(run: run, finding: finding)) }
+        for id in requests.keys { judge(id, rows[id], run: run) }
+        for (id, row) in rows where !(row.bodyFile.map(spool.contains) ?? true) {
+            if row.state != "delivered" { found.append(.bodyMissing(id: id, run: run)) }
+        }
+    }
+
+    mutating func passed(_ place: String, isReached: Bool) {
+        places[place, default: CrashFigures.Place()].visits += 1
+        if isReached { places[place]?.reached += 1 }
+    }
+
+    mutating func ended(run: Int, words: String) {
+        found.append(.ended(run: run, words: words))
+    }
+
+    mutating func drained(rows: [String: Row]) {
+        for (id, request) in requests {
+            let state = rows[id]?.state
+            guard request.isAccepted || state != nil else { continue }
+            if request.successes == 0 || state != "delivered" {
+                found.append(.stuck(id: id, state: state ?? "absent"))
+            }
+        }
+    }
+
+    private mutating func judge(_ id: String, _ row: Row?, run: Int) {
+        guard var request = requests[id], !request.isLost else { return }
+        defer { requests[id] = request }
+        guard let row else {
+            // What was sent without having been accepted is on the disk too.
+            request.isLost = request.isAccepted || request.firstArrival != nil
+            if request.isLost { found.append(.lost(id: id, run: run)) }
+            return
+        }
+        switch row.state {
+        case "delivered" where request.successes > 0: request.isFinished = true
+        case "delivered", "dead", "cancelled", "superseded", "held":
+            found.append(.untruthful(id: id, state: row.state, run: run))
+        case _ where request.isFinished: found.append(.reopened(id: id, run: run))
+        case "inflight": request.killsInFlight += 1
+        default: break
+        }
+        if request.isAccepted, row.key != request.acceptedKey { found.append(.keyChanged(id: id)) }
+    }
+}
+
+// MARK: - Verdict
+
+extension CrashLedger {
+    var violations: [Violation] {
+        found + requests.flatMap { violations(of: $1, id: $0) } + overtakings
+    }
+
+    private func violations(of request: Request, id: String) -> [Violation] {
+        var violations: [Violation] = []
+        let keys = request.isAccepted ? request.keys.union([request.acceptedKey]) : request.keys
+        if keys.count > 1 { violations.append(.keyChanged(id: id)) }
+        if request.successes > 1 + request.killsInFlight {
+            let (times, kills) = (request.successes, request.killsInFlight)
+            violations.append(.duplicated(id: id, times: times, kills: kills))
+        }
+        return violations
+    }
+
+    /// In a lane that keeps order nothing may even be tried before its predecessor was delivered.
+    private var overtakings: [Violation] {
+        let inOrder = requests.keys.compactMap(VictimRequest.init).filter(\.isFIFO)
+        return Dictionary(grouping: inOrder, by: \.lane).values.flatMap { lane in
+            let lane = lane.sorted { $0.number < $1.number }.map(\.id)
+            return zip(lane, lane.dropFirst()).compactMap(overtaking)
+        }
+    }
+
+    private func overtaking(_ earlier: String, _ id: String) -> Violation? {
+        guard let arrival = requests[id]?.firstArrival else { return nil }
+        let delivery = requests[earlier]?.firstSuccess ?? .max
+        return delivery < arrival ? nil : .overtook(id: id, earlier: earlier)
+    }
+
+    private var lost: Int { found.count { if case .lost = $0 { true } else { false } } }
+
+    /// Kills that lost something that they had not found lost.
+    private var lossyKills: Int {
+        Set(found.compactMap { if case .lost(_, let run) = $0 { run } else { nil } }).count
+    }
+
+    private var duplicates: Int { requests.values.reduce(0) { $0 + max(0, $1.successes - 1) } }
+
+    var figures: CrashFigures {
+        var figures = CrashFigures()
+        figures.kills = kills
+        figures.accepted = acceptances
+        figures.lost = lost
+        figures.delivered = requests.values.count { $0.successes > 0 }
+        figures.attempts = arrivals
+        figures.duplicates = duplicates
+        figures.inFlight = requests.values.reduce(0) { $0 + $1.killsInFlight }
+        figures.violations = violations
+        figures.killsAfterAcceptance = killsWithAcceptance
+        figures.lossyKills = lossyKills
+        figures.places = places
+        return figures
+    }
+}

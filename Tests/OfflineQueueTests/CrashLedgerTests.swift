@@ -1,0 +1,141 @@
+internal import Testing
+
+/// What the ledger of the crash tests notices. Requests with an odd number keep order.
+@Suite struct CrashLedgerTests {
+    private typealias Row = CrashLedger.Row
+
+    private var ledger = CrashLedger()
+
+    private mutating func accept(_ ids: String...) {
+        for id in ids { ledger.accepted(id, key: "k") }
+    }
+
+    private mutating func arrive(_ id: String, _ isSuccess: Bool = true, key: String? = "k") {
+        ledger.arrived(id, key: key, isWhole: true, isAnsweredWithSuccess: isSuccess)
+    }
+
+    private mutating func kill(run: Int = 0, _ states: [String: String], integrity: [String] = ["ok"]) {
+        ledger.killed(
+            run: run,
+            rows: states.mapValues { Row(state: $0, key: "k") },
+            integrity: integrity
+        )
+    }
+
+    @Test mutating func `a history without faults has none`() {
+        accept("p1-1", "p1-3")
+        arrive("p1-1", false)
+        arrive("p1-1")
+        kill(["p1-1": "delivered", "p1-3": "pending"])
+        arrive("p1-3")
+        ledger.drained(rows: [
+            "p1-1": Row(state: "delivered", key: "k"), "p1-3": Row(state: "delivered", key: "k"),
+        ])
+        #expect(ledger.violations == [])
+        #expect(ledger.figures.killsAfterAcceptance == 1 && ledger.figures.lossyKills == 0)
+    }
+
+    @Test mutating func `what was accepted and is absent is lost, once`() {
+        accept("p1-1")
+        kill([:])
+        kill(run: 1, [:])
+        #expect(ledger.violations == [.lost(id: "p1-1", run: 0)])
+        #expect(ledger.figures.killsAfterAcceptance == 1 && ledger.figures.lossyKills == 1)
+    }
+
+    @Test mutating func `what was sent and is absent is lost too`() {
+        arrive("p1-1", false)
+        kill([:])
+        #expect(ledger.violations == [.lost(id: "p1-1", run: 0)])
+    }
+
+    @Test(arguments: ["delivered", "dead", "cancelled", "superseded", "held"])
+    mutating func `nothing is over that the server did not take`(state: String) {
+        accept("p1-1")
+        arrive("p1-1", false)
+        kill(["p1-1": state])
+        #expect(ledger.violations == [.untruthful(id: "p1-1", state: state, run: 0)])
+    }
+
+    @Test mutating func `what is over stays over`() {
+        accept("p1-1")
+        arrive("p1-1")
+        kill(["p1-1": "delivered"])
+        kill(run: 1, ["p1-1": "pending"])
+        #expect(ledger.violations == [.reopened(id: "p1-1", run: 1)])
+    }
+
+    @Test mutating func `a lane in order tries nothing before its predecessor is delivered`() {
+        accept("p1-1", "p1-3", "p2-5")
+        arrive("p2-5")
+        arrive("p1-1", false)
+        arrive("p1-3", false)
+        arrive("p1-1")
+        arrive("p1-3")
+        #expect(ledger.violations == [.overtook(id: "p1-3", earlier: "p1-1")])
+    }
+
+    @Test mutating func `a lane without order may do so`() {
+        accept("p1-2", "p1-4")
+        arrive("p1-4")
+        arrive("p1-2")
+        #expect(ledger.violations == [])
+    }
+
+    @Test mutating func `a second success is allowed for each kill in flight`() {
+        accept("p1-1")
+        arrive("p1-1")
+        kill(["p1-1": "inflight"])
+        arrive("p1-1")
+        #expect(ledger.violations == [] && ledger.figures.duplicates == 1)
+        arrive("p1-1")
+        #expect(ledger.violations == [.duplicated(id: "p1-1", times: 3, kills: 1)])
+    }
+
+    @Test mutating func `a key that changes is noticed wherever it is seen`() {
+        accept("p1-2", "p1-4", "p1-6")
+        arrive("p1-2", key: "other")
+        arrive("p1-4", false, key: nil)
+        arrive("p1-4")
+        ledger.killed(run: 0, rows: ["p1-6": Row(state: "pending", key: "other")], integrity: ["ok"])
+        let changed = ledger.violations.filter { if case .keyChanged = $0 { true } else { false } }
+        #expect(Set(changed) == [.keyChanged(id: "p1-2"), .keyChanged(id: "p1-4"), .keyChanged(id: "p1-6")])
+    }
+
+    @Test mutating func `a request that is not whole, and a database that is not, are noticed`() {
+        ledger.arrived("p1-2", key: "k", isWhole: false, isAnsweredWithSuccess: false)
+        kill(["p1-2": "pending"], integrity: ["row 1 missing from index request_due"])
+        ledger.ended(run: 0, words: "failed")
+        #expect(
+            ledger.violations == [
+                .damaged(id: "p1-2"), .corrupt(run: 0, finding: "row 1 missing from index request_due"),
+                .ended(run: 0, words: "failed"),
+            ]
+        )
+    }
+
+    @Test mutating func `a body whose file is missing is noticed while it is needed`() {
+        accept("p1-2", "p1-4")
+        arrive("p1-4")
+        let rows = [
+            "p1-2": Row(state: "pending", key: "k", bodyFile: "a"),
+            "p1-4": Row(state: "delivered", key: "k", bodyFile: "b"),
+        ]
+        ledger.killed(run: 0, rows: rows, integrity: ["ok"], spool: [])
+        #expect(ledger.violations == [.bodyMissing(id: "p1-2", run: 0)])
+        ledger.killed(run: 1, rows: rows, integrity: ["ok"], spool: ["a"])
+        #expect(ledger.violations.count == 1)
+    }
+
+    @Test mutating func `what is not delivered in the end is stuck`() {
+        accept("p1-2", "p1-4")
+        arrive("p1-4")
+        let rows = ["p1-2": Row(state: "pending", key: "k"), "p1-4": Row(state: "inflight", key: "k")]
+        ledger.drained(rows: rows)
+        #expect(
+            Set(ledger.violations) == [
+                .stuck(id: "p1-2", state: "pending"), .stuck(id: "p1-4", state: "inflight"),
+            ]
+        )
+    }
+}

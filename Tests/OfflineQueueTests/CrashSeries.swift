@@ -1,0 +1,175 @@
+internal import Foundation
+internal import Glibc
+internal import NetwatchTestSupport
+internal import QueueVictim
+
+/// A queue whose process is killed again and again, until a last one sends what is left.
+///
+/// Every choice follows from the seed. Times do not: a replay kills at the same delays, not at the same
+/// instructions.
+struct CrashSeries: Sendable {
+    /// How a process ends.
+    enum End: Sendable {
+        /// We kill it so long after it was started, or after its queue was open.
+        case timed(Duration, isAfterReady: Bool)
+        /// It kills itself.
+        case crash(VictimOrders.Crash)
+    }
+
+    var seed: UInt64
+    var kills: Int
+    var producers = 64
+    var requestsPerProducer = 4
+    /// Where the queue's directory is made.
+    var parent = "/dev/shm"
+    var breakage: VictimOrders.Breakage?
+    /// Whether each kill is a power cut.
+    var cutsPower = false
+    /// Of each 1,000 sectors that nobody asked the disk to write yet, how many it may write at once.
+    var leaksAtMost: UInt32 = 500
+    /// Whether what is accepted is to survive a power cut, and whether it is sent.
+    var isDurable = true
+    var sends = true
+    /// Whether half of the processes kill themselves.
+    var hasCrashes = true
+    /// How long a process may take to come to the place where it kills itself.
+    var patience = Duration.seconds(2)
+    /// Whether what is left is sent at the end.
+    var drains = true
+
+    private static let program = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
+        .deletingLastPathComponent().appending(path: "QueueVictim").path
+
+    func run() async throws -> CrashLedger {
+        let scratch = try ScratchDirectory(in: parent)
+        let record = CrashRecord()
+        let server = try CrashServer(seed: seed, record: record)
+        defer { server.stop() }
+        var orders = VictimOrders(directory: scratch.file("queue"), url: server.url)
+        orders.producers = producers
+        orders.requestsPerProducer = requestsPerProducer
+        orders.breakage = breakage
+        orders.isDurable = isDurable
+        orders.sends = sends
+        var generator = SeededGenerator(seed: seed)
+        for run in 0..<kills {
+            orders.seed = generator.next()
+            orders.firstNumber = run * requestsPerProducer
+            orders.checkpointPages = checkpointPages.randomElement(using: &generator)!
+            if cutsPower { orders.forgetting = forgetting(&generator) }
+            try await kill(end(run, &generator), orders, run: run, record)
+        }
+        if drains { try await drain(orders, record) }
+        return record.current
+    }
+
+    // MARK: Choices
+
+    /// The small ones so that there are checkpoints while there is a kill.
+    var checkpointPages: [Int32] = [20, 100, 1000]
+
+    /// Half of the kills come from outside; the other half take the places in turn.
+    private func end(_ run: Int, _ generator: inout SeededGenerator) -> End {
+        guard run.isMultiple(of: 2) || !hasCrashes else {
+            let places = VictimOrders.Crash.Place.allCases
+            let place = places[run / 2 % places.count]
+            let passage = Int.random(in: 1...place.latestPassage, using: &generator)
+            return .crash(VictimOrders.Crash(place, passage: passage))
+        }
+        let isAfterReady = Int.random(in: 0..<8, using: &generator) > 0
+        let microseconds = Int.random(in: 0..<80_000, using: &generator)
+        return .timed(.microseconds(microseconds), isAfterReady: isAfterReady)
+    }
+
+    /// Every second cut finds some of what was not synced on the disk all the same.
+    private func forgetting(_ generator: inout SeededGenerator) -> VictimOrders.Forgetting {
+        let leaked = UInt32.random(in: 0...leaksAtMost, using: &generator)
+        let leaks = Bool.random(using: &generator)
+        return VictimOrders.Forgetting(leakedPerMille: leaks ? leaked : 0, seed: generator.next())
+    }
+
+    // MARK: Processes
+
+    private func kill(_ end: End, _ orders: VictimOrders, run: Int, _ record: CrashRecord) async throws {
+        var orders = orders
+        if case .crash(let crash) = end {
+            orders.crash = crash
+            if crash.place.isInCheckpoint { orders.checkpointPages = checkpointPages[0] }
+        }
+        let process = try Subprocess(Self.program, [try orders.argument])
+        switch end {
+        case .timed(let delay, let isAfterReady):
+            if isAfterReady { try await process.output.wait { !$0.isEmpty } }
+            try await Task.sleep(for: delay)
+            process.signal(SIGKILL)
+        case .crash(let crash):
+            let isReached = try await crashes(process)
+            record.note { $0.passed(crash.place.rawValue, isReached: isReached) }
+        }
+        note(try await process.outcome(), run: run, record)
+        let copy = try await CrashStoreCopy.reading(orders.directory, scratch: parent)
+        record.note { ledger in
+            ledger.killed(run: run, rows: copy.rows, integrity: copy.integrity, spool: copy.spool)
+        }
+    }
+
+    /// Waits until a process has killed itself; does it for a process that never comes to the place.
+    private func crashes(_ process: Subprocess) async throws -> Bool {
+        let impatience = Task {
+            try await Task.sleep(for: patience)
+            process.signal(SIGKILL)
+        }
+        _ = try await process.end()
+        impatience.cancel()
+        if case .success = await impatience.result { return false }
+        return true
+    }
+
+    private func note(_ outcome: Subprocess.Outcome, run: Int, _ record: CrashRecord) {
+        record.note { ledger in
+            for line in outcome.output {
+                let words = line.split(separator: " ")
+                guard words.count == 3, words[0] == "accepted" else { continue }
+                ledger.accepted(String(words[1]), key: words[2] == "-" ? nil : String(words[2]))
+            }
+            if outcome.ending != .signalled(SIGKILL) {
+                ledger.ended(
+                    run: run,
+                    words: (outcome.output.suffix(1) + outcome.errors).joined(separator: "; ")
+                )
+            }
+        }
+    }
+
+    private func drain(_ orders: VictimOrders, _ record: CrashRecord) async throws {
+        var orders = orders
+        orders.mode = .drain
+        orders.forgetting = nil
+        orders.crash = nil
+        let process = try Subprocess(Self.program, [try orders.argument])
+        let alarm = Task {
+            try await Task.sleep(for: .seconds(120))
+            process.signal(SIGKILL)
+        }
+        let outcome = try await process.outcome()
+        alarm.cancel()
+        if outcome.ending != .exited(0) {
+            record.note { $0.ended(run: kills, words: "\(outcome.ending): \(outcome.output)") }
+        }
+        let copy = try await CrashStoreCopy.reading(orders.directory, scratch: parent)
+        record.note { $0.drained(rows: copy.rows) }
+    }
+}
+
+extension VictimOrders.Crash.Place {
+    fileprivate var isInCheckpoint: Bool { self == .checkpointWrite || self == .checkpointSync }
+
+    /// So that most runs come to it.
+    fileprivate var latestPassage: Int {
+        switch self {
+        case .write: 1500
+        case .sync, .checkpointWrite, .beforeCommit, .afterCommit, .claimed, .sending, .answered: 60
+        case .checkpointSync, .bodySynced, .bodyNamed, .concluded: 3
+        }
+    }
+}

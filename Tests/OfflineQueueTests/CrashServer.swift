@@ -1,0 +1,100 @@
+internal import Foundation
+internal import Glibc
+internal import NetwatchTestSupport
+internal import QueueVictim
+internal import Synchronization
+
+/// Where ``CrashServer`` and ``CrashSeries`` write down what they see.
+final class CrashRecord: Sendable {
+    private let ledger = Mutex(CrashLedger())
+
+    func note(_ change: (inout CrashLedger) -> Void) {
+        ledger.withLock { change(&$0) }
+    }
+
+    var current: CrashLedger { ledger.withLock { $0 } }
+}
+
+/// The server that a ``Victim`` sends to: it refuses, closes, resets and dawdles, and writes down what it gets
+/// before it answers.
+///
+/// What it does follows from the seed, the request's id and how often that came, whatever the order.
+final class CrashServer: Sendable {
+    private enum Mood {
+        case kind, slow, overloaded, broken, closing, resetting
+    }
+
+    private let server: ScriptedServer
+
+    var url: String { server.url }
+
+    init(seed: UInt64, record: CrashRecord) throws {
+        let visits = Visits()
+        server = try ScriptedServer { request in
+            let id = String(request.target.dropFirst())
+            return Self.answer(request, id, Self.mood(seed, id, visit: visits.next(id)), record)
+        }
+    }
+
+    func stop() { server.stop() }
+
+    private static func answer(
+        _ request: ScriptedServer.Request,
+        _ id: String,
+        _ mood: Mood,
+        _ record: CrashRecord
+    ) -> ScriptedServer.Action {
+        let isSuccess = mood == .kind || mood == .slow
+        record.note { ledger in
+            ledger.arrived(
+                id,
+                key: request.values(of: "Idempotency-Key").first,
+                isWhole: isWhole(request, id),
+                isAnsweredWithSuccess: isSuccess
+            )
+        }
+        switch mood {
+        case .kind: return .respond("")
+        case .slow:
+            // On the thread of this connection alone.
+            poll(nil, 0, CInt(5 + id.utf8.count))
+            return .respond("")
+        case .overloaded: return .respond(status: 503)
+        case .broken: return .respond(status: 500)
+        case .closing: return .close
+        case .resetting: return .reset
+        }
+    }
+
+    private static func isWhole(_ request: ScriptedServer.Request, _ id: String) -> Bool {
+        guard let expected = VictimRequest(id: id) else { return false }
+        return request.method == expected.method && request.body == expected.body
+    }
+
+    /// Kind from the fourth visit on, lest a series takes for ever.
+    private static func mood(_ seed: UInt64, _ id: String, visit: Int) -> Mood {
+        guard visit < 4, let request = VictimRequest(id: id) else { return .kind }
+        let place = UInt64(request.producer) << 40 | UInt64(request.number) << 8 | UInt64(visit)
+        var generator = SeededGenerator(seed: seed &+ place)
+        return switch Int.random(in: 0..<100, using: &generator) {
+        case ..<64: .kind
+        case ..<72: .slow
+        case ..<80: .overloaded
+        case ..<90: .broken
+        case ..<96: .closing
+        default: .resetting
+        }
+    }
+
+    /// How often an id came.
+    private final class Visits: Sendable {
+        private let counts = Mutex<[String: Int]>([:])
+
+        func next(_ id: String) -> Int {
+            counts.withLock { counts in
+                counts[id, default: 0] += 1
+                return counts[id]!
+            }
+        }
+    }
+}

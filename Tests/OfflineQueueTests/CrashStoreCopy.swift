@@ -1,0 +1,65 @@
+internal import Dispatch
+internal import Foundation
+internal import GRDB
+internal import NetwatchTestSupport
+
+/// What a store's files hold, read from a copy: opening the store itself would repair it before its next owner
+/// has to, and closing it would empty the WAL.
+struct CrashStoreCopy: Sendable {
+    let rows: [String: CrashLedger.Row]
+    /// `ok`, or what `PRAGMA integrity_check` found, or why the database cannot even be read.
+    let integrity: [String]
+    /// The names of the bodies that have files of their own.
+    let spool: Set<String>
+
+    /// Copies and reads what is in a queue's directory, on a thread that may block. A store that was not made
+    /// yet has no rows.
+    static func reading(_ directory: String, scratch: String) async throws -> CrashStoreCopy {
+        try await withCheckedThrowingContinuation { continuation in
+            DispatchQueue.global().async {
+                continuation.resume(with: Result { try CrashStoreCopy(directory, scratch: scratch) })
+            }
+        }
+    }
+
+    private init(_ directory: String, scratch: String) throws {
+        let files = FileManager.default
+        let copy = try ScratchDirectory(in: scratch)
+        // Not the WAL's index: it is rebuilt by whoever opens the store first after its owner's end.
+        for name in ["queue.sqlite", "queue.sqlite-wal"]
+        where files.fileExists(atPath: "\(directory)/\(name)") {
+            try files.copyItem(atPath: "\(directory)/\(name)", toPath: copy.file(name))
+        }
+        let names = try? files.contentsOfDirectory(atPath: "\(directory)/spool")
+        spool = Set(names ?? [])
+        do {
+            (rows, integrity) = try Self.read(copy.file("queue.sqlite"))
+        } catch let error as DatabaseError {
+            (rows, integrity) = ([:], [error.description])
+        }
+    }
+
+    private static func read(_ path: String) throws -> ([String: CrashLedger.Row], [String]) {
+        let database = try DatabaseQueue(path: path)
+        let content = try database.read { database in
+            (try Self.rows(database), try String.fetchAll(database, sql: "PRAGMA integrity_check"))
+        }
+        try database.close()
+        return content
+    }
+
+    private static func rows(_ database: Database) throws -> [String: CrashLedger.Row] {
+        var rows: [String: CrashLedger.Row] = [:]
+        for table in ["history", "request"] where try database.tableExists(table) {
+            let sql = "SELECT id, state, key_value, body_file FROM \(table)"
+            for row in try Row.fetchAll(database, sql: sql) {
+                rows[row["id"]] = CrashLedger.Row(
+                    state: row["state"],
+                    key: row["key_value"],
+                    bodyFile: row["body_file"]
+                )
+            }
+        }
+        return rows
+    }
+}

@@ -1,0 +1,29 @@
+internal import Foundation
+internal import QueueVictim
+internal import Testing
+
+@Suite(.serialized) struct CrashTests {
+    @Test func `no kill loses, reorders, doubles or holds up what was accepted`() async throws {
+        let seed = CrashScale.seed
+        let series = CrashSeries(seed: seed, kills: CrashScale.isSoak ? 1000 : 100)
+        let figures = try await series.runInParts(of: 50)
+        print("SIGKILL: \(figures), seed \(seed)")
+        #expect(figures.violations == [], "replay with NETWATCH_SEED=\(seed)")
+        #expect(figures.places.values.allSatisfy { $0.reached > 0 }, "\(figures.places)")
+    }
+
+    @Test func `the check notices a queue that accepts before it has written`() async throws {
+        var series = CrashSeries(seed: CrashScale.seed, kills: 4)
+        series.breakage = .reportsEarly
+        series.drains = false
+        let figures = try await series.run().figures
+        #expect(figures.lost > 0)
+    }
+
+    @Test func `the check notices lanes that do not keep order`() async throws {
+        var series = CrashSeries(seed: CrashScale.seed, kills: 4)
+        series.breakage = .forgetsOrder
+        let violations = try await series.run().violations
+        #expect(violations.contains { if case .overtook = $0 { true } else { false } })
+    }
+}

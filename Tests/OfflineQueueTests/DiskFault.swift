@@ -1,0 +1,83 @@
+internal import CNetwatchFaultVFS
+internal import Glibc
+internal import NetwatchEventLoop
+internal import Testing
+
+/// Calls of SQLite to the files of one directory that fail, until ``end()`` or its last use.
+struct DiskFault: ~Copyable {
+    /// What fails, and how.
+    struct Kind: Hashable, Sendable, CustomTestStringConvertible {
+        let testDescription: String
+        let calls: UInt32
+        /// A result code of SQLite (sqlite.org/rescode.html).
+        let result: CInt
+
+        private init(_ name: String, _ call: netwatch_call, _ result: CInt, and calls: [netwatch_call] = []) {
+            testDescription = name
+            self.calls = calls.reduce(call.rawValue) { $0 | $1.rawValue }
+            self.result = result
+        }
+
+        static let openEIO = Kind("open: cannot open", NETWATCH_CALL_OPEN, 14)
+        static let readEIO = Kind("read: EIO", NETWATCH_CALL_READ, 266)
+        static let writeEIO = Kind("write: EIO", NETWATCH_CALL_WRITE, 778)
+        static let writeENOSPC = Kind("write: ENOSPC", NETWATCH_CALL_WRITE, 13)
+        static let syncEIO = Kind("fsync: EIO", NETWATCH_CALL_SYNC, 1034)
+        static let truncateEIO = Kind("truncate: EIO", NETWATCH_CALL_TRUNCATE, 1546)
+        static let deleteEIO = Kind("unlink: EIO", NETWATCH_CALL_DELETE, 2570)
+        static let indexENOSPC = Kind("map the index: ENOSPC", NETWATCH_CALL_SHM, 4874)
+        /// No failure, but a disk that says it has written and has not.
+        static let syncLie = Kind("fsync: a lie", NETWATCH_CALL_SYNC, 0)
+
+        /// The machine stops.
+        static let end = Kind(
+            "everything",
+            NETWATCH_CALL_OPEN,
+            266,
+            and: [
+                NETWATCH_CALL_READ, NETWATCH_CALL_WRITE, NETWATCH_CALL_SYNC, NETWATCH_CALL_TRUNCATE,
+                NETWATCH_CALL_DELETE, NETWATCH_CALL_SHM,
+            ]
+        )
+
+        /// What can go wrong when something is committed.
+        static let ofCommits = [writeEIO, writeENOSPC, syncEIO]
+        static let all = [
+            openEIO, readEIO, writeEIO, writeENOSPC, syncEIO, truncateEIO, deleteEIO, indexENOSPC,
+        ]
+    }
+
+    private let number: CInt
+
+    /// Makes the disk one that can fail, for every database that is opened from now on.
+    static func install() throws {
+        guard netwatch_fault_vfs_install() == 0 else { throw SystemError(call: "install VFS", errno: EINVAL) }
+    }
+
+    /// - Parameters:
+    ///   - directory: Whose files; they are opened after ``install()``.
+    ///   - first: Which of the calls fails; 1 is the next one.
+    ///   - persists: Whether all that follow fail too.
+    init(_ kind: Kind, at directory: String, first: Int, persists: Bool) throws {
+        let fault = netwatch_fault(
+            calls: kind.calls,
+            result: kind.result,
+            first: first,
+            persists: persists ? 1 : 0,
+            kills: 0
+        )
+        let number = netwatch_fault_arm(directory, fault)
+        guard number >= 0 else { throw SystemError(call: "arm a fault", errno: ENOSPC) }
+        self.number = number
+    }
+
+    deinit { netwatch_fault_disarm(number) }
+
+    /// How many of the calls were made; to be asked while the fault lasts.
+    var calls: @Sendable () -> Int {
+        { [number] in netwatch_fault_calls(number) }
+    }
+
+    /// The disk is well again.
+    consuming func end() {}
+}

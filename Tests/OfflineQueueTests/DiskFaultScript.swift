@@ -1,0 +1,105 @@
+internal import Foundation
+internal import OfflineQueue
+
+/// The life of a store from its opening to its closing, on a disk that may fail anywhere in it.
+struct DiskFaultScript {
+    /// What the store promised.
+    private(set) var accepted: [String] = []
+    private(set) var delivered: [String] = []
+    /// What went wrong, in the order of the calls.
+    private(set) var errors: [any Error] = []
+    /// SQLite's own error, of a statement that is the tests'.
+    private(set) var hasFailedToCheckpoint = false
+    /// What was written after the store had said that it writes nothing any more.
+    private(set) var writtenAfterFailure: [String] = []
+    /// Whether every step was done.
+    private(set) var isComplete = false
+    /// How many calls of the disk were made before the store was closed.
+    private(set) var callsBeforeClosing = 0
+
+    private let directory: String
+    private var store: SQLiteQueueStore?
+    private var lane: Int64?
+    private var claimed: [ClaimedRequest] = []
+
+    /// Goes through everything, whatever fails on the way.
+    static func run(in directory: String, calls: () -> Int) async -> DiskFaultScript {
+        var script = DiskFaultScript(directory: directory)
+        await script.run(calls)
+        return script
+    }
+
+    private init(directory: String) {
+        self.directory = directory
+    }
+
+    private mutating func run(_ calls: () -> Int) async {
+        do {
+            store = try await SQLiteQueueStore(directory: directory)
+        } catch {
+            callsBeforeClosing = calls()
+            return errors.append(error)
+        }
+        for id in ["a", "b"] { await enqueue(id) }
+        await claim()
+        await conclude()
+        await checkpoint()
+        for id in ["c", "d"] { await enqueue(id) }
+        callsBeforeClosing = calls()
+        await store?.close()
+        isComplete = !hasFailedToCheckpoint && accepted.count == 4 && delivered.count == 1
+    }
+
+    // MARK: Steps
+
+    private mutating func enqueue(_ id: String) async {
+        await write("enqueue \(id)") { script, store in
+            let body = NewRequest.Body.inline(Data(repeating: 0x61, count: 5000))
+            let request = QueueRequest(method: "POST", url: "http://example.com/\(id)")
+            let draft = try RequestDraft(request, options: EnqueueOptions(id: id))
+            script.lane = try await store.enqueue([NewRequest(draft, body: body)])[0].lane.id
+            script.accepted.append(id)
+        }
+    }
+
+    private mutating func claim() async {
+        guard let lane else { return }
+        await write("claim") { script, store in
+            script.claimed = try await store.claim([LaneClaim(lane: lane, limit: 1)])[0].requests
+        }
+    }
+
+    private mutating func conclude() async {
+        guard let request = claimed.first else { return }
+        await write("conclude") { script, store in
+            let conclusion = Conclusion(
+                sequence: request.sequence,
+                token: request.lease.token,
+                verdict: .delivered(status: 200)
+            )
+            if try await store.conclude([conclusion])[0] { script.delivered.append(request.id) }
+        }
+    }
+
+    private mutating func checkpoint() async {
+        do {
+            _ = try await store?.pragma("wal_checkpoint(TRUNCATE)")
+        } catch {
+            hasFailedToCheckpoint = true
+        }
+    }
+
+    private mutating func write(
+        _ name: String,
+        _ step: (inout DiskFaultScript, SQLiteQueueStore) async throws -> Void
+    ) async {
+        guard let store else { return }
+        let hasFailed = errors.contains { ($0 as? QueueError)?.code == .storeFailed }
+        do {
+            try await step(&self, store)
+            if hasFailed { writtenAfterFailure.append(name) }
+        } catch {
+            errors.append(error)
+        }
+    }
+}

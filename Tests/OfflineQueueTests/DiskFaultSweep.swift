@@ -1,0 +1,126 @@
+internal import CNetwatchFaultVFS
+internal import Foundation
+internal import NetwatchTestSupport
+internal import OfflineQueue
+
+/// Lives of a store, one after the other: in the first one the first call of a kind fails, in the second one the
+/// second, until one makes fewer calls.
+struct DiskFaultSweep {
+    /// What is on the disk after a life.
+    enum Aftermath: CaseIterable {
+        /// Whatever was written: the process ended.
+        case everything
+        /// What was synced: the power was cut.
+        case whatWasSynced
+    }
+
+    /// What was found, each with the number of the call that failed.
+    struct Findings {
+        var runs = 0
+        /// Promised, and absent when the store was opened again; or why it could not be.
+        var lost: [String] = []
+        var writtenAfterFailure: [String] = []
+        /// Errors that do not say what happened to which file.
+        var unclear: [String] = []
+        /// Nobody was told.
+        var silent: [String] = []
+        /// Not all was done, and no call failed.
+        var incomplete: [String] = []
+    }
+
+    let kind: DiskFault.Kind
+    let persists: Bool
+    let aftermath: Aftermath
+    /// Whether each life begins with the making of the store. Most of the calls are made there.
+    let isFromCreation: Bool
+
+    private static let parent = "/dev/shm"
+    private static let forgetful = "forgetful-queue"
+
+    func run() async throws -> Findings {
+        try DiskFault.install()
+        netwatch_forgetting_arm(Self.forgetful, 0, 1)
+        let scratch = try ScratchDirectory(in: Self.parent)
+        let template = scratch.file("template")
+        if !isFromCreation { await (try SQLiteQueueStore(directory: template)).close() }
+        var findings = Findings()
+        while try await live(findings.runs + 1, template, &findings) {}
+        return findings
+    }
+
+    /// Returns whether a call failed.
+    private func live(_ first: Int, _ template: String, _ findings: inout Findings) async throws -> Bool {
+        findings.runs += 1
+        let scratch = try ScratchDirectory(in: Self.parent)
+        let directory = scratch.file(aftermath == .whatWasSynced ? Self.forgetful : "queue")
+        if !isFromCreation { try FileManager.default.copyItem(atPath: template, toPath: directory) }
+        let fault = try DiskFault(kind, at: directory, first: first, persists: persists)
+        let calls = fault.calls
+        let script = await DiskFaultScript.run(in: directory, calls: calls)
+        let hasStruck = calls() >= first
+        fault.end()
+        netwatch_forgetting_cut(directory)
+        let missing = await missing(script, in: directory)
+        findings.add(script, missing, hasStruck: hasStruck, first: first, directory: directory)
+        return hasStruck
+    }
+
+    // MARK: Afterwards
+
+    private func missing(_ script: DiskFaultScript, in directory: String) async -> [String] {
+        do {
+            let store = try await reopen(directory)
+            var missing: [String] = []
+            for id in script.accepted {
+                let state = try await store.details(of: id)?.summary.state
+                if state == nil { missing.append(id) }
+                if script.delivered.contains(id), state != .delivered { missing.append("\(id)'s delivery") }
+            }
+            await store.close()
+            return missing
+        } catch {
+            return ["\(error)"]
+        }
+    }
+
+    /// A program that another test starts just now has the lock's descriptor until it is that program.
+    private func reopen(_ directory: String) async throws -> SQLiteQueueStore {
+        while true {
+            do {
+                return try await SQLiteQueueStore(directory: directory)
+            } catch let error as QueueError where error.code == .alreadyOwned {
+                try await Task.sleep(for: .milliseconds(1))
+            }
+        }
+    }
+}
+
+extension DiskFaultSweep.Findings {
+    fileprivate mutating func add(
+        _ script: DiskFaultScript,
+        _ missing: [String],
+        hasStruck: Bool,
+        first: Int,
+        directory: String
+    ) {
+        func placed(_ words: some CustomStringConvertible) -> String { "call \(first): \(words)" }
+        lost += missing.map(placed)
+        writtenAfterFailure += script.writtenAfterFailure.map(placed)
+        unclear += script.errors.filter { !Self.isClear($0, directory) }.map { placed("\($0)") }
+        let isTold = !script.errors.isEmpty || script.hasFailedToCheckpoint
+        if script.callsBeforeClosing >= first, !isTold {
+            silent.append(placed("of \(script.callsBeforeClosing)"))
+        }
+        if !hasStruck, !script.isComplete { incomplete.append(placed("\(script.errors)")) }
+    }
+
+    /// Whether an error says what happened, and to which file.
+    private static func isClear(_ error: any Error, _ directory: String) -> Bool {
+        guard let error = error as? QueueError, error.path?.hasPrefix(directory) == true else { return false }
+        let codes: Set<QueueError.Code> = [
+            .storeFailed, .storeUnusable, .storeUnavailable, .directoryUnusable,
+        ]
+        let reasons = ["disk I/O error", "full", "unable to open", "instead of wal"]
+        return codes.contains(error.code) && reasons.contains { error.message.contains($0) }
+    }
+}
