@@ -62,12 +62,18 @@ extension ModelRun {
         options.timeToLive = .seconds(pick([1, 60, 3600, 86_400, 7 * 86_400]))
         if chance(15) {
             let life = options.timeToLive.components.seconds
-            options.notBefore = clock.now.wall.date.addingTimeInterval(Double(pick([-60, life / 2, life - 1])))
+            options.notBefore = clock.now.wall.date.addingTimeInterval(
+                Double(pick([-60, life / 2, life - 1]))
+            )
         }
         options.dependencies = dependencies(of: id, batch)
         let body = Data(repeating: 65, count: pick([0, 0, 10, 100, 700]))
         let host = pick(["a", "b"])
-        let request = QueueRequest(method: pick(["POST", "POST", "PUT"]), url: "http://\(host)/\(id)", body: body)
+        let request = QueueRequest(
+            method: pick(["POST", "POST", "PUT"]),
+            url: "http://\(host)/\(id)",
+            body: body
+        )
         let draft = try RequestDraft(request, options: options, now: clock.now.wall.date)
         return NewRequest(draft, body: body.isEmpty ? .none : .inline(body))
     }
@@ -92,7 +98,8 @@ extension ModelRun {
         guard !known.isEmpty else { return true }
         let (lane, limit) = (pick(known), roll(4))
         let expediting: Set<HoldReason>? = chance(20) ? pick([[], [.trust], HoldReason.mendable]) : nil
-        call = "claim \(limit) of \(lane.text), expediting \(expediting.map { "\($0.map(\.rawValue))" } ?? "no")"
+        call =
+            "claim \(limit) of \(lane.text), expediting \(expediting.map { "\($0.map(\.rawValue))" } ?? "no")"
         let claim = LaneClaim(lane: laneIDs[lane]!, limit: limit, expediting: expediting)
         let batch = try await store.claim([claim])[0]
         let token = batch.requests.first?.lease.token ?? ""
@@ -253,7 +260,11 @@ extension ModelRun {
         let expected = Set(model.live.map(\.lane)).filter { model.due($0) != nil }
         try expect(lanes.map(\.key.text).sorted(), is: expected.map(\.text).sorted(), "lanes")
         for lane in lanes {
-            try expect(lane.due, is: model.due(lane.key).map { .milliseconds($0) }, "due time of \(lane.key.text)")
+            try expect(
+                lane.due,
+                is: model.due(lane.key).map { .milliseconds($0) },
+                "due time of \(lane.key.text)"
+            )
             let closed = max(0, (model.lanes[lane.key]!.closedUntil ?? 0) - model.clock.wall)
             let longest = model.settings.longestClosure.components.seconds * 1000
             let notBefore: Duration? = closed == 0 ? nil : .milliseconds(min(closed, longest))

@@ -119,7 +119,11 @@ extension ModelRun {
     private mutating func compare(isFollowed: Bool, withCounts: Bool) async throws {
         let page = try await store.page(RequestQuery(limit: 1000)).requests
         for request in page {
-            try expect(sequences[request.id] ?? request.sequence, is: request.sequence, "place of \(request.id)")
+            try expect(
+                sequences[request.id] ?? request.sequence,
+                is: request.sequence,
+                "place of \(request.id)"
+            )
         }
         // An id that was forgotten may come again.
         sequences = Dictionary(uniqueKeysWithValues: page.map { ($0.id, $0.sequence) })

@@ -117,7 +117,8 @@ extension QueueModel {
         return true
     }
 
-    private mutating func drop(for new: NewRequest, of lane: LaneKey?, except old: String?) throws(QueueError) {
+    private mutating func drop(for new: NewRequest, of lane: LaneKey?, except old: String?) throws(QueueError)
+    {
         while !fits(new, lane, without: old) {
             let oldest = live.first { request in
                 request.state != .inflight && request.id != old && request.lane == lane ?? request.lane
@@ -131,7 +132,9 @@ extension QueueModel {
     private func fits(_ new: NewRequest, _ lane: LaneKey?, without old: String?) -> Bool {
         let others = live.filter { $0.id != old && $0.lane == lane ?? $0.lane }
         let share = lane == nil ? 1 : settings.limits.laneShare
-        let (requests, bytes) = (Double(settings.limits.requests) * share, Double(settings.limits.bytes) * share)
+        let (requests, bytes) = (
+            Double(settings.limits.requests) * share, Double(settings.limits.bytes) * share
+        )
         return others.count < Int(requests)
             && others.reduce(0) { $0 + $1.size } + new.size <= Int64(bytes)
     }

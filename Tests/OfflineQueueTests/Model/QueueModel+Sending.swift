@@ -3,7 +3,9 @@ internal import OfflineQueue
 
 /// How requests are sent, and what people ask for.
 extension QueueModel {
-    mutating func claim(_ lane: LaneKey, _ limit: Int, expediting: Set<HoldReason>?, token: String) -> [String] {
+    mutating func claim(_ lane: LaneKey, _ limit: Int, expediting: Set<HoldReason>?, token: String)
+        -> [String]
+    {
         guard lanes[lane] != nil, !isPaused, lanes[lane]?.isPaused != true else { return [] }
         if let expediting {
             release(expediting, lane: lane)
@@ -50,7 +52,9 @@ extension QueueModel {
     private mutating func bringForward(_ lane: LaneKey, to latest: Int64) {
         for request in live where request.lane == lane && request.state == .pending {
             let asked = request.scheduled ?? 0
-            if request.due > latest, request.due > asked { change(request.id) { $0.due = max(latest, asked) } }
+            if request.due > latest, request.due > asked {
+                change(request.id) { $0.due = max(latest, asked) }
+            }
         }
     }
 

@@ -44,7 +44,9 @@ private struct SabotagedStore: WrappedStore {
 
     func enqueue(_ requests: [NewRequest]) async throws -> [EnqueuedRequest] {
         let accepted = try await inner.enqueue(requests)
-        if sabotage == .acceptance, requests.count > 1 { _ = try await inner.edit(.cancel, [requests.last!.id]) }
+        if sabotage == .acceptance, requests.count > 1 {
+            _ = try await inner.edit(.cancel, [requests.last!.id])
+        }
         return accepted
     }
 
