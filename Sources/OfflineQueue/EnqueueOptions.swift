@@ -39,7 +39,7 @@ public struct EnqueueOptions: Hashable, Sendable {
     /// The key by which the server knows a repeated request. Default: a random UUID for methods that are
     /// not idempotent.
     public var idempotencyKey: IdempotencyKey = .automatic
-    /// What the request has survived when ``OfflineQueue/OfflineQueue/enqueue(_:options:)`` returns. Default `.full`.
+    /// What the request has survived when ``OfflineQueue/enqueue(_:options:)`` returns. Default `.full`.
     public var durability = Durability.full
     /// What happens when the queue is full. Default `.reject`.
     public var whenFull = FullQueuePolicy.reject

@@ -125,6 +125,7 @@ extension OfflineQueue {
     ///
     /// - Parameters:
     ///   - id: A name for the body, made by the caller.
+    ///   - bytes: The piece.
     ///   - offset: How many bytes were appended before.
     /// - Returns: How many bytes it has now.
     /// - Throws: ``QueueError``: `wrongOffset` with the right one, `bodyTooLarge`, `tooManyStagedBodies`,

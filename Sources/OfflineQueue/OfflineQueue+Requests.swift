@@ -67,8 +67,10 @@ extension OfflineQueue {
     /// Tries requests anew that were given up, are held or wait, as if for the first time. They keep their place
     /// and live as long again; their lane may still be closed after failures, which ``flush()`` ends.
     ///
-    /// - Parameter newKey: Whether they get another idempotency key, so that the server takes them for new ones.
-    ///   Default `false`.
+    /// - Parameters:
+    ///   - ids: The ids of the requests.
+    ///   - newKey: Whether they get another idempotency key, so that the server takes them for new ones.
+    ///     Default `false`.
     /// - Returns: What became of each, in the order of the ids.
     /// - Throws: ``QueueError`` of the store.
     public func retry(_ ids: [String], newKey: Bool = false) async throws -> [EditResult] {

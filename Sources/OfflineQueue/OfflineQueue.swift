@@ -24,7 +24,7 @@ public actor OfflineQueue {
         public var inflightPerLane = 8
         /// Requests that are sent at once. Default 32.
         public var inflight = 32
-        /// How long ``OfflineQueue/OfflineQueue/stop()`` waits for what is being sent. Default 10 s.
+        /// How long ``OfflineQueue/stop()`` waits for what is being sent. Default 10 s.
         public var stopTimeout: Duration = .seconds(10)
 
         /// The defaults, in a directory.

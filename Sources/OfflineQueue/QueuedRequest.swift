@@ -70,7 +70,7 @@ public struct QueuedRequest: Hashable, Sendable {
 
 /// All that the queue knows of one request.
 public struct RequestDetails: Hashable, Sendable {
-    /// What ``OfflineQueue/OfflineQueue/list(_:)`` tells.
+    /// What ``OfflineQueue/list(_:)`` tells.
     public let summary: QueuedRequest
     /// The header lines as they were given, without the idempotency key.
     public let headers: [QueueRequest.Header]

@@ -70,14 +70,14 @@ public enum HoldReason: String, Hashable, Sendable, CaseIterable {
     /// path changes, because portals and wrong clocks look the same.
     case trust
     /// Something on this machine is set up wrongly: a certificate file, a cipher. Tried again after
-    /// ``OfflineQueue/OfflineQueue/flush()`` or a restart.
+    /// ``OfflineQueue/flush()`` or a restart.
     case configuration
-    /// The server wants credentials. Tried again after ``OfflineQueue/OfflineQueue/flush()`` or a restart.
+    /// The server wants credentials. Tried again after ``OfflineQueue/flush()`` or a restart.
     case auth
     /// It may have been applied, and sending it twice may apply it twice. Waits for
-    /// ``OfflineQueue/OfflineQueue/retry(_:)`` or ``OfflineQueue/OfflineQueue/cancel(_:)``.
+    /// ``OfflineQueue/retry(_:newKey:)`` or ``OfflineQueue/cancel(_:)``.
     case ambiguous
-    /// Somebody asked for it: ``OfflineQueue/OfflineQueue/hold(_:)``.
+    /// Somebody asked for it: ``OfflineQueue/hold(_:)``.
     case user
     /// A request that had to be delivered before was given up or dropped.
     case dependency

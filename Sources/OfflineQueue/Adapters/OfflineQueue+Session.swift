@@ -7,7 +7,7 @@ extension OfflineQueue {
     /// - Parameters:
     ///   - configuration: Where the queue is kept and how it works.
     ///   - session: Makes the requests. Default: one of the queue's own.
-    ///   - monitor: Tells when a host becomes reachable. Default ``PathMonitor/shared``.
+    ///   - monitor: Tells when a host becomes reachable. Default `PathMonitor.shared`.
     /// - Throws: ``QueueError``: `alreadyOwned` with the owner's process id, `directoryUnusable`,
     ///   `storeUnusable`, `storeUnavailable`, `storeFailed`.
     public init(

@@ -139,6 +139,13 @@ package enum StoreStatements {
         ) SELECT 1 FROM needed WHERE seq = :other
         """
 
+    /// Whether one that waits for `other` is ahead of the request in its lane, and the lane keeps order.
+    static let isAhead = """
+        SELECT 1 FROM depends JOIN request AS waiting USING (seq) JOIN request AS place ON place.seq = :seq
+        JOIN lane ON lane.id = place.lane_id WHERE on_seq = :other AND waiting.lane_id = place.lane_id
+        AND waiting.seq < place.seq AND mode = 'fifo'
+        """
+
     /// `request_inflight`.
     static let orphans = "SELECT * FROM request WHERE state = 'inflight' AND owner_epoch < ?"
 
