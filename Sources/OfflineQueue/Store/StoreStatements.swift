@@ -37,11 +37,13 @@ package enum StoreStatements {
         SELECT * FROM request WHERE lane_id = ? AND replace_key = ? AND state <> 'inflight'
         """
 
+    /// `expire_at` follows the clock with all other requests of this boot: see `StoreTransaction.followClock`.
     package static let insertRequest = """
-        INSERT INTO request (id, lane_id, state, next_at, scheduled_at, priority, created_at, life, expire_at,
-        boot, boot_expire_at, maximum_attempts, method, url, headers, size, body_bytes, body_file, body_sha256,
+        INSERT INTO request (id, lane_id, state, next_at, scheduled_at, priority, created_at, life, boot,
+        boot_expire_at, expire_at, maximum_attempts, method, url, headers, size, body_bytes, body_file, body_sha256,
         key_header, key_value, key_quoted, at_most_once, replace_key, expectation)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?10, ?10 + (SELECT clock_offset FROM meta), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
+        ?, ?, ?, ?)
         """
 
     package static let insertBody = "INSERT INTO body (seq, bytes) VALUES (?, ?)"

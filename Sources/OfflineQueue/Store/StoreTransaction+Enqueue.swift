@@ -103,8 +103,8 @@ extension StoreTransaction {
         due: Timestamp
     ) throws -> Int64 {
         let options = new.options
-        let end = min(Timestamp(options.end(from: now.date)), now + options.timeToLive).milliseconds
-        let life = end - now.milliseconds
+        let end = min(Timestamp(options.end(from: now.date)), now + options.timeToLive)
+        let life = end.milliseconds - now.milliseconds
         var file: SpooledBody?
         if case .spooled(let body) = new.body { file = body }
         try execute(
@@ -112,7 +112,7 @@ extension StoreTransaction {
             [
                 new.id, lane, state.name.rawValue, due.milliseconds,
                 options.notBefore.map { _ in due.milliseconds },
-                options.priority, now.milliseconds, life, end, environment.boot, clock.sinceBoot + life,
+                options.priority, now.milliseconds, life, environment.boot, clock.sinceBoot + life,
                 options.maximumAttempts, new.method, new.url, new.headers, new.size, new.body.size,
                 file?.name, file?.digest.description,
                 new.key?.name,

@@ -67,12 +67,12 @@ internal import Testing
     @Test(arguments: StoreKind.allCases)
     func `ids are found by how they begin`(kind: StoreKind) async throws {
         let bench = try await kind.bench()
-        for id in ["ab", "abc", "b%", "b_", "~"] { try await bench.put(id) }
+        for id in ["ab", "abc", "b%25", "b_", "~"] { try await bench.put(id) }
         try await bench.finish("abd", .delivered(status: 200))
         let store = bench.store
         #expect(try await store.ids(beginningWith: "ab", limit: 9) == ["ab", "abc", "abd"])
         #expect(try await store.ids(beginningWith: "ab", limit: 2) == ["ab", "abc"])
-        #expect(try await store.ids(beginningWith: "b%", limit: 9) == ["b%"])
+        #expect(try await store.ids(beginningWith: "b%", limit: 9) == ["b%25"])
         #expect(try await store.ids(beginningWith: "~", limit: 9) == ["~"])
         #expect(try await store.ids(beginningWith: "AB", limit: 9).isEmpty)
         #expect(try await store.ids(beginningWith: "", limit: 9).count == 6)

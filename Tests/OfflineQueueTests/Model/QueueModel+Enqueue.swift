@@ -28,7 +28,15 @@ extension QueueModel {
     }
 
     private func refuseCircle(_ requests: [NewRequest]) throws(QueueError) {
-        let needed = Dictionary(requests.map { ($0.id, $0.options.dependencies) }) { first, _ in first }
+        var (needed, last) = ([String: [String]](), [LaneKey: String]())
+        for request in requests where needed[request.id] == nil {
+            needed[request.id] = request.options.dependencies
+            // In a lane in order each waits for the one before it, too.
+            if request.lane.mode == .fifo, let before = last.updateValue(request.id, forKey: request.lane) {
+                needed[request.id]!.append(before)
+            }
+        }
+        if requests.allSatisfy({ $0.options.dependencies.isEmpty }) { return }
         func reaches(_ id: String, _ path: Set<String>) -> Bool {
             if path.contains(id) { return true }
             return (needed[id] ?? []).contains { reaches($0, path.union([id])) }
@@ -96,7 +104,7 @@ extension QueueModel {
             waitsFor: needed,
             boot: clock.boot,
             bootEnd: clock.sinceBoot + life,
-            wallEnd: clock.wall + life,
+            wallEnd: clock.sinceBoot + life + followed,
             place: nextPlace()
         )
     }

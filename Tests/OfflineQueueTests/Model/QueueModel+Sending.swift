@@ -183,7 +183,7 @@ extension QueueModel {
         request.scheduled = nil
         request.finished = nil
         (request.boot, request.bootEnd) = (clock.boot, clock.sinceBoot + request.life)
-        request.wallEnd = clock.wall + request.life
+        request.wallEnd = clock.sinceBoot + request.life + followed
         live.insert(request, at: live.firstIndex { $0.place > request.place } ?? live.count)
         startOver(id, newKey: newKey)
         return .done(.pending)

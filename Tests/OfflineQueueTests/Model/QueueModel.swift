@@ -68,7 +68,8 @@ struct QueueModel {
     var isPaused = false
     private var accepted = 0
     private var ended = 0
-    private var followed: Int64
+    /// What the wall clock is ahead of the boot's, as the last sweep found it.
+    private(set) var followed: Int64
 
     init(settings: StoreSettings, clock: Clock) {
         self.settings = settings
@@ -137,9 +138,15 @@ extension QueueModel {
         }
     }
 
-    /// Those that waited for the old request wait for the new one, unless that waits for it itself.
+    /// Those that waited for the old request wait for the new one, unless that waits for it itself, or for one of
+    /// them because it is behind it in a lane in order.
     mutating func passDependents(of old: String, to new: String) {
-        let isCircle = needs(new, old)
+        let successor = live[index(of: new)!]
+        let isAhead = live.contains { request in
+            request.waitsFor.contains(old) && request.lane == successor.lane && request.lane.mode == .fifo
+                && request.place < successor.place
+        }
+        let isCircle = needs(new, old) || isAhead
         for dependent in live where dependent.waitsFor.contains(old) {
             if isCircle {
                 lost(old, for: dependent.id)
