@@ -9,7 +9,10 @@ extension StoreTransaction {
         var missing: [Int64: [String]] = [:]
         let enqueued = try requests.map { try enqueue($0, of: batch, &missing) }
         // A request may depend on one that comes after it in the batch, if that has found room.
-        for (place, ids) in missing where try !depend(place, on: ids).isEmpty { try lost(place) }
+        for (place, ids) in missing {
+            guard let request = try request(place), try !depend(place, on: ids).isEmpty else { continue }
+            if request.state.phase == .blocked { try move(request, by: .dependencyFailed) }
+        }
         return enqueued
     }
 
@@ -43,7 +46,8 @@ extension StoreTransaction {
         state: RequestState,
         due: Timestamp
     ) -> EnqueuedRequest {
-        let record = lane.record(due: state.name == .pending ? until(due) : nil, in: self)
+        let wait = state.name == .pending ? until(due) : nil
+        let record = lane.record(due: wait, in: self)
         changedRecords.append(record)
         return EnqueuedRequest(
             id: new.id,
@@ -52,7 +56,7 @@ extension StoreTransaction {
             isBehindOthers: lane.requests > 0,
             idempotencyKey: new.key?.value,
             state: state.name,
-            due: record.due,
+            due: wait,
             status: nil,
             lastError: nil,
             durability: new.options.durability
@@ -100,8 +104,8 @@ extension StoreTransaction {
         due: Timestamp
     ) throws -> Int64 {
         let options = new.options
-        let end = min(Timestamp(options.end(from: now.date)), now + options.timeToLive).milliseconds
-        let life = end - now.milliseconds
+        let end = min(Timestamp(options.end(from: now.date)), now + options.timeToLive)
+        let life = end.milliseconds - now.milliseconds
         var file: SpooledBody?
         if case .spooled(let body) = new.body { file = body }
         try execute(
@@ -109,7 +113,7 @@ extension StoreTransaction {
             [
                 new.id, lane, state.name.rawValue, due.milliseconds,
                 options.notBefore.map { _ in due.milliseconds },
-                options.priority, now.milliseconds, life, end, environment.boot, clock.sinceBoot + life,
+                options.priority, now.milliseconds, life, environment.boot, clock.sinceBoot + life,
                 options.maximumAttempts, new.method, new.url, new.headers, new.size, new.body.size,
                 file?.name, file?.digest.description,
                 new.key?.name,
@@ -182,8 +186,4 @@ extension StoreTransaction {
         }
     }
 
-    private mutating func lost(_ sequence: Int64) throws {
-        guard let request = try request(sequence), request.state.phase == .blocked else { return }
-        try move(request, by: .dependencyFailed)
-    }
 }
