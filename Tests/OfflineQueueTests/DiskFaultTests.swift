@@ -1,7 +1,7 @@
 internal import Testing
 
 /// Every call that SQLite makes to the disk in the life of a store fails once.
-@Suite(.serialized, .timeLimit(.minutes(10))) struct DiskFaultTests {
+@Suite(.serialized, .timeLimit(.minutes(30))) struct DiskFaultTests {
     /// Each kind once and for good, each with either aftermath.
     private static let sweeps: [DiskFaultSweep] = DiskFault.Kind.all.flatMap { kind in
         [false, true].flatMap { persists in
