@@ -48,7 +48,11 @@ internal import Testing
     // MARK: What is told apart
 
     @Test(arguments: ["delete", "wal"]) func `another program's database stays as it is`(mode: String) async throws {
-        try FileManager.default.createDirectory(atPath: directory.path, withIntermediateDirectories: true)
+        try FileManager.default.createDirectory(
+            atPath: directory.path,
+            withIntermediateDirectories: true,
+            attributes: [.posixPermissions: 0o700]
+        )
         let other = try DatabaseQueue(path: database)
         try await other.writeWithoutTransaction {
             try $0.execute(sql: "PRAGMA journal_mode = \(mode); CREATE TABLE theirs (a); INSERT INTO theirs VALUES (1)")
@@ -76,9 +80,8 @@ internal import Testing
     @Test func `a database that another program has locked is unavailable, not damaged`() async throws {
         _ = try await populated()
         let other = try DatabaseQueue(path: database)
-        try await other.writeWithoutTransaction { try $0.execute(sql: "PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE") }
+        try await other.writeWithoutTransaction { try $0.execute(sql: "PRAGMA locking_mode = EXCLUSIVE; UPDATE meta SET bytes = bytes") }
         let code = await opening()?.code
-        try await other.writeWithoutTransaction { try $0.execute(sql: "ROLLBACK") }
         try other.close()
         #expect(code == .storeUnavailable)
         #expect(await opening() == nil)
