@@ -192,7 +192,9 @@ internal import Testing
         try await withQueue(directory) { queue, _ in
             let result = try await queue.importRequests(from: aside.salvage.path)
             #expect(result.imported == saved.requests.count)
-            #expect(try await queue.content() == saved)
+            // One whose others could not be saved is held.
+            let content = try await queue.content()
+            #expect(content.ids == saved.ids && content.bodies == saved.bodies)
         }
         return (aside, saved.ids)
     }
