@@ -99,11 +99,17 @@ internal import Testing
         return limits
     }
 
-    @Test func `what an import brings is sent like anything else, in its order and with its keys`() async throws {
+    @Test func `what an import brings is sent like anything else, in its order and with its keys`()
+        async throws
+    {
         let data = try await withQueue(first) { queue, _ in
             for index in 0..<5 {
                 _ = try await queue.enqueue(
-                    QueueRequest(method: "POST", url: "https://example.com/", body: Data(count: 30_000 * index)),
+                    QueueRequest(
+                        method: "POST",
+                        url: "https://example.com/",
+                        body: Data(count: 30_000 * index)
+                    ),
                     options: EnqueueOptions(isFIFO: true, id: "\(5 - index)")
                 )
             }
