@@ -1,9 +1,10 @@
-/// Requests that are enqueued together may depend on each other, but not in a circle.
+/// Requests that are enqueued together may depend on each other, but not in a circle. In a lane that keeps order
+/// each waits for the one before it, too.
 enum DependencyOrder {
     /// - Throws: ``QueueError`` with `cyclicDependency`, naming the circle.
     static func check(_ requests: [NewRequest]) throws(QueueError) {
         guard requests.contains(where: { !$0.options.dependencies.isEmpty }) else { return }
-        var open = Dictionary(requests.map { ($0.id, $0.options.dependencies) }) { first, _ in first }
+        var open = waits(of: requests)
         // What depends on nothing that is left is no part of a circle.
         while true {
             let free = open.filter { !$0.value.contains { open[$0] != nil } }.map(\.key)
@@ -11,14 +12,27 @@ enum DependencyOrder {
             for id in free { open[id] = nil }
         }
         guard let first = open.keys.min() else { return }
-        throw QueueError(.cyclicDependency, "these depend on each other: \(circle(from: first, open))")
+        throw QueueError(.cyclicDependency, "these wait for each other: \(circle(from: first, open))")
+    }
+
+    /// What each waits for, by ids.
+    private static func waits(of requests: [NewRequest]) -> [String: [String]] {
+        var (waits, last) = ([String: [String]](), [LaneKey: String]())
+        for request in requests where waits[request.id] == nil {
+            waits[request.id] = request.options.dependencies
+            guard request.lane.mode == .fifo else { continue }
+            if let before = last.updateValue(request.id, forKey: request.lane) {
+                waits[request.id]!.append(before)
+            }
+        }
+        return waits
     }
 
     private static func circle(from first: String, _ open: [String: [String]]) -> String {
         var path = [first]
         while let next = open[path.last!]?.first(where: { open[$0] != nil }) {
             if let start = path.firstIndex(of: next) {
-                return (path[start...] + [next]).prefix(8).map(quoted).joined(separator: " on ")
+                return (path[start...] + [next]).prefix(8).map(quoted).joined(separator: " for ")
             }
             path.append(next)
         }

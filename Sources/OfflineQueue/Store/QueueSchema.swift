@@ -167,7 +167,7 @@ extension QueueSchema {
             mode TEXT NOT NULL,
             state TEXT NOT NULL CHECK (state IN ('delivered', 'dead', 'cancelled', 'superseded')),
             finished_at INTEGER NOT NULL,
-            -- Whether all that is needed to send it again is kept, and how many bytes that and the answer take.
+            -- Whether all that is needed to send it again is kept, and how many bytes what is kept and the answer take.
             is_whole INTEGER NOT NULL,
             kept_bytes INTEGER NOT NULL,
         \(contentColumns)

@@ -110,8 +110,8 @@ package struct LaneRecord: Hashable, Sendable {
     package let key: LaneKey
     /// The server wants nothing before then.
     package let notBefore: Duration?
-    /// When its next request is due, `nil` when nothing is pending, when the head of a FIFO lane is not, and
-    /// while it is paused.
+    /// When its next request may be due; `nil` when nothing is pending, when the head of a FIFO lane is not, and
+    /// while it is paused. Never further off than the longest delay, so that no clock is trusted for longer.
     package let due: Duration?
     package let isPaused: Bool
 }

@@ -106,6 +106,8 @@ package final class SQLiteQueueStore: QueueStore {
         // After a commit that was not synced a power cut may bring the rows back; then the next sweep is early enough.
         if durability == .full, !effects.freed.isEmpty {
             CrashPoint.concluded.reached()
+            // A power cut must not bring a row back whose file is gone.
+            if durability == .normal { try await write(rows: 1) { try $0.touch() } }
             await spool.remove(effects.freed)
         }
         return value

@@ -6,18 +6,38 @@ extension StoreTransaction {
     mutating func enqueue(_ requests: [NewRequest]) throws -> [EnqueuedRequest] {
         try DependencyOrder.check(requests)
         let batch = requests.count > 1 ? Set(requests.map(\.id)) : []
-        var missing: [Int64: [String]] = [:]
-        let enqueued = try requests.map { try enqueue($0, of: batch, &missing) }
-        // A request may depend on one that comes after it in the batch, if that has found room.
-        for (place, ids) in missing where try !depend(place, on: ids).isEmpty { try lost(place) }
+        var pending = Pending()
+        let enqueued = try requests.map { try enqueue($0, of: batch, &pending) }
+        try complete(pending)
         return enqueued
+    }
+
+    /// What can be written of a batch only once all of it is there.
+    private struct Pending {
+        /// What requests wait for that was not found when they came.
+        var missing: [(place: Int64, ids: [String])] = []
+        var successions: [(old: Int64, new: Int64)] = []
+    }
+
+    private mutating func complete(_ pending: Pending) throws {
+        // A request may depend on one that comes after it in the batch, if that has found room. It may itself have
+        // made way for a later one.
+        for (place, ids) in pending.missing {
+            guard let request = try request(place), try !depend(place, on: ids).isEmpty else { continue }
+            if request.state.phase == .blocked { try move(request, by: .dependencyFailed) }
+        }
+        // Whether a successor waits for those that wait for it is known only now.
+        for (old, new) in pending.successions { try succeed(old, by: new) }
+        for (_, new) in pending.successions where try request(new) == nil {
+            try settleDependents(of: new, isDelivered: false)
+        }
     }
 
     /// Whatever is refused is refused before anything is written: others are in the same transaction.
     private mutating func enqueue(
         _ new: NewRequest,
         of batch: Set<String>,
-        _ missing: inout [Int64: [String]]
+        _ pending: inout Pending
     ) throws -> EnqueuedRequest {
         if let known = try known(new) { return known }
         let lane = try lane(of: new.lane)
@@ -32,8 +52,8 @@ extension StoreTransaction {
         if let replaced { try move(replaced, by: .replaced) }
         let place = try insert(new, lane: lane.id, state: state, due: due)
         let unknown = try depend(place, on: new.options.dependencies)
-        if !unknown.isEmpty { missing[place] = unknown }
-        if let replaced { try succeed(replaced.sequence, by: place) }
+        if !unknown.isEmpty { pending.missing.append((place, unknown)) }
+        if let replaced { pending.successions.append((replaced.sequence, place)) }
         return accepted(new, in: lane, state: state, due: due)
     }
 
@@ -43,7 +63,8 @@ extension StoreTransaction {
         state: RequestState,
         due: Timestamp
     ) -> EnqueuedRequest {
-        let record = lane.record(due: state.name == .pending ? until(due) : nil, in: self)
+        let wait = state.name == .pending ? until(due) : nil
+        let record = lane.record(due: wait, in: self)
         changedRecords.append(record)
         return EnqueuedRequest(
             id: new.id,
@@ -52,7 +73,7 @@ extension StoreTransaction {
             isBehindOthers: lane.requests > 0,
             idempotencyKey: new.key?.value,
             state: state.name,
-            due: record.due,
+            due: wait,
             status: nil,
             lastError: nil,
             durability: new.options.durability
@@ -78,6 +99,7 @@ extension StoreTransaction {
     /// The request that has the id already, on its way or over.
     private func known(_ new: NewRequest) throws -> EnqueuedRequest? {
         guard let row = try row(StoreStatements.findKnown, ["id": new.id]) else { return nil }
+        if new.options.durability == .full { try touch() }
         return EnqueuedRequest(
             id: new.id,
             lane: LaneRecord(id: 0, key: new.lane, notBefore: nil, due: nil, isPaused: false),
@@ -88,7 +110,7 @@ extension StoreTransaction {
             due: nil,
             status: row["last_status"],
             lastError: row["last_error"],
-            durability: .full
+            durability: new.options.durability
         )
     }
 
@@ -99,8 +121,8 @@ extension StoreTransaction {
         due: Timestamp
     ) throws -> Int64 {
         let options = new.options
-        let end = min(Timestamp(options.end(from: now.date)), now + options.timeToLive).milliseconds
-        let life = end - now.milliseconds
+        let end = min(Timestamp(options.end(from: now.date)), now + options.timeToLive)
+        let life = end.milliseconds - now.milliseconds
         var file: SpooledBody?
         if case .spooled(let body) = new.body { file = body }
         try execute(
@@ -108,7 +130,7 @@ extension StoreTransaction {
             [
                 new.id, lane, state.name.rawValue, due.milliseconds,
                 options.notBefore.map { _ in due.milliseconds },
-                options.priority, now.milliseconds, life, end, environment.boot, clock.sinceBoot + life,
+                options.priority, now.milliseconds, life, environment.boot, clock.sinceBoot + life,
                 options.maximumAttempts, new.method, new.url, new.headers, new.size, new.body.size,
                 file?.name, file?.digest.description,
                 new.key?.name,
@@ -181,8 +203,4 @@ extension StoreTransaction {
         }
     }
 
-    private mutating func lost(_ sequence: Int64) throws {
-        guard let request = try request(sequence), request.state.phase == .blocked else { return }
-        try move(request, by: .dependencyFailed)
-    }
 }
