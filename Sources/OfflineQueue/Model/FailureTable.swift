@@ -204,7 +204,9 @@ extension FailureTable {
         }
         if isPortal(response, of: request) {
             let detail = "HTTP \(status), which looks like a captive portal's"
-            return conclude(.retry(countsAsAttempt: false), .close, detail)
+            // The server itself may redirect, or answer with a page, after it has applied the request.
+            let isUntouched = request.mayBeSentTwice || status == 511
+            return conclude(isUntouched ? .retry(countsAsAttempt: false) : .held(.ambiguous), .close, detail)
         }
         if request.expectation.isMet(status: status, contentType: response.value(of: "content-type")) {
             return conclude(.delivered(status: status), .healthy, nil)

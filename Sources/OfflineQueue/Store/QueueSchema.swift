@@ -124,6 +124,8 @@ extension QueueSchema {
         CREATE UNIQUE INDEX request_replaced ON request (lane_id, replace_key)
             WHERE replace_key IS NOT NULL AND state <> 'inflight';
 
+        CREATE INDEX request_file ON request (body_file) WHERE body_file IS NOT NULL;
+
         -- Bodies apart, so that what scans requests never reads their pages.
         CREATE TABLE body (
             seq INTEGER PRIMARY KEY,
@@ -165,12 +167,13 @@ extension QueueSchema {
             mode TEXT NOT NULL,
             state TEXT NOT NULL CHECK (state IN ('delivered', 'dead', 'cancelled', 'superseded')),
             finished_at INTEGER NOT NULL,
-            -- Whether all that is needed to send it again is kept, and how many bytes that and the answer take.
+            -- Whether all that is needed to send it again is kept, and how many bytes what is kept and the answer take.
             is_whole INTEGER NOT NULL,
             kept_bytes INTEGER NOT NULL,
         \(contentColumns)
         ) STRICT;
         CREATE INDEX history_age ON history (state, finished_at);
+        CREATE INDEX history_file ON history (body_file) WHERE body_file IS NOT NULL AND is_whole = 1;
 
         INSERT INTO request (state, next_at, lease_token, owner_epoch, hold_reason,
             seq, id, lane_id, created_at, life, expire_at, boot, boot_expire_at, attempts, deferrals,

@@ -10,6 +10,9 @@ package protocol QueueStore: Sendable {
     /// Where bodies are that are too large for a row. A store that machines share needs a directory that they share.
     var spool: BodySpool { get }
 
+    /// By what it is exported, imported and looked through.
+    var archive: any QueueArchive { get }
+
     /// How long a lease lasts that is not renewed; `nil` when leases last as long as the store is open.
     var leaseDuration: Duration? { get }
 

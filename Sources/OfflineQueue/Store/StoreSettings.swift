@@ -16,7 +16,7 @@ package struct StoreSettings: Hashable, Sendable {
         package var doneCount = 10_000
         /// Those that were given up, with their bodies.
         package var dead: Duration = .seconds(7 * 86_400)
-        /// What bodies of dead requests and answers may take in all; the oldest go first.
+        /// What is kept of requests, the bodies of dead ones included, and answers may take in all; the oldest go first.
         package var bytes: Int64 = 256 << 20
 
         package init() {}

@@ -46,6 +46,9 @@ package enum StoreStatements {
         ?, ?, ?, ?)
         """
 
+    /// Run twice it changes nothing, and yet there is a page to write.
+    static let touch = "UPDATE meta SET is_paused = 1 - is_paused"
+
     package static let insertBody = "INSERT INTO body (seq, bytes) VALUES (?, ?)"
 
     // MARK: Being claimed
@@ -133,19 +136,20 @@ package enum StoreStatements {
     /// `depends_on`.
     package static let dependents = "SELECT seq FROM depends WHERE on_seq = ?"
 
-    /// Whether a request waits for another, be it by way of others.
-    static let isNeeded = """
-        WITH RECURSIVE needed (seq) AS (
-            SELECT on_seq FROM depends WHERE seq = :seq
-            UNION SELECT on_seq FROM depends JOIN needed USING (seq)
-        ) SELECT 1 FROM needed WHERE seq = :other
+    static let dependencies = """
+        SELECT id FROM depends JOIN request ON request.seq = on_seq WHERE depends.seq = ? ORDER BY on_seq
         """
 
-    /// Whether one that waits for `other` is ahead of the request in its lane, and the lane keeps order.
-    static let isAhead = """
-        SELECT 1 FROM depends JOIN request AS waiting USING (seq) JOIN request AS place ON place.seq = :seq
-        JOIN lane ON lane.id = place.lane_id WHERE on_seq = :other AND waiting.lane_id = place.lane_id
-        AND waiting.seq < place.seq AND mode = 'fifo'
+    /// Whether a request waits for another, be it by way of others, or of its place in a lane that keeps order.
+    static let isNeeded = """
+        WITH RECURSIVE needed (seq) AS (
+            VALUES (:seq)
+            UNION SELECT on_seq FROM depends JOIN needed USING (seq)
+            UNION SELECT ahead.seq FROM needed JOIN request AS place USING (seq)
+            JOIN lane ON lane.id = place.lane_id AND mode = 'fifo'
+            CROSS JOIN depends AS waiting CROSS JOIN request AS ahead ON ahead.seq = waiting.seq
+            WHERE ahead.lane_id = place.lane_id AND ahead.seq < place.seq
+        ) SELECT 1 FROM needed WHERE seq = :other
         """
 
     /// `request_inflight`.

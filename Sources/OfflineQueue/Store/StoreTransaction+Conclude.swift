@@ -59,7 +59,8 @@ extension StoreTransaction {
     ) throws {
         let isDead = ending.isDead
         let response = outcome?.response
-        let kept = (isDead ? request.bodyBytes : 0) + Int64(response?.body.count ?? 0)
+        let size: Int64 = request.row["size"]
+        let kept = size - (isDead ? 0 : request.bodyBytes) + (response?.size ?? 0)
         try execute(
             StoreStatements.insertHistory,
             [
@@ -112,6 +113,13 @@ extension StoreTransaction {
     /// Whether it still waits for others.
     func isBlocked(_ sequence: Int64) throws -> Bool {
         try row("SELECT 1 FROM depends WHERE seq = ? LIMIT 1", [sequence]) != nil
+    }
+}
+
+extension RecordedResponse {
+    /// What it takes in the database, about.
+    fileprivate var size: Int64 {
+        Int64(headers.reduce(body.count) { $0 + $1.name.utf8.count + $1.value.utf8.count + 3 })
     }
 }
 

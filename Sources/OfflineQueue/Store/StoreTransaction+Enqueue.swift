@@ -6,21 +6,38 @@ extension StoreTransaction {
     mutating func enqueue(_ requests: [NewRequest]) throws -> [EnqueuedRequest] {
         try DependencyOrder.check(requests)
         let batch = requests.count > 1 ? Set(requests.map(\.id)) : []
-        var missing: [Int64: [String]] = [:]
-        let enqueued = try requests.map { try enqueue($0, of: batch, &missing) }
-        // A request may depend on one that comes after it in the batch, if that has found room.
-        for (place, ids) in missing {
+        var pending = Pending()
+        let enqueued = try requests.map { try enqueue($0, of: batch, &pending) }
+        try complete(pending)
+        return enqueued
+    }
+
+    /// What can be written of a batch only once all of it is there.
+    private struct Pending {
+        /// What requests wait for that was not found when they came.
+        var missing: [(place: Int64, ids: [String])] = []
+        var successions: [(old: Int64, new: Int64)] = []
+    }
+
+    private mutating func complete(_ pending: Pending) throws {
+        // A request may depend on one that comes after it in the batch, if that has found room. It may itself have
+        // made way for a later one.
+        for (place, ids) in pending.missing {
             guard let request = try request(place), try !depend(place, on: ids).isEmpty else { continue }
             if request.state.phase == .blocked { try move(request, by: .dependencyFailed) }
         }
-        return enqueued
+        // Whether a successor waits for those that wait for it is known only now.
+        for (old, new) in pending.successions { try succeed(old, by: new) }
+        for (_, new) in pending.successions where try request(new) == nil {
+            try settleDependents(of: new, isDelivered: false)
+        }
     }
 
     /// Whatever is refused is refused before anything is written: others are in the same transaction.
     private mutating func enqueue(
         _ new: NewRequest,
         of batch: Set<String>,
-        _ missing: inout [Int64: [String]]
+        _ pending: inout Pending
     ) throws -> EnqueuedRequest {
         if let known = try known(new) { return known }
         let lane = try lane(of: new.lane)
@@ -35,8 +52,8 @@ extension StoreTransaction {
         if let replaced { try move(replaced, by: .replaced) }
         let place = try insert(new, lane: lane.id, state: state, due: due)
         let unknown = try depend(place, on: new.options.dependencies)
-        if !unknown.isEmpty { missing[place] = unknown }
-        if let replaced { try succeed(replaced.sequence, by: place) }
+        if !unknown.isEmpty { pending.missing.append((place, unknown)) }
+        if let replaced { pending.successions.append((replaced.sequence, place)) }
         return accepted(new, in: lane, state: state, due: due)
     }
 
@@ -82,6 +99,7 @@ extension StoreTransaction {
     /// The request that has the id already, on its way or over.
     private func known(_ new: NewRequest) throws -> EnqueuedRequest? {
         guard let row = try row(StoreStatements.findKnown, ["id": new.id]) else { return nil }
+        if new.options.durability == .full { try touch() }
         return EnqueuedRequest(
             id: new.id,
             lane: LaneRecord(id: 0, key: new.lane, notBefore: nil, due: nil, isPaused: false),
@@ -92,7 +110,7 @@ extension StoreTransaction {
             due: nil,
             status: row["last_status"],
             lastError: row["last_error"],
-            durability: .full
+            durability: new.options.durability
         )
     }
 

@@ -21,10 +21,10 @@ extension StoreTransaction {
 
     mutating func expire() throws -> Duration? {
         try followClock()
-        let isMoreLeft = try giveUp()
-        try forgetHistory()
+        let isMoreToGiveUp = try giveUp()
+        let isMoreToForget = try forgetHistory()
         try forgetLanes()
-        return isMoreLeft ? .zero : try nextExpiry()
+        return isMoreToGiveUp || isMoreToForget ? .zero : try nextExpiry()
     }
 
     /// Times of giving up are kept by the wall clock, for there is an index on them; when it is set, those of
@@ -66,41 +66,51 @@ extension StoreTransaction {
 // MARK: - History
 
 extension StoreTransaction {
-    private mutating func forgetHistory() throws {
+    /// Whether there is more than one transaction should forget.
+    private mutating func forgetHistory() throws -> Bool {
         let retention = settings.retention
+        var isMoreLeft = false
         for state in QueuedRequest.State.allCases where state.isFinal {
             let age = state == .dead ? retention.dead : retention.done
-            try forget(
+            let aged = try forget(
                 "SELECT seq, body_file FROM history WHERE state = :state AND finished_at <= :before LIMIT \(Self.batch)",
                 ["state": state.rawValue, "before": (now - age).milliseconds]
             )
+            isMoreLeft = isMoreLeft || aged == Self.batch
             guard state != .dead else { continue }
-            try forget(
+            let surplus = try forget(
                 """
                 SELECT seq, body_file FROM history WHERE state = :state
                 ORDER BY finished_at DESC LIMIT \(Self.batch) OFFSET :count
                 """,
                 ["state": state.rawValue, "count": retention.doneCount]
             )
+            isMoreLeft = isMoreLeft || surplus == Self.batch
         }
-        try forgetBytes(over: retention.bytes)
+        return try forgetBytes(over: retention.bytes) || isMoreLeft
     }
 
-    private mutating func forgetBytes(over limit: Int64) throws {
-        while try row("SELECT history_bytes FROM meta")!["history_bytes"] > limit {
+    private mutating func forgetBytes(over limit: Int64) throws -> Bool {
+        for _ in 0..<Self.batch {
+            let bytes: Int64 = try row("SELECT history_bytes FROM meta")!["history_bytes"]
+            guard bytes > limit else { return false }
             try forget("SELECT seq, body_file FROM history WHERE kept_bytes > 0 ORDER BY position LIMIT 1")
         }
+        return true
     }
 
+    @discardableResult
     private mutating func forget(_ selection: String, _ arguments: StatementArguments = StatementArguments())
-        throws
+        throws -> Int
     {
-        for row in try rows(selection, arguments) {
+        let forgotten = try rows(selection, arguments)
+        for row in forgotten {
             let sequence: Int64 = row["seq"]
             for table in ["history", "attempt", "response"] {
                 try execute("DELETE FROM \(table) WHERE seq = ?", [sequence])
             }
             try freeBody(sequence, file: row["body_file"])
         }
+        return forgotten.count
     }
 }

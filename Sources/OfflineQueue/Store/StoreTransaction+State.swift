@@ -120,8 +120,8 @@ extension StoreTransaction {
     /// Those that waited for a superseded request wait for its successor. When that waits for one of them, they
     /// have lost what they waited for.
     mutating func succeed(_ sequence: Int64, by successor: Int64) throws {
-        let wouldWait = try row(StoreStatements.isNeeded, ["seq": successor, "other": sequence]) != nil
-        if try !wouldWait && row(StoreStatements.isAhead, ["seq": successor, "other": sequence]) == nil {
+        guard try row(StoreStatements.dependents, [sequence]) != nil else { return }
+        if try row(StoreStatements.isNeeded, ["seq": successor, "other": sequence]) == nil {
             try execute("UPDATE OR REPLACE depends SET on_seq = ? WHERE on_seq = ?", [successor, sequence])
         }
         try settleDependents(of: sequence, isDelivered: false)
