@@ -52,14 +52,18 @@ internal import Testing
         mayBeSentTwice: Bool = true,
         hasKey: Bool = true,
         gateIsDown: Bool = false,
-        accept: String? = nil
+        accept: String? = nil,
+        expectation: Expected = .success,
+        lastStatus: Int? = nil
     ) throws -> AttemptContext {
         AttemptContext(
             origin: try Origin(url: url),
             mayBeSentTwice: mayBeSentTwice,
             hasKey: hasKey,
             gateIsDown: gateIsDown,
-            accept: accept
+            accept: accept,
+            expectation: expectation,
+            lastStatus: lastStatus
         )
     }
 
@@ -147,6 +151,103 @@ internal import Testing
         #expect(judge(status, of: try context()).lane == .close)
         let named = judge(status, [("Retry-After", "120")], of: try context())
         #expect(named.lane == .closeFor(.seconds(120)))
+    }
+
+    @Test(arguments: [500, 502, 504, 507, 520, 521, 522, 523, 524])
+    func `what must not be sent twice is held when the server may have applied it`(status: Int) throws {
+        let request = try context(mayBeSentTwice: false, hasKey: false)
+        let judgement = judge(status, of: request)
+        #expect(judgement.verdict == .held(.ambiguous) && judgement.lane == .failure)
+        #expect(judgement.status == status)
+    }
+
+    @Test(arguments: [408, 421, 425, 429, 503])
+    func `what the server says it did not apply is sent again, also what must not be sent twice`(
+        status: Int
+    ) throws {
+        #expect(judge(status, of: try context(mayBeSentTwice: false, hasKey: false)).verdict == Self.counted)
+    }
+
+    @Test func `a misdirected request is sent again once at once, then as others are`() throws {
+        #expect(judge(421, of: try context()).lane == .again)
+        #expect(judge(421, of: try context(lastStatus: 500)).lane == .again)
+        let second = judge(421, of: try context(lastStatus: 421))
+        #expect(second.verdict == Self.counted && second.lane == .failure)
+    }
+
+    @Test func `422 is final with a key, too: the server took it for another request's`() throws {
+        #expect(judge(422, of: try context()).verdict == .dead(reason: "HTTP 422"))
+    }
+
+    // MARK: Expectations
+
+    private static let odd = Expected(statuses: [200...204, 404...404], contentType: "application/json")
+    private static let json = [("content-type", "application/json; charset=utf-8")]
+
+    @Test(arguments: [200, 204, 404])
+    func `what was expected is delivered, be it a refusal`(status: Int) throws {
+        let request = try context(expectation: Self.odd)
+        #expect(judge(status, Self.json, of: request).verdict == .delivered(status: status))
+    }
+
+    @Test func `a 2xx that was not expected is tried again, or held when that may do harm`() throws {
+        let found = judge(206, Self.json, of: try context(expectation: Self.odd))
+        #expect(found.verdict == Self.counted && found.lane == .failure)
+        #expect(found.detail?.contains("206") == true && found.detail?.contains("status=200-204") == true)
+        #expect(judge(200, of: try context(expectation: Self.odd)).verdict == Self.counted, "without a type")
+        let once = try context(mayBeSentTwice: false, hasKey: false, expectation: Self.odd)
+        #expect(judge(200, of: once).verdict == .held(.ambiguous))
+    }
+
+    @Test func `a 2xx whose body was cut is not sent again for want of its type`() throws {
+        let failure = AttemptFailure(code: 18, phase: .response, status: 200, message: "cut")
+        let request = try context(expectation: Self.odd)
+        let judgement = FailureTable.judge(.failure(failure), of: request, now: start)
+        #expect(judgement.verdict == .delivered(status: 200))
+    }
+
+    @Test(arguments: [301, 302, 307, 511])
+    func `whoever expects what a portal answers gets it`(status: Int) throws {
+        let request = try context("http://a.example", expectation: Expected(statuses: [300...599]))
+        #expect(judge(status, of: request).verdict == .delivered(status: status))
+    }
+
+    @Test func `a page where JSON is expected is a portal's without TLS`() throws {
+        let request = try context("http://a.example", expectation: Self.odd)
+        let judgement = judge(200, Self.html, of: request)
+        #expect(judgement.verdict == Self.free && judgement.lane == .close)
+    }
+
+    @Test func `an unsendable request is dead and says nothing of its lane`() throws {
+        let judgement = FailureTable.judge(.unsendable(reason: "gone"), of: try context(), now: start)
+        #expect(judgement.verdict == .dead(reason: "gone") && judgement.lane == .none)
+    }
+
+    /// Whatever the way it failed on: with the head of an answer its status decides.
+    @Test(
+        arguments: [CInt(8), 16, 18, 23, 28, 52, 55, 56, 61, 63, 65, 80, 92, 95, 100, 9999],
+        [201, 404, 500, 503]
+    )
+    func `a status that came before the failure decides`(code: CInt, status: Int) throws {
+        let failure = AttemptFailure(code: code, phase: .response, status: status, message: "message")
+        for hasKey in [true, false] {
+            let request = try context(mayBeSentTwice: hasKey, hasKey: hasKey)
+            let judgement = FailureTable.judge(.failure(failure), of: request, now: start)
+            #expect(judgement.verdict == judge(status, of: request).verdict)
+        }
+    }
+
+    /// Codes of a failure before the request, by phase: none of them may cost more than an attempt.
+    @Test(arguments: [AttemptFailure.Phase.resolve, .connect, .tls])
+    func `nothing that fails before the request is held as ambiguous`(phase: AttemptFailure.Phase) throws {
+        let request = try context(mayBeSentTwice: false, hasKey: false)
+        for code in Array(FailureTable.curlClasses.keys) + [28, 35, 9999] {
+            let failure = AttemptFailure(code: code, phase: phase, message: "message")
+            let judgement = FailureTable.judge(.failure(failure), of: request, now: start)
+            // Errors of a body that came need a request that went.
+            if FailureTable.curlClasses[code] == .answered { continue }
+            #expect(judgement.verdict != .held(.ambiguous), "\(code)")
+        }
     }
 
     struct PortalRow: Sendable {

@@ -94,3 +94,6 @@ extension QueueStore {
         try await details(of: id)?.summary.state
     }
 }
+
+/// A name for it where `Testing` has an `Expectation` of its own.
+typealias Expected = Expectation

@@ -1,0 +1,311 @@
+internal import Foundation
+internal import OfflineQueue
+internal import Synchronization
+internal import Testing
+
+/// What the engine makes of the store's promises: waiting, giving up, leases, bodies.
+@Suite(.timeLimit(.minutes(2))) struct EngineTests {
+    private let directory = TemporaryDirectory(marker: "engine")
+
+    private func open(
+        _ sender: FakeSender,
+        gate: FakeGate = FakeGate(),
+        started: Bool = true,
+        _ adjust: (inout OfflineQueue.Configuration) -> Void = { _ in }
+    ) async throws -> OfflineQueue {
+        var configuration = OfflineQueue.Configuration(directory: directory.path)
+        configuration.backoffBase = .seconds(3600)
+        configuration.backoffCap = .seconds(7200)
+        configuration.stopTimeout = .milliseconds(200)
+        configuration.limits.diskReserve = 0
+        adjust(&configuration)
+        let queue = try await OfflineQueue(configuration: configuration, sender: sender, gate: gate)
+        if started { try await queue.start() }
+        return queue
+    }
+
+    private func request(_ path: String = "", body: QueueRequest.Body = .data(Data("b".utf8))) -> QueueRequest
+    {
+        QueueRequest(method: "POST", url: "https://example.com/\(path)", body: body)
+    }
+
+    private func options(_ id: String, _ adjust: (inout EnqueueOptions) -> Void = { _ in }) -> EnqueueOptions
+    {
+        var options = EnqueueOptions(lane: id, id: id)
+        adjust(&options)
+        return options
+    }
+
+    private func until(_ queue: OfflineQueue, _ condition: (QueueCounts) -> Bool) async throws {
+        while try await !condition(queue.counts) { try await Task.sleep(for: .milliseconds(1)) }
+    }
+
+    // MARK: Waiting for the end
+
+    @Test func `the result of a request is waited for`() async throws {
+        let sender = FakeSender()
+        let queue = try await open(sender)
+        _ = try await queue.enqueue(request(), options: options("a"))
+        let attempt = await sender.nextAttempt()
+        async let result = queue.result(of: "a")
+        #expect(try await queue.result(of: "a", within: .zero)?.summary.state == .inflight)
+        sender.answer(attempt, .status(201, [("X-A", "b")], body: "made"))
+        let details = try #require(try await result)
+        #expect(details.summary.state == .delivered && details.summary.status == 201)
+        #expect(details.response?.body == Data("made".utf8))
+        #expect(details.response?.headers == [.init(name: "X-A", value: "b")])
+        #expect(try await queue.result(of: "nobody") == nil)
+        await queue.stop()
+    }
+
+    @Test(arguments: ["cancelled", "superseded", "dead", "stopped"])
+    func `whoever waits hears of every end`(how: String) async throws {
+        let queue = try await open(FakeSender(), gate: FakeGate(.notReachable))
+        _ = try await queue.enqueue(
+            request(),
+            options: options("a") {
+                $0.replaceKey = "k"
+                if how == "dead" { $0.timeToLive = .milliseconds(300) }
+            }
+        )
+        async let result = queue.result(of: "a")
+        switch how {
+        case "cancelled": #expect(try await queue.cancel(["a"]) == [.done(.cancelled)])
+        case "superseded":
+            var next = options("b") { $0.replaceKey = "k" }
+            next.lane = "a"
+            _ = try await queue.enqueue(request(), options: next)
+        case "stopped": await queue.stop()
+        default: break
+        }
+        let state = (try? await result)?.summary.state
+        #expect(state?.rawValue == (how == "stopped" ? nil : how) || how == "stopped" && state == .pending)
+        await queue.stop()
+    }
+
+    @Test func `what lives shortly is given up soon, without anybody asking`() async throws {
+        let queue = try await open(FakeSender(), gate: FakeGate(.notReachable))
+        _ = try await queue.enqueue(request(), options: options("a") { $0.timeToLive = .milliseconds(100) })
+        #expect(try await queue.result(of: "a")?.summary.state == .dead)
+        await queue.stop()
+    }
+
+    // MARK: Room
+
+    @Test func `a call waits for room until there is some`() async throws {
+        let sender = FakeSender()
+        let queue = try await open(sender) {
+            $0.limits.requests = 1
+            $0.limits.laneShare = 1
+        }
+        _ = try await queue.enqueue(request(), options: options("a"))
+        let attempt = await sender.nextAttempt()
+        let blocked = options("b") { $0.whenFull = .block }
+        let call = Task { try await queue.enqueue(request(), options: blocked) }
+        let given = Task {
+            try await queue.enqueue(request(), options: options("c") { $0.whenFull = .block })
+        }
+        given.cancel()
+        await #expect(throws: CancellationError.self) { try await given.value }
+        sender.answer(attempt, .status(200))
+        #expect(try await call.value.outcome == .accepted)
+        await queue.stop()
+    }
+
+    @Test func `a call that waits for room ends with the queue`() async throws {
+        let queue = try await open(FakeSender(), started: false) {
+            $0.limits.requests = 1
+            $0.limits.laneShare = 1
+        }
+        _ = try await queue.enqueue(request(), options: options("a"))
+        let call = Task {
+            try await queue.enqueue(request(), options: options("b") { $0.whenFull = .block })
+        }
+        try await Task.sleep(for: .milliseconds(20))
+        await queue.stop()
+        let error = await #expect(throws: QueueError.self) { try await call.value }
+        #expect(error?.code == .stopped)
+    }
+
+    // MARK: First results
+
+    @Test func `send says why a request is not tried`() async throws {
+        let queue = try await open(FakeSender { _ in .status(500) }) {
+            $0.limits.requests = 4
+            $0.limits.laneShare = 1
+        }
+        func send(_ id: String, _ adjust: (inout EnqueueOptions) -> Void = { _ in }) async throws
+            -> SendResult
+        {
+            try await queue.send(request(), options: options(id, adjust))
+        }
+        let later = Date().addingTimeInterval(3600)
+        #expect(try await send("later") { $0.notBefore = later } == .queued(id: "later", reason: .scheduled))
+        #expect(
+            try await send("after") { $0.dependencies = ["later"] } == .queued(id: "after", reason: .blocked)
+        )
+        try await queue.pause()
+        #expect(try await send("paused") == .queued(id: "paused", reason: .paused))
+        #expect(try await send("known") == .queued(id: "known", reason: .paused))
+        #expect(try await send("dropped") { $0.whenFull = .dropNewest } == .dropped(id: "dropped"))
+        #expect(try await send("known") == .queued(id: "known", reason: .alreadyQueued))
+        await queue.stop()
+    }
+
+    @Test func `a queue that is not started keeps what comes and says so`() async throws {
+        let queue = try await open(FakeSender(), started: false)
+        #expect(try await queue.send(request(), options: options("a")) == .queued(id: "a", reason: .stopped))
+        #expect(try await queue.counts[.pending] == 1)
+        await queue.stop()
+    }
+
+    @Test func `what is resumed is sent`() async throws {
+        let sender = FakeSender { _ in .status(200) }
+        let queue = try await open(sender)
+        try await queue.pause(host: "example.com")
+        _ = try await queue.enqueue(request(), options: options("known"))
+        #expect(try await queue.pause(host: "EXAMPLE.com") == 1)
+        _ = try await queue.enqueue(request(), options: options("known"))
+        try await queue.resume(host: "example.com")
+        try await until(queue) { $0[.delivered] == 1 }
+        await queue.stop()
+    }
+
+    // MARK: Leases
+
+    @Test func `leases are renewed, and a transfer whose lease is lost is ended`() async throws {
+        let inner = try await SQLiteQueueStore(directory: directory.path)
+        let store = LeasingStore(inner: inner, lost: Flag())
+        let sender = FakeSender()
+        let queue = OfflineQueue(
+            configuration: OfflineQueue.Configuration(directory: directory.path),
+            store: store,
+            sender: sender,
+            gate: FakeGate()
+        )
+        try await queue.start()
+        _ = try await queue.enqueue(request(), options: options("a"))
+        _ = await sender.nextAttempt()
+        while store.lost.renewals < 3 { try await Task.sleep(for: .milliseconds(1)) }
+        #expect(try await queue.request("a")?.summary.state == .inflight)
+        store.lost.isSet = true
+        // Ended with code 42, it is given back and sent again.
+        _ = await sender.nextAttempt()
+        await queue.stop()
+    }
+
+    // MARK: Bodies
+
+    private func spooled() -> [String] {
+        (try? FileManager.default.contentsOfDirectory(atPath: "\(directory.path)/spool")) ?? []
+    }
+
+    @Test func `a large body is sent from its file, which goes once it is delivered`() async throws {
+        let bytes = Data((0..<200_000).map { UInt8($0 % 251) })
+        let received = Mutex<[Data?]>([])
+        let sender = FakeSender { attempt in
+            if case .file(let body) = attempt.body { received.withLock { $0.append(try? body.content()) } }
+            return .status(200)
+        }
+        let queue = try await open(sender, started: false)
+        _ = try await queue.enqueue(request(body: .data(bytes)), options: options("a"))
+        #expect(spooled().count == 1)
+        try await queue.start()
+        #expect(try await queue.result(of: "a")?.summary.state == .delivered)
+        #expect(received.withLock { $0 } == [bytes])
+        while !spooled().isEmpty { try await Task.sleep(for: .milliseconds(1)) }
+        await queue.stop()
+    }
+
+    @Test(arguments: ["missing", "changed"])
+    func `a body that is not what was accepted kills its request, and the lane goes on`(how: String)
+        async throws
+    {
+        let sender = FakeSender { _ in .status(200) }
+        let queue = try await open(sender, started: false)
+        let inOrder = { (id: String) in EnqueueOptions(isFIFO: true, id: id) }
+        _ = try await queue.enqueue(request("a", body: .data(Data(count: 100_000))), options: inOrder("a"))
+        _ = try await queue.enqueue(request("b"), options: inOrder("b"))
+        let file = "\(directory.path)/spool/\(try #require(spooled().first))"
+        if how == "missing" {
+            try FileManager.default.removeItem(atPath: file)
+        } else {
+            try Data(repeating: 1, count: 100_000).write(to: URL(filePath: file))
+        }
+        try await queue.start()
+        #expect(try await queue.result(of: "b")?.summary.state == .delivered)
+        let dead = try #require(try await queue.request("a")).summary
+        #expect(dead.state == .dead && dead.lastError?.contains(how) == true)
+        #expect(sender.attempts.map(\.id) == ["b"])
+        await queue.stop()
+    }
+
+    @Test func `a body that comes in pieces is one body`() async throws {
+        let sender = FakeSender()
+        let queue = try await open(sender)
+        #expect(try await queue.appendToBody("body", Data(count: 70_000), at: 0) == 70_000)
+        let error = try await #require(throws: QueueError.self) {
+            _ = try await queue.appendToBody("body", Data(count: 1), at: 5)
+        }
+        #expect(error.code == .wrongOffset && error.offset == 70_000)
+        #expect(try await queue.appendToBody("body", Data(count: 10), at: 70_000) == 70_010)
+        _ = try await queue.enqueue(request(body: .staged(id: "body", size: 70_010)), options: options("a"))
+        let attempt = await sender.nextAttempt()
+        guard case .file(let body) = attempt.body else {
+            Issue.record("it is not sent from a file")
+            return
+        }
+        #expect(try body.content() == Data(count: 70_010))
+        sender.answer(attempt, .status(200))
+        try await until(queue) { $0[.delivered] == 1 }
+        await queue.stop()
+    }
+
+    @Test func `a refused or known request leaves no file behind`() async throws {
+        let queue = try await open(FakeSender(), started: false)
+        let large = request(body: .data(Data(count: 100_000)))
+        await #expect(throws: QueueError.self) {
+            _ = try await queue.enqueue(large, options: options("a") { $0.dependencies = ["nobody"] })
+        }
+        #expect(spooled().isEmpty)
+        _ = try await queue.enqueue(request(), options: options("a"))
+        #expect(try await queue.enqueue(large, options: options("a")).outcome == .known)
+        #expect(spooled().isEmpty)
+        let error = try await #require(throws: QueueError.self) {
+            _ = try await queue.enqueue(request(body: .file(path: "/nowhere")), options: options("b"))
+        }
+        #expect(error.code == .bodyFileUnusable)
+        #expect(try await queue.counts[.pending] == 1)
+        await queue.stop()
+    }
+}
+
+private final class Flag: Sendable {
+    private let state = Mutex((isSet: false, renewals: 0))
+
+    var isSet: Bool {
+        get { state.withLock(\.isSet) }
+        set { state.withLock { $0.isSet = newValue } }
+    }
+
+    var renewals: Int { state.withLock(\.renewals) }
+
+    func renewed() -> Bool {
+        state.withLock { state in
+            state.renewals += 1
+            return state.isSet
+        }
+    }
+}
+
+/// A store whose leases end by themselves, as those of a store that machines share do.
+private struct LeasingStore: WrappedStore {
+    let inner: any QueueStore
+    let lost: Flag
+
+    var leaseDuration: Duration? { .milliseconds(40) }
+
+    func renew(_ tokens: Set<String>) async throws -> Set<String> {
+        lost.renewed() ? tokens : []
+    }
+}

@@ -1,0 +1,155 @@
+internal import Foundation
+internal import GRDB
+internal import OfflineQueue
+internal import Testing
+
+/// Stores that earlier versions have written open, and nothing of them is lost.
+///
+/// `Fixtures/queue-1.sqlite` was filled by the netwatch that had schema version 1: requests that wait, with bodies
+/// up to 1 MiB and odd headers, held ones for each reason, lanes in order, a closed lane, history, and what was in
+/// flight when its process died. It was accepted on 2026-09-21.
+@Suite struct MigrationTests {
+    private let directory = TemporaryDirectory(marker: "migration")
+
+    private func place(_ fixture: String) throws {
+        let files = FileManager.default
+        let mode = [FileAttributeKey.posixPermissions: 0o700]
+        try files.createDirectory(atPath: directory.path, withIntermediateDirectories: true, attributes: mode)
+        let source = URL(filePath: #filePath).deletingLastPathComponent().appending(
+            path: "Fixtures/\(fixture)"
+        )
+        try Data(contentsOf: source).write(to: URL(filePath: "\(directory.path)/queue.sqlite"))
+        try Data().write(to: URL(filePath: "\(directory.path)/queue.lock"))
+    }
+
+    private static let written: [String: (QueuedRequest.State, HoldReason?, attempts: Int, bytes: Int64)] = [
+        "held-trust": (.held, .trust, 1, 100), "held-configuration": (.held, .configuration, 1, 100),
+        "held-auth": (.held, .auth, 1, 100), "held-ambiguous": (.held, .ambiguous, 1, 100),
+        "empty": (.pending, nil, 0, 0), "odd": (.pending, nil, 0, 1), "key": (.pending, nil, 0, 4096),
+        "inline": (.pending, nil, 0, 65_536), "over": (.pending, nil, 0, 65_537),
+        "mebibyte": (.pending, nil, 0, 1 << 20), "tried": (.pending, nil, 2, 0),
+        "closed": (.pending, nil, 1, 0),
+        "fifo-0": (.pending, nil, 0, 0), "fifo-1": (.pending, nil, 0, 0), "fifo-2": (.pending, nil, 0, 0),
+        "fifo-3": (.pending, nil, 0, 0), "fifo-4": (.pending, nil, 0, 0), "heldfifo-0": (.held, .auth, 1, 0),
+        "heldfifo-1": (.pending, nil, 0, 0), "heldfifo-2": (.pending, nil, 0, 0),
+        "flyingfifo-0": (.inflight, nil, 1, 0), "flyingfifo-1": (.pending, nil, 0, 0),
+        "flying-put": (.inflight, nil, 1, 0), "flying-post": (.inflight, nil, 1, 0),
+        "dead": (.dead, nil, 1, 0), "delivered": (.delivered, nil, 1, 0),
+    ]
+
+    private static let order = [
+        "held-trust", "held-configuration", "held-auth", "held-ambiguous", "empty", "odd", "key", "inline",
+        "over",
+        "mebibyte", "tried", "closed", "fifo-0", "fifo-1", "fifo-2", "fifo-3", "fifo-4", "heldfifo-0",
+        "heldfifo-1",
+        "heldfifo-2", "flyingfifo-0", "flyingfifo-1", "flying-put", "flying-post", "dead", "delivered",
+    ]
+
+    private func body(_ count: Int, _ seed: Int) -> NewRequest.Body {
+        count == 0 ? .none : .inline(Data((0..<count).map { UInt8(($0 * 7 + seed) % 251) }))
+    }
+
+    @Test func `nothing of a store of version 1 is lost`() async throws {
+        try place("queue-1.sqlite")
+        let store = try await SQLiteQueueStore(directory: directory.path)
+        let listed = try await store.all()
+        #expect(listed.map(\.id) == Self.order)
+        for request in listed {
+            let expected = try #require(Self.written[request.id])
+            #expect(request.state == expected.0 && request.holdReason == expected.1, "\(request.id)")
+            #expect(
+                request.attempts == expected.attempts && request.bodyBytes == expected.bytes,
+                "\(request.id)"
+            )
+            #expect(request.created == Date(timeIntervalSince1970: 1_790_000_000), "\(request.id)")
+        }
+        let tried = try #require(listed.first { $0.id == "tried" })
+        #expect(tried.deferrals == 1 && tried.status == 503 && tried.lastError == "HTTP 503")
+        #expect(try await store.details(of: "dead")?.idempotencyKey == "the key of the dead")
+        #expect(try await store.statistics().requests == 24)
+        await store.close()
+        let again = try await SQLiteQueueStore(directory: directory.path)
+        #expect(try await again.all().map(\.id) == Self.order)
+    }
+
+    @Test func `a store of version 1 drains`() async throws {
+        try place("queue-1.sqlite")
+        let store = try await SQLiteQueueStore(directory: directory.path)
+        // Accepted long ago, when nothing was given up: the time to live begins with the upgrade.
+        _ = try await store.expire()
+        #expect(try await store.statistics().requests == 24)
+        let lanes = try await store.recover(releasing: HoldReason.mendable)
+        #expect(lanes.first { $0.key.label == "closed" }?.notBefore == nil, "that time has passed")
+        var sent: [String: [ClaimedRequest]] = [:]
+        for lane in lanes {
+            while case let batch = try await store.claim(2, of: lane.id).requests, !batch.isEmpty {
+                for request in batch {
+                    sent[lane.key.label, default: []].append(request)
+                    #expect(try await store.conclude(request, .delivered(status: 200)))
+                }
+            }
+        }
+        #expect(sent["fifo"]?.map(\.id) == (0..<5).map { "fifo-\($0)" })
+        #expect(sent["heldfifo"]?.map(\.id) == (0..<3).map { "heldfifo-\($0)" })
+        #expect(sent["flyingfifo"]?.map(\.id) == ["flyingfifo-0", "flyingfifo-1"])
+        #expect(try await store.counts()[.delivered] == 23)
+        #expect(try await store.all([.held]).map(\.id) == ["held-ambiguous"])
+        try check(Dictionary(uniqueKeysWithValues: sent.values.joined().map { ($0.id, $0) }))
+    }
+
+    private func check(_ sent: [String: ClaimedRequest]) throws {
+        let bodies = [
+            ("empty", 0, 0), ("odd", 1, 9), ("key", 4096, 4), ("inline", 65_536, 5), ("over", 65_537, 6),
+            ("mebibyte", 1 << 20, 7), ("held-trust", 100, 3),
+        ]
+        for (id, count, seed) in bodies { #expect(sent[id]?.body == body(count, seed), "\(id)") }
+        #expect(
+            sent["key"]?.key
+                == KeyHeader(name: "Idempotency-Key", value: "mine, with \"quotes\"", isQuoted: false)
+        )
+        #expect(sent["flying-post"]?.key?.value.count == 36 && sent["flying-put"]?.key == nil)
+        #expect(sent["empty"]?.method == "PUT" && sent["held-trust"]?.method == "PATCH")
+        #expect(sent["odd"]?.url == "https://plain.example/odd?q=%C3%A4")
+        let headers = try #require(sent["odd"]).headers.map { "\($0.name)|\($0.value)" }
+        #expect(
+            headers == [
+                "X-Empty|", "X-Colon|a: b: c", "x-quote|\"quoted\\\" and [json, like]", "X-Umlaut|äöü ☃ 🏔",
+                "X-Combining|\u{301}first", "X-Space|  both  ", "X-Tab|a\tb", "X-Twice|1", "X-Twice|2",
+                "Content-Type|application/json",
+            ]
+        )
+    }
+
+    @Test func `no number of an old store is used again`() async throws {
+        try place("queue-1.sqlite")
+        let store = try await SQLiteQueueStore(directory: directory.path)
+        let last = try #require(try await store.all().map(\.sequence).max())
+        try await store.enqueue(try new("late"))
+        #expect(try #require(try await store.details(of: "late")).summary.sequence > last)
+    }
+
+    // MARK: What is not ours
+
+    private func change(_ sql: String) throws {
+        let database = try DatabaseQueue(path: "\(directory.path)/queue.sqlite")
+        try database.writeWithoutTransaction { try $0.execute(sql: sql) }
+        try database.close()
+    }
+
+    @Test(arguments: [
+        "INSERT INTO grdb_migrations VALUES ('3')", "PRAGMA application_id = 7",
+    ])
+    func `a store of a newer version or another program's is refused and left as it is`(sql: String)
+        async throws
+    {
+        try await SQLiteQueueStore(directory: directory.path).close()
+        try change(sql)
+        let path = URL(filePath: "\(directory.path)/queue.sqlite")
+        let before = try Data(contentsOf: path)
+        let error = try await #require(throws: QueueError.self) {
+            _ = try await SQLiteQueueStore(directory: directory.path)
+        }
+        #expect(error.code == .storeUnusable)
+        #expect(try Data(contentsOf: path) == before)
+    }
+}

@@ -1,0 +1,165 @@
+internal import OfflineQueue
+internal import Testing
+
+/// Every event in every phase: where it leads, or that it is refused and changes nothing.
+@Suite struct RequestStateTableTests {
+    /// A row for each phase, a column for each event; `-` is a refusal.
+    private static let table = """
+        phase           accept  waits   claim    replace    giveUp cancel     hold       release  trust    retry   unblock lost
+        staging         pending blocked -        -          -      -          -          -        -        -       -       -
+        blocked         -       -       -        superseded dead   cancelled  user       -        -        pending pending dependency
+        pending         -       -       inflight superseded dead   cancelled  user       -        -        pending -       -
+        inflight        -       -       -        -          -      to-cancel  to-hold    -        -        -       -       -
+        to-cancel       -       -       -        -          -      to-cancel  to-cancel  -        -        -       -       -
+        to-hold         -       -       -        -          -      to-cancel  to-hold    inflight -        -       -       -
+        user            -       -       -        superseded dead   cancelled  user       pending  -        pending -       dependency
+        dependency      -       -       -        superseded dead   cancelled  dependency pending  -        pending -       dependency
+        trust           -       -       -        superseded dead   cancelled  trust      pending  pending  pending -       -
+        configuration   -       -       -        superseded dead   cancelled  configuration pending -      pending -       -
+        auth            -       -       -        superseded dead   cancelled  auth       pending  -        pending -       -
+        ambiguous       -       -       -        superseded dead   cancelled  ambiguous  pending  -        pending -       -
+        delivered       -       -       -        -          -      -          -          -        -        -       -       -
+        dead            -       -       -        -          -      -          -          -        -        pending -       -
+        cancelled       -       -       -        -          -      -          -          -        -        -       -       -
+        superseded      -       -       -        -          -      -          -          -        -        -       -       -
+        """
+
+    /// The ends of attempts, by whoever has the lease. In every other phase they are refused.
+    private static let ends = """
+        phase           delivered dead kept      deferred  auth      ambiguous abandoned unsure
+        inflight        delivered dead pending   pending   auth      ambiguous pending   ambiguous
+        to-cancel       delivered dead cancelled cancelled cancelled cancelled cancelled cancelled
+        to-hold         delivered dead user      user      user      ambiguous user      ambiguous
+        """
+
+    private static let due = start + .seconds(9)
+    private static let lease = Lease(token: "mine", ownerEpoch: 1)
+
+    private static let phases: [String: RequestState.Phase] = {
+        var phases: [String: RequestState.Phase] = [
+            "staging": .staging, "blocked": .blocked, "pending": .pending(due: due),
+            "inflight": .inflight(lease, wish: nil), "to-cancel": .inflight(lease, wish: .cancel),
+            "to-hold": .inflight(lease, wish: .hold), "delivered": .finished(.delivered(status: 200)),
+            "dead": .finished(.dead(reason: "why")), "cancelled": .finished(.cancelled),
+            "superseded": .finished(.superseded),
+        ]
+        for reason in HoldReason.allCases { phases[reason.rawValue] = .held(reason) }
+        return phases
+    }()
+
+    private static let events: [String: RequestState.Event] = [
+        "accept": .accepted(due: due, isBlocked: false), "waits": .accepted(due: due, isBlocked: true),
+        "claim": .claimed(lease), "replace": .replaced, "giveUp": .givenUp(reason: "why"),
+        "cancel": .cancelled, "hold": .held,
+        "release": .released(Set(HoldReason.allCases), now: due, isBlocked: false),
+        "trust": .released([.trust], now: due, isBlocked: false), "retry": .requeued(now: due),
+        "unblock": .unblocked(now: due), "lost": .dependencyFailed,
+        "delivered": .concluded(token: "mine", .delivered(status: 200), due: start),
+        "dead": .concluded(token: "mine", .dead(reason: "why"), due: start),
+        "kept": .concluded(token: "mine", .retry(countsAsAttempt: true), due: due),
+        "deferred": .concluded(token: "mine", .retry(countsAsAttempt: false), due: due),
+        "auth": .concluded(token: "mine", .held(.auth), due: start),
+        "ambiguous": .concluded(token: "mine", .held(.ambiguous), due: start),
+        "abandoned": .abandoned(token: "mine", now: due), "unsure": .abandoned(token: "mine", now: due),
+    ]
+
+    struct Cell: Sendable, CustomTestStringConvertible {
+        let phase: String
+        let event: String
+        let outcome: String
+
+        var testDescription: String { "\(event) in \(phase)" }
+    }
+
+    private static func cells(_ table: String) -> [Cell] {
+        let rows = table.split(separator: "\n").map { $0.split(separator: " ").map(String.init) }
+        return rows.dropFirst().flatMap { row in
+            zip(rows[0], row).dropFirst().map { Cell(phase: row[0], event: $0, outcome: $1) }
+        }
+    }
+
+    /// What the tables say, and refusals where they say nothing.
+    private static let allCells: [Cell] = {
+        let written = cells(table) + cells(ends)
+        let rest = phases.keys.sorted().flatMap { phase in
+            events.keys.sorted().compactMap { event in
+                written.contains { $0.phase == phase && $0.event == event }
+                    ? nil : Cell(phase: phase, event: event, outcome: "-")
+            }
+        }
+        return written + rest
+    }()
+
+    private func state(_ cell: Cell) -> RequestState {
+        let rules = RequestRules(mayBeSentTwice: cell.event != "unsure")
+        return RequestState(phase: Self.phases[cell.phase]!, attempts: 3, deferrals: 1, rules: rules)
+    }
+
+    @Test func `every phase and every event is in the table`() {
+        #expect(Self.allCells.count == Self.phases.count * Self.events.count)
+        #expect(Set(Self.cells(Self.table).map(\.phase)) == Set(Self.phases.keys))
+    }
+
+    @Test(arguments: allCells)
+    func `an event leads where the table says`(cell: Cell) throws {
+        var state = state(cell)
+        let before = state
+        let event = try #require(Self.events[cell.event])
+        guard cell.outcome != "-" else {
+            #expect(throws: RequestState.Refusal.self) { try state.apply(event) }
+            #expect(state == before)
+            return
+        }
+        try state.apply(event)
+        #expect(state.phase == Self.phases[cell.outcome])
+    }
+
+    @Test(arguments: ["inflight", "to-cancel", "to-hold"])
+    func `a stale lease moves nothing`(phase: String) {
+        var state = RequestState(phase: Self.phases[phase]!, rules: RequestRules(mayBeSentTwice: true))
+        let before = state
+        for event: RequestState.Event in [
+            .concluded(token: "theirs", .delivered(status: 200), due: start),
+            .abandoned(token: "theirs", now: start),
+        ] {
+            #expect(throws: RequestState.Refusal.staleLease) { try state.apply(event) }
+        }
+        #expect(state == before)
+    }
+
+    @Test func `what waits for others is released to wait for them`() throws {
+        var state = RequestState(phase: .held(.user), rules: RequestRules(mayBeSentTwice: true))
+        try state.apply(.released([.user], now: start, isBlocked: true))
+        #expect(state.phase == .blocked)
+    }
+
+    @Test(arguments: allCells.filter { $0.outcome != "-" })
+    func `attempts are counted as they were made`(cell: Cell) throws {
+        var state = state(cell)
+        try state.apply(Self.events[cell.event]!)
+        let (attempts, deferrals) =
+            switch cell.event {
+            case "claim": (4, 1)
+            case "deferred": (2, 2)
+            case "retry": (0, 0)
+            default: (3, 1)
+            }
+        #expect(state.attempts == attempts && state.deferrals == deferrals)
+    }
+
+    @Test(arguments: [1, 3])
+    func `after the last attempt that counts it is dead`(most: Int) throws {
+        let rules = RequestRules(mayBeSentTwice: true, maximumAttempts: most)
+        var state = RequestState(phase: .pending(due: start), rules: rules)
+        for attempt in 1...most {
+            for countsAsAttempt in [false, true] {
+                try state.apply(.claimed(Self.lease))
+                try state.apply(
+                    .concluded(token: "mine", .retry(countsAsAttempt: countsAsAttempt), due: start)
+                )
+            }
+            #expect(state.attempts == attempt)
+        }
+        #expect(state.phase == .finished(.dead(reason: "it failed \(most) \(most == 1 ? "time" : "times")")))
+    }
+}
