@@ -75,12 +75,12 @@ package struct NetwatchDaemon: Service {
 
     private func serve(_ queue: OfflineQueue, _ monitor: PathMonitor) async throws {
         var limits = ControlServer.Limits()
-        // A piece of a body in Base64, with room for the rest of its JSON.
+        // A body in Base64, with room for the rest of its JSON.
         limits.bodyBytes = ControlMessage.maximumBodyBytes * 3 / 2
         try makeSocketDirectory()
         let server = try ControlServer(
             path: configuration.socket,
-            router: QueueRoutes(queue: queue).router,
+            router: QueueRoutes(queue: queue, isRunning: true).router,
             limits: limits,
             logger: logger
         )

@@ -21,7 +21,7 @@ package struct ServicePaths: Sendable {
     /// root and the XDG state directory for others.
     package var stateDirectory: String {
         if let directory = value("STATE_DIRECTORY") { return first(directory) }
-        if isRoot { return "/var/lib/netwatch" }
+        if isRoot { return Self.systemState }
         return (value("XDG_STATE_HOME") ?? home + "/.local/state") + "/netwatch"
     }
 
@@ -41,6 +41,16 @@ package struct ServicePaths: Sendable {
         return value("NETWATCH_SOCKET") != nil || access(own, F_OK) == 0 ? own : Self.systemSocket
     }
 
+    /// Whether the environment says which service is meant.
+    package var isSocketNamed: Bool { value("NETWATCH_SOCKET") != nil }
+
+    /// The directory that a command looks into when no service runs: like ``stateDirectory``, but the system's
+    /// if there is none of one's own. `nil` when there is neither.
+    package var existingStateDirectory: String? {
+        [stateDirectory, Self.systemState].first { access($0, F_OK) == 0 || errno == EACCES }
+    }
+
+    private static let systemState = "/var/lib/netwatch"
     private static let systemSocket = "/run/netwatch/netwatch.sock"
 
     private var home: String {

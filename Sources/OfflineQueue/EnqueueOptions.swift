@@ -94,7 +94,7 @@ public struct IdempotencyKey: Hashable, Sendable {
 }
 
 /// What an accepted request survives.
-public enum Durability: String, Hashable, Sendable {
+public enum Durability: String, Hashable, Sendable, CaseIterable {
     /// A crash of the process and a loss of power: it was synced to the disk.
     case full
     /// A crash of the process. A loss of power may take the last requests with it. Faster where syncing is

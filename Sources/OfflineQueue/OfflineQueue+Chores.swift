@@ -23,6 +23,13 @@ extension OfflineQueue {
         }
     }
 
+    /// Removes files of the spool that a crash left without a row. Only room is at stake, so what cannot be done now
+    /// is left to the next start.
+    func sweepSpool() async {
+        let archive = store.archive
+        _ = try? await store.spool.sweep { archive.isFileNamed($0) }
+    }
+
     /// Renews the leases of what is being sent, where leases end by themselves. A transfer whose lease was lost
     /// is somebody else's by now.
     func keepLeases() async {

@@ -16,7 +16,7 @@ extension OfflineQueue {
 
     /// The one id that begins like this, or is it.
     ///
-    /// - Throws: ``QueueError``: `unknownRequest` when there is none or more than one; it names some.
+    /// - Throws: ``QueueError``: `unknownRequest`, or `ambiguousID`, which names some.
     public func id(beginningWith prefix: String) async throws -> String {
         let found = try await store.ids(beginningWith: prefix, limit: 4)
         // Ids are sorted, so one that is the text itself comes first.
@@ -25,7 +25,7 @@ extension OfflineQueue {
             throw QueueError(.unknownRequest, "no request has an id that begins with \(quoted(prefix))")
         }
         let some = found.map(quoted).joined(separator: ", ")
-        throw QueueError(.unknownRequest, "several ids begin with \(quoted(prefix)): \(some)")
+        throw QueueError(.ambiguousID, "several ids begin with \(quoted(prefix)): \(some)")
     }
 
     /// How many requests are in which state.

@@ -127,6 +127,7 @@ extension OfflineQueue {
         chores = [
             Task { await self.followChanges() }, Task { await self.sweep() },
             Task { await self.keepLeases() },
+            Task { await self.sweepSpool() },
         ]
     }
 

@@ -20,8 +20,10 @@ public struct QueueError: Error, Hashable, Sendable {
         case unknownDependency = "unknown_dependency"
         /// Requests depend on each other in a circle.
         case cyclicDependency = "cyclic_dependency"
-        /// No request has this id, or several have ids that begin like this.
+        /// No request has an id that begins like this.
         case unknownRequest = "unknown_request"
+        /// Several requests have ids that begin like this.
+        case ambiguousID = "ambiguous_id"
         /// What was to be imported is not a whole export.
         case invalidImport = "invalid_import"
         /// Another process, or another queue of this one, owns the directory.

@@ -1,13 +1,14 @@
 /// Durations as people write and read them.
 enum DurationText {
     /// What ``parse(_:)`` takes, in words for a message.
-    static let acceptedForms = "a duration like `500ms`, `5s`, `2m` or `1h30m`, at most `9999h`"
+    static let acceptedForms = "a duration like `500ms`, `5s`, `2m`, `1h30m` or `7d`, at most `9999h`"
 
     /// Longer is meant as for ever, and a deadline that far away would not fit the kernel's timers.
     private static let longest = Duration.seconds(9999 * 3600)
 
     private static let units: [(name: String, length: Duration)] = [
-        ("h", .seconds(3600)), ("m", .seconds(60)), ("s", .seconds(1)), ("ms", .milliseconds(1)),
+        ("d", .seconds(86_400)), ("h", .seconds(3600)), ("m", .seconds(60)), ("s", .seconds(1)),
+        ("ms", .milliseconds(1)),
     ]
 
     /// Parses whole numbers with units, the larger unit first and each at most once. `0` needs no unit.
@@ -17,7 +18,7 @@ enum DurationText {
         var sum = Duration.zero
         for unit in units {
             guard let number = take(unit.name, from: &rest) else { continue }
-            // Nine digits of hours do not overflow; more are too long in any unit.
+            // Nine digits of days do not overflow; more are too long in any unit.
             guard number.count <= 9, let count = Int64(number) else { return nil }
             sum += unit.length * Int(count)
         }

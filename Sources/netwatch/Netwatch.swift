@@ -13,12 +13,13 @@ struct Netwatch: AsyncParsableCommand {
             netwatch wait                    wait until this machine is online
             netwatch send URL -d @order.json deliver a request now, or as soon as the network is back
             netwatch queue list              show what waits and what became of the rest
+            netwatch queue retry ID          try what was given up anew
             netwatch serve                   run the service in the foreground
 
             A first argument with a dot or a colon, or `localhost`, is taken as `host ARGUMENT`.
 
             Exit status: 0 yes, 1 no, 2 could not tell, 64 wrong arguments, 69 service not running, \
-            77 not permitted.
+            75 not over yet, 77 not permitted, 78 the queue's store cannot be used.
             """,
         version: "0.1.0",
         subcommands: [

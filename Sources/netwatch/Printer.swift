@@ -7,7 +7,12 @@ enum Printer {
     /// Writes a line of data. A reader that has gone away ends the process as SIGPIPE would; anything
     /// else that cannot be written is.
     static func data(_ line: String) {
-        if write(line + "\n", to: STDOUT_FILENO) { return }
+        bytes(Data((line + "\n").utf8))
+    }
+
+    /// Writes bytes of data as they are.
+    static func bytes(_ bytes: Data) {
+        if write(bytes, to: STDOUT_FILENO) { return }
         if errno == EPIPE { endAsWithoutReader() }
         error("could not write to standard output: \(errnoDescription(errno))")
         exit(ExitStatus.unknown.rawValue)
@@ -86,7 +91,11 @@ enum Printer {
     }
 
     private static func write(_ text: String, to descriptor: CInt) -> Bool {
-        var bytes = Array(text.utf8)[...]
+        write(Data(text.utf8), to: descriptor)
+    }
+
+    private static func write(_ data: Data, to descriptor: CInt) -> Bool {
+        var bytes = data
         while !bytes.isEmpty {
             let count = bytes.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
             if count < 0, errno == EINTR { continue }

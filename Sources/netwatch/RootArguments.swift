@@ -5,7 +5,7 @@ internal import ArgumentParser
 enum RootArguments {
     static func expand(_ arguments: [String]) throws(CommandError) -> [String] {
         guard let first = arguments.first, !first.hasPrefix("-"), !commands.contains(first) else {
-            return arguments
+            return arguments.first == "send" ? WaitLimit.expanding(arguments) : arguments
         }
         if first.contains(".") || first.contains(":") || first == "localhost" { return ["host"] + arguments }
         throw CommandError(.usage, "unknown command `\(first)`", hint: hint(for: first))

@@ -15,7 +15,9 @@ struct ServeCommand: AsyncParsableCommand {
             STATE_DIRECTORY, RUNTIME_DIRECTORY and NOTIFY_SOCKET of a service manager are honoured. SIGTERM \
             and SIGINT end it; what is being sent is waited for, for 3 s, and whatever is not delivered is kept.
 
-            Exit status: 0 ended by a signal, 2 the store or the socket cannot be used, 64 wrong arguments.
+            Exit status: 0 ended by a signal, 2 the store is locked or the disk failed, or the socket cannot \
+            be had, 64 wrong arguments, 78 the store is damaged, another program's or a newer netwatch's: \
+            starting again does not help.
             """
     )
 
@@ -43,7 +45,7 @@ struct ServeCommand: AsyncParsableCommand {
         do {
             try await daemon.runUntilSignalled()
         } catch let error as QueueError {
-            throw CommandError(.unknown, error.message)
+            throw CommandError(opening: error)
         } catch let error as ControlSocketError {
             throw CommandError(.unknown, "\(error)")
         }

@@ -1,4 +1,5 @@
 internal import Foundation
+internal import Glibc
 internal import NetwatchTestSupport
 internal import Testing
 
@@ -13,9 +14,10 @@ enum Command {
     static func start(
         _ arguments: [String],
         environment: [String: String] = [:],
+        input: CInt? = nil,
         in namespace: NetworkNamespace? = nil
     ) throws -> Subprocess {
-        try Subprocess(path, arguments, environment: environment, in: namespace)
+        try Subprocess(path, arguments, environment: environment, input: input, in: namespace)
     }
 
     /// Runs the command to its end.
@@ -55,7 +57,44 @@ final class RunningService {
     }
 
     func run(_ arguments: String...) async throws -> Subprocess.Outcome {
-        try await Command.start(arguments + ["--socket", socket], in: namespace).outcome()
+        try await run(arguments)
+    }
+
+    /// - Parameter input: A file for standard input.
+    func run(_ arguments: [String], input: String? = nil) async throws -> Subprocess.Outcome {
+        let descriptor = input.map { open($0, O_RDONLY | O_CLOEXEC) }
+        defer { if let descriptor { close(descriptor) } }
+        return try await Command.start(
+            arguments + ["--socket", socket],
+            input: descriptor,
+            in: namespace
+        ).outcome()
+    }
+
+    /// Accepts requests and sends none.
+    func pause() async throws {
+        #expect(try await run("queue", "pause").ending == .exited(0))
+    }
+
+    /// Puts a request into the queue and returns its id.
+    @discardableResult
+    func keep(_ arguments: String...) async throws -> String {
+        let sent = try await run(["send", "--queue", "always"] + arguments)
+        #expect(sent.ending == .exited(0), "\(sent.errors)")
+        return try #require(sent.output.first)
+    }
+
+    /// Ends the service in order.
+    func stop() async throws {
+        process.signal(SIGTERM)
+        #expect(try await process.end() == .exited(0))
+    }
+
+    /// What curl(1) is answered by the control API.
+    func curl(_ arguments: String) async throws -> String {
+        let command = "curl -sS --unix-socket \(socket) http://netwatch\(arguments)"
+        let outcome = try await Subprocess("/bin/sh", ["-c", command]).outcome()
+        return (outcome.output + outcome.errors).joined(separator: "\n")
     }
 
     /// The queue's entries, in the order they are listed.

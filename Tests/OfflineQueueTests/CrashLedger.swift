@@ -50,6 +50,7 @@ struct CrashLedger: Sendable {
     }
 
     private var requests: [String: Request] = [:]
+    private var held: Set<String> = []
     private var found: [Violation] = []
     private var arrivals = 0
     private var kills = 0
@@ -80,7 +81,7 @@ struct CrashLedger: Sendable {
         if !isWhole { found.append(.damaged(id: id)) }
     }
 
-    /// - Parameter acceptances: What the process said before it was killed; recorded before.
+    /// What the process said before is recorded before.
     mutating func killed(run: Int, rows: [String: Row], integrity: [String], spool: Set<String> = []) {
         kills += 1
         if unjudgedAcceptances > 0 { killsWithAcceptance += 1 }
@@ -105,11 +106,22 @@ struct CrashLedger: Sendable {
         for (id, request) in requests {
             let state = rows[id]?.state
             guard request.isAccepted || state != nil else { continue }
+            if state == "held", mayBeHeld(id, request) {
+                held.insert(id)
+                continue
+            }
             if request.successes == 0 || state != "delivered" {
                 found.append(.stuck(id: id, state: state ?? "absent"))
             }
         }
     }
+
+    /// What may be sent once only is held as soon as it may have been sent.
+    private func mayBeHeld(_ id: String, _ request: Request) -> Bool {
+        isAtMostOnce(id) && (request.firstArrival != nil || request.killsInFlight > 0)
+    }
+
+    private func isAtMostOnce(_ id: String) -> Bool { VictimRequest(id: id)?.isAtMostOnce == true }
 
     private mutating func judge(_ id: String, _ row: Row?, run: Int) {
         guard var request = requests[id], !request.isLost else { return }
@@ -122,6 +134,7 @@ struct CrashLedger: Sendable {
         }
         switch row.state {
         case "delivered" where request.successes > 0: request.isFinished = true
+        case "held" where mayBeHeld(id, request): break
         case "delivered", "dead", "cancelled", "superseded", "held":
             found.append(.untruthful(id: id, state: row.state, run: run))
         case _ where request.isFinished: found.append(.reopened(id: id, run: run))
@@ -143,8 +156,9 @@ extension CrashLedger {
         var violations: [Violation] = []
         let keys = request.isAccepted ? request.keys.union([request.acceptedKey]) : request.keys
         if keys.count > 1 { violations.append(.keyChanged(id: id)) }
-        if request.successes > 1 + request.killsInFlight {
-            let (times, kills) = (request.successes, request.killsInFlight)
+        let kills = isAtMostOnce(id) ? 0 : request.killsInFlight
+        if request.successes > 1 + kills {
+            let times = request.successes
             violations.append(.duplicated(id: id, times: times, kills: kills))
         }
         return violations
@@ -183,6 +197,7 @@ extension CrashLedger {
         figures.attempts = arrivals
         figures.duplicates = duplicates
         figures.inFlight = requests.values.reduce(0) { $0 + $1.killsInFlight }
+        figures.heldAtMostOnce = held.count
         figures.violations = violations
         figures.killsAfterAcceptance = killsWithAcceptance
         figures.lossyKills = lossyKills

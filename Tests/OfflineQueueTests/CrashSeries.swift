@@ -30,10 +30,13 @@ struct CrashSeries: Sendable {
     /// Whether what is accepted is to survive a power cut, and whether it is sent.
     var isDurable = true
     var sends = true
+    /// How long a process has that is killed by us.
+    var earliestKill = Duration.zero
+    var latestKill = Duration.milliseconds(80)
     /// Whether half of the processes kill themselves.
     var hasCrashes = true
     /// How long a process may take to come to the place where it kills itself.
-    var patience = Duration.seconds(2)
+    var patience = Duration.seconds(3)
     /// Whether what is left is sent at the end.
     var drains = true
 
@@ -52,12 +55,13 @@ struct CrashSeries: Sendable {
         orders.isDurable = isDurable
         orders.sends = sends
         var generator = SeededGenerator(seed: seed)
+        let places = VictimOrders.Crash.Place.allCases.shuffled(using: &generator)
         for run in 0..<kills {
             orders.seed = generator.next()
             orders.firstNumber = run * requestsPerProducer
             orders.checkpointPages = checkpointPages.randomElement(using: &generator)!
             if cutsPower { orders.forgetting = forgetting(&generator) }
-            try await kill(end(run, &generator), orders, run: run, record)
+            try await kill(end(run, places, &generator), orders, run: run, record)
         }
         if drains { try await drain(orders, record) }
         return record.current
@@ -69,16 +73,19 @@ struct CrashSeries: Sendable {
     var checkpointPages: [Int32] = [20, 100, 1000]
 
     /// Half of the kills come from outside; the other half take the places in turn.
-    private func end(_ run: Int, _ generator: inout SeededGenerator) -> End {
+    private func end(
+        _ run: Int,
+        _ places: [VictimOrders.Crash.Place],
+        _ generator: inout SeededGenerator
+    ) -> End {
         guard run.isMultiple(of: 2) || !hasCrashes else {
-            let places = VictimOrders.Crash.Place.allCases
             let place = places[run / 2 % places.count]
             let passage = Int.random(in: 1...place.latestPassage, using: &generator)
             return .crash(VictimOrders.Crash(place, passage: passage))
         }
         let isAfterReady = Int.random(in: 0..<8, using: &generator) > 0
-        let microseconds = Int.random(in: 0..<80_000, using: &generator)
-        return .timed(.microseconds(microseconds), isAfterReady: isAfterReady)
+        let share = Double.random(in: 0..<1, using: &generator)
+        return .timed(earliestKill + (latestKill - earliestKill) * share, isAfterReady: isAfterReady)
     }
 
     /// Every second cut finds some of what was not synced on the disk all the same.
@@ -99,11 +106,11 @@ struct CrashSeries: Sendable {
         let process = try Subprocess(Self.program, [try orders.argument])
         switch end {
         case .timed(let delay, let isAfterReady):
-            if isAfterReady { try await process.output.wait { !$0.isEmpty } }
+            if isAfterReady { try await hasSpoken(process) }
             try await Task.sleep(for: delay)
             process.signal(SIGKILL)
         case .crash(let crash):
-            let isReached = try await crashes(process)
+            let isReached = try await ends(process, within: patience)
             record.note { $0.passed(crash.place.rawValue, isReached: isReached) }
         }
         note(try await process.outcome(), run: run, record)
@@ -113,13 +120,26 @@ struct CrashSeries: Sendable {
         }
     }
 
-    /// Waits until a process has killed itself; does it for a process that never comes to the place.
-    private func crashes(_ process: Subprocess) async throws -> Bool {
+    /// Waits for the first line of a process, or for its end.
+    private func hasSpoken(_ process: Subprocess) async throws {
+        let end = Task {
+            _ = try await process.end()
+            process.output.record("")
+        }
+        try await process.output.wait { !$0.isEmpty }
+        end.cancel()
+    }
+
+    /// Waits for the end of a process, and kills one that has not ended by itself after some time.
+    ///
+    /// - Returns: Whether it ended by itself.
+    private func ends(_ process: Subprocess, within patience: Duration) async throws -> Bool {
         let impatience = Task {
             try await Task.sleep(for: patience)
             process.signal(SIGKILL)
         }
-        _ = try await process.end()
+        // Who waits for an end is told after a while that there is none yet.
+        while (try? await process.end()) == nil {}
         impatience.cancel()
         if case .success = await impatience.result { return false }
         return true
@@ -147,12 +167,8 @@ struct CrashSeries: Sendable {
         orders.forgetting = nil
         orders.crash = nil
         let process = try Subprocess(Self.program, [try orders.argument])
-        let alarm = Task {
-            try await Task.sleep(for: .seconds(120))
-            process.signal(SIGKILL)
-        }
+        _ = try await ends(process, within: .seconds(120))
         let outcome = try await process.outcome()
-        alarm.cancel()
         if outcome.ending != .exited(0) {
             record.note { $0.ended(run: kills, words: "\(outcome.ending): \(outcome.output)") }
         }
@@ -168,7 +184,7 @@ extension VictimOrders.Crash.Place {
     fileprivate var latestPassage: Int {
         switch self {
         case .write: 1500
-        case .sync, .checkpointWrite, .beforeCommit, .afterCommit, .claimed, .sending, .answered: 60
+        case .sync, .checkpointWrite, .beforeCommit, .afterCommit, .claimed, .sending, .answered: 40
         case .checkpointSync, .bodySynced, .bodyNamed, .concluded: 3
         }
     }

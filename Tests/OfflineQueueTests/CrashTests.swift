@@ -1,4 +1,5 @@
 internal import Foundation
+internal import OfflineQueue
 internal import QueueVictim
 internal import Testing
 
@@ -8,8 +9,13 @@ internal import Testing
         let series = CrashSeries(seed: seed, kills: CrashScale.isSoak ? 1000 : 100)
         let figures = try await series.runInParts(of: 50)
         print("SIGKILL: \(figures), seed \(seed)")
-        #expect(figures.violations == [], "replay with NETWATCH_SEED=\(seed)")
+        #expect(figures.violations.prefix(20) == [], "replay with NETWATCH_SEED=\(seed)")
         #expect(figures.places.values.allSatisfy { $0.reached > 0 }, "\(figures.places)")
+    }
+
+    @Test func `processes kill themselves at every crash point that the queue has`() {
+        let points = CrashPoint.allCases.map(\.rawValue)
+        #expect(points.filter { VictimOrders.Crash.Place(rawValue: $0) == nil } == [])
     }
 
     @Test func `the check notices a queue that accepts before it has written`() async throws {
@@ -21,8 +27,11 @@ internal import Testing
     }
 
     @Test func `the check notices lanes that do not keep order`() async throws {
-        var series = CrashSeries(seed: CrashScale.seed, kills: 4)
+        var series = CrashSeries(seed: CrashScale.seed, kills: 1)
         series.breakage = .forgetsOrder
+        series.hasCrashes = false
+        series.earliestKill = .seconds(1)
+        series.latestKill = .seconds(2)
         let violations = try await series.run().violations
         #expect(violations.contains { if case .overtook = $0 { true } else { false } })
     }

@@ -1,6 +1,7 @@
 internal import CNetwatchFaultVFS
 internal import Glibc
 internal import NetwatchEventLoop
+internal import NetwatchTestSupport
 internal import Testing
 
 /// Calls of SQLite to the files of one directory that fail, until ``end()`` or its last use.
@@ -80,4 +81,21 @@ struct DiskFault: ~Copyable {
 
     /// The disk is well again.
     consuming func end() {}
+}
+
+/// A disk that keeps what was synced only, without the end of the process.
+enum ForgetfulDisk {
+    private static let marker = "forgetful-queue"
+
+    /// A directory for a database that is opened after this.
+    static func directory(in scratch: ScratchDirectory) throws -> String {
+        try DiskFault.install()
+        netwatch_forgetting_arm(marker, 0, 1)
+        return scratch.file(marker)
+    }
+
+    /// Whatever has a file of the directory open has lost it.
+    static func cutPower(in directory: String) {
+        netwatch_forgetting_cut(directory)
+    }
 }

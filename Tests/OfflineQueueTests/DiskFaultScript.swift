@@ -17,6 +17,9 @@ struct DiskFaultScript {
     /// How many calls of the disk were made before the store was closed.
     private(set) var callsBeforeClosing = 0
 
+    /// Whether anybody was told of a failure.
+    var hasTold: Bool { !errors.isEmpty || hasFailedToCheckpoint }
+
     private let directory: String
     private var store: SQLiteQueueStore?
     private var lane: Int64?

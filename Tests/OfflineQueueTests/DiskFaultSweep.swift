@@ -1,4 +1,3 @@
-internal import CNetwatchFaultVFS
 internal import Foundation
 internal import NetwatchTestSupport
 internal import OfflineQueue
@@ -14,9 +13,10 @@ struct DiskFaultSweep {
         case whatWasSynced
     }
 
-    /// What was found, each with the number of the call that failed.
+    /// What was found, each with the call that failed.
     struct Findings {
-        var runs = 0
+        /// How often a call failed.
+        var failures = 0
         /// Promised, and absent when the store was opened again; or why it could not be.
         var lost: [String] = []
         var writtenAfterFailure: [String] = []
@@ -26,6 +26,9 @@ struct DiskFaultSweep {
         var silent: [String] = []
         /// Not all was done, and no call failed.
         var incomplete: [String] = []
+
+        /// Everything that should not be.
+        var all: [String] { lost + writtenAfterFailure + unclear + silent + incomplete }
     }
 
     let kind: DiskFault.Kind
@@ -35,33 +38,44 @@ struct DiskFaultSweep {
     let isFromCreation: Bool
 
     private static let parent = "/dev/shm"
-    private static let forgetful = "forgetful-queue"
 
     func run() async throws -> Findings {
+        var findings = Findings()
+        try await run(&findings)
+        return findings
+    }
+
+    /// - Returns: How many lives it took.
+    @discardableResult
+    func run(_ findings: inout Findings) async throws -> Int {
         try DiskFault.install()
-        netwatch_forgetting_arm(Self.forgetful, 0, 1)
         let scratch = try ScratchDirectory(in: Self.parent)
         let template = scratch.file("template")
         if !isFromCreation { await (try SQLiteQueueStore(directory: template)).close() }
-        var findings = Findings()
-        while try await live(findings.runs + 1, template, &findings) {}
-        return findings
+        var first = 1
+        while try await live(first, template, &findings) { first += 1 }
+        return first
     }
 
     /// Returns whether a call failed.
     private func live(_ first: Int, _ template: String, _ findings: inout Findings) async throws -> Bool {
-        findings.runs += 1
         let scratch = try ScratchDirectory(in: Self.parent)
-        let directory = scratch.file(aftermath == .whatWasSynced ? Self.forgetful : "queue")
+        let directory =
+            aftermath == .whatWasSynced
+            ? try ForgetfulDisk.directory(in: scratch) : scratch.file("queue")
         if !isFromCreation { try FileManager.default.copyItem(atPath: template, toPath: directory) }
         let fault = try DiskFault(kind, at: directory, first: first, persists: persists)
         let calls = fault.calls
         let script = await DiskFaultScript.run(in: directory, calls: calls)
         let hasStruck = calls() >= first
         fault.end()
-        netwatch_forgetting_cut(directory)
+        ForgetfulDisk.cutPower(in: directory)
+        if hasStruck { findings.failures += 1 }
         let missing = await missing(script, in: directory)
-        findings.add(script, missing, hasStruck: hasStruck, first: first, directory: directory)
+        findings.add(script, missing, hasStruck: hasStruck, at: "\(self), call \(first)", directory)
+        if script.callsBeforeClosing >= first, !script.hasTold {
+            findings.silent.append("\(self), call \(first)")
+        }
         return hasStruck
     }
 
@@ -95,23 +109,25 @@ struct DiskFaultSweep {
     }
 }
 
+extension DiskFaultSweep: CustomStringConvertible {
+    var description: String {
+        "\(kind.testDescription) \(persists ? "for good" : "once"), \(isFromCreation ? "new" : "old") store, "
+            + "then \(aftermath)"
+    }
+}
+
 extension DiskFaultSweep.Findings {
     fileprivate mutating func add(
         _ script: DiskFaultScript,
         _ missing: [String],
         hasStruck: Bool,
-        first: Int,
-        directory: String
+        at place: String,
+        _ directory: String
     ) {
-        func placed(_ words: some CustomStringConvertible) -> String { "call \(first): \(words)" }
-        lost += missing.map(placed)
-        writtenAfterFailure += script.writtenAfterFailure.map(placed)
-        unclear += script.errors.filter { !Self.isClear($0, directory) }.map { placed("\($0)") }
-        let isTold = !script.errors.isEmpty || script.hasFailedToCheckpoint
-        if script.callsBeforeClosing >= first, !isTold {
-            silent.append(placed("of \(script.callsBeforeClosing)"))
-        }
-        if !hasStruck, !script.isComplete { incomplete.append(placed("\(script.errors)")) }
+        lost += missing.map { "\(place): \($0)" }
+        writtenAfterFailure += script.writtenAfterFailure.map { "\(place): \($0)" }
+        unclear += script.errors.filter { !Self.isClear($0, directory) }.map { "\(place): \($0)" }
+        if !hasStruck, !script.isComplete { incomplete.append("\(place): \(script.errors)") }
     }
 
     /// Whether an error says what happened, and to which file.

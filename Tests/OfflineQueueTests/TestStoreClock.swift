@@ -46,7 +46,7 @@ final class TestStoreClock: Sendable {
         state.withLock { state in
             state.boots += 1
             state.bootID = "boot \(state.boots)"
-            state.reading.sinceBoot = 1000
+            state.reading.sinceBoot = 2000
         }
     }
 }

@@ -7,6 +7,7 @@ protocol WrappedStore: QueueStore {
 
 extension WrappedStore {
     var changes: LaneChanges { inner.changes }
+    var archive: any QueueArchive { inner.archive }
     var spool: BodySpool { inner.spool }
     var leaseDuration: Duration? { inner.leaseDuration }
 

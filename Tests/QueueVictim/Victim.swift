@@ -39,7 +39,6 @@ struct Victim {
 
     private func run() async throws {
         switch orders.mode {
-        case .open: Self.say("ready")
         case .produce: try await produce()
         case .drain: try await drain()
         }
@@ -137,6 +136,7 @@ extension Victim {
             body: Data(victim.body)
         )
         var options = EnqueueOptions(lane: victim.lane, isFIFO: victim.isFIFO, id: victim.id)
+        options.isAtMostOnce = victim.isAtMostOnce
         options.durability = orders.isDurable ? .full : .normal
         if orders.breakage == .forgetsOrder { options.isFIFO = false }
         let receipt = try await queue.enqueue(request, options: options)

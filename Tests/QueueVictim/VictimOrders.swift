@@ -7,8 +7,6 @@ package struct VictimOrders: Codable, Sendable {
         case produce
         /// Sends what is left and ends.
         case drain
-        /// Opens the queue, sends nothing and ends.
-        case open
     }
 
     /// What is broken, to show that the checks notice.

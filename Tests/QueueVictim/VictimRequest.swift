@@ -28,6 +28,9 @@ package struct VictimRequest: Hashable, Sendable {
 
     package var lane: String { isFIFO ? "p\(producer)" : "parallel-\(producer % 4)" }
 
+    /// One in eight may not be sent twice, whatever happens, and is held instead.
+    package var isAtMostOnce: Bool { number % 8 == 4 }
+
     /// Half of either kind are not idempotent and carry a key.
     package var method: String { number % 4 < 2 ? "POST" : "PUT" }
 

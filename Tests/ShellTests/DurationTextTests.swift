@@ -7,14 +7,16 @@ internal import Testing
         ("0", Duration.zero), ("0s", .zero), ("500ms", .milliseconds(500)), ("5s", .seconds(5)),
         ("2m", .seconds(120)), ("1h30m", .seconds(5400)), ("1h1m1s1ms", .milliseconds(3_661_001)),
         ("90m", .seconds(5400)), ("9999h", .seconds(9999 * 3600)), ("05s", .seconds(5)),
+        ("7d", .seconds(7 * 86_400)), ("1d12h", .seconds(36 * 3600)), ("416d", .seconds(416 * 86_400)),
     ])
     func `a duration is read`(text: String, duration: Duration) {
         #expect(DurationText.parse(text) == duration)
     }
 
     @Test(arguments: [
-        "", "5", "s", "-5s", "+5s", "1.5s", "5 s", " 5s", "5s ", "5S", "5m1h", "5s5s", "1h30", "5ms5s", "1d",
-        "5x", "10000h", "9999999999999999999999s", "1h9999h", "５s", "5mm", "5msm",
+        "", "5", "s", "-5s", "+5s", "1.5s", "5 s", " 5s", "5s ", "5S", "5m1h", "5s5s", "1h30", "5ms5s",
+        "417d",
+        "12h1d", "5x", "10000h", "9999999999999999999999s", "1h9999h", "５s", "5mm", "5msm",
     ])
     func `anything else is not`(text: String) {
         #expect(DurationText.parse(text) == nil)

@@ -1,7 +1,7 @@
 internal import Foundation
 internal import FoundationNetworking
 internal import Glibc
-internal import NetwatchEventLoop
+package import NetwatchEventLoop
 package import NetwatchTransport
 internal import Synchronization
 
@@ -63,6 +63,17 @@ package struct KeptBody: Sendable {
     package init(length: Int64, makeReader: @escaping @Sendable () -> any BlockingReader) {
         self.length = length
         self.makeReader = makeReader
+    }
+
+    /// A regular file, as long as it is now. It is open from now on, and read for one transfer at a time.
+    ///
+    /// - Throws: ``SystemError`` when it cannot be opened; `EISDIR` or `EINVAL` when it is not a regular file.
+    package init(file path: String) throws(SystemError) {
+        let reader = try FileReader(path: path)
+        self.init(length: reader.length) {
+            _ = reader.rewind()
+            return reader
+        }
     }
 }
 

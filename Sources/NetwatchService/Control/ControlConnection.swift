@@ -161,8 +161,7 @@ extension ControlConnection {
         phase = .handling(head.method)
         let request = ControlRequest(
             method: head.method,
-            path: target.path,
-            query: target.query,
+            target: target,
             headers: head.headers,
             body: body,
             peer: peer

@@ -17,6 +17,10 @@ package struct ControlRequest: Sendable {
     package let method: HTTPMethod
     /// The path, percent-decoded, without the query: `/v1/requests`.
     package let path: String
+    /// The path between its slashes, each part decoded by itself.
+    package let segments: [String]
+    /// What stands in the path where its route has a name in braces; set by the router.
+    package internal(set) var parameters: [String: String] = [:]
     /// The query in its order, percent-decoded. A `+` is a plus, as RFC 3986 has it.
     package let query: [QueryItem]
     package let headers: HTTPHeaders
@@ -24,17 +28,17 @@ package struct ControlRequest: Sendable {
     package let body: [UInt8]
     package let peer: PeerCredentials
 
-    package init(
+    init(
         method: HTTPMethod,
-        path: String,
-        query: [QueryItem] = [],
+        target: RequestTarget,
         headers: HTTPHeaders = [:],
         body: [UInt8] = [],
         peer: PeerCredentials
     ) {
         self.method = method
-        self.path = path
-        self.query = query
+        path = target.path
+        segments = target.segments
+        query = target.query
         self.headers = headers
         self.body = body
         self.peer = peer

@@ -12,45 +12,71 @@ package struct ControlRouter: Sendable {
         let method: HTTPMethod
         let path: String
         let handler: Handler
+        fileprivate let segments: [Segment]
 
+        /// - Parameter path: As in `/v1/requests/{id}`: a name in braces takes any one part of a path that is
+        ///   not empty.
         package init(_ method: HTTPMethod, _ path: String, _ handler: @escaping Handler) {
             self.method = method
             self.path = path
             self.handler = handler
+            segments = path.dropFirst().split(separator: "/").map(Segment.init)
+        }
+
+        /// What stands for the names in braces; `nil` when the path is another one.
+        fileprivate func parameters(in path: [String]) -> [String: String]? {
+            guard path.count == segments.count else { return nil }
+            var parameters: [String: String] = [:]
+            for (segment, text) in zip(segments, path) {
+                switch segment {
+                case .literal(let literal): if text != literal { return nil }
+                case .parameter(let name):
+                    if text.isEmpty { return nil }
+                    parameters[name] = text
+                }
+            }
+            return parameters
         }
     }
 
-    private let handlers: [String: [String: Handler]]
+    fileprivate enum Segment {
+        case literal(String)
+        case parameter(String)
+
+        init(_ text: Substring) {
+            let isName = text.hasPrefix("{") && text.hasSuffix("}")
+            self = isName ? .parameter(String(text.dropFirst().dropLast())) : .literal(String(text))
+        }
+    }
+
+    private let routes: [Route]
 
     /// A route given twice is a mistake in the program and traps.
     package init(_ routes: [Route]) {
-        var handlers: [String: [String: Handler]] = [:]
+        var seen: Set<String> = []
         for route in routes {
-            let previous = handlers[route.path, default: [:]].updateValue(
-                route.handler,
-                forKey: route.method.rawValue
-            )
-            precondition(previous == nil, "\(route.method) \(route.path) is routed twice")
+            let isNew = seen.insert("\(route.method.rawValue) \(route.path)").inserted
+            precondition(isNew, "\(route.method) \(route.path) is routed twice")
         }
-        self.handlers = handlers
+        self.routes = routes
     }
 
     /// The answer of the handler, or 404, or 405 with `Allow`. HEAD is answered by the handler of GET.
     package func respond(to request: ControlRequest) async -> ControlResponse {
-        guard let methods = handlers[request.path] else {
-            return ControlResponse(.notFound(request.path))
+        let found = routes.compactMap { route in
+            route.parameters(in: request.segments).map { (route: route, parameters: $0) }
         }
-        let fallback = request.method == .HEAD ? methods["GET"] : nil
-        guard let handler = methods[request.method.rawValue] ?? fallback else {
-            return Self.refusal(of: request, allowing: methods.keys)
+        guard !found.isEmpty else { return ControlResponse(.notFound(request.path)) }
+        let method = request.method == .HEAD ? .GET : request.method
+        guard let match = found.first(where: { $0.route.method == method }) else {
+            return Self.refusal(of: request, allowing: found.map(\.route.method.rawValue))
         }
-        return await handler(request)
+        var request = request
+        request.parameters = match.parameters
+        return await match.route.handler(request)
     }
 
-    private static func refusal(
-        of request: ControlRequest,
-        allowing methods: some Sequence<String>
-    ) -> ControlResponse {
+    private static func refusal(of request: ControlRequest, allowing methods: [String]) -> ControlResponse {
         var allowed = Set(methods)
         if allowed.contains("GET") { allowed.insert("HEAD") }
         let list = allowed.sorted().joined(separator: ", ")

@@ -8,17 +8,20 @@ package struct Problem: Error, Hashable, Sendable {
     package let code: String
     /// What went wrong, for people.
     package let detail: String
+    /// Where a piece of a body would have had to begin.
+    package let offset: Int64?
 
-    package init(_ status: HTTPResponseStatus, code: String, detail: String) {
+    package init(_ status: HTTPResponseStatus, code: String, detail: String, offset: Int64? = nil) {
         self.status = status
         self.code = code
         self.detail = detail
+        self.offset = offset
     }
 }
 
 extension Problem: Encodable {
     private enum CodingKeys: String, CodingKey {
-        case type, title, status, detail, code
+        case type, title, status, detail, code, offset
     }
 
     package func encode(to encoder: any Encoder) throws {
@@ -29,6 +32,7 @@ extension Problem: Encodable {
         try container.encode(status.code, forKey: .status)
         try container.encode(detail, forKey: .detail)
         try container.encode(code, forKey: .code)
+        try container.encodeIfPresent(offset, forKey: .offset)
     }
 }
 

@@ -1,6 +1,8 @@
 /// The target of a request line (RFC 9112 §3.2) taken apart.
 struct RequestTarget: Hashable {
     let path: String
+    /// The path taken apart at its slashes, which a decoded one is none of: an id may hold a slash.
+    let segments: [String]
     let query: [ControlRequest.QueryItem]
 
     /// Parses the origin form, or the absolute form, which every server has to accept.
@@ -15,6 +17,8 @@ struct RequestTarget: Hashable {
         guard parts[0].first == "/", let path = percentDecoded(parts[0]) else { return nil }
         guard let query = Self.queryItems(parts.count == 2 ? parts[1] : "") else { return nil }
         self.path = path
+        segments = parts[0].dropFirst().split(separator: "/", omittingEmptySubsequences: false)
+            .compactMap(percentDecoded)
         self.query = query
     }
 

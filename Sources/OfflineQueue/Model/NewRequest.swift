@@ -42,7 +42,7 @@ package struct NewRequest: Sendable {
         self.body = body
         self.key = draft.key
         self.options = draft.options
-        self.size = Int64(url.utf8.count + headers.utf8.count) + body.size
+        self.size = draft.headBytes + body.size
     }
 }
 
@@ -73,6 +73,9 @@ package struct RequestDraft: Sendable {
     let key: KeyHeader?
     let options: EnqueueOptions
     package let body: QueueRequest.Body
+
+    /// The bytes of the URL and the headers.
+    var headBytes: Int64 { Int64(url.utf8.count + headers.utf8.count) }
 
     /// - Throws: ``QueueError`` when the request or an option cannot be as it is.
     package init(

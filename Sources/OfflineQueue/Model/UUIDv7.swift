@@ -1,7 +1,7 @@
 /// Ids that sort by the millisecond they were made in (RFC 9562 §5.7). Their order is a convenience for
 /// readers; the store's sequence is the only one that counts.
-enum UUIDv7 {
-    static func make(at moment: Timestamp = .now) -> String {
+package enum UUIDv7 {
+    package static func make(at moment: Timestamp = .now) -> String {
         var generator = SystemRandomNumberGenerator()
         let time = UInt64(bitPattern: moment.milliseconds) << 16
         let random: UInt64 = generator.next()

@@ -133,17 +133,44 @@ package final class BodySpool: Sendable {
     package func sweep(
         keeping isKept: @escaping @Sendable (String) -> Bool
     ) async throws(QueueError) -> Int {
-        try await queue.run { [files, tag] () throws(QueueError) in
-            let names: [String]
-            do throws(SystemError) { names = try files.names() } catch {
-                throw QueueError(reading: error, in: files)
-            }
-            let orphans = names.filter { name in
-                guard !name.hasPrefix(tag) else { return false }
-                return SpoolName.isPart(name) || SpoolName.isComplete(name) && !isKept(name)
-            }
-            return orphans.count { (try? files.remove($0)) != nil }
+        try await queue.run { [self] () throws(QueueError) in
+            try orphansNow(isKept).count { (try? files.remove($0)) != nil }
         }
+    }
+
+    /// The names of what ``sweep(keeping:)`` would remove.
+    package func orphans(
+        keeping isKept: @escaping @Sendable (String) -> Bool
+    ) async throws(QueueError) -> [String] {
+        try await queue.run { [self] () throws(QueueError) in try orphansNow(isKept) }
+    }
+
+    private func orphansNow(_ isKept: (String) -> Bool) throws(QueueError) -> [String] {
+        let names: [String]
+        do throws(SystemError) { names = try files.names() } catch {
+            throw QueueError(reading: error, in: files)
+        }
+        return names.filter { name in
+            guard !name.hasPrefix(tag) else { return false }
+            return SpoolName.isPart(name) || SpoolName.isComplete(name) && !isKept(name)
+        }
+    }
+
+    /// Asks where waiting is allowed.
+    func ask(_ question: @escaping @Sendable (String) -> Bool, _ name: String) async -> Bool {
+        await queue.run { question(name) }
+    }
+
+    /// Opens a file that is not the spool's, or one of the spool's without looking it through, on a dispatch queue.
+    func openFile<Failure: Error>(
+        _ open: @escaping @Sendable (any SpoolFiles) throws(Failure) -> any SpoolFile
+    ) async throws(Failure) -> any SpoolFile {
+        try await queue.run { [files] () throws(Failure) in try open(files) }
+    }
+
+    /// Reads up to `count` bytes; none at the end.
+    func read(_ file: any SpoolFile, at offset: Int64, count: Int) async throws(SystemError) -> Data {
+        try await queue.run { () throws(SystemError) in try file.data(at: offset, count: count) }
     }
 
     /// How many bytes may still be written to the spool's file system (`statvfs(3)`).
@@ -158,8 +185,23 @@ package final class BodySpool: Sendable {
     }
 }
 
+extension SpoolFile {
+    fileprivate func data(at offset: Int64, count: Int) throws(SystemError) -> Data {
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: count, alignment: 1)
+        defer { buffer.deallocate() }
+        var filled = 0
+        while filled < count {
+            let rest = UnsafeMutableRawBufferPointer(rebasing: buffer[filled...])
+            let read = try read(into: rest, at: offset + Int64(filled))
+            guard read > 0 else { break }
+            filled += read
+        }
+        return Data(buffer.prefix(filled))
+    }
+}
+
 extension QueueError {
-    fileprivate init(reading error: SystemError, in files: any SpoolFiles) {
+    init(reading error: SystemError, in files: any SpoolFiles) {
         self.init(.spoolFailed, "the spool cannot be read: \(error)", path: files.path)
     }
 }

@@ -6,7 +6,7 @@ internal import Synchronization
 /// A spooled body that was looked through and is open, so that no other file can take its place.
 package final class OpenedBody: Sendable {
     package let body: SpooledBody
-    private let file: any SpoolFile
+    let file: any SpoolFile
 
     private init(_ body: SpooledBody, _ file: any SpoolFile) {
         self.body = body

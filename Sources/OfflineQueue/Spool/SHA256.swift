@@ -1,4 +1,5 @@
 internal import CNetwatchCrypto
+internal import Foundation
 internal import Glibc
 internal import NetwatchEventLoop
 
@@ -74,5 +75,18 @@ struct SHA256: ~Copyable {
             count = SHA256Digest.byteCount
         }
         return SHA256Digest(bytes: bytes)
+    }
+}
+
+extension SHA256 {
+    /// - Throws: ``QueueError/Code/spoolFailed`` when there is no SHA-256 to be had.
+    static func digest(of bytes: Data) throws(QueueError) -> SHA256Digest {
+        do throws(SystemError) {
+            var hash = try make()
+            bytes.withUnsafeBytes { hash.update($0) }
+            return hash.finish()
+        } catch {
+            throw QueueError(.spoolFailed, "there is no SHA-256: \(error)")
+        }
     }
 }

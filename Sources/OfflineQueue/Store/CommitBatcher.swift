@@ -4,9 +4,10 @@ internal import Synchronization
 
 /// Gives everything that waits to be written one transaction and thus one `fsync(2)`.
 ///
-/// There is no artificial delay: while one commit is being synced, the next batch gathers. A waiter is
-/// told once its transaction is durable. After an error nothing is written any more: SQLite itself would
-/// go on as if nothing had happened, and take a second `fsync(2)` of lost pages for a good one.
+/// There is no artificial delay: while one commit is being synced, the next batch gathers, and whoever comes while
+/// that is being written joins it. A waiter is told once its transaction is durable. After an error nothing is
+/// written any more: SQLite itself would go on as if nothing had happened, and take a second `fsync(2)` of lost pages
+/// for a good one.
 final class CommitBatcher: Sendable {
     /// What a write brings along.
     struct Load: Sendable {
@@ -30,8 +31,27 @@ final class CommitBatcher: Sendable {
         var commits = 0
     }
 
-    private static let maximumRows = 512
-    private static let maximumBytes: Int64 = 4 << 20
+    /// What one transaction holds.
+    private struct Batch {
+        private static let maximumRows = 512
+        private static let maximumBytes: Int64 = 4 << 20
+
+        var operations: [Operation] = []
+        private var rows = 0
+        private var bytes: Int64 = 0
+
+        /// Whether there is room, which is taken then. There is for the first, whatever it brings.
+        mutating func admits(_ load: Load) -> Bool {
+            guard
+                rows == 0 || (rows + load.rows <= Self.maximumRows && bytes + load.bytes <= Self.maximumBytes)
+            else {
+                return false
+            }
+            rows += load.rows
+            bytes += load.bytes
+            return true
+        }
+    }
 
     private let database: DatabaseQueue
     private let directory: QueueDirectory
@@ -77,9 +97,14 @@ final class CommitBatcher: Sendable {
         if let refusal = state.withLock({ $0.refusal }), refusal.code == .stopped { throw refusal }
         return try await withCheckedThrowingContinuation { continuation in
             database.asyncWriteWithoutTransaction { database in
-                continuation.resume(with: Result { try body(database) })
+                continuation.resume(with: Result { try body(database) }.mapError(self.readFailure))
             }
         }
+    }
+
+    /// Runs `body` between the commits and waits for it, which nothing on the cooperative pool may.
+    func readBlocking<Value>(_ body: (Database) throws -> Value) throws -> Value {
+        try database.writeWithoutTransaction(body)
     }
 
     /// Writes what waits, refuses what comes later, and gives the directory up.
@@ -123,33 +148,35 @@ extension CommitBatcher {
     }
 
     private func commitBatch(_ database: Database) {
-        let batch = takeBatch()
-        guard !batch.isEmpty else { return }
-        let failure = commit(batch, database)
-        for operation in batch { operation.finish(failure) }
+        var batch = Batch()
+        guard !take(into: &batch).isEmpty else { return }
+        let failure = commit(&batch, database)
+        for operation in batch.operations { operation.finish(failure) }
     }
 
-    private func takeBatch() -> [Operation] {
+    /// Takes what waits, in its order, as far as there is room, but for an empty batch at least one.
+    private func take(into batch: inout Batch) -> ArraySlice<Operation> {
         state.withLock { state in
-            var (rows, bytes, count) = (0, Int64(0), 0)
-            for operation in state.waiting {
-                rows += operation.load.rows
-                bytes += operation.load.bytes
-                guard count == 0 || (rows <= Self.maximumRows && bytes <= Self.maximumBytes) else { break }
-                count += 1
-            }
-            defer { state.waiting.removeFirst(count) }
-            return Array(state.waiting.prefix(count))
+            let taken = state.waiting.prefix { batch.admits($0.load) }
+            state.waiting.removeFirst(taken.count)
+            batch.operations += taken
+            return taken
         }
     }
 
-    private func commit(_ batch: [Operation], _ database: Database) -> (any Error)? {
+    private func commit(_ batch: inout Batch, _ database: Database) -> (any Error)? {
         do {
             if let refusal = poisoned { throw refusal }
-            let isSynced = batch.contains { $0.load.durability == .full }
+            let isSynced = batch.operations.contains { $0.load.durability == .full }
             if !isSynced { try database.execute(sql: "PRAGMA synchronous = NORMAL") }
             try database.inTransaction(.immediate) {
-                for operation in batch { try perform(operation, database) }
+                var next = batch.operations[...]
+                while !next.isEmpty {
+                    for operation in next { try perform(operation, database) }
+                    // Those whom the commit before has let go are back by now. Left to the next commit they
+                    // and those who wait for this one would take turns, each half of them, for good.
+                    next = isSynced ? take(into: &batch) : []
+                }
                 CrashPoint.beforeCommit.reached()
                 return .commit
             }
@@ -193,14 +220,31 @@ extension CommitBatcher {
     /// our own that nobody foresaw: whoever waits for a lease to end or a lane to move would wait for ever.
     private func poison(with error: any Error) -> any Error {
         guard !(error is QueueError) else { return error }
-        let cause = (error as? DatabaseError).map { $0.message ?? $0.resultCode.description }
+        let cause = error as? DatabaseError
+        if let cause { note(cause) }
         let failure = QueueError(
             .storeFailed,
-            "the queue cannot write: \(cause ?? "\(error)")",
+            "the queue cannot write: \(cause?.words ?? "\(error)")",
             path: directory.databasePath
         )
         refuse(with: failure)
         return failure
+    }
+
+    /// Damage is damage, whoever met it. Other errors of reading say nothing of what is written.
+    private func readFailure(_ error: any Error) -> any Error {
+        guard let error = error as? DatabaseError else { return error }
+        guard !error.resultCode.isDamage else { return poison(with: error) }
+        return QueueError(
+            .storeUnavailable,
+            "the queue cannot be read: \(error.words)",
+            path: directory.databasePath
+        )
+    }
+
+    /// So that the next start does not meet it again. A disk that does not take the note fails the start, too.
+    private func note(_ error: DatabaseError) {
+        if error.resultCode.isDamage { try? directory.damage.write(error.words) }
     }
 
     /// The first reason stays, except that a failure outranks a stop.

@@ -21,4 +21,10 @@ enum FileSystem {
         let (bytes, overflows) = UInt64(blocks).multipliedReportingOverflow(by: UInt64(status.f_frsize))
         return overflows ? .max : Int64(clamping: bytes)
     }
+
+    /// How many bytes a file has; 0 when there is none.
+    static func size(of path: String) -> Int64 {
+        var status = stat()
+        return stat(path, &status) == 0 ? Int64(status.st_size) : 0
+    }
 }

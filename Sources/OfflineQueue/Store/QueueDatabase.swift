@@ -1,4 +1,5 @@
 internal import Dispatch
+internal import Foundation
 internal import GRDB
 internal import NetwatchEventLoop
 
@@ -27,17 +28,59 @@ enum QueueDatabase {
     }
 
     private static func openBlocking(_ directory: QueueDirectory) throws -> DatabaseQueue {
+        let path = directory.databasePath
         do {
-            let database = try DatabaseQueue(path: directory.databasePath, configuration: configuration)
+            if let note = directory.damage.text {
+                throw StoreFault.damaged("\(note), when the queue ran last")
+            }
+            try look(at: path)
+            let database = try DatabaseQueue(path: path, configuration: configuration)
             try database.writeWithoutTransaction(configure)
             try QueueSchema.migrator.migrate(database)
             try database.writeWithoutTransaction(checkSettings)
             return database
-        } catch let error as QueueError {
-            throw QueueError(error.code, error.message, path: error.path ?? directory.databasePath)
         } catch {
-            throw unusable("\(error)", directory.databasePath)
+            throw StoreFault(error).error(path: path)
         }
+    }
+
+    /// Opening for writing changes the journal mode at once, and what is not ours has to stay as it is to the byte.
+    static func look(at path: String) throws {
+        guard FileSystem.size(of: path) > 0 else { return try checkNew(path) }
+        do {
+            let database = try DatabaseQueue(path: path, configuration: readingConfiguration)
+            defer { try? database.close() }
+            try database.writeWithoutTransaction(checkOwnership)
+        } catch let error as DatabaseError
+            where [.SQLITE_READONLY, .SQLITE_CANTOPEN].contains(error.resultCode)
+        {
+            // It ended while it was being made, and somebody has to write first: whoever opens it next.
+        }
+    }
+
+    /// SQLite takes an empty file for a new database, removes the log, and nobody would miss the bodies.
+    private static func checkNew(_ path: String) throws {
+        let bodies = "\((path as NSString).deletingLastPathComponent)/spool"
+        let isNew =
+            FileSystem.size(of: "\(path)-wal") == 0
+            && !((try? FileManager.default.contentsOfDirectory(atPath: bodies)) ?? []).contains(
+                where: SpoolName.isComplete
+            )
+        guard isNew else { throw StoreFault.damaged("its file is empty, and what belongs to it is not") }
+    }
+
+    /// Of a connection that neither writes nor checkpoints: two that do may damage a database before SQLite 3.51.3.
+    static var readingConfiguration: Configuration {
+        var configuration = Configuration()
+        configuration.label = "netwatch.queue.reader"
+        configuration.readonly = true
+        configuration.busyMode = .timeout(10)
+        configuration.prepareDatabase { database in
+            try database.execute(
+                sql: "PRAGMA query_only = ON; PRAGMA wal_autocheckpoint = 0; PRAGMA mmap_size = 0"
+            )
+        }
+        return configuration
     }
 
     private static var configuration: Configuration {
@@ -51,6 +94,8 @@ enum QueueDatabase {
 
     private static func configure(_ database: Database) throws {
         try checkOwnership(database)
+        // A damaged page is then noticed as soon as it is read, at the cost of a look at its cells.
+        try database.execute(sql: "PRAGMA cell_size_check = ON")
         // Before the migrator's table, which has a commit of its own: whoever dies between the two must find a
         // database that is recognized.
         try database.execute(sql: "PRAGMA application_id = \(QueueSchema.applicationID)")
@@ -72,16 +117,37 @@ enum QueueDatabase {
         try expect(2, from: "synchronous", database)
         try expect("wal", from: "journal_mode", database)
         try expect(1, from: "foreign_keys", database)
+        try checkContent(database)
+    }
+
+    /// What is read at every start, and there once only: of garbage in it nothing good can come. Requests are too
+    /// many to be looked at here.
+    private static func checkContent(_ database: Database) throws {
+        let meta = """
+            SELECT count(*) FROM meta WHERE typeof(owner_epoch + boot + clock_offset + requests + bytes + history_bytes
+            + is_paused) = 'integer' AND typeof(boot_id) = 'text'
+            """
+        guard try Int.fetchOne(database, sql: meta) == 1 else {
+            throw StoreFault.damaged("its table meta is")
+        }
+        let lanes = """
+            SELECT count(*) FROM lane WHERE mode NOT IN ('parallel', 'fifo') OR typeof(scheme || host || label) <> 'text'
+            OR typeof(id + port + is_paused + requests + bytes) <> 'integer'
+            OR typeof(not_before) NOT IN ('integer', 'null')
+            """
+        guard try Int.fetchOne(database, sql: lanes) == 0 else {
+            throw StoreFault.damaged("its table lane is")
+        }
     }
 
     private static func checkOwnership(_ database: Database) throws {
         let found = try Int.fetchOne(database, sql: "PRAGMA application_id") ?? 0
         let isEmpty = try Int.fetchOne(database, sql: "SELECT count(*) FROM sqlite_schema") == 0
         guard found == QueueSchema.applicationID || (found == 0 && isEmpty) else {
-            throw unusable("it belongs to another program", nil)
+            throw StoreFault.foreign("it belongs to another program")
         }
         guard try !QueueSchema.migrator.hasBeenSuperseded(database) else {
-            throw unusable("it was written by a newer netwatch", nil)
+            throw StoreFault.foreign("it was written by a newer netwatch")
         }
     }
 
@@ -92,11 +158,9 @@ enum QueueDatabase {
     ) throws {
         let found = try Value.fetchOne(database, sql: "PRAGMA \(pragma)")
         guard found == expected else {
-            throw unusable("\(pragma) is \(found.map { "\($0)" } ?? "nothing") instead of \(expected)", nil)
+            throw StoreFault.foreign(
+                "\(pragma) is \(found.map { "\($0)" } ?? "nothing") instead of \(expected)"
+            )
         }
-    }
-
-    private static func unusable(_ reason: String, _ path: String?) -> QueueError {
-        QueueError(.storeUnusable, "the queue's database cannot be used: \(reason)", path: path)
     }
 }

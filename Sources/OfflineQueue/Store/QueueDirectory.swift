@@ -10,6 +10,7 @@ final class QueueDirectory: Sendable {
     private let lock: Mutex<LockFile?>
 
     var databasePath: String { "\(path)/queue.sqlite" }
+    var damage: DamageNote { DamageNote(directory: path) }
 
     /// Makes the directory (0700) and the database file (0600) when they are missing, whatever the umask,
     /// and takes the lock. Blocks. A directory with other files that is open to others is refused.

@@ -124,6 +124,8 @@ extension QueueSchema {
         CREATE UNIQUE INDEX request_replaced ON request (lane_id, replace_key)
             WHERE replace_key IS NOT NULL AND state <> 'inflight';
 
+        CREATE INDEX request_file ON request (body_file) WHERE body_file IS NOT NULL;
+
         -- Bodies apart, so that what scans requests never reads their pages.
         CREATE TABLE body (
             seq INTEGER PRIMARY KEY,
@@ -171,6 +173,7 @@ extension QueueSchema {
         \(contentColumns)
         ) STRICT;
         CREATE INDEX history_age ON history (state, finished_at);
+        CREATE INDEX history_file ON history (body_file) WHERE body_file IS NOT NULL AND is_whole = 1;
 
         INSERT INTO request (state, next_at, lease_token, owner_epoch, hold_reason,
             seq, id, lane_id, created_at, life, expire_at, boot, boot_expire_at, attempts, deferrals,

@@ -10,6 +10,9 @@ package protocol QueueStore: Sendable {
     /// Where bodies are that are too large for a row. A store that machines share needs a directory that they share.
     var spool: BodySpool { get }
 
+    /// By what it is exported, imported and looked through.
+    var archive: any QueueArchive { get }
+
     /// How long a lease lasts that is not renewed; `nil` when leases last as long as the store is open.
     var leaseDuration: Duration? { get }
 
@@ -107,8 +110,8 @@ package struct LaneRecord: Hashable, Sendable {
     package let key: LaneKey
     /// The server wants nothing before then.
     package let notBefore: Duration?
-    /// When its next request is due, `nil` when nothing is pending, when the head of a FIFO lane is not, and
-    /// while it is paused.
+    /// When its next request may be due; `nil` when nothing is pending, when the head of a FIFO lane is not, and
+    /// while it is paused. Never further off than the longest delay, so that no clock is trusted for longer.
     package let due: Duration?
     package let isPaused: Bool
 }

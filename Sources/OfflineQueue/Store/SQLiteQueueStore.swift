@@ -1,5 +1,6 @@
 internal import Foundation
 internal import GRDB
+internal import Synchronization
 
 /// The queue's store in one directory of one process: SQLite in WAL mode, synced at every commit.
 package final class SQLiteQueueStore: QueueStore {
@@ -10,6 +11,8 @@ package final class SQLiteQueueStore: QueueStore {
     let batcher: CommitBatcher
     let environment: StoreEnvironment
     package let spool: BodySpool
+    /// What is being looked through; `nil` once the store is closing.
+    private let inspections = Mutex<[Inspector]?>([])
 
     /// Rises with every opening; tells this run's leases from those of runs that died.
     package var ownerEpoch: Int64 { environment.ownerEpoch }
@@ -39,8 +42,9 @@ package final class SQLiteQueueStore: QueueStore {
                     try await BodySpool.opening("\(path)/spool", reserve: reserve)
                 }
         } catch {
+            let damage = directory.damage.text
             await batcher.close()
-            throw error
+            throw damage.map { StoreFault.damaged($0).error(path: directory.databasePath) } ?? error
         }
         self.batcher = batcher
     }
@@ -64,8 +68,24 @@ package final class SQLiteQueueStore: QueueStore {
     }
 
     package func close() async {
+        let inspectors = inspections.withLock { inspections in
+            defer { inspections = nil }
+            return inspections
+        }
+        for inspector in inspectors ?? [] { inspector.end() }
         await batcher.close()
         changes.finish()
+    }
+
+    func beginInspection(_ inspector: Inspector) throws {
+        try inspections.withLock { inspections in
+            guard inspections != nil else { throw QueueError(.stopped, "the queue is closed") }
+            inspections?.append(inspector)
+        }
+    }
+
+    func endInspection(_ inspector: Inspector) {
+        inspections.withLock { $0?.removeAll { $0 === inspector } }
     }
 
     /// Runs `body` in a transaction, maybe with others', and does what follows from it after the commit.
@@ -86,6 +106,8 @@ package final class SQLiteQueueStore: QueueStore {
         // After a commit that was not synced a power cut may bring the rows back; then the next sweep is early enough.
         if durability == .full, !effects.freed.isEmpty {
             CrashPoint.concluded.reached()
+            // A power cut must not bring a row back whose file is gone.
+            if durability == .normal { try await write(rows: 1) { try $0.touch() } }
             await spool.remove(effects.freed)
         }
         return value

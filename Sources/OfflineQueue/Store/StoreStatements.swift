@@ -37,12 +37,17 @@ package enum StoreStatements {
         SELECT * FROM request WHERE lane_id = ? AND replace_key = ? AND state <> 'inflight'
         """
 
+    /// `expire_at` follows the clock with all other requests of this boot: see `StoreTransaction.followClock`.
     package static let insertRequest = """
-        INSERT INTO request (id, lane_id, state, next_at, scheduled_at, priority, created_at, life, expire_at,
-        boot, boot_expire_at, maximum_attempts, method, url, headers, size, body_bytes, body_file, body_sha256,
+        INSERT INTO request (id, lane_id, state, next_at, scheduled_at, priority, created_at, life, boot,
+        boot_expire_at, expire_at, maximum_attempts, method, url, headers, size, body_bytes, body_file, body_sha256,
         key_header, key_value, key_quoted, at_most_once, replace_key, expectation)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?10, ?10 + (SELECT clock_offset FROM meta), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
+        ?, ?, ?, ?)
         """
+
+    /// Run twice it changes nothing, and yet there is a page to write.
+    static let touch = "UPDATE meta SET is_paused = 1 - is_paused"
 
     package static let insertBody = "INSERT INTO body (seq, bytes) VALUES (?, ?)"
 
@@ -50,18 +55,18 @@ package enum StoreStatements {
 
     /// `request_due`, sought once for each priority.
     static let dueInParallelLane = """
-        SELECT min(next_at) AS next_at, scheduled_at FROM (
+        SELECT min(first) AS next_at FROM (
             SELECT (
-                SELECT seq FROM request WHERE lane_id = :lane AND state = 'pending' AND priority = column1
+                SELECT next_at FROM request WHERE lane_id = :lane AND state = 'pending' AND priority = column1
                 ORDER BY next_at, seq LIMIT 1
             ) AS first
             FROM (VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9))
-        ) JOIN request ON seq = first
+        )
         """
 
     /// `request_order`. The head of a lane in order is its first request, whatever state it is in.
     static let headOfLane = """
-        SELECT next_at, scheduled_at FROM request WHERE state = 'pending'
+        SELECT next_at FROM request WHERE state = 'pending'
         AND seq = (SELECT seq FROM request WHERE lane_id = :lane ORDER BY seq LIMIT 1)
         """
 
@@ -130,6 +135,10 @@ package enum StoreStatements {
 
     /// `depends_on`.
     package static let dependents = "SELECT seq FROM depends WHERE on_seq = ?"
+
+    static let dependencies = """
+        SELECT id FROM depends JOIN request ON request.seq = on_seq WHERE depends.seq = ? ORDER BY on_seq
+        """
 
     /// Whether a request waits for another, be it by way of others, or of its place in a lane that keeps order.
     static let isNeeded = """

@@ -49,13 +49,10 @@ extension StoreTransaction {
     private func renewLife(of sequence: Int64) throws {
         try execute(
             """
-            UPDATE request SET boot = :boot, boot_expire_at = :sinceBoot + life, expire_at = :now + life
-            WHERE seq = :seq
+            UPDATE request SET boot = :boot, boot_expire_at = :sinceBoot + life,
+            expire_at = :sinceBoot + life + (SELECT clock_offset FROM meta) WHERE seq = :seq
             """,
-            [
-                "boot": environment.boot, "sinceBoot": clock.sinceBoot, "now": now.milliseconds,
-                "seq": sequence,
-            ]
+            ["boot": environment.boot, "sinceBoot": clock.sinceBoot, "seq": sequence]
         )
     }
 

@@ -22,8 +22,9 @@ extension StoreTransaction {
     private mutating func complete(_ pending: Pending) throws {
         // A request may depend on one that comes after it in the batch, if that has found room. It may itself have
         // made way for a later one.
-        for (place, ids) in pending.missing where try request(place) != nil {
-            if try !depend(place, on: ids).isEmpty { try lost(place) }
+        for (place, ids) in pending.missing {
+            guard let request = try request(place), try !depend(place, on: ids).isEmpty else { continue }
+            if request.state.phase == .blocked { try move(request, by: .dependencyFailed) }
         }
         // Whether a successor waits for those that wait for it is known only now.
         for (old, new) in pending.successions { try succeed(old, by: new) }
@@ -63,7 +64,8 @@ extension StoreTransaction {
         state: RequestState,
         due: Timestamp
     ) -> EnqueuedRequest {
-        let record = lane.record(due: state.name == .pending ? until(due) : nil, in: self)
+        let wait = state.name == .pending ? until(due) : nil
+        let record = lane.record(due: wait, in: self)
         changedRecords.append(record)
         return EnqueuedRequest(
             id: new.id,
@@ -72,7 +74,7 @@ extension StoreTransaction {
             isBehindOthers: lane.requests > 0,
             idempotencyKey: new.key?.value,
             state: state.name,
-            due: record.due,
+            due: wait,
             status: nil,
             lastError: nil,
             durability: new.options.durability
@@ -98,6 +100,7 @@ extension StoreTransaction {
     /// The request that has the id already, on its way or over.
     private func known(_ new: NewRequest) throws -> EnqueuedRequest? {
         guard let row = try row(StoreStatements.findKnown, ["id": new.id]) else { return nil }
+        if new.options.durability == .full { try touch() }
         return EnqueuedRequest(
             id: new.id,
             lane: LaneRecord(id: 0, key: new.lane, notBefore: nil, due: nil, isPaused: false),
@@ -108,7 +111,7 @@ extension StoreTransaction {
             due: nil,
             status: row["last_status"],
             lastError: row["last_error"],
-            durability: .full
+            durability: new.options.durability
         )
     }
 
@@ -119,8 +122,8 @@ extension StoreTransaction {
         due: Timestamp
     ) throws -> Int64 {
         let options = new.options
-        let end = min(Timestamp(options.end(from: now.date)), now + options.timeToLive).milliseconds
-        let life = end - now.milliseconds
+        let end = min(Timestamp(options.end(from: now.date)), now + options.timeToLive)
+        let life = end.milliseconds - now.milliseconds
         var file: SpooledBody?
         if case .spooled(let body) = new.body { file = body }
         try execute(
@@ -128,7 +131,7 @@ extension StoreTransaction {
             [
                 new.id, lane, state.name.rawValue, due.milliseconds,
                 options.notBefore.map { _ in due.milliseconds },
-                options.priority, now.milliseconds, life, end, environment.boot, clock.sinceBoot + life,
+                options.priority, now.milliseconds, life, environment.boot, clock.sinceBoot + life,
                 options.maximumAttempts, new.method, new.url, new.headers, new.size, new.body.size,
                 file?.name, file?.digest.description,
                 new.key?.name,
@@ -201,8 +204,4 @@ extension StoreTransaction {
         }
     }
 
-    private mutating func lost(_ sequence: Int64) throws {
-        guard let request = try request(sequence), request.state.phase == .blocked else { return }
-        try move(request, by: .dependencyFailed)
-    }
 }

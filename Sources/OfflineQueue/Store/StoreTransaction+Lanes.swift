@@ -29,7 +29,7 @@ struct StoredLane {
             id: id,
             key: key,
             notBefore: closure == .zero ? nil : closure,
-            due: isPaused ? nil : due,
+            due: isPaused ? nil : due.map { min($0, transaction.settings.longestDelay) },
             isPaused: isPaused
         )
     }
@@ -52,8 +52,8 @@ extension StoreTransaction {
         return try find()!
     }
 
-    /// When the lane's next request is due. A backward step of the clock makes requests look due in a far
-    /// future; none is later than the longest delay allows, unless somebody asked for it.
+    /// When the lane is worth a look. A backward step of the clock makes requests look due in a far future, so it
+    /// is never later than the longest delay, even when its next request was asked to wait for longer.
     func due(inLane lane: StoredLane) throws -> Duration? {
         guard !lane.isPaused else { return nil }
         let found: Row? =
@@ -61,10 +61,8 @@ extension StoreTransaction {
             case .parallel: try row(StoreStatements.dueInParallelLane, ["lane": lane.id])
             case .fifo: try row(StoreStatements.headOfLane, ["lane": lane.id])
             }
-        guard let found, let next = found["next_at"] as Int64? else { return nil }
-        let isScheduled = (found["scheduled_at"] as Int64?).map { $0 >= next } ?? false
-        let wait = until(Timestamp(milliseconds: next))
-        return isScheduled ? wait : min(wait, settings.longestDelay)
+        guard let next = found?["next_at"] as Int64? else { return nil }
+        return min(until(Timestamp(milliseconds: next)), settings.longestDelay)
     }
 
     /// All lanes that have something to send, after releasing what is held for one of the reasons.

@@ -76,6 +76,12 @@ struct StoreTransaction {
         try statement(sql).execute(arguments: arguments)
     }
 
+    /// Makes this transaction sync those before it: one that writes nothing syncs nothing, and SQLite writes no row
+    /// that stays as it is.
+    func touch() throws {
+        for _ in 0..<2 { try execute(StoreStatements.touch) }
+    }
+
     /// From now on; zero for what is past.
     func until(_ moment: Timestamp) -> Duration { max(.zero, moment - now) }
 }

@@ -63,6 +63,8 @@ void netwatch_fault_disarm(int number);
 // A disk may also write what nobody asked it to yet: of each 1,000 sectors of 512 bytes, and of each 1,000
 // truncations, about `leaked_per_mille` reach it at once, drawn by `seed`.
 //
+// Names are on the disk at once: that a file was made or deleted is not forgotten.
+//
 // A sync that fails by a fault is answered as Linux does: what was to be written counts as written, is still
 // read, and is never written again.
 void netwatch_forgetting_arm(const char *marker, unsigned leaked_per_mille, unsigned long long seed);

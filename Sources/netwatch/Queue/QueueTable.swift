@@ -1,29 +1,30 @@
 internal import Foundation
 internal import NetwatchService
+internal import OfflineQueue
 
-/// The queue as a table for people: no borders, a header only on a terminal.
+/// Requests as a table for people: no borders, a header only on a terminal.
 struct QueueTable {
-    private let list: ControlMessage.List
+    private let requests: [ControlMessage.Entry]
     private let now: Date
 
-    init(_ list: ControlMessage.List, now: Date = Date()) {
-        self.list = list
+    init(_ requests: [ControlMessage.Entry], now: Date = Date()) {
+        self.requests = requests
         self.now = now
     }
 
-    func print() {
-        var rows = list.requests.map(columns)
-        if isatty(STDOUT_FILENO) == 1 {
+    func print(withHeader: Bool) {
+        var rows = requests.map(columns)
+        if withHeader, Terminal.isThere {
             rows.insert(["ID", "AGE", "STATE", "METHOD", "URL", "TRIES", "WHY"], at: 0)
         }
-        for row in rows { Printer.data(line(row, widths: widths(of: rows))) }
-        Printer.note(summary)
+        let widths = widths(of: rows)
+        for row in rows { Printer.line(line(row, widths: widths)) }
     }
 
     private func columns(_ entry: ControlMessage.Entry) -> [String] {
         [
             entry.id,
-            age(since: entry.created),
+            Self.age(since: entry.created, now: now),
             entry.state,
             entry.method,
             entry.url,
@@ -33,12 +34,11 @@ struct QueueTable {
     }
 
     private func why(_ entry: ControlMessage.Entry) -> String {
-        if let reason = entry.holdReason { return "held: \(reason)" }
-        if let status = entry.status, entry.lastError == nil { return "HTTP \(status)" }
-        return entry.lastError ?? ""
+        if let reason = entry.reason { return reason }
+        return entry.status.map { "HTTP \($0)" } ?? ""
     }
 
-    private func age(since date: Date) -> String {
+    static func age(since date: Date, now: Date) -> String {
         let seconds = max(0, Int(now.timeIntervalSince(date)))
         switch seconds {
         case ..<60: return "\(seconds)s"
@@ -59,8 +59,12 @@ struct QueueTable {
         return padded.joined(separator: "  ").trimmingCharacters(in: .whitespaces)
     }
 
-    private var summary: String {
-        let order = ["pending", "inflight", "held", "delivered", "dead"]
-        return order.map { "\(list.counts[$0] ?? 0) \($0)" }.joined(separator: ", ")
+    /// How many there are in each state; the usual ones also when there are none.
+    static func summary(_ counts: [String: Int]) -> String {
+        let usual: Set<QueuedRequest.State> = [.pending, .inflight, .held, .delivered, .dead]
+        return QueuedRequest.State.allCases.compactMap { state in
+            let count = counts[state.rawValue] ?? 0
+            return count > 0 || usual.contains(state) ? "\(count) \(state)" : nil
+        }.joined(separator: ", ")
     }
 }

@@ -1,6 +1,7 @@
 internal import Foundation
 internal import NetwatchEventLoop
 internal import NetwatchService
+internal import OfflineQueue
 
 /// What `netwatch status` can learn from the service in a moment.
 struct ServiceSummary: Encodable, Sendable {
@@ -29,24 +30,24 @@ struct ServiceSummary: Encodable, Sendable {
     ///   - path: Its socket; `nil` for the usual place.
     ///   - patience: How long it may be silent; a person waits for the whole of `netwatch status`.
     static func asking(_ path: String?, patience: Duration) async -> ServiceSummary {
-        let client = ServiceClient(path: path, patience: patience)
+        let path = path ?? ServicePaths().socketForCommands
         do throws(SystemError) {
-            let pid = try ServiceProcess.id(listeningAt: client.path)
-            return await asking(client, pid: pid)
+            let pid = try ServiceProcess.id(listeningAt: path)
+            return await asking(ServiceClient(path: path, patience: patience), at: path, pid: pid)
         } catch {
-            return ServiceSummary(state: state(error), socket: client.path)
+            return ServiceSummary(state: state(error), socket: path)
         }
     }
 
-    private static func asking(_ client: ServiceClient, pid: Int32) async -> ServiceSummary {
+    private static func asking(_ client: ServiceClient, at path: String, pid: Int32) async -> ServiceSummary {
         do throws(CommandError) {
             // On their way in their order, then finished ones: the first is the oldest that waits.
             let list = try await client.get("/v1/requests?limit=1", as: ControlMessage.List.self)
             let oldest = list.requests.first { $0.finished == nil }?.created
             let queue = Queue(counts: list.counts, oldest: oldest)
-            return ServiceSummary(state: .running, socket: client.path, pid: pid, queue: queue)
+            return ServiceSummary(state: .running, socket: path, pid: pid, queue: queue)
         } catch {
-            return ServiceSummary(state: .notAnswering, socket: client.path, pid: pid)
+            return ServiceSummary(state: .notAnswering, socket: path, pid: pid)
         }
     }
 
@@ -72,9 +73,8 @@ struct ServiceSummary: Encodable, Sendable {
 
     func queueWords(now: Date) -> String? {
         guard let queue else { return nil }
-        let states = ["pending", "inflight", "held", "delivered", "dead"]
-        let counts = states.compactMap { state in
-            queue.counts[state].flatMap { $0 > 0 ? "\($0) \(state)" : nil }
+        let counts = QueuedRequest.State.allCases.compactMap { state in
+            queue.counts[state.rawValue].flatMap { $0 > 0 ? "\($0) \(state)" : nil }
         }
         let age = queue.oldest.map { Duration.seconds(now.timeIntervalSince($0)) }
         let oldest = age.map { ["oldest \(DurationText.words($0))"] } ?? []

@@ -1,0 +1,52 @@
+extension ControlMessage {
+    /// `GET /v1/queue/export`: a part of an export.
+    package struct ExportPage: Codable, Hashable, Sendable {
+        package var v = ControlMessage.version
+        /// Whole lines, to be written as they are.
+        package var dataBase64: String
+        /// What `after` has to be for the next page; `nil` after the last.
+        package var next: String?
+        /// Requests that could not be exported.
+        package var leftOut: [LeftOut]
+    }
+
+    package struct LeftOut: Codable, Hashable, Sendable {
+        package var id: String
+        package var reason: String
+    }
+
+    /// `POST /v1/queue/import`: an export that was handed over in pieces.
+    package struct Import: Codable, Hashable, Sendable {
+        package var staged: StagedBody
+
+        package init(staged: StagedBody) {
+            self.staged = staged
+        }
+    }
+
+    /// The answer to ``Import``.
+    package struct Imported: Codable, Hashable, Sendable {
+        package var v = ControlMessage.version
+        package var imported: Int
+        package var known: Int
+        package var superseded: Int
+    }
+
+    /// `GET /v1/queue/verify`.
+    package struct Verification: Codable, Hashable, Sendable {
+        package var v = ControlMessage.version
+        /// Whether nothing was found that costs a request.
+        package var sound: Bool
+        package var requests: Int
+        package var files: Int
+        package var findingCount: Int
+        /// At most 1000.
+        package var findings: [Finding]
+    }
+
+    package struct Finding: Codable, Hashable, Sendable {
+        package var kind: String
+        package var subject: String
+        package var message: String
+    }
+}

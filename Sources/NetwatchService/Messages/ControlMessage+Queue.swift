@@ -1,0 +1,83 @@
+package import Foundation
+
+extension ControlMessage {
+    /// What is asked of many requests: `POST /v1/queue/retry`, `hold`, `release` and `drop`.
+    package struct Edit: Codable, Hashable, Sendable {
+        /// Ids, or beginnings of ids that are unique.
+        package var ids: [String]
+        /// For `retry`: whether they get another idempotency key. Default false.
+        package var newKey: Bool?
+
+        package init(ids: [String], newKey: Bool? = nil) {
+            self.ids = ids
+            self.newKey = newKey
+        }
+    }
+
+    /// The answer to ``Edit``: one result for each id, in their order.
+    package struct Edited: Codable, Hashable, Sendable {
+        package var v = ControlMessage.version
+        package var results: [Result]
+
+        package struct Result: Codable, Hashable, Sendable {
+            package var v = ControlMessage.version
+            /// The whole id, or what was given when no request, or more than one, is meant by it.
+            package var id: String
+            package var done: Bool
+            /// The state that it is in now.
+            package var state: String?
+            /// Why nothing was done: `refused`, `unknown_request` or `ambiguous_id`.
+            package var code: String?
+            package var detail: String?
+        }
+    }
+
+    /// `POST /v1/queue/flush`.
+    package struct Flushed: Codable, Hashable, Sendable {
+        package var v = ControlMessage.version
+        /// How many requests are now being tried, or wait their turn to be.
+        package var requests: Int
+    }
+
+    /// Which lanes `POST /v1/queue/pause` and `resume` concern; without members the whole queue.
+    package struct Lanes: Codable, Hashable, Sendable {
+        package var host: String?
+        /// Empty for lanes without a label.
+        package var lane: String?
+
+        package init(host: String?, lane: String?) {
+            self.host = host
+            self.lane = lane
+        }
+    }
+
+    /// The answer to ``Lanes``.
+    package struct Paused: Codable, Hashable, Sendable {
+        package var v = ControlMessage.version
+        package var paused: Bool
+        /// How many lanes it concerned.
+        package var lanes: Int
+    }
+
+    /// `GET /v1/queue/stats`.
+    package struct Statistics: Codable, Hashable, Sendable {
+        package var v = ControlMessage.version
+        package var counts: [String: Int]
+        /// Requests on their way, and their bytes, as the limits count them.
+        package var requests: Int
+        package var bytes: Int64
+        package var oldest: Date?
+        package var lanes: Int
+        package var paused: Bool
+        package var databaseBytes: Int64
+        package var freeBytes: Int64
+    }
+
+    /// An error: RFC 9457.
+    package struct ProblemDetails: Decodable, Hashable, Sendable {
+        package var status: Int
+        package var code: String
+        package var detail: String
+        package var offset: Int64?
+    }
+}

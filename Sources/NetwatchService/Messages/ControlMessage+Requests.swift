@@ -1,0 +1,71 @@
+package import Foundation
+
+extension ControlMessage {
+    /// `GET /v1/requests`.
+    package struct List: Codable, Hashable, Sendable {
+        package var v = ControlMessage.version
+        package var requests: [Entry]
+        /// How many requests are in each state, listed or not.
+        package var counts: [String: Int]
+        /// What `after` has to be for the next page; `nil` after the last.
+        package var next: String?
+    }
+
+    /// One request of the queue.
+    package struct Entry: Codable, Hashable, Sendable {
+        package var v = ControlMessage.version
+        package var id: String
+        /// `pending`, `blocked`, `inflight`, `held`, `delivered`, `dead`, `cancelled` or `superseded`.
+        package var state: String
+        package var holdReason: String?
+        package var method: String
+        package var url: String
+        package var lane: String?
+        package var fifo: Bool
+        package var priority: Int
+        package var bodyBytes: Int64
+        package var attempts: Int
+        /// Times it was put off without costing an attempt, because the network was down.
+        package var deferrals: Int
+        package var created: Date
+        package var due: Date?
+        package var expires: Date?
+        package var finished: Date?
+        package var status: Int?
+        package var lastError: String?
+    }
+
+    /// `GET /v1/requests/{id}`.
+    package struct Details: Codable, Hashable, Sendable {
+        package var v = ControlMessage.version
+        package var request: Entry
+        package var headers: [[String]]
+        package var idempotencyKey: String?
+        package var replaceKey: String?
+        /// The requests that it still waits for.
+        package var after: [String]
+        package var atMostOnce: Bool
+        /// The newest, oldest first.
+        package var attempts: [Attempt]
+        package var response: Response?
+    }
+
+    package struct Attempt: Codable, Hashable, Sendable {
+        /// Counts from 1.
+        package var number: Int
+        package var started: Date
+        package var durationSeconds: Double
+        package var status: Int?
+        /// libcurl's code, 0 when an answer came.
+        package var curlCode: Int
+        package var error: String?
+    }
+
+    package struct Response: Codable, Hashable, Sendable {
+        package var status: Int
+        package var headers: [[String]]
+        /// The first 64 KiB.
+        package var bodyBase64: String
+        package var truncated: Bool
+    }
+}

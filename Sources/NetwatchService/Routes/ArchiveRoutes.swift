@@ -1,0 +1,57 @@
+internal import Foundation
+internal import NIOHTTP1
+internal import OfflineQueue
+
+/// What concerns all that the store holds: taking it elsewhere, bringing it in, looking through it.
+extension QueueRoutes {
+    var archiveRoutes: [ControlRouter.Route] {
+        [
+            route(.GET, "/v1/queue/export") { try await export($0) },
+            route(.POST, "/v1/queue/import") { try await importStaged($0) },
+            route(.GET, "/v1/queue/verify") { _ in try await verify() },
+        ]
+    }
+
+    private func export(_ request: ControlRequest) async throws -> ControlResponse {
+        var cursor: ExportCursor?
+        if let text = request.value(of: "after") {
+            guard let found = ExportCursor(text) else {
+                throw Problem.malformedQuery("after", text, accepted: "the `next` of the page before")
+            }
+            cursor = found
+        }
+        let page = try await queue.exportPage(after: cursor, includingDead: try request.flag("dead") ?? true)
+        let message = ControlMessage.ExportPage(
+            dataBase64: page.data.base64EncodedString(),
+            next: page.next?.description,
+            leftOut: page.leftOut.map { ControlMessage.LeftOut(id: $0.id, reason: $0.reason) }
+        )
+        return .json(message, encoder: ControlMessage.encoder)
+    }
+
+    private func importStaged(_ request: ControlRequest) async throws -> ControlResponse {
+        let staged = try request.message(ControlMessage.Import.self).staged
+        let result = try await queue.importStaged(staged.id, size: staged.size)
+        return .json(ControlMessage.Imported(result), encoder: ControlMessage.encoder)
+    }
+
+    private func verify() async throws -> ControlResponse {
+        let found = try await queue.verify()
+        let message = ControlMessage.Verification(
+            sound: found.isSound,
+            requests: found.requests,
+            files: found.files,
+            findingCount: found.findingCount,
+            findings: found.findings.map {
+                ControlMessage.Finding(kind: $0.kind.rawValue, subject: $0.subject, message: $0.message)
+            }
+        )
+        return .json(message, encoder: ControlMessage.encoder)
+    }
+}
+
+extension ControlMessage.Imported {
+    init(_ result: ImportResult) {
+        self.init(imported: result.imported, known: result.known, superseded: result.superseded)
+    }
+}

@@ -1,0 +1,42 @@
+internal import NIOHTTP1
+internal import OfflineQueue
+
+extension Problem {
+    init(_ error: QueueError) {
+        self.init(
+            Self.status(of: error.code),
+            code: error.code.rawValue,
+            detail: error.message,
+            offset: error.offset
+        )
+    }
+
+    private static func status(of code: QueueError.Code) -> HTTPResponseStatus {
+        switch code {
+        case .invalidURL, .invalidMethod, .invalidHeader, .secretHeader, .invalidOption, .unknownDependency,
+            .cyclicDependency, .invalidImport, .bodyFileUnusable:
+            .badRequest
+        case .unknownRequest, .unknownStagedBody: .notFound
+        case .ambiguousID, .wrongOffset: .conflict
+        case .bodyTooLarge: .payloadTooLarge
+        // RFC 4918 §11.5: the request was fine, the queue or its disk had no room.
+        case .queueFull, .storeFailed, .insufficientSpace, .spoolFailed: .insufficientStorage
+        case .alreadyOwned, .directoryUnusable, .storeUnusable, .storeUnavailable, .tooManyStagedBodies,
+            .stopped:
+            .serviceUnavailable
+        }
+    }
+
+    static func malformedBody(_ detail: String) -> Problem {
+        Problem(.badRequest, code: "malformed_body", detail: detail)
+    }
+
+    /// A value of the query that cannot be used.
+    static func malformedQuery(_ name: String, _ value: String, accepted: String) -> Problem {
+        Problem(
+            .badRequest,
+            code: "invalid_\(name)",
+            detail: "`\(name)` is `\(value.prefix(80))`; it has to be \(accepted)"
+        )
+    }
+}

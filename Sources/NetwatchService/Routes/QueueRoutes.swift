@@ -1,0 +1,55 @@
+internal import NIOHTTP1
+package import OfflineQueue
+
+/// The routes of the control API that reach the queue.
+///
+/// Each group of them stands in a file of its own.
+package struct QueueRoutes: Sendable {
+    let queue: OfflineQueue
+    /// Whether the queue was started: without that nothing is sent, and nobody may think so.
+    let isRunning: Bool
+
+    package init(queue: OfflineQueue, isRunning: Bool) {
+        self.queue = queue
+        self.isRunning = isRunning
+    }
+
+    package var router: ControlRouter {
+        ControlRouter(sendRoutes + requestRoutes + editRoutes + queueRoutes + archiveRoutes)
+    }
+
+    /// A route whose errors become problems.
+    func route(
+        _ method: HTTPMethod,
+        _ path: String,
+        _ handler: @escaping @Sendable (ControlRequest) async throws -> ControlResponse
+    ) -> ControlRouter.Route {
+        ControlRouter.Route(method, path) { request in
+            do {
+                return try await handler(request)
+            } catch let problem as Problem {
+                return ControlResponse(problem)
+            } catch let error as QueueError {
+                return ControlResponse(Problem(error))
+            } catch {
+                return ControlResponse(
+                    Problem(.internalServerError, code: "internal_error", detail: "\(error)")
+                )
+            }
+        }
+    }
+
+    func requireRunning() throws(Problem) {
+        guard !isRunning else { return }
+        throw Problem(
+            .serviceUnavailable,
+            code: "not_running",
+            detail: "nothing is sent while the service is not running"
+        )
+    }
+
+    /// The request that an id, or the beginning of one, means.
+    func id(in request: ControlRequest) async throws -> String {
+        try await queue.id(beginningWith: request.parameters["id"] ?? "")
+    }
+}

@@ -1,0 +1,93 @@
+internal import Foundation
+internal import NIOHTTP1
+internal import OfflineQueue
+
+/// What a message says of a request, in the queue's own terms. What is wrong with it beyond its form the queue
+/// says itself.
+extension ControlMessage.Send {
+    func queueRequest() throws(Problem) -> QueueRequest {
+        QueueRequest(
+            method: method ?? "GET",
+            url: url,
+            headers: try queueHeaders(),
+            body: try queueBody()
+        )
+    }
+
+    private func queueHeaders() throws(Problem) -> [QueueRequest.Header] {
+        var result: [QueueRequest.Header] = []
+        for header in headers ?? [] {
+            guard header.count == 2 else {
+                throw .malformedBody("each of `headers` has to be a name and a value")
+            }
+            result.append(QueueRequest.Header(name: header[0], value: header[1]))
+        }
+        return result
+    }
+
+    private func queueBody() throws(Problem) -> QueueRequest.Body {
+        guard [body != nil, bodyBase64 != nil, staged != nil].count(where: \.self) <= 1 else {
+            throw .malformedBody("of `body`, `body_base64` and `staged` only one may be given")
+        }
+        if let staged { return .staged(id: staged.id, size: staged.size) }
+        guard let bodyBase64 else { return .data(Data((body ?? "").utf8)) }
+        guard let data = Data(base64Encoded: bodyBase64) else {
+            throw .malformedBody("`body_base64` has to be valid Base64")
+        }
+        return .data(data)
+    }
+
+    func options() throws -> EnqueueOptions {
+        var options = EnqueueOptions(lane: lane, isFIFO: fifo ?? false, id: id)
+        if let priority { options.priority = priority }
+        if let ttlSeconds { options.timeToLive = try Self.timeToLive(ttlSeconds) }
+        options.deadline = deadline
+        options.notBefore = notBefore
+        options.maximumAttempts = maxAttempts
+        options.replaceKey = replaceKey
+        options.dependencies = after ?? []
+        if let expect { options.expectation = try Expectation(parsing: expect) }
+        options.isAtMostOnce = atMostOnce ?? false
+        options.idempotencyKey = try queueKey()
+        if let durability { options.durability = try Self.value(durability, of: "durability") }
+        if let whenFull { options.whenFull = try Self.value(whenFull, of: "when_full") }
+        return options
+    }
+
+    /// What is no time at all is left to the queue to refuse; a number that no `Duration` can be would trap.
+    private static func timeToLive(_ seconds: Double) throws(Problem) -> Duration {
+        guard (-1e9...1e9).contains(seconds) else {
+            throw Problem(
+                .badRequest,
+                code: QueueError.Code.invalidOption.rawValue,
+                detail: "`ttl_seconds` is \(seconds), which is not 1 ms to 366 days"
+            )
+        }
+        return .seconds(seconds)
+    }
+
+    private func queueKey() throws(Problem) -> IdempotencyKey {
+        let value = idempotency?.key ?? idempotencyKey
+        var key = value.map(IdempotencyKey.value) ?? .automatic
+        if idempotency?.none == true {
+            guard value == nil else { throw .malformedBody("`idempotency.none` excludes a key") }
+            key = .none
+        }
+        if let header = idempotency?.header { key.headerName = header }
+        key.isQuoted = idempotency?.quoted ?? false
+        return key
+    }
+
+    private static func value<Value: RawRepresentable & CaseIterable>(
+        _ text: String,
+        of name: String
+    ) throws(Problem) -> Value where Value.RawValue == String {
+        if let value = Value(rawValue: text) { return value }
+        let accepted = Value.allCases.map(\.rawValue).joined(separator: ", ")
+        throw Problem(
+            .badRequest,
+            code: QueueError.Code.invalidOption.rawValue,
+            detail: "`\(name)` is `\(text.prefix(80))`; it has to be one of \(accepted)"
+        )
+    }
+}

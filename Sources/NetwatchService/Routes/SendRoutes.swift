@@ -1,0 +1,104 @@
+internal import Foundation
+internal import NIOHTTP1
+internal import OfflineQueue
+
+/// How requests come in.
+extension QueueRoutes {
+    var sendRoutes: [ControlRouter.Route] {
+        [
+            route(.POST, "/v1/requests") { try await send($0) },
+            route(.PATCH, "/v1/bodies/{id}") { try await append($0) },
+        ]
+    }
+
+    private func send(_ request: ControlRequest) async throws -> ControlResponse {
+        let message = try request.message(ControlMessage.Send.self)
+        try requireRunning()
+        let wanted = try message.queueRequest()
+        var options = try message.options()
+        for (index, id) in options.dependencies.enumerated() {
+            options.dependencies[index] = try await dependency(id)
+        }
+        let sent =
+            switch message.queue ?? .auto {
+            case .auto: try await sendNow(wanted, options)
+            case .always: try await enqueue(wanted, options)
+            }
+        return .json(sent, status: sent.state == "queued" ? .accepted : .ok, encoder: ControlMessage.encoder)
+    }
+
+    /// What the caller gave is wrong here, whereas the route is there.
+    private func dependency(_ id: String) async throws -> String {
+        do {
+            return try await queue.id(beginningWith: id)
+        } catch let error as QueueError where error.code == .unknownRequest || error.code == .ambiguousID {
+            throw Problem(
+                .badRequest,
+                code: QueueError.Code.unknownDependency.rawValue,
+                detail: "`after`: \(error.message)"
+            )
+        }
+    }
+
+    private func sendNow(_ request: QueueRequest, _ options: EnqueueOptions) async throws
+        -> ControlMessage.Sent
+    {
+        let sent = ControlMessage.Sent(try await queue.send(request, options: options))
+        guard sent.state == "dead", let id = sent.id else { return sent }
+        // The result says why, the store what the server answered.
+        return try await queue.request(id).map(ControlMessage.Sent.init) ?? sent
+    }
+
+    private func enqueue(_ request: QueueRequest, _ options: EnqueueOptions) async throws
+        -> ControlMessage.Sent
+    {
+        let receipt = try await queue.enqueue(request, options: options)
+        switch receipt.outcome {
+        case .accepted: return ControlMessage.Sent(id: receipt.id, state: "queued")
+        case .dropped: return ControlMessage.Sent(.dropped(id: receipt.id))
+        case .known:
+            let known = try await queue.request(receipt.id).map(ControlMessage.Sent.init)
+            return known ?? ControlMessage.Sent(.queued(id: receipt.id, reason: .alreadyQueued))
+        }
+    }
+
+    private func append(_ request: ControlRequest) async throws -> ControlResponse {
+        let id = request.parameters["id"] ?? ""
+        guard let offset = try request.number("offset", in: 0...Int64.max) else {
+            throw Problem(.badRequest, code: "invalid_offset", detail: "`offset` is missing")
+        }
+        guard request.body.count <= ControlMessage.maximumPieceBytes else {
+            throw Problem(
+                .payloadTooLarge,
+                code: "body_too_large",
+                detail: "the piece exceeds \(ControlMessage.maximumPieceBytes) bytes"
+            )
+        }
+        let size = try await queue.appendToBody(id, Data(request.body), at: offset)
+        return .json(ControlMessage.Piece(id: id, size: size), encoder: ControlMessage.encoder)
+    }
+}
+
+extension ControlMessage.Sent {
+    init(_ result: SendResult) {
+        switch result {
+        case .delivered(let id, let status, let body):
+            self.init(
+                id: id,
+                state: "delivered",
+                status: status,
+                bodyBase64: body.isEmpty ? nil : body.base64EncodedString()
+            )
+        case .queued(let id, let reason):
+            self.init(id: id, state: "queued", reason: "\(reason)")
+        case .dead(let id, let reason):
+            self.init(id: id, state: "dead", reason: reason)
+        case .dropped(let id):
+            self.init(id: id, state: "dropped", reason: "the queue is full")
+        }
+    }
+
+    fileprivate init(_ details: RequestDetails) {
+        self.init(ControlMessage.Details(details))
+    }
+}

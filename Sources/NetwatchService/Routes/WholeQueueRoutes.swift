@@ -1,0 +1,48 @@
+internal import NIOHTTP1
+internal import OfflineQueue
+
+/// What concerns the queue as a whole, or whole lanes.
+extension QueueRoutes {
+    var queueRoutes: [ControlRouter.Route] {
+        [
+            route(.POST, "/v1/queue/flush") { _ in try await flush() },
+            route(.POST, "/v1/queue/pause") { try await setPaused(true, $0) },
+            route(.POST, "/v1/queue/resume") { try await setPaused(false, $0) },
+            route(.GET, "/v1/queue/stats") { _ in try await statistics() },
+        ]
+    }
+
+    private func flush() async throws -> ControlResponse {
+        try requireRunning()
+        try await queue.flush()
+        let counts = try await queue.counts
+        return .json(
+            ControlMessage.Flushed(requests: counts[.pending] + counts[.inflight]),
+            encoder: ControlMessage.encoder
+        )
+    }
+
+    private func setPaused(_ isPaused: Bool, _ request: ControlRequest) async throws -> ControlResponse {
+        let lanes = try request.optionalMessage(ControlMessage.Lanes.self)
+        let count =
+            isPaused
+            ? try await queue.pause(host: lanes?.host, lane: lanes?.lane)
+            : try await queue.resume(host: lanes?.host, lane: lanes?.lane)
+        return .json(ControlMessage.Paused(paused: isPaused, lanes: count), encoder: ControlMessage.encoder)
+    }
+
+    private func statistics() async throws -> ControlResponse {
+        let statistics = try await queue.statistics()
+        let message = ControlMessage.Statistics(
+            counts: statistics.counts.byName,
+            requests: statistics.requests,
+            bytes: statistics.bytes,
+            oldest: statistics.oldest,
+            lanes: statistics.lanes,
+            paused: statistics.isPaused,
+            databaseBytes: statistics.databaseBytes,
+            freeBytes: statistics.freeBytes
+        )
+        return .json(message, encoder: ControlMessage.encoder)
+    }
+}

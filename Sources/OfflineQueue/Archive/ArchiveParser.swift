@@ -1,0 +1,192 @@
+package import Foundation
+
+/// Reads an export, a piece at a time, and believes nothing: what it lets through has passed every check that a
+/// request passes that is enqueued, is in order, and is as long and as hashed as it says.
+///
+/// Only after ``finish()`` it is known that all of it was there. Memory is a line and the piece at hand.
+package struct ArchiveParser: ~Copyable {
+    package enum Event: Sendable {
+        case request(ArchivedRequest, RequestDraft)
+        case chunk(Data)
+        /// The request is whole.
+        case complete
+        /// The request is not there after all.
+        case void
+    }
+
+    private enum Place {
+        case beginning
+        case betweenRequests
+        /// Within a body, of which so many bytes have come.
+        case body(ArchivedRequest.Body, Int64)
+        case end
+    }
+
+    private var place = Place.beginning
+    private var line = Data()
+    private var number = 1
+    private var requests = 0
+    private var hash: SHA256
+    private var bodyHash: SHA256
+    private let decoder = JSONDecoder()
+
+    /// - Throws: ``SystemError`` without SHA-256.
+    package init() throws {
+        let hash = try SHA256.make()
+        let bodyHash = try SHA256.make()
+        self.hash = hash
+        self.bodyHash = bodyHash
+    }
+
+    /// Goes on with these bytes.
+    ///
+    /// - Throws: ``QueueError/Code/invalidImport``, naming the line.
+    package mutating func consume(_ bytes: Data) throws -> [Event] {
+        var events: [Event] = []
+        var rest = bytes[...]
+        while let end = rest.firstIndex(of: UInt8(ascii: "\n")) {
+            try append(rest[..<end])
+            try take(&events)
+            rest = rest[(end + 1)...]
+            (line, number) = (Data(), number + 1)
+        }
+        try append(rest)
+        return events
+    }
+
+    /// - Throws: ``QueueError/Code/invalidImport`` when it ends too early.
+    package func finish() throws {
+        guard line.isEmpty else { throw fault("it is cut: the line does not end") }
+        guard case .end = place else { throw fault("it is cut: \(expected) is missing") }
+    }
+
+    private mutating func append(_ bytes: Data) throws {
+        guard line.count + bytes.count <= ArchiveFormat.maximumLineBytes else {
+            throw fault("it is longer than \(ArchiveFormat.maximumLineBytes) bytes")
+        }
+        line.append(bytes)
+    }
+
+    private var expected: String {
+        switch place {
+        case .beginning: "the header of an export, version \(ArchiveFormat.version),"
+        case .betweenRequests: "a request or the end"
+        case .body(let body, let count): "the body after \(count) of its \(body.bytes) bytes"
+        case .end: "nothing"
+        }
+    }
+
+    private func fault(_ what: String) -> QueueError {
+        QueueError(.invalidImport, "line \(number) of the export cannot be taken: \(what)")
+    }
+}
+
+// MARK: - Lines
+
+extension ArchiveParser {
+    private mutating func take(_ events: inout [Event]) throws {
+        switch place {
+        case .beginning: try takeHeader()
+        case .betweenRequests where line.starts(with: ArchiveFormat.endStart): return try takeEnd()
+        case .betweenRequests: try takeRequest(&events)
+        case .body where line.starts(with: ArchiveFormat.voidStart): try takeVoid(&events)
+        case .body(let body, let count): try takeChunk(of: body, after: count, &events)
+        case .end: throw fault("it comes after the end")
+        }
+        line.withUnsafeBytes { hash.update($0) }
+        withUnsafeBytes(of: UInt8(ascii: "\n")) { hash.update($0) }
+    }
+
+    private struct Header: Decodable {
+        let v: Int
+        let type: String
+    }
+
+    private mutating func takeHeader() throws {
+        guard let header = try? decoder.decode(Header.self, from: line), header.type == ArchiveFormat.type
+        else {
+            throw fault("\(expected) was expected")
+        }
+        guard header.v == ArchiveFormat.version else {
+            throw fault("it is version \(header.v), and this netwatch knows version \(ArchiveFormat.version)")
+        }
+        place = .betweenRequests
+    }
+
+    private struct RequestLine: Decodable {
+        let request: ArchivedRequest
+    }
+
+    private mutating func takeRequest(_ events: inout [Event]) throws {
+        guard line.starts(with: ArchiveFormat.requestStart) else { throw fault("\(expected) was expected") }
+        let request: ArchivedRequest
+        do {
+            request = try decoder.decode(RequestLine.self, from: line).request
+        } catch {
+            throw fault("a request was expected: \(Self.reason(error))")
+        }
+        do {
+            events.append(.request(request, try request.draft()))
+        } catch {
+            throw fault("the request \(quoted(request.id)) is refused: \(error)")
+        }
+        requests += 1
+        if let body = request.body {
+            bodyHash = try SHA256.make()
+            place = .body(body, 0)
+        } else {
+            events.append(.complete)
+        }
+    }
+
+    private static func reason(_ error: any Error) -> String {
+        switch error as? DecodingError {
+        case .keyNotFound(let key, _): "\(quoted(key.stringValue)) is missing"
+        case .typeMismatch(_, let context), .valueNotFound(_, let context):
+            "\(quoted(context.codingPath.map(\.stringValue).joined(separator: "."))) is of another type"
+        default: "it is no JSON of one"
+        }
+    }
+
+    private mutating func takeChunk(
+        of body: ArchivedRequest.Body,
+        after count: Int64,
+        _ events: inout [Event]
+    ) throws {
+        let size = Int(min(Int64(ArchiveFormat.chunkBytes), body.bytes - count))
+        let isString = line.count >= 2 && line.first == UInt8(ascii: "\"") && line.last == UInt8(ascii: "\"")
+        guard isString, let chunk = Data(base64Encoded: line.dropFirst().dropLast()), chunk.count == size
+        else {
+            throw fault("\(size) bytes of a body in base64 were expected")
+        }
+        chunk.withUnsafeBytes { bodyHash.update($0) }
+        events.append(.chunk(chunk))
+        guard count + Int64(size) == body.bytes else { return place = .body(body, count + Int64(size)) }
+        let digest = bodyHash.finish().description
+        guard digest == body.sha256 else {
+            throw fault("the body that ends here has the SHA-256 \(digest) in place of \(body.sha256)")
+        }
+        events.append(.complete)
+        place = .betweenRequests
+    }
+
+    private mutating func takeVoid(_ events: inout [Event]) throws {
+        guard line + Data([UInt8(ascii: "\n")]) == ArchiveFormat.void else {
+            throw fault("\(expected) was expected")
+        }
+        requests -= 1
+        events.append(.void)
+        place = .betweenRequests
+    }
+
+    /// There is one way only to write it.
+    private mutating func takeEnd() throws {
+        let end = ArchiveFormat.end(requests: requests, digest: hash.finish())
+        guard line + Data([UInt8(ascii: "\n")]) == end else {
+            throw fault(
+                "\(String(decoding: end.dropLast(), as: UTF8.self)) was expected: something was changed or left out"
+            )
+        }
+        place = .end
+    }
+}

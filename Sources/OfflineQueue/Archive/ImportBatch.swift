@@ -1,0 +1,97 @@
+internal import Foundation
+
+/// Requests of an export on their way into the queue, and the body that comes with the next lines.
+struct ImportBatch {
+    private static let rows = 256
+    private static let bytes = 1 << 20
+
+    private enum Body {
+        case memory(Data)
+        case file(BodyWriter)
+        case skipped
+    }
+
+    private let spool: BodySpool
+    private var known: Set<String> = []
+    private var current: (request: ArchivedRequest, draft: RequestDraft, body: Body)?
+    private var size = 0
+    private(set) var requests: [RestoredRequest] = []
+    private(set) var result = ImportResult()
+
+    init(spool: BodySpool) {
+        self.spool = spool
+    }
+
+    var isFull: Bool { requests.count >= Self.rows || size >= Self.bytes }
+
+    /// The queue knows these already.
+    mutating func skip(_ ids: Set<String>) {
+        known = ids
+    }
+
+    mutating func take(_ event: ArchiveParser.Event) async throws {
+        switch event {
+        case .request(let request, let draft): current = (request, draft, try body(of: request))
+        case .chunk(let bytes): try await append(bytes)
+        case .complete: try await complete()
+        case .void: current = nil
+        }
+    }
+
+    private func body(of request: ArchivedRequest) throws -> Body {
+        guard !known.contains(request.id) else { return .skipped }
+        let size = request.body?.bytes ?? 0
+        guard size > OfflineQueue.longestInlineBody else { return .memory(Data()) }
+        return .file(try spool.stage(limit: size))
+    }
+
+    private mutating func append(_ bytes: Data) async throws {
+        switch current?.body {
+        case .memory(let data): current?.body = .memory(data + bytes)
+        case .file(let writer): try await writer.append(bytes)
+        case .skipped, nil: break
+        }
+    }
+
+    private mutating func complete() async throws {
+        guard let (request, draft, body) = current else { return }
+        current = nil
+        size += draft.id.utf8.count + Int(draft.headBytes)
+        switch body {
+        case .skipped: result.known += 1
+        case .memory(let data):
+            size += data.count
+            requests.append(RestoredRequest(request, draft, body: data.isEmpty ? .none : .inline(data)))
+        case .file(let writer):
+            requests.append(RestoredRequest(request, draft, body: .spooled(try await writer.finish())))
+        }
+    }
+
+    /// The batch is in the queue.
+    mutating func settle(_ outcomes: [Restoration]) async {
+        var unused: [String] = []
+        for (request, outcome) in zip(requests, outcomes) {
+            switch outcome {
+            case .restored: result.imported += 1
+            case .known: result.known += 1
+            case .superseded: result.superseded += 1
+            }
+            if outcome != .restored, let file = request.file { unused.append(file) }
+        }
+        (requests, size) = ([], 0)
+        if !unused.isEmpty { await spool.remove(unused) }
+    }
+
+    /// After a failure to write it is not known whether a row names the bodies; the next start will tell.
+    func giveUp(after error: any Error) async {
+        guard (error as? QueueError)?.code != .storeFailed else { return }
+        await spool.remove(requests.compactMap(\.file))
+    }
+}
+
+extension RestoredRequest {
+    /// The file of its body, if it has one.
+    fileprivate var file: String? {
+        if case .spooled(let body) = new.body { body.name } else { nil }
+    }
+}

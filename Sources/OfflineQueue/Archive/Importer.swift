@@ -1,0 +1,144 @@
+internal import Foundation
+internal import NetwatchEventLoop
+
+/// Reads an export two or three times: to check all of it, to bring it in, and, if there are requests that wait for
+/// others, to link those whose others came later.
+struct Importer {
+    private static let pieceBytes = 256 * 1024
+
+    private let store: any QueueStore
+    private let file: any SpoolFile
+    private var archive: any QueueArchive { store.archive }
+
+    init(store: any QueueStore, file: any SpoolFile) {
+        self.store = store
+        self.file = file
+    }
+
+    func run() async throws -> ImportResult {
+        let isLinked = try await check()
+        let result = try await bringIn()
+        if isLinked { try await link() }
+        return result
+    }
+
+    /// Gives all that is in the file, piece by piece.
+    private func read(_ body: ([ArchiveParser.Event]) async throws -> Void) async throws {
+        var parser = try ArchiveParser()
+        var offset: Int64 = 0
+        while true {
+            try Task.checkCancellation()
+            let piece = try await piece(at: offset)
+            guard !piece.isEmpty else { break }
+            offset += Int64(piece.count)
+            try await body(try parser.consume(piece))
+        }
+        try parser.finish()
+    }
+
+    private func piece(at offset: Int64) async throws -> Data {
+        do throws(SystemError) {
+            return try await store.spool.read(file, at: offset, count: Self.pieceBytes)
+        } catch {
+            throw QueueError(.bodyFileUnusable, "the export cannot be read: \(error)")
+        }
+    }
+}
+
+// MARK: - Checking
+
+extension Importer {
+    /// What an import would add.
+    private struct Sum {
+        var requests = 0
+        var bytes: Int64 = 0
+        var diskBytes: Int64 = 0
+        var hasDependencies = false
+
+        mutating func add(_ request: ArchivedRequest, _ draft: RequestDraft) {
+            let size = draft.headBytes + (request.body?.bytes ?? 0)
+            diskBytes += size
+            guard request.state != .dead else { return }
+            requests += 1
+            bytes += size
+        }
+    }
+
+    /// Returns whether some requests wait for others.
+    private func check() async throws -> Bool {
+        var (sum, pending): (Sum, [(ArchivedRequest, RequestDraft)]) = (Sum(), [])
+        try await read { events in
+            for case .request(let request, let draft) in events {
+                pending.append((request, draft))
+                sum.hasDependencies = sum.hasDependencies || !request.after.isEmpty
+            }
+            try await addUnknown(&pending, to: &sum)
+        }
+        let room = try await archive.room()
+        guard sum.requests <= room.requests, sum.bytes <= room.bytes else {
+            throw QueueError(
+                .queueFull,
+                "the export has \(sum.requests) new requests of \(sum.bytes) bytes, and the queue has room for "
+                    + "\(room.requests) and \(room.bytes)"
+            )
+        }
+        // A row is written twice: to the log, and from there to the database.
+        guard 2 * sum.diskBytes <= room.diskBytes else {
+            throw QueueError(
+                .queueFull,
+                "the export needs \(2 * sum.diskBytes) bytes of the file system, and \(room.diskBytes) can be had"
+            )
+        }
+        return sum.hasDependencies
+    }
+
+    private func addUnknown(_ pending: inout [(ArchivedRequest, RequestDraft)], to sum: inout Sum)
+        async throws
+    {
+        guard !pending.isEmpty else { return }
+        let known = try await archive.known(pending.map(\.0.id))
+        for (request, draft) in pending where !known.contains(request.id) { sum.add(request, draft) }
+        pending = []
+    }
+}
+
+// MARK: - Bringing in
+
+extension Importer {
+    private func bringIn() async throws -> ImportResult {
+        var batch = ImportBatch(spool: store.spool)
+        do {
+            try await read { events in
+                let ids = events.compactMap { event in
+                    if case .request(let request, _) = event { request.id } else { nil }
+                }
+                batch.skip(ids.isEmpty ? [] : try await archive.known(ids))
+                for event in events {
+                    try await batch.take(event)
+                    if batch.isFull { try await restore(&batch) }
+                }
+            }
+            try await restore(&batch)
+        } catch {
+            await batch.giveUp(after: error)
+            throw error
+        }
+        return batch.result
+    }
+
+    private func restore(_ batch: inout ImportBatch) async throws {
+        guard !batch.requests.isEmpty else { return }
+        await batch.settle(try await archive.restore(batch.requests))
+    }
+
+    private func link() async throws {
+        try await read { events in
+            var links: [DependencyLink] = []
+            for case .request(let request, _) in events where !request.after.isEmpty {
+                let isHeld = request.state == .held
+                links.append(DependencyLink(id: request.id, after: request.after, isHeld: isHeld))
+            }
+            if !links.isEmpty { try await archive.link(links) }
+        }
+    }
+}

@@ -1,0 +1,227 @@
+internal import Foundation
+internal import GRDB
+internal import Synchronization
+
+/// Looks through a database by a connection of its own, so that nobody who writes waits for it.
+///
+/// It can only read: it is opened so, is told so, and checkpoints nothing, because versions of SQLite before 3.51.3
+/// may damage a database when two connections write or checkpoint at once. While it reads, the log cannot begin
+/// anew and grows; rows are therefore read in pages, each in a transaction of its own.
+final class Inspector: Sendable {
+    private static let page = 512
+    private static let mostProblems = 100
+
+    private let database: DatabaseQueue
+    private let isEnded = Mutex(false)
+
+    /// Blocks.
+    init(database path: String) throws {
+        database = try DatabaseQueue(path: path, configuration: QueueDatabase.readingConfiguration)
+    }
+
+    /// Ends what is going on with an error, from any thread.
+    func end() {
+        isEnded.withLock { $0 = true }
+        database.interrupt()
+    }
+
+    /// Blocks.
+    func close() { try? database.close() }
+
+    /// - Parameter isNamed: Whether a row needs a file of the spool now. Blocks.
+    func inspect(
+        _ spool: BodySpool,
+        isNamed: @escaping @Sendable (String) -> Bool
+    ) async throws -> QueueVerification {
+        try await withTaskCancellationHandler {
+            var report = try await structure()
+            for part in [ExportCursor.Part.waiting, .dead] {
+                var position: Int64 = 0
+                while let page = try await rows(part, after: position) {
+                    position = page.last
+                    report.add(page.faults)
+                    report.requests += page.count
+                    for body in page.bodies { await report.look(at: body, in: spool, isNamed) }
+                }
+            }
+            for name in try await spool.orphans(keeping: isNamed) {
+                report.found(.orphan, name, "no request needs this file of the spool")
+            }
+            return report
+        } onCancel: {
+            end()
+        }
+    }
+
+    private func read<Value: Sendable>(
+        _ body: @escaping @Sendable (Database) throws -> Value
+    ) async throws -> Value {
+        guard !isEnded.withLock({ $0 }) else { throw CancellationError() }
+        return try await QueueDatabase.offPool { [self] in
+            do {
+                return try database.writeWithoutTransaction(body)
+            } catch let error as DatabaseError where error.resultCode == .SQLITE_INTERRUPT {
+                throw CancellationError()
+            }
+        }
+    }
+}
+
+// MARK: - The database as a whole
+
+extension Inspector {
+    /// What SQLite finds, and whether the limits are judged by the right numbers.
+    func structure() async throws -> QueueVerification {
+        try await read { database in
+            var report = QueueVerification()
+            do {
+                try Self.checkStructure(database, &report)
+                try Self.checkCounters(database, &report)
+            } catch let error as DatabaseError where error.resultCode.isDamage {
+                report.found(.database, "queue.sqlite", error.message ?? "\(error.resultCode)")
+            }
+            return report
+        }
+    }
+
+    private static func checkStructure(_ database: Database, _ report: inout QueueVerification) throws {
+        let problems = try String.fetchAll(database, sql: "PRAGMA integrity_check(\(mostProblems))")
+        for problem in problems where problem != "ok" { report.found(.database, "queue.sqlite", problem) }
+        for row in try Row.fetchAll(database, sql: "PRAGMA foreign_key_check") {
+            let (table, other): (String, String) = (row["table"], row["parent"])
+            let number = (row["rowid"] as Int64?).map { "\($0)" } ?? "without a number"
+            report.found(.reference, table, "its row \(number) names one of \(other) that is not there")
+        }
+    }
+
+    /// One statement for each, so that what is compared is of one moment.
+    private static func checkCounters(_ database: Database, _ report: inout QueueVerification) throws {
+        let totals = """
+            SELECT 'queue' AS name, meta.requests AS noted, (SELECT count(*) FROM request) AS found,
+            meta.bytes AS notedBytes, (SELECT ifnull(sum(size), 0) FROM request) AS foundBytes FROM meta
+            """
+        let lanes = """
+            SELECT scheme || '://' || host || ':' || port || ' ' || label AS name, lane.requests AS noted,
+            count(size) AS found, lane.bytes AS notedBytes, ifnull(sum(size), 0) AS foundBytes
+            FROM lane LEFT JOIN request ON lane_id = lane.id GROUP BY lane.id
+            HAVING noted <> found OR notedBytes <> foundBytes
+            """
+        let history = """
+            SELECT 'history' AS name, 0 AS noted, 0 AS found, meta.history_bytes AS notedBytes,
+            (SELECT ifnull(sum(kept_bytes), 0) FROM history) AS foundBytes FROM meta
+            """
+        for row in try Row.fetchAll(database, sql: totals) + Row.fetchAll(database, sql: lanes)
+            + Row.fetchAll(database, sql: history)
+        {
+            let loose = LooseRow(row: row)
+            let noted = try (loose.integer("noted"), loose.integer("notedBytes"))
+            let found = try (loose.integer("found"), loose.integer("foundBytes"))
+            guard noted != found else { continue }
+            report.found(
+                .counter,
+                (try? loose.text("name")) ?? "lane",
+                "it counts \(noted.0) requests and \(noted.1) bytes, and has \(found.0) and \(found.1)"
+            )
+        }
+    }
+}
+
+// MARK: - Rows
+
+extension Inspector {
+    fileprivate struct Page: Sendable {
+        var last: Int64 = 0
+        var count = 0
+        var faults: [(id: String, reason: String)] = []
+        var bodies: [(id: String, body: SpooledBody)] = []
+    }
+
+    /// `nil` at the end, and where no row can be read any more.
+    private func rows(_ part: ExportCursor.Part, after position: Int64) async throws -> Page? {
+        try await read { database -> Page? in
+            let found: [Row]
+            do {
+                found = try Row.fetchAll(
+                    database,
+                    sql: part == .waiting ? Self.waitingRows : Self.deadRows,
+                    arguments: [position, Self.page]
+                )
+            } catch let error as DatabaseError where error.resultCode.isDamage {
+                // The check of the structure has told so.
+                return nil
+            }
+            guard let last = found.last else { return nil }
+            var page = Page(last: try LooseRow(row: last).integer("position"), count: found.count)
+            for row in found { page.look(at: LooseRow(row: row)) }
+            return page
+        }
+    }
+
+    /// Of an inline body its length is enough.
+    private static let waitingRows = """
+        SELECT \(ArchivedRequest.columns), seq AS position, label, mode, length(bytes) AS length
+        FROM request CROSS JOIN (SELECT id AS lane, label, mode FROM lane) ON lane = lane_id LEFT JOIN body USING (seq)
+        WHERE seq > ? ORDER BY seq LIMIT ?
+        """
+
+    private static let deadRows = """
+        SELECT \(ArchivedRequest.columns.replacing("scheduled_at, hold_reason,", with: "")), NULL AS scheduled_at,
+        NULL AS hold_reason, position, label, mode, length(bytes) AS length FROM history LEFT JOIN body USING (seq)
+        WHERE position > ? AND state = 'dead' AND is_whole = 1 ORDER BY position LIMIT ?
+        """
+}
+
+extension Inspector.Page {
+    fileprivate mutating func look(at row: LooseRow) {
+        let id = (try? row.text("id")) ?? "number \((try? row.integer("position")) ?? 0)"
+        do throws(QueueError) {
+            var request = try ArchivedRequest(row)
+            let body = try SpooledBody(row)
+            if let body { bodies.append((id, body)) }
+            request.body = body.map { ArchivedRequest.Body(bytes: $0.size, sha256: $0.digest.description) }
+            _ = try request.draft()
+        } catch {
+            faults.append((id, error.message))
+        }
+    }
+}
+
+extension SpooledBody {
+    /// `nil` when the body is in the row, where it has the right length.
+    fileprivate init?(_ row: LooseRow) throws(QueueError) {
+        guard row.isNull("body_file") else {
+            guard case .spooled(let body) = try NewRequest.Body(row) else { return nil }
+            self = body
+            return
+        }
+        let (size, length) = (try row.integer("body_bytes"), try row.optional("length", row.integer) ?? 0)
+        guard size == length else {
+            throw QueueError(.storeUnusable, "its body has \(length) bytes in place of \(size)")
+        }
+        return nil
+    }
+}
+
+extension QueueVerification {
+    fileprivate mutating func add(_ faults: [(id: String, reason: String)]) {
+        for fault in faults { found(.request, fault.id, fault.reason) }
+    }
+
+    /// A body that goes while it is read belonged to a request that was over.
+    fileprivate mutating func look(
+        at found: (id: String, body: SpooledBody),
+        in spool: BodySpool,
+        _ isNamed: @escaping @Sendable (String) -> Bool
+    ) async {
+        files += 1
+        guard let fault = await spool.verify(found.body) else { return }
+        guard await spool.ask(isNamed, found.body.name) else { return }
+        let kind: Finding.Kind =
+            switch fault {
+            case .missing: .bodyMissing
+            case .changed: .bodyChanged
+            case .unreadable: .bodyUnreadable
+            }
+        self.found(kind, found.id, "\(fault)")
+    }
+}

@@ -1,0 +1,236 @@
+internal import Foundation
+internal import GRDB
+internal import Synchronization
+
+/// Reads the rows of a damaged database one by one, and goes round what cannot be read.
+///
+/// Only the number of a row leads to it. From where reading fails, ever longer steps find the next place where it
+/// does not, and from there it goes backward until it fails again: what lies between is the gap.
+final class SalvagedRows: ArchiveRows {
+    private struct Notes {
+        var gaps: [ClosedRange<Int64>] = []
+        var texts: [String] = []
+    }
+
+    private static let longestPage = 512
+
+    private let database: DatabaseQueue
+    private let notes = Mutex(Notes())
+
+    /// Blocks.
+    init(database path: String) throws {
+        database = try DatabaseQueue(path: path, configuration: QueueDatabase.readingConfiguration)
+    }
+
+    /// Where rows could not be read, and what else could not.
+    var damage: (gaps: [ClosedRange<Int64>], notes: [String]) {
+        notes.withLock { ($0.gaps, $0.texts) }
+    }
+
+    func close() { try? database.close() }
+
+    func rows(after cursor: ExportCursor, bytes: Int) async throws -> [ArchivedRow] {
+        try await QueueDatabase.offPool { [self] in
+            database.writeWithoutTransaction { page(of: $0, after: cursor, bytes: bytes) }
+        }
+    }
+
+    private func page(of database: Database, after cursor: ExportCursor, bytes: Int) -> [ArchivedRow] {
+        let table = SalvagedTable(part: cursor.part, database: database)
+        var (rows, size, position): ([ArchivedRow], Int, Int64) = ([], 0, cursor.position)
+        while size < bytes, rows.count < Self.longestPage, let next = next(after: position, table) {
+            let row = table.row(at: next)
+            if case .success((_, let body)) = row.content { size += Int(clamping: body.size) }
+            size += 1024
+            rows.append(row)
+            position = next
+        }
+        return rows
+    }
+
+    private func next(after position: Int64, _ table: SalvagedTable) -> Int64? {
+        do throws(SalvagedTable.Failure) {
+            return try table.first(after: position)
+        } catch {
+            guard case .damaged(let reason) = error else {
+                note("\(table.name): \(error)")
+                return nil
+            }
+            let next = table.beyondGap(after: position)
+            note("\(table.name): \(reason)")
+            let end = next.map { $0 - 1 } ?? .max
+            notes.withLock {
+                if table.name == "request" { $0.gaps.append(position + 1...max(position + 1, end)) }
+            }
+            return next
+        }
+    }
+
+    private func note(_ text: String) {
+        notes.withLock { notes in
+            if notes.texts.count < 100, !notes.texts.contains(text) { notes.texts.append(text) }
+        }
+    }
+}
+
+/// One table of a damaged database, for as long as its connection is at hand.
+private struct SalvagedTable {
+    enum Failure: Error {
+        /// Here; it may be better elsewhere.
+        case damaged(String)
+        /// Everywhere: the table is not there.
+        case unknown(String)
+    }
+
+    let name: String
+    private let key: String
+    private let database: Database
+
+    init(part: ExportCursor.Part, database: Database) {
+        self.database = database
+        (name, key) = part == .waiting ? ("request", "seq") : ("history", "position")
+    }
+
+    private var condition: String { name == "history" ? " AND state = 'dead' AND is_whole = 1" : "" }
+
+    func first(after position: Int64) throws(Failure) -> Int64? {
+        let sql =
+            "SELECT \(key) FROM \(name) NOT INDEXED WHERE \(key) > ?\(condition) ORDER BY \(key) LIMIT 1"
+        return try fetch(sql, [position]).flatMap { try? LooseRow(row: $0).integer(key) }
+    }
+
+    private func last(from low: Int64, below high: Int64) throws(Failure) -> Int64? {
+        let sql = """
+            SELECT \(key) FROM \(name) NOT INDEXED WHERE \(key) > ? AND \(key) < ?\(condition)
+            ORDER BY \(key) DESC LIMIT 1
+            """
+        return try fetch(sql, [low, high]).flatMap { try? LooseRow(row: $0).integer(key) }
+    }
+
+    /// The first row that can be read behind one that cannot; `nil` when none can.
+    func beyondGap(after position: Int64) -> Int64? {
+        var step: Int64 = 1
+        while step < .max / 4, position + step < .max / 2 {
+            if let found = try? first(after: position + step) { return backward(from: found, to: position) }
+            // The end can be reached, perhaps past rows that can be read.
+            if (try? first(after: position + step)) != nil { return backward(from: .max, to: position) }
+            step *= 2
+        }
+        return nil
+    }
+
+    /// The last before reading fails, on the way down from one that can be read.
+    private func backward(from start: Int64, to position: Int64) -> Int64? {
+        var (place, found): (Int64, Int64?) = (start, start == .max ? nil : start)
+        while let next = try? last(from: position, below: place) { (place, found) = (next, next) }
+        return found
+    }
+
+    private func fetch(_ sql: String, _ arguments: StatementArguments) throws(Failure) -> Row? {
+        do {
+            return try Row.fetchOne(try database.cachedStatement(sql: sql), arguments: arguments)
+        } catch let error as DatabaseError where error.resultCode.isDamage {
+            throw .damaged(error.words)
+        } catch {
+            throw .unknown("\((error as? DatabaseError)?.words ?? "\(error)")")
+        }
+    }
+}
+
+// MARK: - One row
+
+extension SalvagedTable {
+    func row(at position: Int64) -> ArchivedRow {
+        let cursor = ExportCursor(part: name == "request" ? .waiting : .dead, position: position)
+        var id = "number \(position)"
+        do {
+            var (request, body) = try content(at: position, &id)
+            request.body = try ArchivedRequest.Body(body)
+            _ = try request.draft()
+            return ArchivedRow(cursor: cursor, id: id, content: .success((request, body)))
+        } catch {
+            let reason =
+                error as? QueueError
+                ?? QueueError(.storeUnusable, "its row cannot be read: \(Self.words(error))")
+            return ArchivedRow(cursor: cursor, id: id, content: .failure(reason))
+        }
+    }
+
+    private static func words(_ error: any Error) -> String {
+        switch error as? Failure {
+        case .damaged(let text), .unknown(let text): text
+        case nil: "\(error)"
+        }
+    }
+
+    private func content(at position: Int64, _ id: inout String) throws -> (ArchivedRequest, NewRequest.Body)
+    {
+        if let row = try fetch("SELECT id FROM \(name) NOT INDEXED WHERE \(key) = ?", [position]) {
+            id = try LooseRow(row: row).text("id")
+        }
+        let sequence = try sequence(at: position)
+        let lane = try lane(at: position)
+        let bytes = try fetch("SELECT bytes FROM body WHERE seq = ?", [sequence])
+            .flatMap { try LooseRow(row: $0).bytes("bytes") }
+        let found = try fetch(
+            "SELECT \(columns), ? AS label, ? AS mode, ? AS bytes FROM \(name) NOT INDEXED WHERE \(key) = ?",
+            [lane?.label ?? "", (lane?.mode ?? .parallel).rawValue, bytes, position]
+        )
+        guard let found else { throw Failure.unknown("it is not there any more") }
+        var request = try ArchivedRequest(LooseRow(row: found))
+        if request.mayWaitForOthers { find(dependenciesOf: sequence, &request) }
+        // Nobody knows whether its lane keeps order.
+        if lane == nil, request.state != .dead { request.hold(.user) }
+        return (request, try NewRequest.Body(LooseRow(row: found)))
+    }
+
+    private var columns: String {
+        guard name == "history" else { return ArchivedRequest.columns }
+        return ArchivedRequest.columns.replacing("scheduled_at, hold_reason,", with: "")
+            + ", NULL AS scheduled_at, NULL AS hold_reason"
+    }
+
+    private func sequence(at position: Int64) throws -> Int64 {
+        guard name == "history" else { return position }
+        let row = try fetch("SELECT seq FROM history NOT INDEXED WHERE position = ?", [position])
+        return try row.map { try LooseRow(row: $0).integer("seq") } ?? 0
+    }
+
+    /// `nil` when it cannot be read.
+    private func lane(at position: Int64) throws -> (label: String, mode: LaneKey.Mode)? {
+        let found: Row?
+        if name == "history" {
+            found = try fetch("SELECT label, mode FROM history NOT INDEXED WHERE position = ?", [position])
+        } else {
+            let row = try fetch("SELECT lane_id FROM request NOT INDEXED WHERE seq = ?", [position])
+            guard let id = try row.map({ try LooseRow(row: $0).integer("lane_id") }) else { return nil }
+            found = try? fetch("SELECT label, mode FROM lane NOT INDEXED WHERE id = ?", [id])
+        }
+        guard let found, let label = try? LooseRow(row: found).text("label"),
+            let mode = (try? LooseRow(row: found).text("mode")).flatMap(LaneKey.Mode.init(rawValue:))
+        else { return nil }
+        return (label, mode)
+    }
+
+    /// Without all of them it is not known whether it may be sent.
+    private func find(dependenciesOf sequence: Int64, _ request: inout ArchivedRequest) {
+        do {
+            let sql = "SELECT on_seq FROM depends WHERE seq = ?"
+            let places = try Int64.fetchAll(try database.cachedStatement(sql: sql), arguments: [sequence])
+            request.after = try places.map { place in
+                guard let row = try fetch("SELECT id FROM request NOT INDEXED WHERE seq = ?", [place]) else {
+                    throw Failure.unknown("it is not there")
+                }
+                return try LooseRow(row: row).text("id")
+            }
+        } catch {
+            request.hold(.dependency)
+        }
+    }
+}
+
+extension ArchivedRequest {
+    fileprivate mutating func hold(_ reason: HoldReason) {
+        (state, holdReason, after) = (.held, reason.rawValue, [])
+    }
+}

@@ -1,0 +1,95 @@
+internal import Foundation
+internal import Glibc
+internal import NetwatchEventLoop
+
+/// Moves a store away, so that a crash at any moment leaves either the old store or none that can be opened: the
+/// note of damage is there first and goes last.
+struct SetAside: Sendable {
+    private static let files = [
+        "queue.sqlite", "queue.sqlite-wal", "queue.sqlite-shm", "queue.sqlite-journal", "spool",
+    ]
+
+    private let directory: QueueDirectory
+
+    /// - Parameter directory: Its lock has to be held until ``run(evenIfSound:)`` returns.
+    init(_ directory: QueueDirectory) {
+        self.directory = directory
+    }
+
+    /// Returns where it is now; `nil` when it is sound and was left alone.
+    func run(evenIfSound: Bool) async throws -> (path: String, reason: String)? {
+        let found = try await QueueDatabase.offPool { [directory] in
+            directory.damage.target == nil ? nil : directory.damage.text
+        }
+        var reason = found
+        if reason == nil { reason = try await diagnosis() }
+        if reason == nil, evenIfSound { reason = "somebody asked for it" }
+        return try await QueueDatabase.offPool { [reason] in
+            try usable { () throws(SystemError) in
+                if let reason { return (try move(for: reason), reason) }
+                try directory.damage.remove()
+                return nil
+            }
+        }
+    }
+
+    /// What is wrong, by a full check; `nil` when nothing is.
+    ///
+    /// - Throws: ``QueueError`` when it must be left alone.
+    private func diagnosis() async throws -> String? {
+        do {
+            let inspector = try await QueueDatabase.offPool { [directory] in
+                try QueueDatabase.look(at: directory.databasePath)
+                let isNew = FileSystem.size(of: directory.databasePath) == 0
+                return isNew ? nil : try Inspector(database: directory.databasePath)
+            }
+            return try await inspector?.structure().findings.first?.message
+        } catch {
+            switch StoreFault(error) {
+            case .damaged(let reason): return reason
+            case let fault: throw fault.error(path: directory.databasePath)
+            }
+        }
+    }
+
+    private func move(for reason: String) throws(SystemError) -> String {
+        let target = if let begun = directory.damage.target { begun } else { try makeTarget() }
+        try directory.damage.write(reason, target: target)
+        for name in Self.files { try move(name, to: target) }
+        try Directory.sync(target)
+        try directory.damage.remove()
+        return target
+    }
+
+    private func makeTarget() throws(SystemError) -> String {
+        let time = Date().formatted(.iso8601.dateSeparator(.omitted).timeSeparator(.omitted))
+        var (path, number) = ("\(directory.path)/damaged-\(time)", 1)
+        while try !Directory.make(path, mode: 0o700) {
+            number += 1
+            path = "\(directory.path)/damaged-\(time)-\(number)"
+        }
+        return path
+    }
+
+    /// What is there already stays. Opening the directory may have made an empty file in place of one that is.
+    private func move(_ name: String, to target: String) throws(SystemError) {
+        let (old, new) = ("\(directory.path)/\(name)", "\(target)/\(name)")
+        guard access(old, F_OK) == 0 else { return }
+        guard access(new, F_OK) != 0 else {
+            if isEmpty(old) { return }
+            throw SystemError(call: "rename \(old)", errno: EEXIST)
+        }
+        try systemCall("rename \(old)") { rename(old, new) }
+    }
+
+    private func isEmpty(_ path: String) -> Bool {
+        var status = stat()
+        return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFREG && status.st_size == 0
+    }
+
+    private func usable<Value>(_ body: () throws(SystemError) -> Value) throws(QueueError) -> Value {
+        do throws(SystemError) { return try body() } catch {
+            throw QueueError(.directoryUnusable, "the store cannot be moved: \(error)", path: directory.path)
+        }
+    }
+}

@@ -1,0 +1,55 @@
+internal import GRDB
+
+/// Why a database cannot be opened, as far as it makes a difference for what is to be done.
+enum StoreFault: Error {
+    /// It is not ours, or not ours yet. Nobody may touch it.
+    case foreign(String)
+    /// It is ours, and its bytes are not what was written there.
+    case damaged(String)
+    /// It may be over by the next try.
+    case passing(String)
+
+    init(_ error: any Error) {
+        switch error {
+        case let fault as StoreFault: self = fault
+        case let error as DatabaseError where error.resultCode.mayPass: self = .passing(error.words)
+        case let error as DatabaseError: self = .damaged(error.words)
+        default: self = .damaged("\(error)")
+        }
+    }
+
+    func error(path: String) -> QueueError {
+        switch self {
+        case .foreign(let why):
+            QueueError(.storeUnusable, "the queue's database cannot be used: \(why)", path: path)
+        case .damaged(let why):
+            QueueError(
+                .storeUnusable,
+                "the queue's database is damaged: \(why); `netwatch queue verify --set-aside` moves it away and "
+                    + "saves what can be read",
+                path: path
+            )
+        case .passing(let why):
+            QueueError(.storeUnavailable, "the queue's database cannot be opened now: \(why)", path: path)
+        }
+    }
+}
+
+extension DatabaseError {
+    var words: String { message ?? resultCode.description }
+}
+
+extension ResultCode {
+    /// What says that bytes on the disk are not what was written there.
+    var isDamage: Bool { self == .SQLITE_CORRUPT || self == .SQLITE_NOTADB }
+
+    /// Somebody else's lock, a full or failing disk, too little memory, missing rights.
+    var mayPass: Bool {
+        switch self {
+        case .SQLITE_BUSY, .SQLITE_LOCKED, .SQLITE_IOERR, .SQLITE_FULL, .SQLITE_CANTOPEN, .SQLITE_NOMEM,
+            .SQLITE_PERM, .SQLITE_READONLY, .SQLITE_PROTOCOL, .SQLITE_INTERRUPT, .SQLITE_AUTH:
+            true
+        default: false
+        }
+    }
+}

@@ -1,0 +1,49 @@
+internal import Foundation
+internal import Glibc
+internal import NetwatchEventLoop
+
+/// The file `queue.damaged` beside the database: damage was seen while the queue ran.
+///
+/// Opening looks at a few pages only, because a full check takes as long as the store is large. Without the note a
+/// service that met a damaged page would be started anew, would find nothing wrong, and would meet the page again.
+struct DamageNote {
+    private let path: String
+    private let directory: String
+
+    init(directory: String) {
+        self.directory = directory
+        path = "\(directory)/queue.damaged"
+    }
+
+    /// What was seen; `nil` when there is no note.
+    var text: String? {
+        guard let file = try? FileDescriptor.opening(path) else { return nil }
+        var bytes = [UInt8](repeating: 0, count: 1024)
+        let count = max(0, pread(file.rawValue, &bytes, bytes.count, 0))
+        return String(decoding: bytes.prefix(count).prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self)
+    }
+
+    /// Where a store was being moved to, if that was begun.
+    var target: String? {
+        guard let text = try? String(contentsOfFile: path, encoding: .utf8) else { return nil }
+        let lines = text.split(separator: "\n")
+        return lines.count > 1 ? String(lines[1]) : nil
+    }
+
+    /// Makes the note, durably.
+    func write(_ text: String, target: String? = nil) throws(SystemError) {
+        let line = text.replacing("\n", with: " ").prefix(500)
+        let bytes = Array("\(line)\n\(target.map { "\($0)\n" } ?? "")".utf8)
+        let file = try FileDescriptor.openingPrivate(path)
+        let descriptor = file.rawValue
+        try systemCall("ftruncate \(path)") { ftruncate(descriptor, 0) }
+        try systemCall("pwrite \(path)") { pwrite(descriptor, bytes, bytes.count, 0) }
+        try systemCall("fsync \(path)") { fsync(descriptor) }
+        try Directory.sync(directory)
+    }
+
+    func remove() throws(SystemError) {
+        if unlink(path) != 0, errno != ENOENT { throw SystemError(call: "unlink \(path)", errno: errno) }
+        try Directory.sync(directory)
+    }
+}

@@ -1,0 +1,54 @@
+internal import Foundation
+internal import GRDB
+
+extension SQLiteQueueStore: QueueArchive {
+    package var archive: any QueueArchive { self }
+
+    package func rows(after cursor: ExportCursor, bytes: Int) async throws -> [ArchivedRow] {
+        try await read { try $0.archivedRows(after: cursor, bytes: bytes) }
+    }
+
+    package func known(_ ids: [String]) async throws -> Set<String> {
+        try await read { try $0.known(ids) }
+    }
+
+    package func room() async throws -> ArchiveRoom {
+        try await read { try $0.archiveRoom() }
+    }
+
+    package func restore(_ requests: [RestoredRequest]) async throws -> [Restoration] {
+        let bytes = requests.reduce(0) { $0 + $1.new.size }
+        return try await write(rows: requests.count, bytes: bytes, isAtomic: true) {
+            try $0.restore(requests)
+        }
+    }
+
+    package func link(_ links: [DependencyLink]) async throws {
+        try await write(rows: links.count) { try $0.link(links) }
+    }
+
+    /// What cannot be told is kept.
+    package func isFileNamed(_ name: String) -> Bool {
+        let found = try? batcher.readBlocking { database in
+            try Row.fetchOne(
+                try database.cachedStatement(
+                    sql: """
+                        SELECT 1 FROM request WHERE body_file = ?1
+                        UNION ALL SELECT 1 FROM history WHERE body_file = ?1 AND is_whole = 1
+                        """
+                ),
+                arguments: [name]
+            ) != nil
+        }
+        return found ?? true
+    }
+
+    package func inspect() async throws -> QueueVerification {
+        let inspector = try await QueueDatabase.offPool { [environment] in
+            try Inspector(database: "\(environment.directory)/queue.sqlite")
+        }
+        try beginInspection(inspector)
+        defer { endInspection(inspector) }
+        return try await inspector.inspect(spool) { self.isFileNamed($0) }
+    }
+}

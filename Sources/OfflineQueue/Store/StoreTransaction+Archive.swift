@@ -1,0 +1,104 @@
+internal import Foundation
+internal import GRDB
+
+/// What is kept, as an export takes it.
+extension StoreTransaction {
+    /// How many rows are read at once, however small they are.
+    private static let longestPage = 512
+
+    func archivedRows(after cursor: ExportCursor, bytes: Int) throws -> [ArchivedRow] {
+        let sql =
+            switch cursor.part {
+            case .waiting: Self.waitingRows
+            case .dead: Self.deadRows
+            }
+        let found = try Row.fetchCursor(
+            try statement(sql),
+            arguments: ["after": cursor.position, "limit": Self.longestPage]
+        )
+        var (rows, size): ([ArchivedRow], Int) = ([], 0)
+        while size < bytes, let row = try found.next() {
+            size += row.approximateSize
+            rows.append(try archived(row.copy(), cursor.part))
+        }
+        return rows
+    }
+
+    private static let waitingRows = """
+        SELECT \(ArchivedRequest.columns), seq AS position, label, mode, bytes
+        FROM request CROSS JOIN (SELECT id AS lane, label, mode FROM lane) ON lane = lane_id LEFT JOIN body USING (seq)
+        WHERE seq > :after ORDER BY seq LIMIT :limit
+        """
+
+    private static let deadRows = """
+        SELECT \(ArchivedRequest.columns.replacing("scheduled_at, hold_reason,", with: "")), NULL AS scheduled_at,
+        NULL AS hold_reason, position, label, mode, bytes FROM history LEFT JOIN body USING (seq)
+        WHERE position > :after AND state = 'dead' AND is_whole = 1 ORDER BY position LIMIT :limit
+        """
+
+    private func archived(_ row: Row, _ part: ExportCursor.Part) throws -> ArchivedRow {
+        let loose = LooseRow(row: row)
+        let cursor = ExportCursor(part: part, position: try loose.integer("position"))
+        let id = (try? loose.text("id")) ?? "number \(cursor.position)"
+        do throws(QueueError) {
+            var request = try ArchivedRequest(loose)
+            let body = try NewRequest.Body(loose)
+            request.after = try dependencyIDs(of: request, at: try loose.integer("seq"))
+            request.body = try ArchivedRequest.Body(body)
+            _ = try request.draft()
+            return ArchivedRow(cursor: cursor, id: id, content: .success((request, body)))
+        } catch {
+            return ArchivedRow(cursor: cursor, id: id, content: .failure(error))
+        }
+    }
+
+    private func dependencyIDs(of request: ArchivedRequest, at sequence: Int64) throws(QueueError) -> [String]
+    {
+        guard request.mayWaitForOthers else { return [] }
+        do {
+            let found = try rows(StoreStatements.dependencies, [sequence])
+            return try found.map { try LooseRow(row: $0).text("id") }
+        } catch {
+            throw QueueError(.storeUnusable, "what it depends on cannot be read: \(error)")
+        }
+    }
+
+    func known(_ ids: [String]) throws -> Set<String> {
+        try Set(ids.filter { try row(StoreStatements.findKnown, ["id": $0]) != nil })
+    }
+
+    func archiveRoom() throws -> ArchiveRoom {
+        let (limit, load) = (settings.limits, try row(StoreStatements.load)!)
+        let space = FileSystem.space(at: environment.directory)
+        let free = space.map { $0.free - $0.reserve(limit.diskReserve) }
+        return ArchiveRoom(
+            requests: max(0, limit.requests - load["requests"]),
+            bytes: max(0, limit.bytes - load["bytes"]),
+            diskBytes: max(0, free ?? .max)
+        )
+    }
+}
+
+extension ArchivedRequest.Body {
+    init?(_ body: NewRequest.Body) throws(QueueError) {
+        switch body {
+        case .none, .unreadable: return nil
+        case .spooled(let file): self.init(bytes: file.size, sha256: file.digest.description)
+        case .inline(let data):
+            self.init(bytes: Int64(data.count), sha256: try SHA256.digest(of: data).description)
+        }
+    }
+}
+
+extension Row {
+    /// What it takes in memory, about.
+    fileprivate var approximateSize: Int {
+        reduce(256) { sum, column in
+            switch column.1.storage {
+            case .blob(let data): sum + data.count
+            case .string(let text): sum + text.utf8.count
+            default: sum
+            }
+        }
+    }
+}

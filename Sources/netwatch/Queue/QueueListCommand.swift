@@ -1,0 +1,131 @@
+internal import ArgumentParser
+internal import NetwatchService
+internal import OfflineQueue
+
+/// Which lanes are meant.
+struct LaneFilter: ParsableArguments {
+    @Option(help: "Only requests to this host.")
+    var host: String?
+
+    @Option(help: "Only requests of lanes with this label; empty for lanes without one.")
+    var lane: String?
+
+    /// All that match, page by page.
+    ///
+    /// - Parameters:
+    ///   - states: Those in one of them; empty for any.
+    ///   - limit: How many at most.
+    func forEachPage(
+        of client: ServiceClient,
+        states: [QueuedRequest.State],
+        limit: Int,
+        _ body: (ControlMessage.List) async throws -> Void
+    ) async throws {
+        var (left, next): (Int, String?) = (limit, nil)
+        repeat {
+            var query = ["limit=\(min(left, ControlMessage.longestPage))"]
+            query += states.map { "state=\($0.rawValue)" }
+            query += [("host", host), ("lane", lane), ("after", next)].compactMap { name, value in
+                value.map { "\(name)=\($0.urlEscaped)" }
+            }
+            let target = "/v1/requests?" + query.joined(separator: "&")
+            let page = try await client.get(target, as: ControlMessage.List.self)
+            try await body(page)
+            left -= page.requests.count
+            next = page.next
+        } while next != nil && left > 0
+    }
+}
+
+/// Which states are meant.
+struct StateFilter: ParsableArguments {
+    @Option(
+        help: "Only those in these states: \(QueuedRequest.State.names). Repeatable, or with commas.",
+        transform: { try QueuedRequest.State.named($0) }
+    )
+    var state: [[QueuedRequest.State]] = []
+
+    /// Empty for any.
+    var wanted: [QueuedRequest.State] { state.flatMap(\.self) }
+}
+
+extension QueuedRequest.State {
+    fileprivate static let names = allCases.map(\.rawValue).joined(separator: ", ")
+
+    fileprivate static func named(_ text: String) throws -> [QueuedRequest.State] {
+        try text.split(separator: ",", omittingEmptySubsequences: false).map { name in
+            guard let state = QueuedRequest.State(rawValue: String(name)) else {
+                throw ValidationError("`\(name)` is not a state; the states are \(names)")
+            }
+            return state
+        }
+    }
+}
+
+/// How many requests are listed, and how.
+struct QueueListing: ParsableArguments {
+    @Option(name: [.customShort("n"), .long], help: "How many to list at most.")
+    var limit = 100
+
+    @Option(name: .shortAndLong, help: "How to print: text, or json for one object per line.")
+    var format = OutputFormat.text
+
+    func validate() throws {
+        if limit < 1 { throw ValidationError("`-n \(limit)` is less than 1") }
+    }
+
+    func print(_ filter: LaneFilter, states: [QueuedRequest.State], _ client: ServiceClient) async throws {
+        var (hasHeader, counts) = (false, [String: Int]())
+        try await filter.forEachPage(of: client, states: states, limit: limit) { page in
+            counts = page.counts
+            switch format {
+            case .json: for entry in page.requests { Printer.json(entry, with: ControlMessage.encoder) }
+            case .text: QueueTable(page.requests).print(withHeader: !hasHeader)
+            }
+            hasHeader = true
+        }
+        if format == .text { Printer.note(QueueTable.summary(counts)) }
+    }
+}
+
+/// `netwatch queue list`
+struct QueueListCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "list",
+        abstract: "List requests: those on their way in their order, then those that are over, newest first.",
+        discussion: """
+            netwatch queue list
+            netwatch queue list --state pending,held --host api.example.com
+            netwatch queue list -n 100000 --format json
+            """
+    )
+
+    @OptionGroup var states: StateFilter
+    @OptionGroup var filter: LaneFilter
+    @OptionGroup var listing: QueueListing
+    @OptionGroup var queue: QueueOptions
+
+    mutating func run() async throws {
+        try await queue.withQueue { try await listing.print(filter, states: states.wanted, $0) }
+    }
+}
+
+/// `netwatch queue dead`
+struct QueueDeadCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "dead",
+        abstract: "List the requests that were given up.",
+        discussion: """
+            netwatch queue dead
+            netwatch queue dead --format json | jq -r .id | netwatch queue retry -
+            """
+    )
+
+    @OptionGroup var filter: LaneFilter
+    @OptionGroup var listing: QueueListing
+    @OptionGroup var queue: QueueOptions
+
+    mutating func run() async throws {
+        try await queue.withQueue { try await listing.print(filter, states: [.dead], $0) }
+    }
+}

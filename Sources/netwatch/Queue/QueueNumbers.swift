@@ -1,0 +1,43 @@
+internal import Foundation
+internal import NetwatchService
+
+/// The queue's numbers for people.
+struct QueueNumbers {
+    let statistics: ControlMessage.Statistics
+    private let now: Date
+
+    init(_ statistics: ControlMessage.Statistics, now: Date = Date()) {
+        self.statistics = statistics
+        self.now = now
+    }
+
+    var lines: [String] {
+        let oldest = statistics.oldest.map {
+            [("oldest", DurationText.words(.seconds(now.timeIntervalSince($0))))]
+        }
+        let rows =
+            [
+                ("requests", QueueTable.summary(statistics.counts)),
+                ("waiting", "\(statistics.requests), \(ByteText.words(statistics.bytes))"),
+            ] + (oldest ?? []) + [
+                ("lanes", "\(statistics.lanes)"),
+                ("paused", statistics.paused ? "yes" : "no"),
+                ("database", ByteText.words(statistics.databaseBytes)),
+                ("free disk", ByteText.words(statistics.freeBytes)),
+            ]
+        return rows.map { $0.0.padded(to: 10) + "  " + $0.1 }
+    }
+}
+
+/// Numbers of bytes as people read them.
+enum ByteText {
+    private static let units = ["kB", "MB", "GB", "TB", "PB"]
+
+    /// In steps of 1000, with a tenth from 1 kB on.
+    static func words(_ bytes: Int64) -> String {
+        guard bytes >= 1000 else { return "\(bytes) B" }
+        var (value, unit) = (Double(bytes) / 1000, 0)
+        while value >= 999.95, unit < units.count - 1 { (value, unit) = (value / 1000, unit + 1) }
+        return String(format: "%.1f %@", value, units[unit])
+    }
+}

@@ -1,0 +1,112 @@
+internal import ArgumentParser
+internal import NetwatchService
+
+/// `netwatch queue flush`
+struct QueueFlushCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "flush",
+        abstract: "Try everything that waits now.",
+        discussion: """
+            netwatch queue flush
+
+            Waiting times are passed over once, for every server; flushing often makes delivery slower. It \
+            needs the service, which does the sending.
+            """
+    )
+
+    @OptionGroup var queue: QueueOptions
+
+    mutating func run() async throws {
+        let flushed = try await queue.withQueue {
+            try await $0.post("/v1/queue/flush", as: ControlMessage.Flushed.self)
+        }
+        Printer.note("trying \(flushed.requests) \(flushed.requests == 1 ? "request" : "requests")")
+    }
+}
+
+/// `netwatch queue pause`
+struct QueuePauseCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "pause",
+        abstract: "Begin nothing new until it is resumed; a restart does not change that.",
+        discussion: """
+            netwatch queue pause
+            netwatch queue pause --host api.example.com --lane reports
+
+            What is being sent goes on, and requests are accepted. Without --host and --lane the whole queue \
+            pauses.
+            """
+    )
+
+    @OptionGroup var lanes: PausedLanes
+
+    mutating func run() async throws {
+        try await lanes.set("pause")
+    }
+}
+
+/// `netwatch queue resume`
+struct QueueResumeCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "resume",
+        abstract: "End a pause of the same lanes.",
+        discussion: """
+            netwatch queue resume
+            netwatch queue resume --host api.example.com --lane reports
+            """
+    )
+
+    @OptionGroup var lanes: PausedLanes
+
+    mutating func run() async throws {
+        try await lanes.set("resume")
+    }
+}
+
+/// What a pause concerns.
+struct PausedLanes: ParsableArguments {
+    @Option(help: "Only lanes to this host.")
+    var host: String?
+
+    @Option(help: "Only lanes with this label; empty for lanes without one.")
+    var lane: String?
+
+    @OptionGroup var queue: QueueOptions
+
+    func set(_ action: String) async throws {
+        let lanes = ControlMessage.Lanes(host: host, lane: lane)
+        let done = try await queue.withQueue {
+            try await $0.post("/v1/queue/\(action)", lanes, as: ControlMessage.Paused.self)
+        }
+        let what =
+            host == nil && lane == nil ? "the queue" : "\(done.lanes) \(done.lanes == 1 ? "lane" : "lanes")"
+        Printer.note("\(done.paused ? "paused" : "resumed") \(what)")
+    }
+}
+
+/// `netwatch queue stats`
+struct QueueStatsCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "stats",
+        abstract: "Show the queue in numbers.",
+        discussion: """
+            netwatch queue stats
+            netwatch queue stats --format json
+            """
+    )
+
+    @Option(name: .shortAndLong, help: "How to print: text, or json for one object.")
+    var format = OutputFormat.text
+
+    @OptionGroup var queue: QueueOptions
+
+    mutating func run() async throws {
+        let statistics = try await queue.withQueue {
+            try await $0.get("/v1/queue/stats", as: ControlMessage.Statistics.self)
+        }
+        switch format {
+        case .json: Printer.json(statistics, with: ControlMessage.encoder)
+        case .text: for line in QueueNumbers(statistics).lines { Printer.line(line) }
+        }
+    }
+}

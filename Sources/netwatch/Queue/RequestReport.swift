@@ -1,0 +1,68 @@
+internal import Foundation
+internal import NetwatchService
+
+/// One request for people.
+struct RequestReport {
+    private let details: ControlMessage.Details
+    private let now: Date
+
+    init(_ details: ControlMessage.Details, now: Date = Date()) {
+        self.details = details
+        self.now = now
+    }
+
+    var lines: [String] {
+        requestLines + attemptLines + answerLines
+    }
+
+    private var requestLines: [String] {
+        let request = details.request
+        let order = request.fifo ? "in order" : "priority \(request.priority)"
+        let rows: [(String, String?)] = [
+            ("id", request.id),
+            ("state", [request.state, request.reason].compactMap(\.self).joined(separator: ": ")),
+            ("request", "\(request.method) \(request.url)"),
+            ("body", request.bodyBytes > 0 ? ByteText.words(request.bodyBytes) : nil),
+            ("lane", [request.lane, order].compactMap(\.self).joined(separator: ", ")),
+            ("key", details.idempotencyKey),
+            ("replaces", details.replaceKey),
+            ("sent", details.atMostOnce ? "at most once" : nil),
+            ("after", details.after.isEmpty ? nil : details.after.joined(separator: " ")),
+            ("created", moment(request.created)),
+            ("due", request.due.map(moment)),
+            ("expires", request.expires.map(moment)),
+            ("finished", request.finished.map(moment)),
+        ]
+        return rows.compactMap { name, words in words.map { line(name, $0) } }
+            + details.headers.map { line("header", "\($0[0]): \($0[1])") }
+    }
+
+    private var attemptLines: [String] {
+        let request = details.request
+        let putOff = request.deferrals > 0 ? ", \(request.deferrals) put off for want of a network" : ""
+        return [line("attempts", "\(request.attempts)\(putOff)")]
+            + details.attempts.map { attempt in
+                let duration = DurationText.words(.seconds(attempt.durationSeconds))
+                let words = attempt.error ?? attempt.status.map { "HTTP \($0)" } ?? ""
+                return line("", "\(attempt.number)  \(attempt.started.rfc3339)  \(duration)  \(words)")
+            }
+    }
+
+    private var answerLines: [String] {
+        guard let response = details.response else { return [] }
+        let length = Data(base64Encoded: response.bodyBase64)?.count ?? 0
+        let cut = response.truncated ? ", cut" : ""
+        return [line("answer", "HTTP \(response.status), \(ByteText.words(Int64(length)))\(cut)")]
+            + response.headers.map { line("", "\($0[0]): \($0[1])") }
+    }
+
+    private func moment(_ date: Date) -> String {
+        let distance = date.timeIntervalSince(now)
+        let words = DurationText.words(.seconds(abs(distance)))
+        return "\(date.rfc3339)  (\(distance > 0 ? "in \(words)" : "\(words) ago"))"
+    }
+
+    private func line(_ name: String, _ words: String) -> String {
+        name.padded(to: 8) + "  " + words
+    }
+}

@@ -1,0 +1,64 @@
+internal import ArgumentParser
+internal import Foundation
+
+/// Where the body of a request comes from.
+enum BodyInput: Hashable {
+    case text(String)
+    case file(String)
+    case standardInput
+
+    /// Reads an argument as curl(1) does: text, `@FILE`, or `@-` for standard input.
+    init(data argument: String) {
+        switch argument {
+        case "@-": self = .standardInput
+        case _ where argument.hasPrefix("@"): self = .file(String(argument.dropFirst()))
+        default: self = .text(argument)
+        }
+    }
+}
+
+/// The options that give a request a body.
+struct BodyOptions: ParsableArguments {
+    @Option(name: .shortAndLong, help: "The body; @FILE reads a file, @- standard input. At most 512 MiB.")
+    var data: String?
+
+    @Option(
+        help:
+            "As -d, with `Content-Type` and `Accept` of JSON, unless -H says otherwise. It is not looked into."
+    )
+    var json: String?
+
+    @Option(
+        name: [.customShort("T"), .customLong("upload-file")],
+        help: "A file to send as it is, - for standard input. Read here, with the rights of who asks."
+    )
+    var uploadFile: String?
+
+    func validate() throws {
+        let given = [data.map { _ in "-d" }, json.map { _ in "--json" }, uploadFile.map { _ in "-T" }]
+        let names = given.compactMap { $0.map { "`\($0)`" } }
+        guard names.count > 1 else { return }
+        throw ValidationError(
+            "\(names.joined(separator: " and ")) exclude each other: a request has one body"
+        )
+    }
+
+    var input: BodyInput? {
+        if let uploadFile { return uploadFile == "-" ? .standardInput : .file(uploadFile) }
+        return (data ?? json).map(BodyInput.init(data:))
+    }
+
+    /// The method unless one is given: as with curl(1).
+    var usualMethod: String {
+        if uploadFile != nil { return "PUT" }
+        return input == nil ? "GET" : "POST"
+    }
+
+    /// Header lines with what the body says of itself, unless they say it.
+    func completing(_ headers: [[String]]) -> [[String]] {
+        guard json != nil else { return headers }
+        let names = Set(headers.map { $0[0].lowercased() })
+        let usual = [["Content-Type", "application/json"], ["Accept", "application/json"]]
+        return headers + usual.filter { !names.contains($0[0].lowercased()) }
+    }
+}

@@ -1,0 +1,83 @@
+internal import Dispatch
+internal import Foundation
+internal import Glibc
+internal import NetwatchEventLoop
+internal import OfflineQueue
+
+/// Reads a body once, from its beginning to its end, on threads that may wait for it.
+final class BodyReader: Sendable {
+    private let file: FileDescriptor
+    private let name: String
+
+    private init(_ file: consuming FileDescriptor, name: String) {
+        self.file = file
+        self.name = name
+    }
+
+    /// Opens a regular file with the rights of this process.
+    ///
+    /// - Parameter limit: How many bytes it may have.
+    /// - Throws: A usage error that names the file and what is wrong with it.
+    static func opening(
+        _ path: String,
+        limit: Int64 = QueueRequest.maximumBodyBytes
+    ) throws(CommandError) -> BodyReader {
+        // A pipe would make `open` wait for a writer.
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+        guard descriptor >= 0 else { throw unreadable(path, errnoDescription(errno)) }
+        let file = FileDescriptor(owning: descriptor)
+        var status = stat()
+        guard fstat(descriptor, &status) == 0 else { throw unreadable(path, errnoDescription(errno)) }
+        let kind = status.st_mode & S_IFMT
+        guard kind != S_IFDIR else { throw unreadable(path, "is a directory") }
+        guard kind == S_IFREG else {
+            throw unreadable(path, "is not a regular file").with(hint: "pipes can be read as standard input")
+        }
+        guard status.st_size <= limit else {
+            throw CommandError(
+                .usage,
+                "`\(path)` has \(status.st_size) bytes, and at most \(limit) can be sent"
+            )
+        }
+        return BodyReader(file, name: "`\(path)`")
+    }
+
+    static func standardInput() throws(CommandError) -> BodyReader {
+        let descriptor = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)
+        guard descriptor >= 0 else {
+            throw CommandError(.usage, "could not read standard input: \(errnoDescription(errno))")
+        }
+        return BodyReader(FileDescriptor(owning: descriptor), name: "standard input")
+    }
+
+    /// Reads the next bytes: fewer than asked for only at the end.
+    func read(_ count: Int) async throws(CommandError) -> Data {
+        let result = await withCheckedContinuation { continuation in
+            DispatchQueue.global().async { continuation.resume(returning: self.readWaiting(count)) }
+        }
+        do {
+            return try result.get()
+        } catch {
+            throw CommandError(.usage, "could not read \(name): \(errnoDescription(error.errno))")
+        }
+    }
+
+    private func readWaiting(_ count: Int) -> Result<Data, SystemError> {
+        var data = Data(count: count)
+        var filled = 0
+        while filled < count {
+            let read = data.withUnsafeMutableBytes {
+                Glibc.read(file.rawValue, $0.baseAddress! + filled, count - filled)
+            }
+            if read < 0, errno == EINTR { continue }
+            guard read >= 0 else { return .failure(SystemError(call: "read", errno: errno)) }
+            if read == 0 { break }
+            filled += read
+        }
+        return .success(data.prefix(filled))
+    }
+
+    private static func unreadable(_ path: String, _ reason: String) -> CommandError {
+        CommandError(.usage, "could not read `\(path)`: \(reason)")
+    }
+}

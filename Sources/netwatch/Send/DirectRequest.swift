@@ -1,0 +1,90 @@
+internal import ClientCore
+internal import Foundation
+internal import FoundationNetworking
+internal import NetwatchService
+internal import OfflineQueue
+
+/// One request without the service: nothing is kept, nothing repeated, no redirect followed.
+struct DirectRequest {
+    let method: String
+    let url: String
+    let headers: [[String]]
+    let body: BodyInput?
+    let expectation: Expectation
+
+    /// As long as the queue gives its largest body; silence ends it sooner.
+    private static let longest: Duration = .seconds(600 + QueueRequest.maximumBodyBytes / 8192)
+
+    /// Sends it.
+    ///
+    /// - Returns: What became of it: `delivered`, or `dead` with the answer's status.
+    /// - Throws: When no whole answer came.
+    func send() async throws(CommandError) -> ControlMessage.Sent {
+        var request = URLRequest(url: try absoluteURL())
+        request.httpMethod = method
+        for header in headers { request.addValue(header[1], forHTTPHeaderField: header[0]) }
+        let file = try attachBody(to: &request)
+        let session = SessionManager.bare()
+        // A session that goes takes its requests with it.
+        defer { withExtendedLifetime(session) {} }
+        let answer = await session.transfer(
+            request,
+            body: file,
+            maximumResponseBytes: Attempt.maximumResponseBytes,
+            totalTimeout: Self.longest,
+            allowsConnectionReuse: false
+        ).response()
+        guard let response = answer.response, answer.error.map(Self.isAboutLength) ?? true else {
+            throw CommandError(.unknown, "could not send to `\(url)`: \(Self.words(answer.error))")
+        }
+        return judged(response, answer.data ?? Data())
+    }
+
+    private func absoluteURL() throws(CommandError) -> URL {
+        let usable = ["http", "https"]
+        guard let url = URL(string: url), let scheme = url.scheme, usable.contains(scheme.lowercased()),
+            url.host?.isEmpty == false
+        else {
+            throw CommandError(.usage, "\(Printer.quoted(self.url)) is not an http or https URL")
+        }
+        return url
+    }
+
+    private func attachBody(to request: inout URLRequest) throws(CommandError) -> KeptBody? {
+        switch body {
+        case nil: return nil
+        case .text(let text): request.httpBody = Data(text.utf8)
+        case .standardInput: request.httpBodyStream = InputStream(fileAtPath: "/dev/stdin")
+        case .file(let path):
+            // Looked at once more, since only that says what is wrong with it.
+            _ = try BodyReader.opening(path)
+            do {
+                return try KeptBody(file: path)
+            } catch {
+                throw CommandError(.usage, "could not read `\(path)`: \(error)")
+            }
+        }
+        return nil
+    }
+
+    /// An answer that is longer than what is kept of one is an answer (CURLE_FILESIZE_EXCEEDED).
+    private static func isAboutLength(_ error: any Error) -> Bool {
+        error.transferFailure?.code == 63
+    }
+
+    private static func words(_ error: (any Error)?) -> String {
+        error?.transferFailure?.message ?? error.map { "\($0)" } ?? "no answer"
+    }
+
+    private func judged(_ response: HTTPURLResponse, _ body: Data) -> ControlMessage.Sent {
+        let type = response.value(forHTTPHeaderField: "Content-Type")
+        let isMet = expectation.isMet(status: response.statusCode, contentType: type)
+        return ControlMessage.Sent(
+            id: nil,
+            state: isMet ? "delivered" : "dead",
+            status: response.statusCode,
+            reason: isMet ? nil : "not what was expected",
+            bodyBase64: body.isEmpty ? nil : body.base64EncodedString()
+        )
+    }
+}

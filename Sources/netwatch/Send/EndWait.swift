@@ -1,0 +1,69 @@
+internal import ArgumentParser
+internal import NetwatchService
+
+/// How long `--wait` waits for a request to be over.
+enum WaitLimit: Hashable {
+    case forEver
+    case atMost(Duration)
+
+    /// What a bare `--wait` stands for.
+    static let bare = "for-ever"
+
+    static func argument(_ text: String) throws -> WaitLimit {
+        text == bare ? .forEver : .atMost(try Duration.argument(text))
+    }
+
+    /// Gives a bare `--wait` its value. The parser would take whatever follows it for one, be it the URL.
+    static func expanding(_ arguments: [String]) -> [String] {
+        var (result, rest) = ([String](), arguments[...])
+        while let argument = rest.popFirst() {
+            if argument == "--" { return result + [argument] + rest }
+            guard argument == "--wait" else {
+                result.append(argument)
+                continue
+            }
+            if let next = rest.first, DurationText.parse(next) != nil {
+                result.append("--wait=" + rest.removeFirst())
+            } else {
+                result.append("--wait=" + bare)
+            }
+        }
+        return result
+    }
+}
+
+/// Waits until a request is over.
+struct EndWait {
+    let client: ServiceClient
+    let limit: WaitLimit
+
+    /// What one question waits for at most; the service may end, and a person wants to know.
+    private static let longestQuestion: Duration = .seconds(60)
+
+    /// - Returns: What is known of it in the end. A service that went away has kept it.
+    /// - Throws: When the service does not know it.
+    func result(of id: String) async throws(CommandError) -> ControlMessage.Sent {
+        var deadline: ContinuousClock.Instant?
+        if case .atMost(let limit) = limit { deadline = .now + limit }
+        while true {
+            let left =
+                deadline.map { max(.zero, ContinuousClock.now.duration(to: $0)) } ?? Self.longestQuestion
+            let sent = try await question(id, min(left, Self.longestQuestion))
+            guard sent.state == "queued", left > .zero, sent.reason != Self.leftAlone else { return sent }
+        }
+    }
+
+    private static let leftAlone = "accepted, and the service went away"
+
+    private func question(_ id: String, _ patience: Duration) async throws(CommandError)
+        -> ControlMessage.Sent
+    {
+        let target = "/v1/requests/\(id.urlEscaped)?wait=\(patience.seconds)"
+        do {
+            return .init(try await client.get(target, extra: patience, as: ControlMessage.Details.self))
+        } catch {
+            guard error.status == .unavailable || error.leavesDoubt else { throw error }
+            return ControlMessage.Sent(id: id, state: "queued", reason: Self.leftAlone)
+        }
+    }
+}

@@ -1,0 +1,201 @@
+internal import ArgumentParser
+internal import Foundation
+internal import NetwatchService
+internal import OfflineQueue
+
+/// `netwatch send`
+struct SendCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "send",
+        abstract: "Send a request, now or as soon as the network is back.",
+        discussion: """
+            netwatch send https://api.example.com/orders --json @order.json
+            netwatch send -X DELETE https://api.example.com/orders/7 --fifo
+            netwatch send https://files.example.com/day.tar -T day.tar --ttl 30d --wait=1m
+            netwatch send https://example.com/ping --queue never --check-status
+
+            The service writes the request to its disk, tries it at once, and keeps trying for as long as \
+            the network is away. The request's id is printed on standard output.
+
+            A portal's page on a plain http URL can only be told from the server's answer if -H 'Accept: …' \
+            or --expect says what is expected.
+
+            Exit status: 0 delivered or safely accepted, 1 given up, 2 not known to be accepted, 64 wrong \
+            arguments, 69 service not running, 77 not permitted; with --wait 0 delivered, 75 not over yet; \
+            with --check-status 3, 4 or 5 for a last answer of HTTP 3xx, 4xx or 5xx. After 2 the same --id \
+            can be sent again without harm.
+            """
+    )
+
+    @Argument(help: "An http or https URL.")
+    var url: String
+
+    @Option(
+        name: [.customShort("X"), .customLong("request")],
+        help: "The method. Default GET, with -d or --json POST, with -T PUT."
+    )
+    var method: String?
+
+    @Option(
+        name: [.customShort("H"), .customLong("header")],
+        help: "A header, as 'Name: value'. Repeatable."
+    )
+    var headers: [String] = []
+
+    @OptionGroup var body: BodyOptions
+
+    @OptionGroup var delivery: DeliveryOptions
+
+    @Option(help: "The Idempotency-Key. Default for methods that are not idempotent: one is made.")
+    var idempotencyKey: String?
+
+    @Option(
+        help: "What counts as delivered, as status=2xx,type=application/json. Default status=2xx.",
+        transform: { try SendCommand.expectation($0) }
+    )
+    var expect: Expectation?
+
+    @Option(
+        name: .customLong("wait"),
+        help: .init("Wait until it is over; with --wait=30s at most so long.", valueName: "duration"),
+        transform: WaitLimit.argument
+    )
+    var wait: WaitLimit?
+
+    @Flag(help: "End with 3, 4 or 5 when the last answer was HTTP 3xx, 4xx or 5xx.")
+    var checkStatus = false
+
+    @Option(name: .shortAndLong, help: "How to print: text, or json for one object.")
+    var format = OutputFormat.text
+
+    @OptionGroup var service: ServiceOptions
+
+    func validate() throws {
+        if delivery.choice == .never, wait != nil {
+            throw ValidationError("`--queue never` keeps nothing, which excludes `--wait`")
+        }
+    }
+
+    mutating func run() async throws {
+        let sent = delivery.choice == .never ? try await sendDirectly() : try await sendThroughQueue()
+        let status = exitStatus(sent)
+        if status != .yes { throw status.exitCode }
+    }
+
+    // MARK: The two ways
+
+    private func sendThroughQueue() async throws -> ControlMessage.Sent {
+        let client = ServiceClient(path: service.socket)
+        var message = try message()
+        try await BodyUpload(client: client).place(body.input, in: &message)
+        var sent = try await accepted(message, by: client)
+        guard let wait, sent.state == "queued", let id = sent.id else {
+            show(sent)
+            return sent
+        }
+        // Whoever stops waiting has its id.
+        if format == .text { Printer.data(id) }
+        sent = try await EndWait(client: client, limit: wait).result(of: id)
+        show(sent, withID: format == .json)
+        return sent
+    }
+
+    private func accepted(
+        _ message: ControlMessage.Send,
+        by client: ServiceClient
+    ) async throws(CommandError) -> ControlMessage.Sent {
+        do {
+            return try await client.post("/v1/requests", message, as: ControlMessage.Sent.self)
+        } catch {
+            guard error.leavesDoubt, let id = message.id else { throw error }
+            throw error.with(
+                hint: "it may have been accepted; with `--id \(id)` the command can be repeated without harm"
+            )
+        }
+    }
+
+    private func sendDirectly() async throws(CommandError) -> ControlMessage.Sent {
+        var headers = body.completing(try fields())
+        if let idempotencyKey { headers.append(["Idempotency-Key", idempotencyKey]) }
+        let request = DirectRequest(
+            method: method ?? body.usualMethod,
+            url: url,
+            headers: headers,
+            body: body.input,
+            expectation: expect ?? .success
+        )
+        let sent = try await request.send()
+        show(sent)
+        return sent
+    }
+
+    // MARK: What is sent
+
+    private func message() throws(CommandError) -> ControlMessage.Send {
+        var message = ControlMessage.Send(url: url)
+        message.method = method ?? body.usualMethod
+        message.headers = body.completing(try fields())
+        message.idempotencyKey = idempotencyKey
+        message.expect = expect?.description
+        delivery.apply(to: &message)
+        // The waiting is done afterwards, for no longer than was asked for.
+        if wait != nil { message.queue = .always }
+        return message
+    }
+
+    private func fields() throws(CommandError) -> [[String]] {
+        var fields: [[String]] = []
+        for header in headers { fields.append(try Self.field(header)) }
+        return fields
+    }
+
+    private static func field(_ text: String) throws(CommandError) -> [String] {
+        let parts = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
+        guard parts.count == 2, !parts[0].isEmpty else {
+            throw CommandError(
+                .usage,
+                "\(Printer.quoted(text)) is not a header",
+                hint: "give it as `Name: value`"
+            )
+        }
+        return [String(parts[0]), parts[1].trimmingCharacters(in: .whitespaces)]
+    }
+
+    private static func expectation(_ text: String) throws -> Expectation {
+        do {
+            return try Expectation(parsing: text)
+        } catch {
+            throw ValidationError(error.message)
+        }
+    }
+
+    // MARK: What became of it
+
+    private func show(_ sent: ControlMessage.Sent, withID: Bool = true) {
+        if format == .json { return Printer.json(sent, with: ControlMessage.encoder) }
+        if withID, let id = sent.id, sent.state != "dropped" { Printer.data(id) }
+        let status = sent.status.map { "HTTP \($0)" }
+        // A reason that tells of the answer names its status.
+        let isSaid = status.map { sent.reason?.hasPrefix($0) ?? false } ?? true
+        let details = [isSaid ? nil : status, sent.reason].compactMap(\.self)
+        Printer.note(Printer.printable(([sent.state] + details).joined(separator: ": ")))
+    }
+
+    private func exitStatus(_ sent: ControlMessage.Sent) -> ExitStatus {
+        switch sent.state {
+        case "queued": wait == nil ? .yes : .notYet
+        case "dropped": .unknown
+        case "delivered": answerStatus(sent) ?? .yes
+        default: answerStatus(sent) ?? .no
+        }
+    }
+
+    private func answerStatus(_ sent: ControlMessage.Sent) -> ExitStatus? {
+        switch sent.status.map({ $0 / 100 }) {
+        case 3 where checkStatus: .redirected
+        case 4 where checkStatus: .clientError
+        case 5 where checkStatus: .serverError
+        default: nil
+        }
+    }
+}

@@ -1,0 +1,52 @@
+internal import Glibc
+internal import NetwatchEventLoop
+
+/// A queue's directory before it is opened.
+enum StoreDirectory {
+    /// Only who owns the directory opens it, not even root: whatever root made there, the service could not use.
+    ///
+    /// - Throws: With status 77, naming the user who may; with 64 when there is no queue.
+    static func requireOwn(_ path: String) throws(CommandError) {
+        let owner = try owner(of: path)
+        guard owner == geteuid() else {
+            let name = userName(owner)
+            throw CommandError(
+                .noPermission,
+                "the queue in `\(path)` belongs to \(name.words), and no service answers for it",
+                hint:
+                    "run the command as that user: `setpriv --reuid=\(name.argument) --clear-groups netwatch queue …`"
+            )
+        }
+        // The lock stays when a store is set aside.
+        guard ["queue.sqlite", "queue.lock"].contains(where: { access("\(path)/\($0)", F_OK) == 0 }) else {
+            throw CommandError(.usage, "there is no queue in `\(path)`")
+        }
+    }
+
+    private static func owner(of path: String) throws(CommandError) -> uid_t {
+        var status = stat()
+        guard stat(path, &status) == 0 else {
+            let error = errno
+            if error == EACCES || error == EPERM {
+                throw CommandError(
+                    .noPermission,
+                    "this user may not look into `\(path)`",
+                    hint: "run the command as the user who owns it, which root can see"
+                )
+            }
+            throw CommandError(.usage, "there is no queue in `\(path)`: \(errnoDescription(error))")
+        }
+        guard status.st_mode & S_IFMT == S_IFDIR else {
+            throw CommandError(.usage, "there is no queue in `\(path)`: it is not a directory")
+        }
+        return status.st_uid
+    }
+
+    /// A user in words, and as setpriv(1) takes it. Users that a service manager made up have no name once the
+    /// service is gone.
+    private static func userName(_ id: uid_t) -> (words: String, argument: String) {
+        guard let entry = getpwuid(id) else { return ("the user \(id)", "\(id)") }
+        let name = String(cString: entry.pointee.pw_name)
+        return ("the user `\(name)`", name)
+    }
+}

@@ -1,0 +1,148 @@
+internal import Foundation
+internal import NetwatchTestSupport
+internal import Testing
+
+/// The control API's routes, as any program uses them.
+@Suite(.serialized, .timeLimit(.minutes(3))) struct ControlAPITests {
+    private func fixture(_ count: Int) async throws -> RunningService {
+        let service = try await RunningService(in: try ScratchDirectory())
+        try await service.pause()
+        for number in 0..<count { try await service.keep("http://127.0.0.1:1/", "--id", "req-\(number)") }
+        return service
+    }
+
+    private func code(_ answer: String) throws -> String? {
+        try Command.json(answer)["code"] as? String
+    }
+
+    @Test func `pages follow one another until none is left`() async throws {
+        let service = try await fixture(5)
+        var (seen, next): ([String], String?) = ([], "")
+        while let cursor = next {
+            let after = cursor.isEmpty ? "" : "&after=\(cursor)"
+            let page = try await Command.json(service.curl("/v1/requests?limit=2\(after)"))
+            seen += (page["requests"] as? [[String: Any]] ?? []).compactMap { $0["id"] as? String }
+            next = page["next"] as? String
+        }
+        #expect(seen == (0..<5).map { "req-\($0)" })
+        #expect(try await code(service.curl("/v1/requests?after=x9")) == "invalid_after")
+        #expect(try await code(service.curl("/v1/requests?state=lost")) == "invalid_state")
+        #expect(try await code(service.curl("/v1/requests?limit=0")) == "invalid_limit")
+    }
+
+    @Test func `an id may be cut short while it is unique`() async throws {
+        let service = try await fixture(2)
+        let shown = try await Command.json(service.curl("/v1/requests/req-1"))
+        #expect((shown["request"] as? [String: Any])?["id"] as? String == "req-1")
+        let ambiguous = try await service.curl("/v1/requests/req -w %{http_code}")
+        #expect(
+            ambiguous.contains("ambiguous_id") && ambiguous.contains("`req-0`") && ambiguous.hasSuffix("409")
+        )
+        let unknown = try await service.curl("/v1/requests/nope -w %{http_code}")
+        #expect(unknown.contains("unknown_request") && unknown.hasSuffix("404"))
+        try await service.keep("http://127.0.0.1:1/", "--id", "a/b c")
+        #expect(try await service.curl("/v1/requests/a%2Fb%20c").contains(#""id":"a/b c""#))
+    }
+
+    @Test func `one request is held, released, tried anew and dropped`() async throws {
+        let service = try await fixture(1)
+        for (arguments, state) in [
+            ("-X POST", "hold"), ("-X POST", "release"), ("-X POST", "retry"),
+        ].map({ ($0.0, $0.1) }) {
+            let answer = try await Command.json(service.curl("/v1/requests/req-0/\(state) \(arguments)"))
+            #expect(
+                answer["done"] as? Bool == true
+                    && answer["state"] as? String == (state == "hold" ? "held" : "pending")
+            )
+        }
+        #expect(
+            try await Command.json(service.curl("/v1/requests/req-0 -X DELETE"))["state"] as? String
+                == "cancelled"
+        )
+        let refused = try await service.curl("/v1/requests/req-0/hold -X POST -w %{http_code}")
+        #expect(refused.contains(#""code":"refused""#) && refused.hasSuffix("409"))
+    }
+
+    @Test func `asking with patience answers when the request is over, or when the time is`() async throws {
+        let service = try await fixture(1)
+        let early = try await Command.json(service.curl("/v1/requests/req-0?wait=0.05"))
+        #expect((early["request"] as? [String: Any])?["state"] as? String == "pending")
+        let waiting = try Subprocess(
+            "/usr/bin/curl",
+            ["-sS", "--unix-socket", service.socket, "http://netwatch/v1/requests/req-0?wait=300"]
+        )
+        _ = try await service.curl("/v1/requests/req-0 -X DELETE")
+        let answer = try Command.json(try #require(try await waiting.outcome().output.first))
+        #expect((answer["request"] as? [String: Any])?["state"] as? String == "cancelled")
+        for wait in ["301", "-1", "nan", "inf", "x"] {
+            #expect(try await code(service.curl("/v1/requests/req-0?wait=\(wait)")) == "invalid_wait")
+        }
+    }
+
+    @Test func `a body comes in pieces, and a wrong offset is told the right one`() async throws {
+        let server = try ScriptedServer()
+        let service = try await RunningService(in: try ScratchDirectory())
+        let patch = "-X PATCH --data-binary"
+        #expect(try await service.curl("/v1/bodies/b1?offset=0 \(patch) hello").contains(#""size":5"#))
+        let wrong = try await Command.json(service.curl("/v1/bodies/b1?offset=3 \(patch) xx"))
+        #expect(
+            wrong["code"] as? String == "wrong_offset" && wrong["offset"] as? Int == 5
+                && wrong["status"] as? Int == 409
+        )
+        #expect(try await service.curl("/v1/bodies/b1?offset=5 \(patch) -world").contains(#""size":11"#))
+        #expect(try await code(service.curl("/v1/bodies/none?offset=5 \(patch) x")) == "unknown_staged_body")
+        #expect(try await code(service.curl("/v1/bodies/b1 \(patch) x")) == "invalid_offset")
+        let short = #"{"url":"\#(server.url)","method":"PUT","staged":{"id":"b1","size":10}}"#
+        #expect(try await code(service.curl("/v1/requests -d '\(short)'")) == "wrong_offset")
+        let whole = #"{"url":"\#(server.url)","method":"PUT","staged":{"id":"b1","size":11}}"#
+        #expect(try await service.curl("/v1/requests -d '\(whole)'").contains("delivered"))
+        #expect(server.requests.first?.body == Array("hello-world".utf8))
+        #expect(try await code(service.curl("/v1/requests -d '\(whole)'")) == "unknown_staged_body")
+    }
+
+    @Test func `a piece has at most 1 MiB`() async throws {
+        let directory = try ScratchDirectory()
+        let service = try await RunningService(in: directory)
+        try shell("head -c 1048577 /dev/zero >\(directory.file("piece"))")
+        let answer = try await service.curl(
+            "/v1/bodies/b?offset=0 -X PATCH --data-binary @\(directory.file("piece"))"
+        )
+        #expect(try code(answer) == "body_too_large")
+    }
+
+    @Test func `all options of the queue are there`() async throws {
+        let server = try ScriptedServer()
+        let service = try await RunningService(in: try ScratchDirectory())
+        let message = """
+            {"url":"\(server.url)","method":"POST","queue":"auto","ttl_seconds":3600,"max_attempts":3,
+             "deadline":"2099-01-01T00:00:00Z","idempotency":{"key":"k","header":"X-Key","quoted":true},
+             "durability":"normal","when_full":"drop-oldest","expect":"status=200","at_most_once":true}
+            """
+        let refused = try await service.curl("/v1/requests -d '\(message)'")
+        #expect(refused.contains("366 days"), "\(refused)")
+        let soon = Date(timeIntervalSinceNow: 3600).ISO8601Format()
+        let taken = message.replacing("2099-01-01T00:00:00Z", with: soon)
+        #expect(try await service.curl("/v1/requests -d '\(taken)'").contains("delivered"))
+        #expect(server.requests.first?.values(of: "X-Key") == [#""k""#])
+        for (member, words) in [
+            (#""ttl_seconds":1e300"#, "ttl_seconds"), (#""ttl_seconds":-1"#, "time to live"),
+            (#""durability":"some""#, "full, normal"), (#""when_full":"cry""#, "drop-oldest"),
+            (#""deadline":"soon""#, "deadline"), (#""priority":"x""#, "priority"),
+            (#""queue":"never""#, "queue"),
+            (#""max_attempts":0"#, "attempts"), (#""body":"a","staged":{"id":"a","size":1}"#, "only one"),
+            (#""idempotency":{"none":true,"key":"a"}"#, "excludes a key"),
+            (#""staged":{"id":"","size":1}"#, "body"),
+        ] {
+            let answer = try await service.curl("/v1/requests -d '{\"url\":\"\(server.url)\",\(member)}'")
+            #expect(answer.contains(words) && !answer.contains("internal_error"), "\(member): \(answer)")
+        }
+        #expect(server.requests.count == 1)
+    }
+
+    @Test func `a thousand ids are the most that one message takes`() async throws {
+        let service = try await fixture(1)
+        let ids = (0...1000).map { "\"x\($0)\"" }.joined(separator: ",")
+        #expect(try await code(service.curl("/v1/queue/drop -d '{\"ids\":[\(ids)]}'")) == "malformed_body")
+        #expect(try await service.curl("/v1/queue/drop -d '{\"ids\":[]}'").contains(#""results":[]"#))
+    }
+}

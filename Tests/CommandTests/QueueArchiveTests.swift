@@ -1,0 +1,171 @@
+internal import Foundation
+internal import Glibc
+internal import NetwatchTestSupport
+internal import Testing
+
+/// `netwatch queue export`, `import` and `verify`.
+@Suite(.serialized, .timeLimit(.minutes(5))) struct QueueArchiveTests {
+    private func export(_ queue: QueueFixture, to name: String) async throws -> String {
+        let exported = try await queue.run("export")
+        #expect(exported.ending == .exited(0), "\(exported.errors)")
+        let text = exported.output.map { $0 + "\n" }.joined()
+        try Data(text.utf8).write(to: URL(fileURLWithPath: queue.directory.file(name)))
+        return queue.directory.file(name)
+    }
+
+    @Test(arguments: zip(QueueFixture.Way.allCases, QueueFixture.Way.allCases.reversed()))
+    func `what is exported can be imported`(from: QueueFixture.Way, into: QueueFixture.Way) async throws {
+        let source = try await QueueFixture(from, count: 3)
+        _ = try await source.run("hold", "req-1")
+        let file = try await export(source, to: "export")
+        let target = try await QueueFixture(into, count: 0)
+        let imported = try await target.run("import", file)
+        #expect(
+            imported.ending == .exited(0) && imported.errors == ["imported 3 requests"],
+            "\(imported.errors)"
+        )
+        #expect(try await target.states() == ["req-0": "pending", "req-1": "held", "req-2": "pending"])
+        let again = try await target.run("import", "-", input: String(contentsOfFile: file, encoding: .utf8))
+        #expect(again.errors == ["imported 0 requests, 3 known"])
+    }
+
+    @Test(arguments: QueueFixture.Way.allCases)
+    func `an import that is cut short or edited changes nothing`(way: QueueFixture.Way) async throws {
+        let source = try await QueueFixture(.directory, count: 3)
+        let file = try await export(source, to: "export")
+        try shell("head -n 4 \(file) >\(file).cut; echo '{}' >\(file).foreign")
+        try shell("sed 's#127.0.0.1:1/1#127.0.0.1:1/7#' \(file) >\(file).edited")
+        let target = try await QueueFixture(way, count: 1)
+        let before = try await target.run("list", "--format", "json").output
+        for damage in ["cut", "edited", "foreign"] {
+            let imported = try await target.run("import", "\(file).\(damage)")
+            #expect(imported.ending == .exited(2), "\(damage)")
+            #expect(imported.errors.first?.contains("line ") == true, "\(imported.errors)")
+        }
+        #expect(try await target.run("list", "--format", "json").output == before)
+    }
+
+    @Test(arguments: QueueFixture.Way.allCases)
+    func `a sound store is said to be sound`(way: QueueFixture.Way) async throws {
+        let queue = try await QueueFixture(way, count: 2)
+        let verified = try await queue.run("verify")
+        #expect(verified.ending == .exited(0))
+        #expect(verified.errors == ["sound: 2 requests and 0 files looked through"])
+    }
+
+    @Test func `a body that is not what it was is found`() async throws {
+        let queue = try await QueueFixture(.service, count: 0)
+        try shell("head -c 200000 /dev/zero >\(queue.directory.file("body"))")
+        try await queue.service?.keep(
+            "http://127.0.0.1:1/",
+            "--id",
+            "big",
+            "-T",
+            queue.directory.file("body")
+        )
+        try shell(
+            "for f in \(queue.directory.file("state"))/spool/*; do printf x | dd of=$f conv=notrunc; done"
+        )
+        let verified = try await queue.run("verify", "--format", "json")
+        #expect(verified.ending == .exited(1))
+        #expect(try Command.json(try #require(verified.output.first))["sound"] as? Bool == false)
+        #expect(verified.output.first?.contains("body_changed") == true, "\(verified.output)")
+        let exported = try await queue.run("export")
+        #expect(exported.ending == .exited(1))
+        #expect(exported.errors.first?.contains("`big` is left out") == true, "\(exported.errors)")
+    }
+
+    @Test func `a damaged store is 78 until it is set aside, and nothing of it is deleted`() async throws {
+        let queue = try await QueueFixture(.directory, count: 2)
+        let state = queue.directory.file("state")
+        try shell("printf 'no database' | dd of=\(state)/queue.sqlite conv=notrunc")
+        let damaged = try Data(contentsOf: URL(fileURLWithPath: state + "/queue.sqlite"))
+        #expect(try await queue.run("list").ending == .exited(78))
+        let service = try await Command.run(
+            "serve",
+            "--state-dir",
+            state,
+            "--socket",
+            queue.directory.file("s")
+        )
+        #expect(service.ending == .exited(78))
+        #expect(service.errors.joined().contains("`netwatch queue verify --set-aside`"), "\(service.errors)")
+        let moved = try await queue.run("verify", "--set-aside")
+        #expect(moved.errors.first?.contains(state) == true && moved.output.count == 1, "\(moved.errors)")
+        let kept = URL(fileURLWithPath: try #require(moved.output.first)).deletingLastPathComponent()
+        #expect(try Data(contentsOf: kept.appending(path: "queue.sqlite")) == damaged)
+        #expect(try await queue.states().isEmpty)
+        #expect(try await queue.run("import", moved.output[0]).ending == .exited(0))
+    }
+
+    @Test func `a sound store is not set aside`() async throws {
+        let queue = try await QueueFixture(.directory, count: 2)
+        let moved = try await queue.run("verify", "--set-aside")
+        #expect(moved.ending == .exited(0) && moved.output.isEmpty)
+        #expect(try await queue.states().count == 2)
+    }
+}
+
+/// Who may open a queue's directory.
+@Suite(.serialized, .timeLimit(.minutes(3))) struct QueueAccessTests {
+    @Test func `a service that runs is asked, also when only its directory is named`() async throws {
+        let queue = try await QueueFixture(.service, count: 1)
+        let listed = try await Command.run(
+            "queue",
+            "list",
+            "--state-dir",
+            queue.directory.file("state"),
+            "--socket",
+            queue.directory.file("socket")
+        )
+        #expect(listed.ending == .exited(0) && listed.output.count == 1, "\(listed.errors)")
+    }
+
+    @Test func `somebody else who has the store is named`() async throws {
+        let queue = try await QueueFixture(.service, count: 1)
+        let pid = try #require(queue.service).process.pid
+        let listed = try await Command.run(
+            "queue",
+            "list",
+            "--state-dir",
+            queue.directory.file("state"),
+            "--socket",
+            "/no/such/socket"
+        )
+        #expect(listed.ending == .exited(2))
+        #expect(listed.errors.first?.contains("\(pid)") == true, "\(listed.errors)")
+    }
+
+    @Test func `without a service the usual directory is opened`() async throws {
+        let queue = try await QueueFixture(.directory, count: 1)
+        let environment = [
+            "STATE_DIRECTORY": queue.directory.file("state"), "RUNTIME_DIRECTORY": queue.directory.path,
+            "NETWATCH_SOCKET": "",
+        ]
+        let listed = try await Command.run("queue", "list", environment: environment)
+        #expect(listed.ending == .exited(0) && listed.output.count == 1, "\(listed.errors)")
+    }
+
+    @Test(.enabled(if: geteuid() == 0, "becoming another user needs root"))
+    func `another user is told who may`() async throws {
+        let queue = try await QueueFixture(.directory, count: 1)
+        let list = [Command.path, "queue", "list", "--state-dir", queue.directory.file("state")]
+        try shell("chmod 755 \(queue.directory.path)")
+        let other = try Subprocess("/usr/bin/setpriv", ["--reuid=65534", "--clear-groups"] + list)
+        let outcome = try await other.outcome()
+        #expect(outcome.ending == .exited(77))
+        #expect(outcome.errors.first?.contains("`root`") == true, "\(outcome.errors)")
+        #expect(outcome.errors.last?.contains("setpriv --reuid=root") == true, "\(outcome.errors)")
+        // Nor may root, whose files the owner could not use.
+        try shell("chown -R 65534 \(queue.directory.file("state"))")
+        let root = try await queue.run("list")
+        #expect(
+            root.ending == .exited(77) && root.errors.first?.contains("belongs to") == true,
+            "\(root.errors)"
+        )
+        #expect(
+            try await Subprocess("/usr/bin/setpriv", ["--reuid=65534", "--clear-groups"] + list).end()
+                == .exited(0)
+        )
+    }
+}

@@ -1,0 +1,222 @@
+internal import Foundation
+internal import Glibc
+internal import NetwatchTestSupport
+internal import Testing
+
+/// A queue with something in it, and the two ways to it.
+final class QueueFixture {
+    enum Way: String, CaseIterable {
+        case service, directory
+    }
+
+    let directory = try! ScratchDirectory()
+    let way: Way
+    private(set) var service: RunningService?
+    private(set) var ids: [String] = []
+
+    /// - Parameter count: Requests to `http://127.0.0.1:1/N`, which wait in a queue that is paused.
+    init(_ way: Way, count: Int) async throws {
+        self.way = way
+        let service = try await RunningService(in: directory)
+        try await service.pause()
+        for number in 0..<count {
+            ids.append(
+                try await service.keep(
+                    "http://127.0.0.1:1/\(number)",
+                    "-d",
+                    "body \(number)",
+                    "--id",
+                    "req-\(number)"
+                )
+            )
+        }
+        self.service = service
+        if way == .directory { try await stopService() }
+    }
+
+    func stopService() async throws {
+        try await service?.stop()
+        service = nil
+    }
+
+    func run(_ arguments: String..., input: String? = nil) async throws -> Subprocess.Outcome {
+        let way =
+            way == .service
+            ? ["--socket", directory.file("socket")] : ["--state-dir", directory.file("state")]
+        let descriptor = try input.map { text in
+            try Data(text.utf8).write(to: URL(fileURLWithPath: directory.file("input")))
+            return open(directory.file("input"), O_RDONLY | O_CLOEXEC)
+        }
+        defer { if let descriptor { close(descriptor) } }
+        return try await Command.start(
+            ["queue"] + arguments + way,
+            environment: ["NETWATCH_SOCKET": "/no/such/socket"],
+            input: descriptor
+        ).outcome()
+    }
+
+    /// The states by id.
+    func states() async throws -> [String: String] {
+        let entries = try await run("list", "--format", "json").output.map(Command.json)
+        return Dictionary(
+            uniqueKeysWithValues: entries.compactMap { entry in
+                (entry["id"] as? String).flatMap { id in (entry["state"] as? String).map { (id, $0) } }
+            }
+        )
+    }
+}
+
+/// `netwatch queue`, with the service and without.
+@Suite(.serialized, .timeLimit(.minutes(5))) struct QueueCommandTests {
+    @Test(arguments: QueueFixture.Way.allCases)
+    func `requests are held, released, dropped and tried anew, each with its line`(
+        way: QueueFixture.Way
+    ) async throws {
+        let queue = try await QueueFixture(way, count: 3)
+        let held = try await queue.run("hold", "req-0", "req-1")
+        #expect(held.ending == .exited(0) && held.output == ["req-0  held", "req-1  held"], "\(held.errors)")
+        #expect(try await queue.run("release", "req-1").output == ["req-1  pending"])
+        #expect(try await queue.run("drop", "req-2").output == ["req-2  cancelled"])
+        #expect(try await queue.run("retry", "req-0").output == ["req-0  pending"])
+        #expect(try await queue.states() == ["req-0": "pending", "req-1": "pending", "req-2": "cancelled"])
+    }
+
+    @Test(arguments: QueueFixture.Way.allCases)
+    func `what cannot be done is named, the rest is done, and the end is 1`(way: QueueFixture.Way)
+        async throws
+    {
+        let queue = try await QueueFixture(way, count: 2)
+        let dropped = try await queue.run("drop", "req-0", "no-such", "req")
+        #expect(dropped.ending == .exited(1) && dropped.output == ["req-0  cancelled"])
+        #expect(dropped.errors.count == 2)
+        #expect(dropped.errors.first?.contains("`no-such`") == true)
+        #expect(dropped.errors.last?.contains("several ids begin with `req`: `req-0`, `req-1`") == true)
+        let again = try await queue.run("hold", "req-0")
+        #expect(again.ending == .exited(1) && again.errors.first?.contains("cancelled") == true)
+        #expect(try await queue.states() == ["req-0": "cancelled", "req-1": "pending"])
+    }
+
+    @Test(arguments: QueueFixture.Way.allCases)
+    func `ids come from standard input, and all of them from a filter`(way: QueueFixture.Way) async throws {
+        let queue = try await QueueFixture(way, count: 4)
+        let held = try await queue.run("hold", "-", input: "req-0\n\n  req-1 \nreq-2")
+        #expect(held.ending == .exited(0) && held.output.count == 3, "\(held.errors)")
+        let nothing = try await queue.run("release", "--all", "--yes", "--host", "elsewhere")
+        #expect(nothing.ending == .exited(0) && nothing.output.isEmpty)
+        let released = try await queue.run("release", "--all", "--yes", "--host", "127.0.0.1")
+        #expect(released.output == ["req-0  pending", "req-1  pending", "req-2  pending"])
+        let dropped = try await queue.run("drop", "--all", "--yes", "--format", "json")
+        #expect(dropped.ending == .exited(0))
+        #expect(
+            try dropped.output.map { try Command.json($0)["state"] as? String }
+                == Array(repeating: "cancelled", count: 4)
+        )
+    }
+
+    @Test func `on a terminal --all asks, and no is no`() async throws {
+        let queue = try await QueueFixture(.directory, count: 1)
+        let command = "\(Command.path) queue drop --all --state-dir \(queue.directory.file("state"))"
+        let refused = try shell("echo n | script -qec '\(command)' /dev/null || echo $?")
+        #expect(refused.contains("drop 1 request? [y/N]") && refused.hasSuffix("1\n"), "\(refused)")
+        #expect(try await queue.states() == ["req-0": "pending"])
+        _ = try shell("echo y | script -qec '\(command)' /dev/null")
+        #expect(try await queue.states() == ["req-0": "cancelled"])
+    }
+
+    @Test(arguments: QueueFixture.Way.allCases)
+    func `a list is narrowed and paged`(way: QueueFixture.Way) async throws {
+        let queue = try await QueueFixture(way, count: 5)
+        _ = try await queue.run("drop", "req-1", "req-3")
+        func ids(_ outcome: Subprocess.Outcome) throws -> [String?] {
+            try outcome.output.map { try Command.json($0)["id"] as? String }
+        }
+        let json = ["--format", "json"]
+        #expect(
+            try ids(try await queue.run("list", json[0], json[1])) == [
+                "req-0", "req-2", "req-4", "req-3", "req-1",
+            ]
+        )
+        #expect(
+            try ids(try await queue.run("list", "--state", "cancelled", json[0], json[1])) == [
+                "req-3", "req-1",
+            ]
+        )
+        #expect(try ids(try await queue.run("list", "-n", "4", json[0], json[1])).count == 4)
+        #expect(try ids(try await queue.run("list", "--host", "elsewhere", json[0], json[1])).isEmpty)
+        #expect(try ids(try await queue.run("list", "--lane", "", json[0], json[1])).count == 5)
+        #expect(try ids(try await queue.run("dead", json[0], json[1])).isEmpty)
+        let text = try await queue.run("list", "--state", "pending,held")
+        #expect(text.output.count == 3 && text.output[0].hasPrefix("req-0"))
+        #expect(text.errors == ["3 pending, 0 inflight, 0 held, 0 delivered, 0 dead, 2 cancelled"])
+    }
+
+    @Test(arguments: QueueFixture.Way.allCases)
+    func `pausing, resuming and the numbers`(way: QueueFixture.Way) async throws {
+        let queue = try await QueueFixture(way, count: 2)
+        func isPaused() async throws -> Bool? {
+            let output = try await queue.run("stats", "--format", "json").output
+            return try Command.json(try #require(output.first))["paused"] as? Bool
+        }
+        #expect(try await isPaused() == true)
+        #expect(try await queue.run("resume").errors == ["resumed the queue"])
+        #expect(try await isPaused() == false)
+        #expect(try await queue.run("pause", "--host", "127.0.0.1", "--lane", "").errors == ["paused 1 lane"])
+        #expect(try await queue.run("pause").errors == ["paused the queue"])
+        let stats = try await queue.run("stats")
+        #expect(stats.output.first?.hasPrefix("requests    ") == true, "\(stats.output)")
+        #expect(stats.output.contains { $0.hasPrefix("waiting     2, ") })
+    }
+
+    @Test func `flush needs the service, and says so`() async throws {
+        let queue = try await QueueFixture(.directory, count: 1)
+        let flushed = try await queue.run("flush")
+        #expect(flushed.ending == .exited(69))
+        #expect(flushed.errors.first?.contains("not running") == true, "\(flushed.errors)")
+        #expect(try await QueueFixture(.service, count: 1).run("flush").ending == .exited(0))
+    }
+
+    @Test(arguments: QueueFixture.Way.allCases)
+    func `show tells of attempts and of the answer`(way: QueueFixture.Way) async throws {
+        let server = try ScriptedServer { request in
+            request.number == 1
+                ? .respond(status: 503, headers: [], body: [])
+                : .respond(status: 422, headers: [.init("X-Why", "no")], body: Array("because".utf8))
+        }
+        let queue = try await QueueFixture(.service, count: 0)
+        let service = try #require(queue.service)
+        let id = try await service.keep(server.url, "-d", "x", "-H", "X-A: b")
+        _ = try await queue.run("resume")
+        await server.requests(atLeast: 1)
+        while try await queue.run("flush").ending == .exited(0), try await queue.states()[id] != "dead" {}
+        if way == .directory { try await queue.stopService() }
+        let shown = try await Command.run(
+            ["queue", "show", String(id.prefix(35))],
+            way,
+            queue.directory
+        )
+        #expect(shown.ending == .exited(0), "\(shown.errors)")
+        let text = shown.output.joined(separator: "\n")
+        for words in [
+            "dead", "POST \(server.url)", "X-A: b", "attempts  2", "HTTP 503", "HTTP 422, 7 B", "X-Why: no",
+        ] {
+            #expect(text.contains(words), "\(words) is not in\n\(text)")
+        }
+        let body = try await Command.run(["queue", "show", id, "--body"], way, queue.directory)
+        #expect(body.output == ["because"])
+        let unknown = try await Command.run(["queue", "show", "nope"], way, queue.directory)
+        #expect(unknown.ending == .exited(1) && unknown.errors.first?.contains("`nope`") == true)
+    }
+}
+
+extension Command {
+    fileprivate static func run(
+        _ arguments: [String],
+        _ way: QueueFixture.Way,
+        _ directory: ScratchDirectory
+    ) async throws -> Subprocess.Outcome {
+        let options =
+            way == .service
+            ? ["--socket", directory.file("socket")] : ["--state-dir", directory.file("state")]
+        return try await start(arguments + options).outcome()
+    }
+}

@@ -1,0 +1,346 @@
+internal import Foundation
+internal import NetwatchTestSupport
+internal import Testing
+
+/// What `netwatch send` sends, and how it ends.
+@Suite(.serialized, .timeLimit(.minutes(3))) struct SendCommandTests {
+    private static func status(_ status: Int) -> ScriptedServer.Action {
+        .respond(status: status, headers: [], body: Array("answer".utf8))
+    }
+
+    @Test func `the method follows from the body, unless it is given`() async throws {
+        let server = try ScriptedServer()
+        let service = try await RunningService(in: try ScratchDirectory())
+        for arguments in [
+            [], ["-d", "x"], ["--json", "{}"], ["-T", "/proc/self/comm"], ["-d", "x", "-X", "PATCH"],
+        ] {
+            #expect(
+                try await service.run(["send", server.url] + arguments).ending == .exited(0),
+                "\(arguments)"
+            )
+        }
+        #expect(server.requests.map(\.method) == ["GET", "POST", "POST", "PUT", "PATCH"])
+    }
+
+    @Test func `--json says what it is, unless a header does`() async throws {
+        let server = try ScriptedServer()
+        let service = try await RunningService(in: try ScratchDirectory())
+        _ = try await service.run("send", server.url, "--json", #"{"a":1}"#)
+        _ = try await service.run(
+            "send",
+            server.url,
+            "--json",
+            "{}",
+            "-H",
+            "content-type: application/ld+json"
+        )
+        let (first, second) = (server.requests[0], server.requests[1])
+        #expect(first.body == Array(#"{"a":1}"#.utf8))
+        #expect(first.values(of: "Content-Type") == ["application/json"])
+        #expect(first.values(of: "Accept") == ["application/json"])
+        #expect(second.values(of: "Content-Type") == ["application/ld+json"])
+    }
+
+    @Test func `the exit status is the outcome's`() async throws {
+        let server = try ScriptedServer { Self.status(Int($0.target.dropFirst())!) }
+        let service = try await RunningService(in: try ScratchDirectory())
+        let cases: [(answer: String, option: String, expected: CInt)] = [
+            ("204", "--fifo", 0), ("404", "--fifo", 1), ("404", "--check-status", 4),
+            ("501", "--check-status", 5), ("501", "--wait", 1), ("204", "--wait", 0),
+            ("404", "--expect=status=404", 0), ("404", "--expect=status=200", 1),
+        ]
+        for (answer, option, expected) in cases {
+            let sent = try await service.run("send", "\(server.url)/\(answer)", option)
+            #expect(sent.ending == .exited(expected), "\(answer) \(option): \(sent.errors)")
+            #expect(sent.output.count == 1 && sent.errors.count == 1)
+        }
+    }
+
+    @Test func `with --wait it ends when the request does`() async throws {
+        let server = try ScriptedServer { $0.number < 3 ? .close : .respond("thanks") }
+        let service = try await RunningService(in: try ScratchDirectory())
+        let waiting = try Command.start([
+            "send", server.url, "-d", "x", "--wait", "--format", "json", "--socket", service.socket,
+        ])
+        for number in 1...2 {
+            await server.requests(atLeast: number)
+            #expect(try await service.run("queue", "flush").ending == .exited(0))
+        }
+        let outcome = try await waiting.outcome()
+        #expect(outcome.ending == .exited(0))
+        let sent = try Command.json(try #require(outcome.output.first))
+        #expect(sent["state"] as? String == "delivered" && sent["status"] as? Int == 200)
+        #expect(sent["body_base64"] as? String == Data("thanks".utf8).base64EncodedString())
+    }
+
+    @Test func `with --wait and a duration it ends with 75 when that is over`() async throws {
+        let server = try ScriptedServer { _ in Self.status(503) }
+        let service = try await RunningService(in: try ScratchDirectory())
+        // A bare --wait does not take the URL for its duration.
+        let sent = try await service.run("send", "--wait=50ms", server.url, "--check-status")
+        #expect(sent.ending == .exited(75))
+        #expect(sent.output.count == 1 && sent.errors.first?.hasPrefix("queued") == true, "\(sent.errors)")
+        let apart = try await service.run("send", "--wait", "50ms", server.url)
+        #expect(apart.ending == .exited(75), "\(apart.errors)")
+    }
+
+    @Test func `who waits when the service ends hears that the request is kept`() async throws {
+        let server = try ScriptedServer { _ in .stall(then: .close) }
+        let service = try await RunningService(in: try ScratchDirectory())
+        let waiting = try Command.start(["send", server.url, "--wait", "--socket", service.socket])
+        await server.requests(atLeast: 1)
+        try await waiting.output.wait { $0.count == 1 }
+        service.process.signal(SIGTERM)
+        let outcome = try await waiting.outcome()
+        #expect(outcome.ending == .exited(75), "\(outcome.errors)")
+        #expect(outcome.errors.first?.hasPrefix("queued") == true, "\(outcome.errors)")
+    }
+
+    @Test func `an id makes the command repeatable`() async throws {
+        let server = try ScriptedServer()
+        let service = try await RunningService(in: try ScratchDirectory())
+        for _ in 1...2 {
+            let sent = try await service.run("send", server.url, "-d", "x", "--id", "order-7")
+            #expect(sent.ending == .exited(0) && sent.output == ["order-7"])
+        }
+        #expect(server.requests.count == 1)
+    }
+
+    @Test func `an answer that gets lost leaves a command that can be repeated`() async throws {
+        let directory = try ScratchDirectory()
+        let service = try ScriptedServer(unixPath: directory.file("socket")) { _ in .close }
+        let sent = try await Command.run("send", "http://127.0.0.1:1/", "--socket", directory.file("socket"))
+        #expect(sent.ending == .exited(2))
+        let id = try Command.json(String(decoding: service.requests[0].body, as: UTF8.self))["id"] as? String
+        let hint = try #require(sent.errors.last)
+        #expect(hint.hasPrefix("hint: it may have been accepted; with `--id \(try #require(id))`"))
+    }
+}
+
+/// The options of `netwatch send`, as the queue has them afterwards.
+@Suite(.serialized, .timeLimit(.minutes(3))) struct DeliveryOptionTests {
+    private func details(of id: String, _ service: RunningService) async throws -> [String: Any] {
+        let shown = try await service.run("queue", "show", id, "--format", "json")
+        return try Command.json(try #require(shown.output.first))
+    }
+
+    @Test func `what is asked for is kept`() async throws {
+        let service = try await RunningService(in: try ScratchDirectory())
+        try await service.pause()
+        let first = try await service.keep("http://127.0.0.1:1/first")
+        let id = try await service.keep(
+            "http://127.0.0.1:1/",
+            "-X",
+            "POST",
+            "--lane",
+            "reports",
+            "--priority",
+            "2",
+            "--ttl",
+            "1d",
+            "--at",
+            "2h",
+            "--replace-key",
+            "daily",
+            "--after",
+            first,
+            "--idempotency-key",
+            "k-1",
+            "--at-most-once",
+            "--expect",
+            "status=201"
+        )
+        let details = try await details(of: id, service)
+        let request = try #require(details["request"] as? [String: Any])
+        #expect(request["lane"] as? String == "reports" && request["priority"] as? Int == 2)
+        #expect(request["state"] as? String == "blocked")
+        #expect(details["after"] as? [String] == [first])
+        #expect(details["replace_key"] as? String == "daily")
+        #expect(details["idempotency_key"] as? String == "k-1")
+        #expect(details["at_most_once"] as? Bool == true)
+        let (created, expires) = try (
+            #require(request["created"] as? String), #require(request["expires"] as? String)
+        )
+        #expect(created.prefix(8) <= expires.prefix(8) && created != expires)
+    }
+
+    @Test func `a replace key leaves only the newest`() async throws {
+        let service = try await RunningService(in: try ScratchDirectory())
+        try await service.pause()
+        let old = try await service.keep("http://127.0.0.1:1/", "--replace-key", "a")
+        let new = try await service.keep("http://127.0.0.1:1/", "--replace-key", "a")
+        let states = try await service.queue().map { [$0["id"] as? String, $0["state"] as? String] }
+        #expect(states == [[new, "pending"], [old, "superseded"]])
+    }
+
+    @Test func `a request that depends on another goes after it`() async throws {
+        let server = try ScriptedServer()
+        let service = try await RunningService(in: try ScratchDirectory())
+        try await service.pause()
+        let first = try await service.keep(server.url + "/1", "--priority", "9")
+        try await service.keep(server.url + "/2", "--priority", "0", "--after", String(first.prefix(30)))
+        _ = try await service.run("queue", "resume")
+        #expect(await server.requests(atLeast: 2).map(\.target) == ["/1", "/2"])
+    }
+
+    @Test func `a time may be a moment or a duration`() async throws {
+        let service = try await RunningService(in: try ScratchDirectory())
+        for (option, isLater) in [
+            ("2026-01-31T12:34:56Z", false), ("2001-01-01T00:00:00.5+01:00", false), ("3d", true),
+        ] {
+            let id = try await service.keep("http://127.0.0.1:1/\(isLater)", "--at", option, "--lane", option)
+            let details = try await details(of: id, service)
+            let due = (details["request"] as? [String: Any])?["due"] as? String
+            let now = Date().ISO8601Format()
+            #expect(due.map { $0 > now } ?? false == isLater || !isLater, "\(option) \(due ?? "nil")")
+        }
+    }
+
+    @Test func `what cannot be is refused, and the queue stays as it was`() async throws {
+        let service = try await RunningService(in: try ScratchDirectory())
+        try await service.pause()
+        try await service.keep("http://127.0.0.1:1/")
+        let before = try await service.run("queue", "list", "--format", "json").output
+        let cases: [([String], String)] = [
+            (["--ttl", "0"], "time to live"), (["--ttl", "367d"], "time to live"),
+            (["--at", "400d"], "366 days"),
+            (["--at", "2h", "--ttl", "1h"], "given up before"), (["--priority", "10"], "priority 10"),
+            (["--priority", "1", "--fifo"], "no priorities"), (["--after", "no-such"], "`no-such`"),
+            (["--id", "a", "--after", "a"], "`a`"), (["--replace-key", ""], "replace key"),
+            (["--idempotency-key", "ü"], "idempotency key"), (["--lane", ""], "lane"), (["--id", ""], "id"),
+            (["--expect", "status=99"], "expectation"), (["-H", "Authorization: x"], "--queue never"),
+        ]
+        for (options, words) in cases {
+            let sent = try await service.run(["send", "http://127.0.0.1:1/"] + options)
+            #expect(sent.ending == .exited(64) && sent.output.isEmpty, "\(options): \(sent.ending)")
+            #expect(sent.errors.joined().contains(words), "\(sent.errors)")
+        }
+        #expect(try await service.run("queue", "list", "--format", "json").output == before)
+    }
+}
+
+/// Bodies that do not fit into one message.
+@Suite(.serialized, .timeLimit(.minutes(3))) struct SendBodyTests {
+    /// Several pieces, the last of which is short.
+    private static let body: [UInt8] = {
+        var generator = SeededGenerator(seed: 7)
+        let words = (0..<(3 << 20) / 8).map { _ in generator.next() }
+        return words.withUnsafeBytes(Array.init) + Array("the rest".utf8)
+    }()
+
+    private func file(in directory: ScratchDirectory, _ bytes: [UInt8] = body) throws -> String {
+        try Data(bytes).write(to: URL(fileURLWithPath: directory.file("body")))
+        return directory.file("body")
+    }
+
+    @Test func `3 MiB arrive as they are, wherever they come from`() async throws {
+        let server = try ScriptedServer()
+        let directory = try ScratchDirectory()
+        let file = try file(in: directory)
+        let service = try await RunningService(in: directory)
+        for options in [["-T", file], ["-T", "-"], ["-d", "@\(file)"], ["-d", "@-"], ["--json", "@-"]] {
+            let sent = try await service.run(["send", server.url] + options, input: file)
+            #expect(sent.ending == .exited(0), "\(sent.errors)")
+        }
+        #expect(server.requests.count == 5 && server.requests.allSatisfy { $0.body == Self.body })
+    }
+
+    @Test func `no length is special`() async throws {
+        let server = try ScriptedServer()
+        let directory = try ScratchDirectory()
+        let service = try await RunningService(in: directory)
+        for length in [0, 1, 64 << 10, (64 << 10) + 1, 1 << 20, (1 << 20) + 1, 2 << 20] {
+            let file = try file(in: directory, Array(Self.body.prefix(length)))
+            #expect(try await service.run("send", server.url, "-T", file).ending == .exited(0))
+            #expect(server.requests.last?.body == Array(Self.body.prefix(length)), "\(length)")
+        }
+    }
+
+    @Test func `the file may go as soon as the request is accepted`() async throws {
+        let server = try ScriptedServer()
+        let directory = try ScratchDirectory()
+        let file = try file(in: directory)
+        let service = try await RunningService(in: directory)
+        try await service.pause()
+        try await service.keep(server.url, "-T", file)
+        try FileManager.default.removeItem(atPath: file)
+        _ = try await service.run("queue", "resume")
+        #expect(await server.requests(atLeast: 1).first?.body == Self.body)
+    }
+
+    @Test func `pipes, and files that are too long, are named and leave nothing`() async throws {
+        let directory = try ScratchDirectory()
+        let service = try await RunningService(in: directory)
+        try shell("mkfifo \(directory.file("pipe")); truncate -s 513M \(directory.file("long"))")
+        for (name, words) in [("pipe", "is not a regular file"), ("long", "at most 536870912")] {
+            let sent = try await service.run("send", "http://127.0.0.1:1/", "-T", directory.file(name))
+            #expect(sent.ending == .exited(64))
+            #expect(sent.errors.first?.contains("`\(directory.file(name))`") == true, "\(sent.errors)")
+            #expect(sent.errors.first?.contains(words) == true, "\(sent.errors)")
+        }
+        #expect(try await service.queue().isEmpty)
+        #expect(try shell("ls \(directory.file("state/spool"))").isEmpty)
+    }
+}
+
+/// `--queue never`: no service, nothing kept.
+@Suite(.serialized, .timeLimit(.minutes(2))) struct DirectSendTests {
+    private func send(_ arguments: String..., input: String? = nil) async throws -> Subprocess.Outcome {
+        let descriptor = input.map { open($0, O_RDONLY | O_CLOEXEC) }
+        defer { if let descriptor { close(descriptor) } }
+        return try await Command.start(
+            ["send", "--queue", "never"] + arguments,
+            environment: ["NETWATCH_SOCKET": "/no/such/socket"],
+            input: descriptor
+        ).outcome()
+    }
+
+    @Test func `one request, with secrets if need be`() async throws {
+        let server = try ScriptedServer()
+        let sent = try await send(
+            server.url,
+            "-d",
+            "x",
+            "-H",
+            "Authorization: Bearer y",
+            "--idempotency-key",
+            "k"
+        )
+        #expect(sent.ending == .exited(0) && sent.output.isEmpty && sent.errors == ["delivered: HTTP 200"])
+        let request = try #require(server.requests.first)
+        #expect(request.method == "POST" && request.body == Array("x".utf8))
+        #expect(request.values(of: "Authorization") == ["Bearer y"])
+        #expect(request.values(of: "Idempotency-Key") == ["k"])
+    }
+
+    @Test func `the answer decides`() async throws {
+        let server = try ScriptedServer {
+            .respond(status: Int($0.target.dropFirst())!, headers: [], body: [])
+        }
+        #expect(try await send(server.url + "/404").ending == .exited(1))
+        #expect(try await send(server.url + "/404", "--check-status").ending == .exited(4))
+        #expect(try await send(server.url + "/302", "--check-status").ending == .exited(3))
+        #expect(try await send(server.url + "/503").ending == .exited(1))
+        #expect(try await send(server.url + "/404", "--expect", "status=404").ending == .exited(0))
+        #expect(server.requests.count == 5, "nothing is sent again")
+    }
+
+    @Test func `without an answer it ends with 2`() async throws {
+        let server = try ScriptedServer { _ in .close }
+        let sent = try await send(server.url)
+        #expect(sent.ending == .exited(2))
+        #expect(sent.errors.first?.contains("could not send to `\(server.url)`") == true, "\(sent.errors)")
+        #expect(server.requests.count == 1)
+    }
+
+    @Test(arguments: ["FILE", "-"])
+    func `a large body goes out as it is`(source: String) async throws {
+        let server = try ScriptedServer()
+        let directory = try ScratchDirectory()
+        try shell("head -c 3145745 /dev/zero >\(directory.file("body"))")
+        let file = directory.file("body")
+        let sent = try await send(server.url, "-T", source == "-" ? "-" : file, input: file)
+        #expect(sent.ending == .exited(0), "\(sent.errors)")
+        #expect(try Data(contentsOf: URL(fileURLWithPath: file)) == Data(server.requests[0].body))
+    }
+}

@@ -1,0 +1,161 @@
+internal import Foundation
+internal import OfflineQueue
+internal import Testing
+
+@Suite(.timeLimit(.minutes(2))) struct ExportImportTests {
+    private let first = TemporaryDirectory()
+    private let second = TemporaryDirectory()
+    private let files = TemporaryDirectory()
+
+    private func populated(_ count: Int = 60) async throws -> (data: Data, content: ExportContent) {
+        try await withQueue(first) { queue, store in
+            try await queue.populate(count - 1)
+            _ = try await queue.hold(["a3"])
+            try await store.enqueue(try new("z", host: "dead.example"))
+            let lane = try await store.recover(releasing: []).first { $0.key.origin.host == "dead.example" }
+            let batch = try await store.claim(of: try #require(lane).id)
+            try await store.conclude(batch.requests[0], .dead(reason: "told so"), status: 410)
+            let data = try await queue.exported()
+            return (data, try ExportContent(data))
+        }
+    }
+
+    @Test func `an export brings everything into another queue`() async throws {
+        let (data, content) = try await populated()
+        #expect(content.requests.count == 60 && content.requests.last?.state == .dead)
+        let path = try file(data, in: files)
+        try await withQueue(second) { queue, _ in
+            let result = try await queue.importRequests(from: path)
+            #expect(result.imported == 60 && result.known == 0)
+            #expect(try await queue.content() == content)
+            #expect(try await queue.verify().isSound)
+        }
+        // What was spooled is spooled again, and nothing else is.
+        let bodies = try FileManager.default.contentsOfDirectory(atPath: "\(second.path)/spool").count
+        #expect(bodies == content.bodies.values.count { $0.count > 64 * 1024 } && bodies > 0)
+    }
+
+    @Test(arguments: [1, 1000, 70_000]) func `pages of any size make the same export`(limit: Int) async throws
+    {
+        let (_, content) = try await populated(30)
+        try await withQueue(first) { queue, _ in
+            let exported = try await queue.exported(limit: limit)
+            #expect(try ExportContent(exported) == content)
+        }
+    }
+
+    @Test(arguments: [1, 63, 4097]) func `an export may come in pieces of any size`(piece: Int) async throws {
+        let (data, content) = try await populated(10)
+        #expect(try ExportContent(data, piece: piece) == content)
+    }
+
+    @Test func `an import that was made before changes nothing`() async throws {
+        let path = try file(try await populated().data, in: files)
+        try await withQueue(second) { queue, _ in
+            _ = try await queue.importRequests(from: path)
+            let before = try await queue.content()
+            let again = try await queue.importRequests(from: path)
+            #expect(again.imported == 0 && again.known == 60)
+            #expect(try await queue.content() == before)
+        }
+    }
+
+    @Test func `an import that failed halfway can be repeated`() async throws {
+        let (data, content) = try await populated()
+        let path = try file(data, in: files)
+        let store = try await SQLiteQueueStore(directory: second.path)
+        let failing = FailingArchive(inner: store, after: 2)
+        let queue = OfflineQueue(
+            configuration: OfflineQueue.Configuration(directory: second.path),
+            store: failing,
+            sender: FakeSender(),
+            gate: FakeGate()
+        )
+        await #expect(throws: QueueError.self) { try await queue.importRequests(from: path) }
+        let half = try await queue.counts[.pending]
+        #expect(half > 0 && half < 50)
+        await queue.stop()
+        try await withQueue(second) { queue, _ in
+            _ = try await queue.importRequests(from: path)
+            #expect(try await queue.content() == content)
+            #expect(try await queue.verify().findings.isEmpty)
+        }
+    }
+
+    @Test func `an import that does not fit is refused as a whole`() async throws {
+        let path = try file(try await populated().data, in: files)
+        for limits in [limits(requests: 58), limits(bytes: 100_000)] {
+            let queue = try await openQueue(second) { $0.limits = limits }
+            let code = await errorCode { _ = try await queue.importRequests(from: path) }
+            #expect(code == .queueFull)
+            #expect(try await queue.statistics().requests == 0)
+            await queue.stop()
+        }
+    }
+
+    private func limits(requests: Int = 1000, bytes: Int64 = 1 << 30) -> QueueLimits {
+        var limits = QueueLimits()
+        (limits.requests, limits.bytes) = (requests, bytes)
+        return limits
+    }
+
+    @Test func `what an import brings is sent like anything else`() async throws {
+        let path = try file(try await populated().data, in: files)
+        let sender = FakeSender { _ in .status(404, [("Content-Type", "a/b")]) }
+        let queue = try await openQueue(second, sender: sender)
+        _ = try await queue.importRequests(from: path)
+        try await queue.start()
+        while try await queue.counts[.pending] > 11 { try await Task.sleep(for: .milliseconds(2)) }
+        let orders = sender.attempts.filter { $0.url.contains("host0") && Int($0.id.dropFirst())! % 3 == 0 }
+        #expect(orders.count > 3)
+        await queue.stop()
+    }
+
+    @Test func `an export that was handed over in pieces is imported`() async throws {
+        let (data, content) = try await populated(20)
+        try await withQueue(second) { queue, _ in
+            var offset: Int64 = 0
+            while offset < data.count {
+                let piece = data.dropFirst(Int(offset)).prefix(300_000)
+                offset = try await queue.appendToBody("export", Data(piece), at: offset)
+            }
+            _ = try await queue.importStaged("export", size: offset)
+            #expect(try await queue.content() == content)
+            #expect(try await queue.verify().findings.isEmpty)
+            let code = await errorCode { _ = try await queue.importStaged("export", size: offset) }
+            #expect(code == .unknownStagedBody)
+        }
+    }
+}
+
+/// Lets some batches in and then fails.
+private struct FailingArchive: WrappedStore, QueueArchive {
+    let inner: any QueueStore
+    private let left: Counter
+
+    init(inner: any QueueStore, after count: Int) {
+        self.inner = inner
+        left = Counter(count)
+    }
+
+    var archive: any QueueArchive { self }
+
+    func rows(after cursor: ExportCursor, bytes: Int) async throws -> [ArchivedRow] {
+        try await inner.archive.rows(after: cursor, bytes: bytes)
+    }
+
+    func known(_ ids: [String]) async throws -> Set<String> { try await inner.archive.known(ids) }
+
+    func room() async throws -> ArchiveRoom { try await inner.archive.room() }
+
+    func restore(_ requests: [RestoredRequest]) async throws -> [Restoration] {
+        guard left.take() else { throw QueueError(.queueFull, "somebody else was faster") }
+        return try await inner.archive.restore(requests)
+    }
+
+    func link(_ links: [DependencyLink]) async throws { try await inner.archive.link(links) }
+
+    func isFileNamed(_ name: String) -> Bool { inner.archive.isFileNamed(name) }
+
+    func inspect() async throws -> QueueVerification { try await inner.archive.inspect() }
+}

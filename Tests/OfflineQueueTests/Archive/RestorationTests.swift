@@ -1,0 +1,191 @@
+internal import Foundation
+internal import OfflineQueue
+internal import Synchronization
+internal import Testing
+
+/// Counts down, from any thread.
+final class Counter: Sendable {
+    private let left: Mutex<Int>
+
+    init(_ count: Int) { left = Mutex(count) }
+
+    func take() -> Bool {
+        left.withLock { left in
+            left -= 1
+            return left >= 0
+        }
+    }
+}
+
+/// What becomes of single requests that are exported and imported.
+@Suite(.timeLimit(.minutes(1))) struct RestorationTests {
+    private let first = TemporaryDirectory()
+    private let second = TemporaryDirectory()
+    private let files = TemporaryDirectory()
+
+    private func moved(
+        _ before: (OfflineQueue, SQLiteQueueStore) async throws -> Void,
+        _ after: (OfflineQueue, SQLiteQueueStore, ExportContent) async throws -> Void
+    ) async throws {
+        let data = try await withQueue(first) { queue, store in
+            try await before(queue, store)
+            return try await queue.exported()
+        }
+        let path = try file(data, in: files)
+        try await withQueue(second) { queue, store in
+            _ = try await queue.importRequests(from: path)
+            try await after(queue, store, try ExportContent(data))
+        }
+    }
+
+    private func enqueue(
+        _ id: String,
+        to queue: OfflineQueue,
+        method: String = "POST",
+        _ adjust: (inout EnqueueOptions) -> Void = { _ in }
+    ) async throws {
+        var options = EnqueueOptions(id: id)
+        adjust(&options)
+        let request = QueueRequest(method: method, url: "https://example.com/\(id)", body: Data())
+        _ = try await queue.enqueue(request, options: options)
+    }
+
+    @Test func `what was being sent waits again, or is held when it must not be sent twice`() async throws {
+        try await moved { queue, store in
+            try await enqueue("keyed", to: queue)
+            try await enqueue("once", to: queue) { $0.isAtMostOnce = true }
+            let lane = try await store.recover(releasing: [])[0].id
+            #expect(try await store.claim(of: lane).requests.count == 2)
+        } _: { queue, _, _ async throws in
+            #expect(try await queue.request("keyed")?.summary.state == .pending)
+            #expect(try await queue.request("keyed")?.summary.attempts == 1)
+            #expect(try await queue.request("once")?.summary.holdReason == .ambiguous)
+        }
+    }
+
+    @Test func `a request that was given up keeps its body and can be tried again`() async throws {
+        try await moved { queue, store in
+            _ = try await queue.enqueue(
+                QueueRequest(method: "POST", url: "https://example.com/", body: Data(count: 100_000)),
+                options: EnqueueOptions(id: "dead")
+            )
+            let lane = try await store.recover(releasing: [])[0].id
+            let request = try await store.claim(of: lane).requests[0]
+            try await store.conclude(request, .dead(reason: "gone"), status: 410)
+        } _: { queue, store, content async throws in
+            let found = try await queue.request("dead")?.summary
+            #expect(found?.state == .dead && found?.status == 410 && found?.lastError == "gone")
+            #expect(content.bodies["dead"]?.count == 100_000)
+            #expect(try await queue.retry(["dead"]) == [.done(.pending)])
+            let lane = try await store.recover(releasing: [])[0].id
+            #expect(try await store.claim(of: lane).requests[0].body.size == 100_000)
+        }
+    }
+
+    @Test func `without the dead an export has only what is on its way`() async throws {
+        try await withQueue(first) { queue, store in
+            try await enqueue("dead", to: queue)
+            let lane = try await store.recover(releasing: [])[0].id
+            try await store.conclude(try await store.claim(of: lane).requests[0], .dead(reason: "x"))
+            try await enqueue("alive", to: queue)
+            #expect(try ExportContent(await queue.exported(includingDead: false)).ids == ["alive"])
+            #expect(try await queue.content().ids == ["alive", "dead"])
+        }
+    }
+
+    @Test func `requests wait for the same others, be they before or behind them`() async throws {
+        try await moved { queue, _ in
+            try await enqueue("old", to: queue) { $0.replaceKey = "k" }
+            try await enqueue("waits", to: queue) { $0.dependencies = ["old"] }
+            try await enqueue("held", to: queue) { $0.dependencies = ["old"] }
+            _ = try await queue.hold(["held"])
+            // Behind those that wait for it now.
+            try await enqueue("new", to: queue) { $0.replaceKey = "k" }
+        } _: { queue, _, content async throws in
+            #expect(content.ids == ["waits", "held", "new"] && content["waits"]?.after == ["new"])
+            #expect(try await queue.request("waits")?.summary.state == .blocked)
+            #expect(try await queue.request("waits")?.dependencies == ["new"])
+            #expect(try await queue.request("held")?.summary.holdReason == .user)
+            #expect(try await queue.request("held")?.dependencies == ["new"])
+        }
+    }
+
+    @Test func `a request that waits for one that nobody knows is held`() async throws {
+        let data = try await withQueue(first) { queue, _ in
+            try await enqueue("first", to: queue)
+            try await enqueue("second", to: queue) { $0.dependencies = ["first"] }
+            return try await queue.exported()
+        }
+        var lines = lines(data)
+        lines.remove(at: 1)
+        let path = try file(try sealed(lines), in: files)
+        try await withQueue(second) { queue, _ in
+            _ = try await queue.importRequests(from: path)
+            #expect(try await queue.request("second")?.summary.holdReason == .dependency)
+        }
+    }
+
+    @Test(arguments: [true, false]) func `of two with a replace key the newer one stays`(isNewer: Bool)
+        async throws
+    {
+        let now = Date()
+        let data = try await withQueue(first) { queue, _ in
+            try await enqueue("theirs", to: queue) { $0.replaceKey = "k" }
+            return try await queue.exported()
+        }
+        // Made to be older than what waits there, or newer.
+        let created = Int64((now.timeIntervalSince1970 + (isNewer ? 1000 : -1000)) * 1000)
+        let pattern = #/"created":[0-9]+,"deferrals"/#
+        let text = lines(data).map { $0.replacing(pattern, with: "\"created\":\(created),\"deferrals\"") }
+        let path = try file(try sealed(text), in: files)
+        try await withQueue(second) { queue, _ in
+            try await enqueue("ours", to: queue) { $0.replaceKey = "k" }
+            let result = try await queue.importRequests(from: path)
+            #expect(result.superseded == (isNewer ? 0 : 1) && result.imported == (isNewer ? 1 : 0))
+            #expect(try await queue.content().ids == [isNewer ? "theirs" : "ours"])
+        }
+    }
+
+    @Test func `a body whose request ends while it is exported is taken back`() async throws {
+        let directory = first
+        let queue = try await openQueue(directory)
+        let body = Data((0..<300_000).map { UInt8(truncatingIfNeeded: $0) })
+        _ = try await queue.enqueue(
+            QueueRequest(method: "POST", url: "https://example.com/", body: body),
+            options: EnqueueOptions(id: "long")
+        )
+        try await enqueue("short", to: queue)
+        var seal = try ExportSeal()
+        let begun = try await queue.exportPage(limit: 100_000)
+        seal.add(begun.data)
+        #expect(begun.next?.bodyBytes ?? 0 > 0)
+        _ = try await queue.cancel(["long"])
+        let rest = try await queue.exportPage(after: begun.next)
+        seal.add(rest.data)
+        let content = try ExportContent(begun.data + rest.data + seal.finish())
+        #expect(content.ids == ["short"] && rest.next == nil)
+        await queue.stop()
+    }
+
+    @Test func `what cannot be exported as a whole is left out and named`() async throws {
+        try await withQueue(first) { queue, _ in
+            for id in ["kept", "changed"] {
+                _ = try await queue.enqueue(
+                    QueueRequest(method: "POST", url: "https://example.com/", body: Data(count: 70_000)),
+                    options: EnqueueOptions(id: id)
+                )
+            }
+            try await enqueue("row", to: queue)
+        }
+        try edit(first, "UPDATE request SET url = 'gopher://x' WHERE id = 'row'")
+        try await withQueue(first) { queue, store in
+            let lane = try await store.recover(releasing: [])[0].id
+            let bodies = try await store.claim(of: lane).requests.map(\.body)
+            let body = try #require(bodies[1].file)
+            try Data(count: 69_999).write(to: URL(fileURLWithPath: "\(first.path)/spool/\(body)"))
+            let page = try await queue.exportPage()
+            #expect(page.leftOut.map(\.id) == ["changed", "row"])
+            #expect(try await queue.content().ids == ["kept"])
+        }
+    }
+}

@@ -1,0 +1,124 @@
+internal import Foundation
+internal import OfflineQueue
+internal import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct VerificationTests {
+    private let directory = TemporaryDirectory()
+
+    private func populated() async throws {
+        try await withQueue(directory) { queue, _ in try await queue.populate(40) }
+    }
+
+    private func verified() async throws -> QueueVerification {
+        try await withQueue(directory) { queue, _ in try await queue.verify() }
+    }
+
+    private var bodies: [String] {
+        get throws { try FileManager.default.contentsOfDirectory(atPath: "\(directory.path)/spool").sorted() }
+    }
+
+    @Test func `in a sound queue nothing is found`() async throws {
+        try await populated()
+        let report = try await verified()
+        #expect(report.findings.isEmpty && report.isSound)
+        #expect(report.requests == 40)
+        #expect(report.files == (try bodies.count) && report.files > 0)
+    }
+
+    @Test(arguments: [
+        ("UPDATE meta SET requests = requests + 1", "counter", "queue"),
+        ("UPDATE meta SET history_bytes = 7", "counter", "history"),
+        ("UPDATE lane SET bytes = bytes + 1 WHERE id = 1", "counter", "https"),
+        ("UPDATE request SET url = 'x' WHERE id = 'a7'", "request", "a7"),
+        ("UPDATE request SET headers = 'Cookie: a' || char(10) WHERE id = 'a7'", "request", "a7"),
+        ("UPDATE request SET expectation = '?' WHERE id = 'a7'", "request", "a7"),
+        ("UPDATE body SET bytes = x'00' WHERE seq = (SELECT min(seq) FROM body)", "request", "a"),
+        ("DELETE FROM body WHERE seq = (SELECT min(seq) FROM body)", "request", "a"),
+        ("UPDATE request SET body_file = '../../etc/passwd' WHERE body_file IS NOT NULL", "request", "a"),
+        ("UPDATE request SET lane_id = 99 WHERE id = 'a7'", "reference", "request"),
+    ]) func `what a hand has changed is found`(sql: String, kind: String, subject: String) async throws {
+        try await populated()
+        try edit(directory, sql)
+        let report = try await verified()
+        #expect(!report.isSound && report.findingCount >= 1)
+        #expect(
+            report.findings.contains { $0.kind.rawValue == kind && $0.subject.hasPrefix(subject) },
+            "\(report)"
+        )
+    }
+
+    @Test func `bodies that are missing or changed are found, and files that nobody needs`() async throws {
+        try await populated()
+        let names = try bodies
+        let spool = "\(directory.path)/spool"
+        try FileManager.default.removeItem(atPath: "\(spool)/\(names[0])")
+        var content = try Data(contentsOf: URL(fileURLWithPath: "\(spool)/\(names[1])"))
+        content[content.count - 1] ^= 1
+        try content.write(to: URL(fileURLWithPath: "\(spool)/\(names[1])"))
+        try Data().write(to: URL(fileURLWithPath: "\(spool)/\(String(repeating: "0", count: 32))"))
+        let kinds = try await verified().findings.map(\.kind)
+        #expect(kinds.sorted { $0.rawValue < $1.rawValue } == [.bodyChanged, .bodyMissing, .orphan])
+    }
+
+    @Test func `a damaged page is found while the queue runs`() async throws {
+        try await populated()
+        try await withQueue(directory) { queue, _ in
+            // Nothing that is read at the start.
+            let pages = try rootPages(of: directory)
+            let path = "\(directory.path)/queue.sqlite"
+            let file = try FileHandle(forUpdating: URL(fileURLWithPath: path))
+            try file.seek(toOffset: UInt64(pages["body"]! - 1) * 4096)
+            try file.write(contentsOf: Data(repeating: 0xee, count: 4096))
+            try file.close()
+            let report = try await queue.verify()
+            #expect(report.findings.contains { $0.kind == .database })
+        }
+    }
+
+    @Test func `it ends with the queue, and with its task`() async throws {
+        try await populated()
+        let store = try await SQLiteQueueStore(directory: directory.path)
+        await store.close()
+        #expect(await errorCode { _ = try await store.inspect() } == .stopped)
+        try await withQueue(directory) { queue, _ in
+            let task = Task {
+                withUnsafeCurrentTask { $0?.cancel() }
+                return try await queue.verify()
+            }
+            await #expect(throws: CancellationError.self) { try await task.value }
+        }
+    }
+}
+
+@Suite(.timeLimit(.minutes(1))) struct SweepTests {
+    private let directory = TemporaryDirectory()
+
+    @Test func `a start removes files that no request needs, and no other`() async throws {
+        try await withQueue(directory) { queue, store in
+            for index in 0..<3 {
+                _ = try await queue.enqueue(
+                    QueueRequest(method: "POST", url: "https://example.com/", body: Data(count: 70_000)),
+                    options: EnqueueOptions(id: "\(index)")
+                )
+            }
+            let lane = try await store.recover(releasing: [])[0].id
+            try await store.conclude(try await store.claim(1, of: lane).requests[0], .dead(reason: "x"))
+        }
+        let spool = "\(directory.path)/spool"
+        let needed = Set(try FileManager.default.contentsOfDirectory(atPath: spool))
+        #expect(needed.count == 3)
+        let (orphan, part) = (String(repeating: "a", count: 32), String(repeating: "b", count: 32) + ".part")
+        for name in [orphan, part, "somebody else's"] {
+            try Data("x".utf8).write(to: URL(fileURLWithPath: "\(spool)/\(name)"))
+        }
+        let queue = try await openQueue(directory)
+        _ = try await queue.pause()
+        try await queue.start()
+        let expected = needed.union(["somebody else's"])
+        while try Set(FileManager.default.contentsOfDirectory(atPath: spool)) != expected {
+            try await Task.sleep(for: .milliseconds(2))
+        }
+        await queue.stop()
+        #expect(try Set(FileManager.default.contentsOfDirectory(atPath: spool)) == expected)
+    }
+}

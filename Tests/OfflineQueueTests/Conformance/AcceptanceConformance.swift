@@ -1,0 +1,148 @@
+internal import Foundation
+internal import OfflineQueue
+internal import Testing
+
+/// T1: what "accepted" means.
+@Suite struct AcceptanceConformance {
+    @Test(arguments: StoreKind.allCases)
+    func `what was accepted is there after reopening as it was`(kind: StoreKind) async throws {
+        let bench = try await kind.bench()
+        let headers = [
+            QueueRequest.Header(name: "X-Empty", value: ""),
+            QueueRequest.Header(name: "x-odd", value: "\u{301}a: b, \"c\" ☃  "),
+            QueueRequest.Header(name: "X-Twice", value: "1"),
+            QueueRequest.Header(name: "X-Twice", value: "2"),
+        ]
+        var options = EnqueueOptions(lane: "l", id: "a")
+        options.idempotencyKey = IdempotencyKey(.value("the key"))
+        options.idempotencyKey.isQuoted = true
+        options.idempotencyKey.headerName = "X-Key"
+        options.expectation = Expectation(statuses: [200...204, 404...404], contentType: "application/json")
+        options.priority = 3
+        let body = Data((0..<65_536).map { UInt8($0 % 251) })
+        let draft = try RequestDraft(
+            QueueRequest(method: "patch", url: "https://EXAMPLE.com/a?q#f", headers: headers, body: body),
+            options: options,
+            now: start.date
+        )
+        try await bench.store.enqueue(NewRequest(draft, body: .inline(body)))
+        let lane = try #require(try await bench.reopen().first)
+        #expect(lane.key.origin == Origin(scheme: "https", host: "example.com", port: 443))
+        #expect(lane.key.label == "l")
+        let taken = try await bench.takeOne(lane.id)
+        #expect(taken.id == "a" && taken.method == "patch" && taken.url == "https://EXAMPLE.com/a?q#f")
+        #expect(taken.headers == headers)
+        #expect(taken.body == .inline(body))
+        #expect(taken.key?.header == QueueRequest.Header(name: "X-Key", value: "\"the key\""))
+        #expect(taken.expectation == options.expectation)
+        #expect(taken.attempts == 1 && taken.deferrals == 0 && taken.lastStatus == nil)
+        #expect(try await bench.summary("a").priority == 3)
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `an id again changes nothing, on its way or over`(kind: StoreKind) async throws {
+        let bench = try await kind.bench()
+        let first = try await bench.store.enqueue(try new("a"))[0]
+        let again = try await bench.store.enqueue(try new("a", body: "another"))[0]
+        #expect(first.outcome == .accepted && again.outcome == .known)
+        #expect(again.idempotencyKey == first.idempotencyKey && first.idempotencyKey != nil)
+        #expect(again.state == .pending)
+        let request = try await bench.take(first.lane.id)
+        #expect(request.map(\.body) == [.inline(Data("hello".utf8))])
+        #expect(try await bench.store.enqueue(try new("a"))[0].state == .inflight)
+        try await bench.store.conclude(request[0], .delivered(status: 200), status: 201)
+        let over = try await bench.store.enqueue(try new("a"))[0]
+        #expect(over.outcome == .known && over.state == .delivered && over.status == 201)
+        #expect(try await bench.store.counts()[.pending] == 0)
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `an id twice in one call makes one request`(kind: StoreKind) async throws {
+        let bench = try await kind.bench()
+        let outcomes = try await bench.store.enqueue(try new("a"), try new("a"), try new("b")).map(\.outcome)
+        #expect(outcomes == [.accepted, .known, .accepted])
+        #expect(try await bench.store.all().map(\.id) == ["a", "b"])
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `of several requests all are accepted or none`(kind: StoreKind) async throws {
+        let bench = try await kind.bench()
+        let orphan = try new("b") { $0.dependencies = ["nobody"] }
+        let error = try await #require(throws: QueueError.self) {
+            try await bench.store.enqueue([try new("a"), orphan, try new("c")])
+        }
+        #expect(error.code == .unknownDependency)
+        #expect(try await bench.store.all().isEmpty)
+        #expect(try await bench.store.statistics().requests == 0)
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a request that is refused leaves others of its commit alone`(kind: StoreKind) async throws {
+        let bench = try await kind.bench { $0.limits.requests = 200 }
+        let outcomes = try await withThrowingTaskGroup(of: QueueError.Code?.self) { group in
+            for index in 0..<60 {
+                let store = bench.store
+                group.addTask {
+                    do {
+                        try await store.enqueue(
+                            try new("\(index)") { if index % 3 == 0 { $0.dependencies = ["nobody"] } }
+                        )
+                        return nil
+                    } catch let error as QueueError {
+                        return error.code
+                    }
+                }
+            }
+            return try await group.reduce(into: []) { $0.append($1) }
+        }
+        #expect(outcomes.count { $0 == .unknownDependency } == 20)
+        #expect(try await bench.store.counts()[.pending] == 40)
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `places rise with every request and none is used again`(kind: StoreKind) async throws {
+        let bench = try await kind.bench()
+        var places: [Int64] = []
+        for id in ["a", "b", "c"] {
+            try await bench.put(id)
+            places.append(try await bench.summary(id).sequence)
+            _ = try await bench.store.edit(.cancel, [id])
+            bench.clock.advance(day)
+            _ = try await bench.store.expire()
+            try await bench.reopen()
+        }
+        #expect(places == places.sorted() && Set(places).count == 3)
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a request is not taken before its time`(kind: StoreKind) async throws {
+        let bench = try await kind.bench()
+        let hour = start.date.addingTimeInterval(3600)
+        let accepted = try await bench.store.enqueue(try new("a") { $0.notBefore = hour })[0]
+        #expect(accepted.due == .seconds(3600))
+        #expect(try await bench.take(accepted.lane.id).isEmpty)
+        // Neither a flush, nor being held and released meanwhile, nor the network coming back.
+        _ = try await bench.store.claim(8, of: accepted.lane.id, expediting: HoldReason.mendable)
+        _ = try await bench.store.edit(.hold, ["a"])
+        _ = try await bench.store.edit(.release, ["a"])
+        bench.clock.advance(.seconds(3599))
+        #expect(try await bench.take(accepted.lane.id).isEmpty)
+        bench.clock.advance(.seconds(1))
+        #expect(try await bench.take(accepted.lane.id).map(\.id) == ["a"])
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `somebody who retries a scheduled request does not want it to wait`(kind: StoreKind) async throws {
+        let bench = try await kind.bench()
+        let lane = try await bench.put("a") { $0.notBefore = start.date.addingTimeInterval(86_400) }
+        #expect(try await bench.store.edit(.retry(newKey: false), ["a"]) == [.done(.pending)])
+        #expect(try await bench.take(lane).map(\.id) == ["a"])
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a time that has passed is now`(kind: StoreKind) async throws {
+        let bench = try await kind.bench()
+        let lane = try await bench.put("a") { $0.notBefore = Date(timeIntervalSince1970: 0) }
+        #expect(try await bench.take(lane).map(\.id) == ["a"])
+    }
+}

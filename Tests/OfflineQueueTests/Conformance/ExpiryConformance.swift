@@ -1,0 +1,230 @@
+internal import Foundation
+internal import OfflineQueue
+internal import Testing
+
+/// T6: what has lived too long is given up, by clocks that can be believed.
+@Suite struct ExpiryConformance {
+    private func put(_ bench: StoreBench, _ id: String = "a", for life: Duration = day) async throws -> Int64
+    {
+        try await bench.put(id, host: id) { $0.timeToLive = life }
+    }
+
+    private func isGivenUp(_ bench: StoreBench, _ id: String = "a") async throws -> Bool {
+        _ = try await bench.store.expire()
+        return try await bench.state(id) == .dead
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `the sweep gives up what is over, and knows when to come again`(kind: StoreKind) async throws {
+        let bench = try await kind.bench()
+        _ = try await put(bench, "a", for: .seconds(60))
+        _ = try await put(bench, "b", for: .seconds(90))
+        #expect(try await bench.store.expire() == .seconds(60))
+        bench.clock.advance(.milliseconds(59_999))
+        #expect(try await bench.store.expire() == .milliseconds(1))
+        bench.clock.advance(.milliseconds(1))
+        #expect(try await bench.store.expire() == .seconds(30))
+        #expect(try await bench.store.states() == ["a": .dead, "b": .pending])
+        #expect(try await bench.summary("a").lastError == "its time to live is over")
+        bench.clock.advance(.seconds(30))
+        #expect(try await bench.store.expire() == nil)
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `held and blocked ones are given up, what is being sent is not`(kind: StoreKind) async throws {
+        let bench = try await kind.bench()
+        let lane = try await put(bench, "sent")
+        let sent = try await bench.takeOne(lane)
+        _ = try await put(bench, "held")
+        _ = try await bench.store.edit(.hold, ["held"])
+        try await bench.put("blocked", host: "x") {
+            $0.dependencies = ["sent"]
+            $0.timeToLive = day
+        }
+        bench.clock.advance(day)
+        _ = try await bench.store.expire()
+        #expect(try await bench.store.states() == ["sent": .inflight, "held": .dead, "blocked": .dead])
+        try await bench.store.conclude(sent, .retry(countsAsAttempt: true))
+        #expect(try await isGivenUp(bench, "sent"))
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a claim gives up what is over and takes the next`(kind: StoreKind) async throws {
+        let bench = try await kind.bench()
+        var lane: Int64 = 0
+        for index in 0..<4 {
+            lane = try await bench.put("old\(index)") {
+                $0.timeToLive = .seconds(60)
+                $0.priority = 0
+            }
+        }
+        try await bench.put("high") { $0.priority = 0 }
+        try await bench.put("low") { $0.priority = 9 }
+        bench.clock.advance(.seconds(60))
+        #expect(try await bench.take(lane, 1).map(\.id) == ["high"], "a lower one does not go before it")
+        #expect(try await bench.store.counts()[.dead] == 4)
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a lane in order goes on after a head that is over`(kind: StoreKind) async throws {
+        let bench = try await kind.bench()
+        let lane = try await bench.put("old", isFIFO: true) { $0.timeToLive = .seconds(60) }
+        try await bench.put("next", isFIFO: true)
+        bench.clock.advance(.seconds(60))
+        let first = try await bench.store.claim(of: lane)
+        #expect(first.requests.isEmpty && first.due == .zero)
+        #expect(try await bench.take(lane).map(\.id) == ["next"])
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a deadline ends it before its time to live`(kind: StoreKind) async throws {
+        let bench = try await kind.bench()
+        try await bench.put("a") { $0.deadline = start.date.addingTimeInterval(10) }
+        #expect(try await bench.store.expire() == .seconds(10))
+        bench.clock.advance(.seconds(10))
+        #expect(try await isGivenUp(bench))
+    }
+
+    @Test(arguments: [Duration.seconds(3600), .seconds(-3600), day * 365, day * -365])
+    func `a wall clock that steps ends nothing early and keeps nothing`(step: Duration) async throws {
+        for kind in StoreKind.allCases {
+            let bench = try await kind.bench()
+            _ = try await put(bench)
+            bench.clock.stepWall(step)
+            #expect(try await bench.store.expire() == day)
+            bench.clock.advance(day - .seconds(1))
+            #expect(try await !isGivenUp(bench))
+            #expect(try await bench.take(1, 0).isEmpty)
+            bench.clock.advance(.seconds(1))
+            #expect(try await isGivenUp(bench))
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a wall clock of 1970 ends nothing early and keeps nothing`(kind: StoreKind) async throws {
+        let bench = try await kind.bench()
+        bench.clock.setWall(Timestamp(milliseconds: 5000))
+        bench.clock.setSynchronized(false)
+        _ = try await put(bench)
+        bench.clock.setWall(start)
+        bench.clock.setSynchronized(true)
+        #expect(try await bench.store.expire() == day)
+        bench.clock.advance(day)
+        #expect(try await isGivenUp(bench))
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `after a reboot the wall clock counts when it is synchronized`(kind: StoreKind) async throws {
+        let bench = try await kind.bench()
+        _ = try await put(bench)
+        bench.clock.setSynchronized(false)
+        bench.clock.advance(day)
+        try await bench.reopen(afterReboot: true)
+        #expect(try await !isGivenUp(bench))
+        bench.clock.setSynchronized(true)
+        #expect(try await isGivenUp(bench))
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `without a clock to believe a boot that lasts as long as the request ends it`(kind: StoreKind)
+        async throws
+    {
+        let bench = try await kind.bench()
+        bench.clock.setSynchronized(false)
+        _ = try await put(bench)
+        try await bench.reopen(afterReboot: true)
+        bench.clock.advance(day - .seconds(10))
+        #expect(try await !isGivenUp(bench))
+        bench.clock.advance(.seconds(10))
+        #expect(try await isGivenUp(bench))
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a clock that was set before a reboot is followed`(kind: StoreKind) async throws {
+        let bench = try await kind.bench()
+        bench.clock.setWall(Timestamp(milliseconds: 5000))
+        _ = try await put(bench)
+        bench.clock.setWall(start)
+        _ = try await bench.store.expire()
+        try await bench.reopen(afterReboot: true)
+        #expect(try await !isGivenUp(bench))
+        bench.clock.advance(day)
+        #expect(try await isGivenUp(bench))
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a clock that steps back delays nothing beyond the longest delay`(kind: StoreKind) async throws {
+        let bench = try await kind.bench()
+        let lane = try await bench.put("a")
+        let scheduled = try await bench.put("b") { $0.notBefore = start.date.addingTimeInterval(86_400) }
+        #expect(lane == scheduled)
+        bench.clock.stepWall(day * -365)
+        #expect(try await bench.store.recover(releasing: []).map(\.due) == [.seconds(900)])
+        #expect(try await bench.take(lane).isEmpty)
+        bench.clock.advance(.seconds(900))
+        #expect(
+            try await bench.take(lane).map(\.id) == ["a"],
+            "the other was asked to wait by the wall clock"
+        )
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a thousand are given up in parts`(kind: StoreKind) async throws {
+        let bench = try await kind.bench()
+        let requests = try (0..<1000).map { index in try new("\(index)") { $0.timeToLive = .seconds(60) } }
+        _ = try await bench.store.enqueue(requests)
+        bench.clock.advance(.seconds(60))
+        var rounds = 0
+        while try await bench.store.expire() == .zero { rounds += 1 }
+        #expect((1...10).contains(rounds))
+        #expect(try await bench.store.counts()[.dead] == 1000)
+    }
+}
+
+/// How long it is remembered what is over.
+@Suite struct RetentionConformance {
+    @Test(arguments: StoreKind.allCases)
+    func `what is over is forgotten by age, what was given up later`(kind: StoreKind) async throws {
+        let bench = try await kind.bench()
+        try await bench.finish("delivered", .delivered(status: 200))
+        try await bench.finish("dead", .dead(reason: "HTTP 404"))
+        bench.clock.advance(day - .seconds(1))
+        _ = try await bench.store.expire()
+        #expect(try await bench.store.states().count == 2)
+        bench.clock.advance(.seconds(1))
+        _ = try await bench.store.expire()
+        #expect(try await bench.store.states() == ["dead": .dead])
+        bench.clock.advance(day * 6)
+        _ = try await bench.store.expire()
+        #expect(try await bench.store.states().isEmpty)
+        #expect(try await bench.store.details(of: "dead") == nil)
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `the newest are remembered`(kind: StoreKind) async throws {
+        let bench = try await kind.bench { $0.retention.doneCount = 3 }
+        for id in ["a", "b", "c", "d", "e"] {
+            try await bench.finish(id, .delivered(status: 200))
+            bench.clock.advance(.seconds(1))
+        }
+        try await bench.finish("dead", .dead(reason: "HTTP 404"))
+        _ = try await bench.store.expire()
+        #expect(try await bench.store.all().map(\.id) == ["dead", "e", "d", "c"])
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `bodies and answers take no more than they may`(kind: StoreKind) async throws {
+        let bench = try await kind.bench { $0.retention.bytes = 100 }
+        let body = String(repeating: "x", count: 60)
+        try await bench.finish("first", .dead(reason: "HTTP 404"), body: body)
+        try await bench.finish("light", .delivered(status: 200), body: body)
+        try await bench.finish("second", .dead(reason: "HTTP 404"), body: body)
+        _ = try await bench.store.expire()
+        #expect(try await bench.store.states() == ["light": .delivered, "second": .dead])
+        let answer = RecordedResponse(status: 200, headers: [], body: Data(count: 50), isTruncated: false)
+        let request = try await bench.takeOne(try await bench.put("answered"))
+        try await bench.store.conclude(request, .delivered(status: 200), response: answer)
+        _ = try await bench.store.expire()
+        #expect(try await bench.store.states() == ["light": .delivered, "answered": .delivered])
+    }
+}

@@ -1,0 +1,137 @@
+internal import Foundation
+internal import OfflineQueue
+internal import Testing
+
+/// Lanes: pauses, and who is told of what.
+@Suite struct LaneConformance {
+    @Test(arguments: StoreKind.allCases)
+    func `nothing is taken of a paused queue, also after a restart`(kind: StoreKind) async throws {
+        let bench = try await kind.bench()
+        let lane = try await bench.put("a")
+        #expect(try await bench.store.setPaused(true, lanes: nil) == 1)
+        let late = try await bench.store.enqueue(try new("b", host: "other"))[0]
+        #expect(late.lane.isPaused && late.lane.due == nil)
+        #expect(try await bench.take(lane).isEmpty)
+        #expect(try await bench.reopen().isEmpty)
+        #expect(try await bench.store.statistics().isPaused)
+        #expect(try await bench.take(late.lane.id).isEmpty)
+        _ = try await bench.store.setPaused(false, lanes: nil)
+        #expect(try await bench.take(lane).map(\.id) == ["a"])
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `lanes are paused by host and by label`(kind: StoreKind) async throws {
+        let bench = try await kind.bench()
+        let plain = try await bench.put("plain")
+        let labelled = try await bench.put("labelled") { $0.lane = "l" }
+        let other = try await bench.put("other", host: "other")
+        func taken() async throws -> [String] {
+            var ids: [String] = []
+            for lane in [plain, labelled, other] {
+                for request in try await bench.take(lane) {
+                    ids.append(request.id)
+                    try await bench.store.conclude(request, .retry(countsAsAttempt: true))
+                }
+            }
+            return ids
+        }
+        #expect(try await bench.store.setPaused(true, lanes: LaneSelection(host: "example.com")) == 2)
+        #expect(try await taken() == ["other"])
+        #expect(
+            try await bench.store.setPaused(false, lanes: LaneSelection(host: "example.com", label: "")) == 1
+        )
+        #expect(try await taken() == ["plain", "other"])
+        #expect(try await bench.store.setPaused(false, lanes: LaneSelection(label: "l")) == 1)
+        #expect(try await taken() == ["plain", "labelled", "other"])
+        #expect(try await bench.store.setPaused(true, lanes: LaneSelection(host: "nobody")) == 0)
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `what is being sent when its lane is paused comes back to it`(kind: StoreKind) async throws {
+        let bench = try await kind.bench()
+        let lane = try await bench.put("a")
+        let sent = try await bench.takeOne(lane)
+        _ = try await bench.store.setPaused(true, lanes: nil)
+        #expect(try await bench.store.conclude(sent, .retry(countsAsAttempt: true)))
+        #expect(try await bench.state("a") == .pending)
+        #expect(try await bench.take(lane).isEmpty)
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `changes are told once for each lane, the newest and the soonest`(kind: StoreKind) async throws {
+        let bench = try await kind.bench()
+        let lane = try await bench.put("a") { $0.notBefore = start.date.addingTimeInterval(300) }
+        try await bench.put("b") { $0.notBefore = start.date.addingTimeInterval(100) }
+        try await bench.put("c") { $0.notBefore = start.date.addingTimeInterval(200) }
+        let other = try await bench.put("d", host: "other")
+        let changes = await bench.store.changes.next()
+        #expect(changes.map(\.id) == [lane, other])
+        #expect(changes.map(\.due) == [.seconds(100), .zero])
+        try await bench.put("e")
+        #expect(await bench.store.changes.next().map(\.id) == [lane])
+    }
+
+    @Test(arguments: ["released", "retried", "unblocked", "resumed", "expired", "cancelled head"])
+    func `whoever waits is told of a lane that may go on`(how: String) async throws {
+        for kind in StoreKind.allCases {
+            let bench = try await kind.bench()
+            let store = bench.store
+            let lane = try await bench.put("a", host: "a", isFIFO: true) { $0.timeToLive = .seconds(60) }
+            try await bench.put("b", host: "a", isFIFO: true)
+            switch how {
+            case "released":
+                _ = try await store.edit(.hold, ["a"])
+                _ = await store.changes.next()
+                _ = try await store.edit(.release, ["a"])
+            case "retried":
+                try await store.conclude(try await bench.takeOne(lane), .dead(reason: ""))
+                _ = await store.changes.next()
+                _ = try await store.edit(.retry(newKey: false), ["a"])
+            case "unblocked":
+                let blocked = try await bench.put("c", host: "c") { $0.dependencies = ["a"] }
+                let request = try await bench.takeOne(lane)
+                _ = await store.changes.next()
+                try await store.conclude(request, .delivered(status: 200))
+                #expect(await store.changes.next().contains { $0.id == blocked && $0.due == .zero })
+                continue
+            case "resumed":
+                _ = try await store.setPaused(true, lanes: nil)
+                #expect(await store.changes.next().allSatisfy { $0.isPaused && $0.due == nil })
+                _ = try await store.setPaused(false, lanes: nil)
+            case "expired":
+                _ = try await store.edit(.hold, ["a"])
+                _ = await store.changes.next()
+                bench.clock.advance(.seconds(60))
+                _ = try await store.expire()
+            default:
+                _ = try await store.edit(.hold, ["a"])
+                _ = await store.changes.next()
+                _ = try await store.edit(.cancel, ["a"])
+            }
+            #expect(await store.changes.next().contains { $0.id == lane && $0.due == .zero })
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `changes end with the store`(kind: StoreKind) async throws {
+        let bench = try await kind.bench()
+        await bench.store.close()
+        #expect(await bench.store.changes.next().isEmpty)
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a closed store refuses instead of hanging`(kind: StoreKind) async throws {
+        let bench = try await kind.bench()
+        let store = bench.store
+        await store.close()
+        let calls: [@Sendable () async throws -> Void] = [
+            { _ = try await store.enqueue(try new()) }, { _ = try await store.counts() },
+            { _ = try await store.claim(of: 1) }, { _ = try await store.edit(.hold, ["a"]) },
+            { _ = try await store.expire() }, { _ = try await store.page(RequestQuery()) },
+        ]
+        for call in calls {
+            let error = try await #require(throws: QueueError.self) { try await call() }
+            #expect(error.code == .stopped)
+        }
+    }
+}

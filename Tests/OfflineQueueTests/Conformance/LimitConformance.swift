@@ -1,0 +1,140 @@
+internal import Foundation
+internal import OfflineQueue
+internal import Testing
+
+/// What a full queue does.
+@Suite struct LimitConformance {
+    private func refusal(_ bench: StoreBench, _ request: NewRequest) async throws -> QueueError {
+        try await #require(throws: QueueError.self) { try await bench.store.enqueue(request) }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a full queue refuses and is as it was`(kind: StoreKind) async throws {
+        let bench = try await kind.bench {
+            $0.limits.requests = 2
+            $0.limits.laneShare = 1
+        }
+        for id in ["a", "b"] { try await bench.put(id) }
+        for policy in [FullQueuePolicy.reject, .block] {
+            let error = try await refusal(bench, try new("c") { $0.whenFull = policy })
+            #expect(error.code == .queueFull)
+            #expect(error.message.contains("2"), "the message names the limit")
+        }
+        #expect(try await bench.store.states() == ["a": .pending, "b": .pending])
+        // A known id needs no room.
+        #expect(try await bench.store.enqueue(try new("a"))[0].outcome == .known)
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `bytes count, and what is over makes room`(kind: StoreKind) async throws {
+        let bench = try await kind.bench {
+            $0.limits.bytes = 300
+            $0.limits.laneShare = 1
+        }
+        let body = String(repeating: "x", count: 200)
+        let lane = try await bench.put("a", body: body)
+        #expect(try await refusal(bench, try new("b", body: body)).code == .queueFull)
+        try await bench.put("small", body: "")
+        try await bench.store.conclude(try await bench.takeOne(lane), .delivered(status: 200))
+        try await bench.put("b", body: body)
+        let statistics = try await bench.store.statistics()
+        #expect(statistics.requests == 2)
+        #expect(statistics.bytes == Int64("http://example.com/".utf8.count * 2 + "smallb".utf8.count + 200))
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `one lane takes its share only`(kind: StoreKind) async throws {
+        let bench = try await kind.bench {
+            $0.limits.requests = 4
+            $0.limits.laneShare = 0.5
+        }
+        for id in ["a", "b"] { try await bench.put(id) }
+        #expect(try await refusal(bench, try new("c")).code == .queueFull)
+        for id in ["c", "d"] { try await bench.put(id, host: "other") }
+        #expect(try await refusal(bench, try new("e", host: "third")).code == .queueFull)
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `the oldest that is not being sent makes way`(kind: StoreKind) async throws {
+        let bench = try await kind.bench {
+            $0.limits.requests = 3
+            $0.limits.laneShare = 1
+        }
+        let lane = try await bench.put("a")
+        for id in ["b", "c"] { try await bench.put(id) }
+        _ = try await bench.takeOne(lane)
+        try await bench.put("d") { $0.whenFull = .dropOldest }
+        #expect(
+            try await bench.store.states()
+                == ["a": .inflight, "b": .dead, "c": .pending, "d": .pending]
+        )
+        #expect(try await bench.summary("b").lastError == "dropped: the queue was full")
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `nothing makes way for what would not fit at all`(kind: StoreKind) async throws {
+        let bench = try await kind.bench {
+            $0.limits.bytes = 300
+            $0.limits.laneShare = 1
+        }
+        for id in ["a", "b"] { try await bench.put(id) }
+        let large = try new("c", body: String(repeating: "x", count: 400)) { $0.whenFull = .dropOldest }
+        #expect(try await refusal(bench, large).code == .queueFull)
+        #expect(try await bench.store.states() == ["a": .pending, "b": .pending])
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `the newest is given up itself when that is asked for`(kind: StoreKind) async throws {
+        let bench = try await kind.bench {
+            $0.limits.requests = 1
+            $0.limits.laneShare = 1
+        }
+        try await bench.put("a")
+        let dropped = try await bench.store.enqueue(try new("b") { $0.whenFull = .dropNewest })[0]
+        #expect(dropped.outcome == .dropped)
+        #expect(try await bench.store.states() == ["a": .pending])
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a replaced request leaves its room to its successor`(kind: StoreKind) async throws {
+        let bench = try await kind.bench {
+            $0.limits.requests = 1
+            $0.limits.laneShare = 1
+        }
+        try await bench.put("a") { $0.replaceKey = "k" }
+        try await bench.put("b") { $0.replaceKey = "k" }
+        #expect(try await bench.store.states() == ["a": .superseded, "b": .pending])
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a lane in order whose head was dropped goes on, and is told of`(kind: StoreKind) async throws {
+        let bench = try await kind.bench {
+            $0.limits.requests = 2
+            $0.limits.laneShare = 1
+        }
+        let lane = try await bench.put("a", host: "order", isFIFO: true)
+        try await bench.put("b", host: "order", isFIFO: true)
+        _ = try await bench.store.edit(.hold, ["a"])
+        _ = await bench.store.changes.next()
+        try await bench.put("c", host: "other") { $0.whenFull = .dropOldest }
+        #expect(await bench.store.changes.next().contains { $0.id == lane && $0.due == .zero })
+        #expect(try await bench.take(lane).map(\.id) == ["b"])
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `the numbers are those of the rows`(kind: StoreKind) async throws {
+        let bench = try await kind.bench()
+        for index in 0..<20 { try await bench.put("\(index)", host: "h\(index % 3)") }
+        let lane = try await bench.put("held", host: "x")
+        try await bench.store.conclude(try await bench.takeOne(lane), .held(.auth))
+        try await bench.put("blocked", host: "y") { $0.dependencies = ["held"] }
+        _ = try await bench.store.edit(.cancel, ["1", "2"])
+        let all = try await bench.store.all()
+        for state in QueuedRequest.State.allCases {
+            #expect(try await bench.store.counts()[state] == all.count { $0.state == state }, "\(state)")
+        }
+        let statistics = try await bench.store.statistics()
+        #expect(statistics.requests == 20 && statistics.lanes == 5)
+        #expect(statistics.oldest == start.date)
+    }
+}

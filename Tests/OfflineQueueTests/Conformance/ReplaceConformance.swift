@@ -1,0 +1,143 @@
+internal import Foundation
+internal import OfflineQueue
+internal import Testing
+
+/// T1b: a newer request takes the place of an older one with its replace key.
+@Suite struct ReplaceConformance {
+    private func put(_ bench: StoreBench, _ id: String, host: String = "example.com") async throws -> Int64 {
+        try await bench.put(id, host: host) { $0.replaceKey = "k" }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `one that waits is superseded, in its lane only`(kind: StoreKind) async throws {
+        let bench = try await kind.bench()
+        _ = try await put(bench, "a")
+        _ = try await put(bench, "other", host: "other")
+        try await bench.put("keyless")
+        _ = try await put(bench, "b")
+        #expect(
+            try await bench.store.states()
+                == ["a": .superseded, "b": .pending, "other": .pending, "keyless": .pending]
+        )
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `held and blocked ones are superseded too`(kind: StoreKind) async throws {
+        let bench = try await kind.bench()
+        _ = try await put(bench, "a")
+        _ = try await bench.store.edit(.hold, ["a"])
+        try await bench.put("x")
+        try await bench.put("b") {
+            $0.replaceKey = "k"
+            $0.dependencies = ["x"]
+        }
+        #expect(try await bench.state("a") == .superseded)
+        #expect(try await bench.state("b") == .blocked)
+        _ = try await put(bench, "c")
+        #expect(try await bench.state("b") == .superseded)
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `one that is being sent is left alone, and superseded when it comes back`(kind: StoreKind)
+        async throws
+    {
+        let bench = try await kind.bench()
+        let lane = try await put(bench, "a")
+        let sent = try await bench.takeOne(lane)
+        _ = try await put(bench, "b")
+        #expect(try await bench.store.states() == ["a": .inflight, "b": .pending])
+        try await bench.store.conclude(sent, .retry(countsAsAttempt: true))
+        #expect(try await bench.store.states() == ["a": .superseded, "b": .pending])
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `one that is being sent may still be delivered`(kind: StoreKind) async throws {
+        let bench = try await kind.bench()
+        let sent = try await bench.takeOne(try await put(bench, "a"))
+        _ = try await put(bench, "b")
+        try await bench.store.conclude(sent, .delivered(status: 200))
+        #expect(try await bench.store.states() == ["a": .delivered, "b": .pending])
+    }
+
+    @Test(arguments: StoreKind.allCases, [false, true])
+    func `of two that come back the newer stays, in whatever order they come`(
+        kind: StoreKind,
+        isNewerFirst: Bool
+    ) async throws {
+        let bench = try await kind.bench()
+        let lane = try await put(bench, "a")
+        let older = try await bench.takeOne(lane)
+        _ = try await put(bench, "b")
+        let newer = try await bench.takeOne(lane)
+        for request in isNewerFirst ? [newer, older] : [older, newer] {
+            try await bench.store.conclude(request, .retry(countsAsAttempt: true))
+        }
+        #expect(try await bench.store.states() == ["a": .superseded, "b": .pending])
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `of two that were being sent in a crash the newer stays`(kind: StoreKind) async throws {
+        let bench = try await kind.bench()
+        let lane = try await put(bench, "a")
+        _ = try await bench.takeOne(lane)
+        _ = try await put(bench, "b")
+        _ = try await bench.takeOne(lane)
+        try await bench.reopen()
+        #expect(try await bench.store.states() == ["a": .superseded, "b": .pending])
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `what was given up does not come back beside its successor`(kind: StoreKind) async throws {
+        let bench = try await kind.bench()
+        let lane = try await put(bench, "a")
+        try await bench.store.conclude(try await bench.takeOne(lane), .dead(reason: "HTTP 404"))
+        _ = try await put(bench, "b")
+        #expect(try await bench.store.edit(.retry(newKey: false), ["a"]) == [.refused(.dead)])
+        _ = try await bench.store.edit(.cancel, ["b"])
+        #expect(try await bench.store.edit(.retry(newKey: false), ["a"]) == [.done(.pending)])
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `who waited for the old one waits for the new one`(kind: StoreKind) async throws {
+        let bench = try await kind.bench()
+        let lane = try await put(bench, "a")
+        try await bench.put("dependent", host: "other") { $0.dependencies = ["a"] }
+        _ = try await put(bench, "b")
+        #expect(try await bench.store.details(of: "dependent")?.dependencies == ["b"])
+        // Also when it is superseded only after it was sent.
+        let sent = try await bench.takeOne(lane)
+        _ = try await put(bench, "c")
+        try await bench.store.conclude(sent, .retry(countsAsAttempt: true))
+        #expect(try await bench.store.details(of: "dependent")?.dependencies == ["c"])
+        try await bench.store.conclude(try await bench.takeOne(lane), .delivered(status: 200))
+        #expect(try await bench.state("dependent") == .pending)
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `nothing takes the place of what it depends on`(kind: StoreKind) async throws {
+        let bench = try await kind.bench()
+        _ = try await put(bench, "a")
+        let error = try await #require(throws: QueueError.self) {
+            try await bench.put("b") {
+                $0.replaceKey = "k"
+                $0.dependencies = ["a"]
+            }
+        }
+        #expect(error.code == .cyclicDependency)
+        #expect(try await bench.store.states() == ["a": .pending])
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `nobody waits for ever when a successor waits for who waited`(kind: StoreKind) async throws {
+        let bench = try await kind.bench()
+        _ = try await put(bench, "a")
+        try await bench.put("between", host: "other") { $0.dependencies = ["a"] }
+        try await bench.put("b") {
+            $0.replaceKey = "k"
+            $0.dependencies = ["between"]
+        }
+        #expect(try await bench.summary("between").holdReason == .dependency)
+        _ = try await bench.store.edit(.release, ["between"])
+        #expect(try await bench.waiting() == ["between": .pending, "b": .blocked])
+    }
+}

@@ -1,0 +1,264 @@
+internal import Foundation
+internal import OfflineQueue
+internal import Testing
+
+/// T2, T3 and T4: requests are taken, and their attempts end.
+@Suite struct SendingConformance {
+    @Test(arguments: StoreKind.allCases)
+    func `the first are taken first, and each once`(kind: StoreKind) async throws {
+        let bench = try await kind.bench()
+        var lane: Int64 = 0
+        for id in ["a", "b", "c", "d", "e"] { lane = try await bench.put(id) }
+        #expect(try await bench.take(lane, 2).map(\.id) == ["a", "b"])
+        #expect(try await bench.take(lane, 2).map(\.id) == ["c", "d"])
+        #expect(try await bench.take(lane, 0).isEmpty)
+        #expect(try await bench.take(lane, 2).map(\.id) == ["e"])
+        #expect(try await bench.take(lane, 2).isEmpty)
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `higher priorities go first`(kind: StoreKind) async throws {
+        let bench = try await kind.bench()
+        var lane: Int64 = 0
+        for priority in [5, 9, 0, 3, 0] {
+            lane = try await bench.put("\(priority)-\(Int.random(in: 0..<1000))") { $0.priority = priority }
+        }
+        #expect(try await bench.take(lane, 3).compactMap { $0.id.first } == ["0", "0", "3"])
+        #expect(try await bench.take(lane, 3).compactMap { $0.id.first } == ["5", "9"])
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a lane in order hands out its head alone, whatever state that is in`(kind: StoreKind) async throws {
+        let bench = try await kind.bench()
+        let store = bench.store
+        let lane = try await bench.put("a", isFIFO: true)
+        try await bench.put("b", isFIFO: true)
+        let head = try await bench.takeOne(lane)
+        #expect(head.id == "a")
+        #expect(try await bench.take(lane).isEmpty, "it is being sent")
+        try await store.conclude(head, .retry(countsAsAttempt: true), delay: .seconds(5))
+        let waiting = try await store.claim(of: lane)
+        #expect(waiting.requests.isEmpty && waiting.due == .seconds(5))
+        bench.clock.advance(.seconds(5))
+        let again = try await bench.takeOne(lane)
+        #expect(again.id == "a" && again.attempts == 2)
+        try await store.conclude(again, .held(.auth))
+        let held = try await store.claim(of: lane)
+        #expect(held.requests.isEmpty && held.due == nil)
+        let released = try await store.claim(8, of: lane, expediting: [.auth]).requests
+        #expect(released.map(\.id) == ["a"])
+        try await store.conclude(released[0], .dead(reason: "HTTP 404"))
+        #expect(try await bench.take(lane).map(\.id) == ["b"], "what was given up is skipped")
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a blocked head keeps its lane back`(kind: StoreKind) async throws {
+        let bench = try await kind.bench()
+        let first = try await bench.put("first", host: "other")
+        let lane = try await bench.put("a", isFIFO: true) { $0.dependencies = ["first"] }
+        try await bench.put("b", isFIFO: true)
+        #expect(try await bench.take(lane).isEmpty)
+        try await bench.store.conclude(try await bench.takeOne(first), .delivered(status: 200))
+        #expect(try await bench.take(lane).map(\.id) == ["a"])
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `outcomes are written`(kind: StoreKind) async throws {
+        let bench = try await kind.bench()
+        let lane = try await bench.put("a")
+        let first = try await bench.takeOne(lane)
+        try await bench.store.conclude(
+            first,
+            .retry(countsAsAttempt: true),
+            status: 503,
+            detail: "HTTP 503",
+            attempt: AttemptRecord(duration: .milliseconds(250), curlCode: 0)
+        )
+        #expect(try await bench.summary("a").status == 503)
+        bench.clock.advance(.seconds(1))
+        let second = try await bench.takeOne(lane)
+        #expect(second.lastStatus == 503 && second.attempts == 2)
+        let answer = RecordedResponse(
+            status: 200,
+            headers: [.init(name: "X-A", value: "b")],
+            body: Data("yes".utf8),
+            isTruncated: true
+        )
+        try await bench.store.conclude(
+            second,
+            .delivered(status: 200),
+            status: 200,
+            attempt: AttemptRecord(duration: .seconds(1), curlCode: 0),
+            response: answer
+        )
+        let details = try #require(try await bench.store.details(of: "a"))
+        #expect(details.summary.state == .delivered && details.summary.status == 200)
+        #expect(details.summary.finished == bench.clock.now.wall.date)
+        #expect(details.response == answer)
+        #expect(details.attempts.map(\.number) == [1, 2])
+        #expect(details.attempts.map(\.status) == [503, 200])
+        #expect(details.attempts.map(\.error) == ["HTTP 503", nil])
+        #expect(details.attempts.map(\.duration) == [.milliseconds(250), .seconds(1)])
+        #expect(details.attempts[0].started == start.date.addingTimeInterval(-0.25))
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `the last 32 attempts are remembered, with 512 bytes of error`(kind: StoreKind) async throws {
+        let bench = try await kind.bench()
+        let lane = try await bench.put("a")
+        for _ in 0..<40 {
+            try await bench.store.conclude(
+                try await bench.takeOne(lane),
+                .retry(countsAsAttempt: true),
+                detail: String(repeating: "ä", count: 400),
+                attempt: AttemptRecord(duration: .zero, curlCode: 7)
+            )
+        }
+        let attempts = try #require(try await bench.store.details(of: "a")).attempts
+        #expect(attempts.map(\.number) == Array(9...40))
+        #expect(attempts.allSatisfy { $0.error?.utf8.count == 512 && $0.curlCode == 7 })
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `what was not sent for want of a network costs no attempt`(kind: StoreKind) async throws {
+        let bench = try await kind.bench()
+        let lane = try await bench.put("a") { $0.maximumAttempts = 1 }
+        for _ in 0..<5 {
+            try await bench.store.conclude(try await bench.takeOne(lane), .retry(countsAsAttempt: false))
+        }
+        let summary = try await bench.summary("a")
+        #expect(summary.attempts == 0 && summary.deferrals == 5 && summary.state == .pending)
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `after the last attempt a request is given up`(kind: StoreKind) async throws {
+        let bench = try await kind.bench()
+        let lane = try await bench.put("a") { $0.maximumAttempts = 2 }
+        for _ in 0..<2 {
+            try await bench.store.conclude(try await bench.takeOne(lane), .retry(countsAsAttempt: true))
+        }
+        let summary = try await bench.summary("a")
+        #expect(summary.state == .dead && summary.lastError == "it failed 2 times")
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `no request is due later than the longest delay`(kind: StoreKind) async throws {
+        let bench = try await kind.bench()
+        let lane = try await bench.put("a")
+        try await bench.store.conclude(
+            try await bench.takeOne(lane),
+            .retry(countsAsAttempt: true),
+            delay: day * 30
+        )
+        #expect(try await bench.store.claim(of: lane).due == bench.settings.longestDelay)
+    }
+
+    // MARK: Leases
+
+    @Test(arguments: StoreKind.allCases)
+    func `a stale lease cannot finish a request`(kind: StoreKind) async throws {
+        let bench = try await kind.bench()
+        let request = try await bench.takeOne(try await bench.put("a"))
+        #expect(try await !bench.store.conclude(request, .delivered(status: 200), token: "stale"))
+        #expect(try await bench.state("a") == .inflight)
+        #expect(try await bench.store.details(of: "a")?.attempts.isEmpty == true)
+        #expect(try await bench.store.conclude(request, .delivered(status: 200)))
+        #expect(try await !bench.store.conclude(request, .dead(reason: "late")))
+        #expect(try await bench.state("a") == .delivered)
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a lease of an earlier run cannot finish what this run sends`(kind: StoreKind) async throws {
+        let bench = try await kind.bench()
+        let lane = try await bench.put("a")
+        let old = try await bench.takeOne(lane)
+        try await bench.reopen()
+        #expect(try await !bench.store.conclude(old, .delivered(status: 200)))
+        let new = try await bench.takeOne(lane)
+        #expect(new.lease.token != old.lease.token)
+        #expect(try await !bench.store.conclude(old, .delivered(status: 200)))
+        #expect(try await bench.state("a") == .inflight)
+        #expect(try await bench.store.renew([old.lease.token, new.lease.token]) == [old.lease.token])
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `outcomes of one call are judged one by one`(kind: StoreKind) async throws {
+        let bench = try await kind.bench()
+        let lane = try await bench.put("a")
+        try await bench.put("b")
+        let taken = try await bench.take(lane)
+        let conclusions = [
+            Conclusion(sequence: taken[0].sequence, token: "stale", verdict: .dead(reason: "")),
+            Conclusion(
+                sequence: taken[1].sequence,
+                token: taken[1].lease.token,
+                verdict: .delivered(status: 200)
+            ),
+            Conclusion(sequence: 999, token: taken[0].lease.token, verdict: .delivered(status: 200)),
+        ]
+        #expect(try await bench.store.conclude(conclusions) == [false, true, false])
+        #expect(try await bench.store.states() == ["a": .inflight, "b": .delivered])
+    }
+
+    // MARK: Recovery
+
+    @Test(arguments: StoreKind.allCases)
+    func `what a dead owner was sending comes back, unless sending it twice may harm`(kind: StoreKind)
+        async throws
+    {
+        let bench = try await kind.bench()
+        let lane = try await bench.put("keyed")
+        try await bench.put("idempotent", method: "PUT")
+        try await bench.put("keyless") { $0.idempotencyKey = .none }
+        try await bench.put("once", method: "PUT") { $0.isAtMostOnce = true }
+        try await bench.put("waiting")
+        try await bench.take(lane, 4)
+        let lanes = try await bench.reopen()
+        #expect(lanes.map(\.due) == [.zero])
+        #expect(
+            try await bench.store.states() == [
+                "keyed": .pending, "idempotent": .pending, "keyless": .held, "once": .held,
+                "waiting": .pending,
+            ]
+        )
+        #expect(try await bench.summary("once").holdReason == .ambiguous)
+        #expect(try await bench.store.all().map(\.attempts) == [1, 1, 1, 1, 0])
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `recovery releases what a restart may have mended, and nothing else`(kind: StoreKind) async throws {
+        let bench = try await kind.bench()
+        for reason in HoldReason.allCases {
+            let lane = try await bench.put("\(reason)", host: "\(reason).example")
+            try await bench.store.conclude(try await bench.takeOne(lane), .held(reason))
+        }
+        try await bench.reopen(releasing: HoldReason.mendable)
+        let states = try await bench.store.states()
+        for reason in HoldReason.allCases {
+            #expect(states["\(reason)"] == (HoldReason.mendable.contains(reason) ? .pending : .held))
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a closed lane is closed after a restart, and a flush opens it`(kind: StoreKind) async throws {
+        let bench = try await kind.bench()
+        let request = try await bench.takeOne(try await bench.put("a"))
+        let hour = Duration.seconds(3600)
+        try await bench.store.conclude(request, .retry(countsAsAttempt: true), delay: hour, laneClosure: hour)
+        #expect(try await bench.reopen()[0].notBefore == hour)
+        bench.clock.stepWall(day * -365)
+        #expect(try await bench.reopen()[0].notBefore == bench.settings.longestClosure)
+        #expect(try await bench.store.reopen(releasing: [])[0].notBefore == nil)
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a retry keeps the key`(kind: StoreKind) async throws {
+        let bench = try await kind.bench()
+        let lane = try await bench.put("a")
+        let first = try await bench.takeOne(lane)
+        try await bench.store.conclude(first, .retry(countsAsAttempt: true))
+        try await bench.reopen()
+        #expect(try await bench.takeOne(lane).key == first.key)
+        #expect(first.key != nil)
+    }
+}

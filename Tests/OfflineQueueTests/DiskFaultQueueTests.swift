@@ -1,0 +1,74 @@
+internal import Foundation
+internal import NetwatchTestSupport
+internal import OfflineQueue
+internal import Testing
+
+/// What a queue does when its disk fails under it.
+@Suite(.timeLimit(.minutes(1))) struct DiskFaultQueueTests {
+    @Test(arguments: DiskFault.Kind.ofCommits)
+    func `a queue whose disk failed accepts, sends and changes nothing, and says why`(kind: DiskFault.Kind)
+        async throws
+    {
+        try DiskFault.install()
+        let scratch = try ScratchDirectory(in: "/dev/shm")
+        let directory = scratch.file("queue")
+        let sent = Recorder<String>()
+        let queue = try await open(directory, sent)
+        try await queue.start()
+        _ = try await queue.enqueue(Self.request, options: EnqueueOptions(id: "sent"))
+        try await sent.wait { $0 == ["sent"] }
+        _ = try await queue.result(of: "sent")
+        let fault = try DiskFault(kind, at: directory, first: 1, persists: false)
+        let error = try await #require(throws: QueueError.self) {
+            _ = try await queue.enqueue(Self.request, options: EnqueueOptions(id: "unknown"))
+        }
+        fault.end()
+        #expect(error.code == .storeFailed && error.path == "\(directory)/queue.sqlite")
+        for await failure in queue.failures {
+            #expect(failure == error)
+            break
+        }
+        try await refuses { _ = try await queue.enqueue(Self.request) }
+        try await refuses { _ = try await queue.cancel(["sent"]) }
+        try await refuses { try await queue.flush() }
+        await queue.stop()
+        #expect(sent.values == ["sent"])
+        let reopened = try await open(directory, sent)
+        #expect(try await reopened.request("sent")?.summary.state == .delivered)
+        await reopened.stop()
+    }
+
+    private static let request = QueueRequest(method: "POST", url: "http://example.com/")
+
+    private func refuses(_ call: () async throws -> Void) async throws {
+        let error = try await #require(throws: QueueError.self) { try await call() }
+        #expect(error.code == .storeFailed)
+    }
+
+    private func open(_ directory: String, _ sent: Recorder<String>) async throws -> OfflineQueue {
+        try await OfflineQueue(
+            configuration: OfflineQueue.Configuration(directory: directory),
+            sender: Sender(sent: sent),
+            gate: OpenGate()
+        )
+    }
+
+    private struct Sender: AttemptSender {
+        let sent: Recorder<String>
+
+        func send(_ attempt: Attempt) async -> AttemptOutcome {
+            sent.record(attempt.id)
+            return .response(status: 200, headers: [], body: Data(), isTruncated: false)
+        }
+
+        func networkPathChanged() async {}
+    }
+
+    private struct OpenGate: HostGate {
+        func watch(host: String) -> AsyncStream<GateState> {
+            AsyncStream { continuation in
+                continuation.yield(.reachable(generation: 1))
+            }
+        }
+    }
+}

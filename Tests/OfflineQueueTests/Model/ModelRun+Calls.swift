@@ -1,0 +1,294 @@
+internal import Foundation
+internal import NetwatchTestSupport
+internal import OfflineQueue
+
+/// One random call, of the store and of the model.
+extension ModelRun {
+    /// - Returns: Whether whoever called knows by that itself which lanes have something to do.
+    mutating func act() async throws -> Bool {
+        switch roll(100) {
+        case 0..<22: try await enqueue(1)
+        case 22..<26: try await enqueue(2 + roll(3))
+        case 26..<50: return try await claim()
+        case 50..<70: return try await conclude()
+        case 70..<82: try await edit()
+        case 82..<86: return try await expire()
+        case 86..<89: try await pause()
+        case 89..<92: return try await crash()
+        case 92..<94: return try await reopen()
+        default: return passTime()
+        }
+        return false
+    }
+
+    mutating func roll(_ sides: Int) -> Int { Int(random.next() % UInt64(sides)) }
+
+    mutating func chance(_ percent: Int) -> Bool { roll(100) < percent }
+
+    mutating func pick<Value>(_ values: [Value]) -> Value { values[roll(values.count)] }
+
+    // MARK: Coming in
+
+    private mutating func enqueue(_ count: Int) async throws {
+        var requests: [NewRequest] = []
+        var batch: [String] = []
+        for _ in 0..<count {
+            made += 1
+            batch.append(chance(4) && made > 1 ? "r\(roll(made))" : "r\(made)")
+        }
+        for id in batch { requests.append(try newRequest(id, batch)) }
+        call = "enqueue \(requests.map(\.summary))"
+        let expected = model.enqueue(requests)
+        do {
+            let found = try await store.enqueue(requests)
+            for accepted in found where accepted.outcome == .accepted {
+                laneIDs[accepted.lane.key] = accepted.lane.id
+            }
+            try expect("\(found.map(\.outcome))", is: expected.text, "outcome")
+        } catch let error as QueueError {
+            try expect("\(error.code)", is: expected.text, "outcome")
+        }
+    }
+
+    private mutating func newRequest(_ id: String, _ batch: [String]) throws -> NewRequest {
+        let isFIFO = chance(40)
+        var options = EnqueueOptions(lane: isFIFO ? "order" : nil, isFIFO: isFIFO, id: id)
+        if !isFIFO, chance(30) { options.priority = roll(10) }
+        if chance(25) { options.replaceKey = pick(["k1", "k2"]) }
+        if chance(20) { options.maximumAttempts = 1 + roll(3) }
+        if chance(15) { options.isAtMostOnce = true }
+        if chance(20) { options.idempotencyKey = .none }
+        options.whenFull = pick([.reject, .reject, .dropOldest, .dropNewest])
+        options.timeToLive = .seconds(pick([1, 60, 3600, 86_400, 7 * 86_400]))
+        if chance(15) {
+            let life = options.timeToLive.components.seconds
+            options.notBefore = clock.now.wall.date.addingTimeInterval(
+                Double(pick([-60, life / 2, life - 1]))
+            )
+        }
+        options.dependencies = dependencies(of: id, batch)
+        let body = Data(repeating: 65, count: pick([0, 0, 10, 100, 700]))
+        let host = pick(["a", "b"])
+        let request = QueueRequest(
+            method: pick(["POST", "POST", "PUT"]),
+            url: "http://\(host)/\(id)",
+            body: body
+        )
+        let draft = try RequestDraft(request, options: options, now: clock.now.wall.date)
+        return NewRequest(draft, body: body.isEmpty ? .none : .inline(body))
+    }
+
+    private mutating func dependencies(of id: String, _ batch: [String]) -> [String] {
+        guard chance(batch.count > 1 ? 50 : 20) else { return [] }
+        var found: [String] = []
+        for _ in 0..<(1 + roll(2)) {
+            switch roll(10) {
+            case 0: found.append("r\(roll(made + 2))")
+            case 1...3: found.append(pick(batch))
+            default: found += model.listed.isEmpty ? [] : [pick(model.listed).id]
+            }
+        }
+        return Set(found).subtracting([id]).sorted()
+    }
+
+    // MARK: Being sent
+
+    private mutating func claim() async throws -> Bool {
+        let known = laneIDs.keys.sorted { $0.text < $1.text }
+        guard !known.isEmpty else { return true }
+        let (lane, limit) = (pick(known), roll(4))
+        let expediting: Set<HoldReason>? = chance(20) ? pick([[], [.trust], HoldReason.mendable]) : nil
+        call =
+            "claim \(limit) of \(lane.text), expediting \(expediting.map { "\($0.map(\.rawValue))" } ?? "no")"
+        let claim = LaneClaim(lane: laneIDs[lane]!, limit: limit, expediting: expediting)
+        let batch = try await store.claim([claim])[0]
+        let token = batch.requests.first?.lease.token ?? ""
+        let expected = model.claim(lane, limit, expediting: expediting, token: token)
+        try expect(batch.requests.map(\.id), is: expected, "claimed")
+        for request in batch.requests { try check(request) }
+        claimed = (claimed + batch.requests).suffix(24)
+        try expect(batch.due, is: model.due(lane).map { .milliseconds($0) }, "due time")
+        // The claim's answer speaks of this lane only.
+        dues[lane] = 0
+        return false
+    }
+
+    private mutating func check(_ request: ClaimedRequest) throws {
+        let expected = model.live.first { $0.id == request.id }!
+        try expect(request.attempts, is: expected.attempts, "attempts of \(request.id)")
+        try expect(request.body.size, is: expected.bodyBytes, "body of \(request.id)")
+        try expect(request.url, is: "http://\(expected.lane.origin.host)/\(request.id)", "URL")
+        try expect(request.key == nil, is: expected.key == nil, "presence of the key of \(request.id)")
+        if expected.key != "" { try expect(request.key?.value, is: expected.key, "key of \(request.id)") }
+        model.change(request.id) { $0.key = request.key?.value }
+    }
+
+    private mutating func conclude() async throws -> Bool {
+        guard !claimed.isEmpty else { return true }
+        let request = pick(claimed)
+        let conclusion = conclusion(of: request)
+        call = "conclude \(request.id) under \(conclusion.token.prefix(4)) with \(conclusion.verdict)"
+        let lane = model.live.first { $0.id == request.id }?.lane
+        let found = try await store.conclude([conclusion])[0]
+        try expect(found, is: model.conclude(request.id, conclusion), "whether the lease counts")
+        // Whoever concludes knows of this lane.
+        if let lane { dues[lane] = 0 }
+        return false
+    }
+
+    private mutating func conclusion(of request: ClaimedRequest) -> Conclusion {
+        let verdict: Verdict =
+            switch roll(9) {
+            case 0, 1: .delivered(status: 200)
+            case 2: .dead(reason: "HTTP 404")
+            case 3: .held(pick(HoldReason.allCases))
+            case 4, 5, 6: .retry(countsAsAttempt: true)
+            default: .retry(countsAsAttempt: false)
+            }
+        let response = RecordedResponse(
+            status: 200,
+            headers: [],
+            body: Data(count: roll(150)),
+            isTruncated: false
+        )
+        return Conclusion(
+            sequence: request.sequence,
+            token: chance(5) ? "stale" : request.lease.token,
+            verdict: verdict,
+            delay: .seconds(pick([0, 0, 5, 100_000])),
+            status: chance(70) ? pick([200, 404, 503]) : nil,
+            detail: chance(50) ? "detail \(roll(10))" : nil,
+            laneClosure: chance(10) ? .seconds(pick([10, 3600, 1_000_000])) : nil,
+            attempt: AttemptRecord(duration: .milliseconds(3), curlCode: 0),
+            response: chance(40) ? response : nil
+        )
+    }
+
+    // MARK: Being asked for
+
+    private mutating func edit() async throws {
+        let edit: QueueEdit = pick([
+            .cancel, .hold, .release, .release, .retry(newKey: false), .retry(newKey: true),
+        ])
+        let ids = (0..<(1 + roll(2))).map { _ in chance(90) ? "r\(roll(made + 1))" : "nobody" }
+        call = "\(edit) \(ids)"
+        let found = try await store.edit(edit, ids)
+        let expected = ids.map { model.edit(edit, $0) }
+        try expect(found, is: expected, "result")
+    }
+
+    private mutating func pause() async throws {
+        let paused = model.lanes.filter(\.value.isPaused).map(\.key).sorted { $0.text < $1.text }
+        if chance(40) || (model.isPaused && chance(80)) {
+            model.isPaused.toggle()
+            call = "pause all: \(model.isPaused)"
+            _ = try await store.setPaused(model.isPaused, lanes: nil)
+        } else if let lane = paused.isEmpty ? model.live.first?.lane : pick(paused) {
+            model.lanes[lane]!.isPaused.toggle()
+            let selection = LaneSelection(host: lane.origin.host, label: lane.label)
+            call = "pause \(lane.text): \(model.lanes[lane]!.isPaused)"
+            _ = try await store.setPaused(model.lanes[lane]!.isPaused, lanes: selection)
+        }
+    }
+
+    // MARK: Time
+
+    private mutating func expire() async throws -> Bool {
+        call = "expire"
+        let found = try await store.expire()
+        let expected = model.expire()
+        try expect(found, is: expected.map { .milliseconds($0) }, "next expiry")
+        return false
+    }
+
+    private mutating func passTime() -> Bool {
+        switch roll(10) {
+        case 0: clock.setSynchronized(!model.clock.isSynchronized)
+        case 1 where clock.now.wall > start - .seconds(9 * 31_536_000):
+            clock.stepWall(.seconds(pick([-3600, 3600, -86_400, 31_536_000, -31_536_000])))
+        case 2 where chance(20): clock.setWall(Timestamp(milliseconds: 1_000_000))
+        case 3: clock.setWall(start)
+        // Steps of less than a second pass for slewing.
+        default: clock.advance(.seconds(pick([2, 6, 60, 900, 7200, 90_000])))
+        }
+        updateClock()
+        call = "time: \(model.clock)"
+        return true
+    }
+
+    private mutating func updateClock() {
+        let boot = model.clock.boot
+        model.clock = QueueModel.Clock(clock.now)
+        model.clock.boot = boot
+    }
+
+    private mutating func crash() async throws -> Bool {
+        let isOtherBoot = chance(50)
+        let reasons: Set<HoldReason> = chance(50) ? HoldReason.mendable : []
+        call = "crash, \(isOtherBoot ? "another" : "the same") boot"
+        await store.close()
+        if isOtherBoot {
+            clock.reboot()
+            model.clock.boot += 1
+            updateClock()
+        }
+        let inner = try await SQLiteQueueStore(
+            directory: directory.path,
+            settings: Self.settings,
+            clock: clock.clock
+        )
+        store = sabotage.map { $0.applied(to: inner) } ?? inner
+        let lanes = try await store.recover(releasing: reasons)
+        model.reopened(releasing: reasons, isOtherBoot: isOtherBoot)
+        try check(lanes)
+        return true
+    }
+
+    private mutating func reopen() async throws -> Bool {
+        let reasons: Set<HoldReason> = pick([[], [.user], HoldReason.mendable])
+        call = "reopen lanes, releasing \(reasons.map(\.rawValue))"
+        let lanes = try await store.reopen(releasing: reasons)
+        for lane in model.lanes.keys { model.lanes[lane]!.closedUntil = nil }
+        model.release(reasons)
+        try check(lanes)
+        return true
+    }
+
+    /// Every lane with something to send, and no other.
+    private mutating func check(_ lanes: [LaneRecord]) throws {
+        for lane in lanes { laneIDs[lane.key] = lane.id }
+        let expected = Set(model.live.map(\.lane)).filter { model.due($0) != nil }
+        try expect(lanes.map(\.key.text).sorted(), is: expected.map(\.text).sorted(), "lanes")
+        for lane in lanes {
+            try expect(
+                lane.due,
+                is: model.due(lane.key).map { .milliseconds($0) },
+                "due time of \(lane.key.text)"
+            )
+            let closed = max(0, (model.lanes[lane.key]!.closedUntil ?? 0) - model.clock.wall)
+            let longest = model.settings.longestClosure.components.seconds * 1000
+            let notBefore: Duration? = closed == 0 ? nil : .milliseconds(min(closed, longest))
+            try expect(lane.notBefore, is: notBefore, "closure of \(lane.key.text)")
+        }
+    }
+}
+
+extension NewRequest {
+    /// What matters of it to whoever reads of a divergence.
+    fileprivate var summary: String {
+        var parts = [id, lane.text, method, options.whenFull.rawValue]
+        if let key = options.replaceKey { parts.append("replacing \(key)") }
+        if !options.dependencies.isEmpty { parts.append("after \(options.dependencies)") }
+        if let start = options.notBefore { parts.append("not before \(Timestamp(start).milliseconds)") }
+        return parts.joined(separator: " ")
+    }
+}
+
+extension Result<[Receipt.Outcome], QueueError> {
+    fileprivate var text: String {
+        switch self {
+        case .success(let outcomes): "\(outcomes)"
+        case .failure(let error): "\(error.code)"
+        }
+    }
+}

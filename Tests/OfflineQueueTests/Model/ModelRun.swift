@@ -1,0 +1,219 @@
+internal import Foundation
+internal import NetwatchTestSupport
+internal import OfflineQueue
+
+/// Random calls of a store, each compared with what the model says of it.
+struct ModelRun {
+    struct Divergence: Error, CustomStringConvertible {
+        let step: Int
+        let call: String
+        let difference: String
+
+        var description: String { "step \(step), \(call): \(difference)" }
+    }
+
+    let seed: UInt64
+    let sabotage: Sabotage?
+    var random: SeededGenerator
+    var model: QueueModel
+    var store: any QueueStore
+    let clock: TestStoreClock
+    let directory = TemporaryDirectory(marker: "model")
+    var laneIDs: [LaneKey: Int64] = [:]
+    /// What was claimed and maybe concluded since; leases grow stale in here.
+    var claimed: [ClaimedRequest] = []
+    var tokens = 0
+    var made = 0
+    var sequences: [String: Int64] = [:]
+    var call = "opening"
+    /// The lanes' due times before the call.
+    var dues: [LaneKey: Int64] = [:]
+    /// Lets `changes` be read without waiting: a record of a lane that the run does not use.
+    let sentinel: LaneRecord
+
+    static let settings: StoreSettings = {
+        var settings = StoreSettings()
+        settings.limits.requests = 16
+        settings.limits.bytes = 3000
+        settings.limits.laneShare = 0.6
+        settings.limits.diskReserve = 0
+        settings.retention.doneCount = 5
+        settings.retention.bytes = 600
+        return settings
+    }()
+
+    private init(seed: UInt64, sabotage: Sabotage?) async throws {
+        self.seed = seed
+        self.sabotage = sabotage
+        random = SeededGenerator(seed: seed)
+        clock = TestStoreClock()
+        let inner = try await SQLiteQueueStore(
+            directory: directory.path,
+            settings: Self.settings,
+            clock: clock.clock
+        )
+        sentinel = try await inner.enqueue(try OfflineQueueTests.new("sentinel", host: "sentinel"))[0].lane
+        _ = try await inner.edit(.cancel, ["sentinel"])
+        store = sabotage.map { $0.applied(to: inner) } ?? inner
+        model = QueueModel(settings: Self.settings, clock: QueueModel.Clock(clock.now))
+        let day = model.settings.retention.done
+        clock.advance(day)
+        model.clock = QueueModel.Clock(clock.now)
+        _ = try await store.expire()
+    }
+
+    /// - Returns: How the store differed from the model first, if it did.
+    static func run(seed: UInt64, steps: Int = 200, sabotage: Sabotage? = nil) async throws -> Divergence? {
+        var run = try await ModelRun(seed: seed, sabotage: sabotage)
+        do {
+            for step in 0..<steps { try await run.step(step) }
+        } catch let divergence as Divergence {
+            await run.store.close()
+            return divergence
+        }
+        await run.store.close()
+        return nil
+    }
+
+    private mutating func step(_ number: Int) async throws {
+        do {
+            dues = currentDues()
+            let isFollowed = try await act()
+            try await compare(isFollowed: isFollowed, withCounts: number % 4 == 0)
+        } catch let difference as Difference {
+            throw Divergence(step: number, call: call, difference: difference.text)
+        }
+    }
+
+    struct Difference: Error {
+        let text: String
+    }
+
+    func expect<Value: Equatable>(_ found: Value, is expected: Value, _ what: String) throws {
+        guard found != expected else { return }
+        throw Difference(text: "\(what): found \(found), where the model has \(expected)")
+    }
+
+    func currentDues() -> [LaneKey: Int64] {
+        Dictionary(
+            uniqueKeysWithValues: Set(model.live.map(\.lane)).compactMap { lane in
+                model.due(lane).map { (lane, $0) }
+            }
+        )
+    }
+}
+
+extension QueueModel.Clock {
+    init(_ reading: StoreClock.Reading) {
+        self.init(
+            wall: reading.wall.milliseconds,
+            sinceBoot: reading.sinceBoot,
+            isSynchronized: reading.isSynchronized
+        )
+    }
+}
+
+// MARK: - Comparing
+
+extension ModelRun {
+    private mutating func compare(isFollowed: Bool, withCounts: Bool) async throws {
+        let page = try await store.page(RequestQuery(limit: 1000)).requests
+        for request in page {
+            try expect(
+                sequences[request.id] ?? request.sequence,
+                is: request.sequence,
+                "place of \(request.id)"
+            )
+        }
+        // An id that was forgotten may come again.
+        sequences = Dictionary(uniqueKeysWithValues: page.map { ($0.id, $0.sequence) })
+        try expect(page.map(\.id), is: model.listed.map(\.id), "requests")
+        for (found, expected) in zip(page, model.listed) {
+            try expect(Facts(found), is: Facts(expected), expected.id)
+        }
+        if withCounts { try await compareNumbers() }
+        try await compareChanges(isFollowed: isFollowed)
+    }
+
+    private func compareNumbers() async throws {
+        let statistics = try await store.statistics()
+        for state in QueuedRequest.State.allCases {
+            let expected = model.listed.count { $0.state == state }
+            try expect(statistics.counts[state], is: expected, "number of \(state)")
+        }
+        try expect(statistics.requests, is: model.live.count, "number of requests")
+        try expect(statistics.bytes, is: model.live.reduce(0) { $0 + $1.size }, "bytes")
+        try expect(statistics.isPaused, is: model.isPaused, "pause")
+        try expect(statistics.lanes, is: Set(model.live.map(\.lane)).count, "lanes")
+    }
+
+    /// Whoever waits for changes has to hear of every lane that may be sent of now, or sooner than before.
+    private mutating func compareChanges(isFollowed: Bool) async throws {
+        store.changes.post([sentinel])
+        var told: [LaneKey: LaneRecord] = [:]
+        for record in await store.changes.next() where record.id != sentinel.id {
+            laneIDs[record.key] = record.id
+            told[record.key] = record
+        }
+        guard !isFollowed else { return }
+        for (lane, due) in currentDues() where due < dues[lane] ?? .max {
+            guard let record = told[lane], let said = record.due else {
+                throw Difference(text: "nobody was told that \(lane.text) is due in \(due) ms")
+            }
+            guard said <= .milliseconds(due) else {
+                throw Difference(text: "\(lane.text) was said to be due in \(said), not in \(due) ms")
+            }
+        }
+    }
+}
+
+/// What a list tells of a request.
+private struct Facts: Equatable {
+    let lane: String
+    let state: QueuedRequest.State
+    let reason: HoldReason?
+    let attempts: Int
+    let deferrals: Int
+    let priority: Int
+    let created: Int64
+    let due: Int64?
+    let expires: Int64?
+    let finished: Int64?
+    let status: Int?
+    let lastError: String?
+
+    init(_ request: QueuedRequest) {
+        let host = URLComponents(string: request.url)?.host ?? ""
+        lane = "\(host) \(request.lane ?? "") \(request.isFIFO)"
+        state = request.state
+        reason = request.holdReason
+        attempts = request.attempts
+        deferrals = request.deferrals
+        priority = request.priority
+        created = Timestamp(request.created).milliseconds
+        due = request.due.map { Timestamp($0).milliseconds }
+        expires = request.expires.map { Timestamp($0).milliseconds }
+        finished = request.finished.map { Timestamp($0).milliseconds }
+        status = request.status
+        lastError = request.lastError
+    }
+
+    init(_ request: QueueModel.Request) {
+        lane = request.lane.text
+        state = request.state
+        reason = request.reason
+        attempts = request.attempts
+        deferrals = request.deferrals
+        priority = request.priority
+        created = request.created
+        due = request.state == .pending ? request.due : nil
+        expires = request.state.isFinal ? nil : request.wallEnd
+        finished = request.finished
+        status = request.status
+        lastError = request.lastError
+    }
+}
+
+extension LaneKey {
+    var text: String { "\(origin.host) \(label) \(mode == .fifo)" }
+}

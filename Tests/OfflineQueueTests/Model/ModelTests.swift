@@ -1,0 +1,54 @@
+internal import Foundation
+internal import OfflineQueue
+internal import Synchronization
+internal import Testing
+
+/// Random calls against a store and a model of it, with crashes, other boots and clocks that step.
+///
+/// `NETWATCH_SOAK=1` runs 10,000 seeds, `NETWATCH_MODEL_SEED` one alone.
+@Suite struct ModelTests {
+    /// Seeds that once found something.
+    static let kept: [UInt64] = []
+
+    private static let environment = ProcessInfo.processInfo.environment
+
+    private static let seeds: [UInt64] = {
+        if let one = environment["NETWATCH_MODEL_SEED"].flatMap(UInt64.init) { return [one] }
+        return kept + Array(1...(environment["NETWATCH_SOAK"] == "1" ? 10_000 : 200))
+    }()
+
+    @Test func `the store does what the model says`() async throws {
+        let begin = ContinuousClock.now
+        let seeds = Seeds(Self.seeds)
+        try await withThrowingTaskGroup { group in
+            for _ in 0..<4 {
+                group.addTask {
+                    while let seed = seeds.next() {
+                        if let divergence = try await ModelRun.run(seed: seed) {
+                            Issue.record("NETWATCH_MODEL_SEED=\(seed): \(divergence)")
+                        }
+                    }
+                }
+            }
+            try await group.waitForAll()
+        }
+        print("model: \(Self.seeds.count) seeds × 200 calls in \(ContinuousClock.now - begin)")
+    }
+
+    @Test(arguments: Sabotage.allCases)
+    func `a broken store is noticed`(sabotage: Sabotage) async throws {
+        for seed in 1...40 as ClosedRange<UInt64> {
+            if try await ModelRun.run(seed: seed, sabotage: sabotage) != nil { return }
+        }
+        Issue.record("nothing was noticed in 40 runs")
+    }
+}
+
+/// Seeds for several runs at once.
+private final class Seeds: Sendable {
+    private let left: Mutex<ArraySlice<UInt64>>
+
+    init(_ seeds: [UInt64]) { left = Mutex(seeds[...]) }
+
+    func next() -> UInt64? { left.withLock { $0.popFirst() } }
+}

@@ -1,0 +1,153 @@
+internal import Foundation
+internal import OfflineQueue
+
+/// How requests come in.
+extension QueueModel {
+    mutating func enqueue(_ requests: [NewRequest]) -> Result<[Receipt.Outcome], QueueError> {
+        var changed = self
+        do {
+            let outcomes = try changed.accept(requests)
+            self = changed
+            return .success(outcomes)
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    private mutating func accept(_ requests: [NewRequest]) throws(QueueError) -> [Receipt.Outcome] {
+        try refuseCircle(requests)
+        let batch = Set(requests.map(\.id))
+        var outcomes: [Receipt.Outcome] = []
+        for new in requests { outcomes.append(try accept(new, batch)) }
+        for new in requests {
+            // One that came later in the batch, and found no room or made way for another.
+            guard let index = index(of: new.id), live[index].state == .blocked else { continue }
+            for id in live[index].waitsFor where self.index(of: id) == nil { lost(id, for: new.id) }
+        }
+        return outcomes
+    }
+
+    private func refuseCircle(_ requests: [NewRequest]) throws(QueueError) {
+        var (needed, last) = ([String: [String]](), [LaneKey: String]())
+        for request in requests where needed[request.id] == nil {
+            needed[request.id] = request.options.dependencies
+            // In a lane in order each waits for the one before it, too.
+            if request.lane.mode == .fifo, let before = last.updateValue(request.id, forKey: request.lane) {
+                needed[request.id]!.append(before)
+            }
+        }
+        if requests.allSatisfy({ $0.options.dependencies.isEmpty }) { return }
+        func reaches(_ id: String, _ path: Set<String>) -> Bool {
+            if path.contains(id) { return true }
+            return (needed[id] ?? []).contains { reaches($0, path.union([id])) }
+        }
+        if needed.keys.contains(where: { reaches($0, []) }) { throw QueueError(.cyclicDependency) }
+    }
+
+    private mutating func accept(
+        _ new: NewRequest,
+        _ batch: Set<String>
+    ) throws(QueueError) -> Receipt.Outcome {
+        if index(of: new.id) != nil || history.contains(where: { $0.id == new.id }) { return .known }
+        if lanes[new.lane] == nil { lanes[new.lane] = Lane() }
+        let needed = try undelivered(new, batch)
+        let old = live.first {
+            $0.lane == new.lane && $0.replaceKey != nil && $0.replaceKey == new.options.replaceKey
+                && $0.state != .inflight
+        }
+        if let old, new.options.dependencies.contains(old.id) { throw QueueError(.cyclicDependency) }
+        guard try makeRoom(new, replacing: old?.id) else { return .dropped }
+        if let old { end(old.id, .superseded) }
+        live.append(request(new, needed))
+        // What it depends on had to make way for it.
+        for id in needed where history.contains(where: { $0.id == id && $0.state == .dead }) {
+            lost(id, for: new.id)
+        }
+        if let old { passDependents(of: old.id, to: new.id) }
+        return .accepted
+    }
+
+    private func undelivered(_ new: NewRequest, _ batch: Set<String>) throws(QueueError) -> Set<String> {
+        var needed: Set<String> = []
+        for id in new.options.dependencies {
+            let past = history.first { $0.id == id }?.state
+            if past == .delivered { continue }
+            guard past == nil, batch.contains(id) || index(of: id) != nil else {
+                throw QueueError(.unknownDependency)
+            }
+            needed.insert(id)
+        }
+        return needed
+    }
+
+    private mutating func request(_ new: NewRequest, _ needed: Set<String>) -> Request {
+        let options = new.options
+        let ttl = options.timeToLive.components
+        let life = ttl.seconds * 1000 + ttl.attoseconds / 1_000_000_000_000_000
+        let scheduled = options.notBefore.map { max(clock.wall, Timestamp($0).milliseconds) }
+        let isIdempotent = ["GET", "HEAD", "PUT", "DELETE", "OPTIONS"].contains(new.method)
+        return Request(
+            id: new.id,
+            lane: new.lane,
+            priority: options.priority,
+            size: new.size,
+            bodyBytes: new.body.size,
+            created: clock.wall,
+            life: life,
+            replaceKey: options.replaceKey,
+            maximumAttempts: options.maximumAttempts,
+            mayBeSentTwice: (isIdempotent || new.key != nil) && !options.isAtMostOnce,
+            key: new.key?.value,
+            state: needed.isEmpty ? .pending : .blocked,
+            due: scheduled ?? clock.wall,
+            scheduled: scheduled,
+            waitsFor: needed,
+            boot: clock.boot,
+            bootEnd: clock.sinceBoot + life,
+            wallEnd: clock.sinceBoot + life + followed,
+            place: nextPlace()
+        )
+    }
+}
+
+// MARK: - Room
+
+extension QueueModel {
+    private mutating func makeRoom(_ new: NewRequest, replacing old: String?) throws(QueueError) -> Bool {
+        if fits(new, nil, without: old), fits(new, new.lane, without: old) { return true }
+        switch new.options.whenFull {
+        case .reject, .block: throw QueueError(.queueFull)
+        case .dropNewest: return false
+        case .dropOldest: break
+        }
+        try drop(for: new, of: new.lane, except: old)
+        try drop(for: new, of: nil, except: old)
+        return true
+    }
+
+    private mutating func drop(for new: NewRequest, of lane: LaneKey?, except old: String?) throws(QueueError)
+    {
+        while !fits(new, lane, without: old) {
+            let oldest = live.first { request in
+                request.state != .inflight && request.id != old && request.lane == lane ?? request.lane
+            }
+            guard let oldest else { throw QueueError(.queueFull) }
+            end(oldest.id, .dead, error: "dropped: the queue was full")
+        }
+    }
+
+    /// Whether it fits into a lane, or into the queue.
+    private func fits(_ new: NewRequest, _ lane: LaneKey?, without old: String?) -> Bool {
+        let others = live.filter { $0.id != old && $0.lane == lane ?? $0.lane }
+        let share = lane == nil ? 1 : settings.limits.laneShare
+        let (requests, bytes) = (
+            Double(settings.limits.requests) * share, Double(settings.limits.bytes) * share
+        )
+        return others.count < Int(requests)
+            && others.reduce(0) { $0 + $1.size } + new.size <= Int64(bytes)
+    }
+}
+
+extension QueueError {
+    fileprivate init(_ code: Code) { self.init(code, "as the model says") }
+}

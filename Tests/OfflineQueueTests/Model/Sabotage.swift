@@ -1,0 +1,94 @@
+internal import Foundation
+internal import OfflineQueue
+internal import Synchronization
+
+/// What is broken in the store to see whether the comparison with the model notices.
+enum Sabotage: String, CaseIterable {
+    /// A sender whose lease was taken away may conclude.
+    case fencing
+    /// What was not sent for want of a network counts as an attempt.
+    case refunds
+    /// The last request of a batch is forgotten.
+    case acceptance
+    /// Requests of dead owners stay where they are.
+    case recovery
+    /// A retry gets another key.
+    case keys
+    /// Nothing is given up.
+    case expiry
+    /// Others are not told of what changes.
+    case changes
+
+    func applied(to store: any QueueStore) -> any QueueStore {
+        SabotagedStore(inner: store, sabotage: self, tokens: Tokens())
+    }
+}
+
+private final class Tokens: Sendable {
+    let current = Mutex<[Int64: String]>([:])
+}
+
+private struct SabotagedStore: WrappedStore {
+    let inner: any QueueStore
+    let sabotage: Sabotage
+    let tokens: Tokens
+    private let deaf = LaneChanges()
+
+    var changes: LaneChanges { sabotage == .changes ? deaf : inner.changes }
+
+    init(inner: any QueueStore, sabotage: Sabotage, tokens: Tokens) {
+        self.inner = inner
+        self.sabotage = sabotage
+        self.tokens = tokens
+    }
+
+    func enqueue(_ requests: [NewRequest]) async throws -> [EnqueuedRequest] {
+        let accepted = try await inner.enqueue(requests)
+        if sabotage == .acceptance, requests.count > 1 {
+            _ = try await inner.edit(.cancel, [requests.last!.id])
+        }
+        return accepted
+    }
+
+    func claim(_ claims: [LaneClaim]) async throws -> [ClaimedBatch] {
+        let batches = try await inner.claim(claims)
+        tokens.current.withLock { tokens in
+            for request in batches.flatMap(\.requests) { tokens[request.sequence] = request.lease.token }
+        }
+        return batches
+    }
+
+    func conclude(_ conclusions: [Conclusion]) async throws -> [Bool] {
+        try await inner.conclude(conclusions.map(broken))
+    }
+
+    private func broken(_ conclusion: Conclusion) -> Conclusion {
+        let current = tokens.current.withLock { $0[conclusion.sequence] }
+        let token = sabotage == .fencing ? current ?? conclusion.token : conclusion.token
+        let isRefund = conclusion.verdict == .retry(countsAsAttempt: false)
+        return Conclusion(
+            sequence: conclusion.sequence,
+            token: token,
+            verdict: sabotage == .refunds && isRefund ? .retry(countsAsAttempt: true) : conclusion.verdict,
+            delay: conclusion.delay,
+            status: conclusion.status,
+            detail: conclusion.detail,
+            laneClosure: conclusion.laneClosure,
+            attempt: conclusion.attempt,
+            response: conclusion.response
+        )
+    }
+
+    func recover(releasing reasons: Set<HoldReason>) async throws -> [LaneRecord] {
+        sabotage == .recovery ? [] : try await inner.recover(releasing: reasons)
+    }
+
+    func edit(_ edit: QueueEdit, _ ids: [String]) async throws -> [EditResult] {
+        let isRetry = edit == .retry(newKey: false)
+        return try await inner.edit(sabotage == .keys && isRetry ? .retry(newKey: true) : edit, ids)
+    }
+
+    func expire() async throws -> Duration? {
+        sabotage == .expiry ? nil : try await inner.expire()
+    }
+}
