@@ -175,7 +175,8 @@ let package = Package(
                 "CNetwatchFaultVFS", "ClientCore", "NetwatchEventLoop", "NetwatchTransport", "OfflineQueue",
                 "QueueVictim",
                 .product(name: "GRDB", package: "GRDB.swift"),
-            ]
+            ],
+            exclude: ["Fixtures"]
         ),
         .tests(
             "NetwatchServiceTests",
@@ -194,10 +195,11 @@ let package = Package(
 )
 
 extension Target {
-    static func tests(_ name: String, _ dependencies: [Dependency]) -> Target {
+    static func tests(_ name: String, _ dependencies: [Dependency], exclude: [String] = []) -> Target {
         .testTarget(
             name: name,
             dependencies: dependencies + ["NetwatchTestSupport"],
+            exclude: exclude,
             swiftSettings: strict
         )
     }

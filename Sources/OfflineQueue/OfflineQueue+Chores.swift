@@ -5,7 +5,7 @@ extension OfflineQueue {
         while !Task.isCancelled {
             let lanes = await store.changes.next()
             guard !lanes.isEmpty else { return }
-            for lane in lanes { announce(lane) }
+            announce(lanes)
         }
     }
 

@@ -19,17 +19,14 @@ extension OfflineQueue {
         answerObstructed()
     }
 
-    /// Tells the scheduler of a lane with requests.
-    func announce(_ lane: LaneRecord) {
-        if lane.isPaused { answerPaused(lane.id) }
-        guard phase == .running, let due = lane.due else { return }
-        let info = Scheduler.LaneInfo(
-            id: lane.id,
-            host: lane.key.origin.host,
-            mode: lane.key.mode,
-            notBefore: lane.notBefore.map { now + $0 }
-        )
-        handle(.rows(info, due: now + due))
+    /// Tells the scheduler of lanes with requests.
+    func announce(_ lanes: [LaneRecord]) {
+        for lane in lanes where lane.isPaused { answerPaused(lane.id) }
+        guard phase == .running else { return }
+        let rows = lanes.compactMap { lane in
+            lane.due.map { Scheduler.LaneRows(Scheduler.LaneInfo(lane, now: now), due: now + $0) }
+        }
+        if !rows.isEmpty { handle(.lanes(rows)) }
     }
 
     private func perform(_ action: Scheduler.Action) {
@@ -192,5 +189,16 @@ extension OfflineQueue {
         }
         handle(judgement.settled(lane: claim.lane, due: settlement.due))
         recheckEnd(of: request.id)
+    }
+}
+
+extension Scheduler.LaneInfo {
+    fileprivate init(_ lane: LaneRecord, now: Moment) {
+        self.init(
+            id: lane.id,
+            host: lane.key.origin.host,
+            mode: lane.key.mode,
+            notBefore: lane.notBefore.map { now + $0 }
+        )
     }
 }

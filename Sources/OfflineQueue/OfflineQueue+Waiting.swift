@@ -40,7 +40,7 @@ extension OfflineQueue {
                     return continuation.resume(returning: result)
                 }
                 waiters[id] = Waiter(lane: accepted.lane.id, continuation: continuation)
-                announce(accepted.lane)
+                announce([accepted.lane])
             }
         } onCancel: {
             Task { await self.answer(id, .queued(id: id, reason: .cancelled)) }

@@ -122,7 +122,7 @@ extension OfflineQueue {
         phase = .running
         try await reporting {
             let lanes = try await store.recover(releasing: HoldReason.mendable)
-            for lane in lanes { announce(lane) }
+            announce(lanes)
         }
         chores = [
             Task { await self.followChanges() }, Task { await self.sweep() },
@@ -140,7 +140,7 @@ extension OfflineQueue {
         guard phase == .running else { return }
         try await reporting {
             let lanes = try await store.reopen(releasing: HoldReason.mendable)
-            for lane in lanes { announce(lane) }
+            announce(lanes)
             handle(.flush)
         }
     }

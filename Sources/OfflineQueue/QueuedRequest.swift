@@ -133,8 +133,11 @@ public struct RequestQuery: Hashable, Sendable {
     public var lane: String?
     /// Those that come after this one in the list; `nil` from the beginning.
     public var after: ListCursor?
-    /// How many at most. Default 100.
+    /// How many at most. Default 100; more than ``mostAtOnce`` is that.
     public var limit: Int
+
+    /// The longest part of a list: 10,000.
+    public static let mostAtOnce = 10_000
 
     /// Makes a query.
     public init(states: Set<QueuedRequest.State>? = nil, limit: Int = 100) {

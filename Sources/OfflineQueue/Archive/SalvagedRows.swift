@@ -220,7 +220,7 @@ extension SalvagedTable {
     /// Without all of them it is not known whether it may be sent.
     private func find(dependenciesOf sequence: Int64, _ request: inout ArchivedRequest) {
         do {
-            let sql = "SELECT on_seq FROM depends WHERE seq = ?"
+            let sql = "SELECT on_seq FROM depends WHERE seq = ? AND is_any = 0"
             let places = try Int64.fetchAll(try database.cachedStatement(sql: sql), arguments: [sequence])
             request.after = try places.map { place in
                 guard let row = try fetch("SELECT id FROM request NOT INDEXED WHERE seq = ?", [place]) else {

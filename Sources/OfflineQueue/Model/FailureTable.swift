@@ -106,7 +106,7 @@ package enum FailureTable {
     package static let misdirectedStatus = 421
 
     /// Statuses by which a server says that it did nothing.
-    private static let unappliedStatuses: Set<Int> = [408, 421, 425, 429, 503]
+    private static let unappliedStatuses: Set<Int> = [408, 421, 425, 429]
 
     /// Statuses by which a server says that it wants less.
     private static let throttlingStatuses: Set<Int> = [429, 503]
@@ -220,11 +220,8 @@ extension FailureTable {
             return conclude(.retry(countsAsAttempt: true), .again, "HTTP \(status)")
         case _ where throttlingStatuses.contains(status):
             let wait = response.value(of: "retry-after").flatMap { RetryAfter.parse($0, now: now) }
-            return conclude(
-                .retry(countsAsAttempt: true),
-                wait.map(LaneEffect.closeFor) ?? .close,
-                "HTTP \(status)"
-            )
+            let lane = wait.map(LaneEffect.closeFor) ?? .close
+            return conclude(repetition(after: status, of: request), lane, "HTTP \(status)")
         case _ where retriedStatuses.contains(status):
             return conclude(repetition(after: status, of: request), .failure, "HTTP \(status)")
         // The server still works on the attempt before (draft-ietf-httpapi-idempotency-key-header §2.6).

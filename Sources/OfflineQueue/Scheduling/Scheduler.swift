@@ -29,9 +29,21 @@ package struct Scheduler: Sendable {
         }
     }
 
+    package struct LaneRows: Hashable, Sendable {
+        package let info: LaneInfo
+        package let due: Moment
+
+        package init(_ info: LaneInfo, due: Moment) {
+            self.info = info
+            self.due = due
+        }
+    }
+
     package enum Event: Hashable, Sendable {
         /// The lane has requests, the first of them due then.
         case rows(LaneInfo, due: Moment)
+        /// The same of many lanes at once: each event looks at all lanes.
+        case lanes([LaneRows])
         case gate(host: String, GateState)
         /// The answer to ``Action/claim(_:)``: how many requests are on their way now, and when the next
         /// of those left is due.
@@ -82,6 +94,7 @@ package struct Scheduler: Sendable {
         var actions: [Action] = []
         switch event {
         case .rows(let info, let due): add(info, due: due, now: now, &actions)
+        case .lanes(let lanes): for lane in lanes { add(lane.info, due: lane.due, now: now, &actions) }
         case .gate(let host, let state): gateChanged(host, state, now: now, &actions)
         case .claimed(let lane, let taken, let due): claimed(lane, taken: taken, due: due, now: now)
         case .settled(let lane, let due, let isDistrusted):

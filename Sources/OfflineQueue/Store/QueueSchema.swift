@@ -121,6 +121,8 @@ extension QueueSchema {
         CREATE INDEX request_held ON request (lane_id, hold_reason) WHERE state = 'held';
         CREATE INDEX request_blocked ON request (seq) WHERE state = 'blocked';
         CREATE INDEX request_expiry ON request (expire_at);
+        CREATE INDEX request_sent ON request (lane_id, replace_key)
+            WHERE replace_key IS NOT NULL AND state = 'inflight';
         CREATE UNIQUE INDEX request_replaced ON request (lane_id, replace_key)
             WHERE replace_key IS NOT NULL AND state <> 'inflight';
 
@@ -135,6 +137,8 @@ extension QueueSchema {
         CREATE TABLE depends (
             seq INTEGER NOT NULL REFERENCES request (seq) ON DELETE CASCADE,
             on_seq INTEGER NOT NULL,
+            -- Whether it waits for the other's end, whatever that is, and not for its delivery.
+            is_any INTEGER NOT NULL DEFAULT 0,
             PRIMARY KEY (seq, on_seq)
         ) STRICT, WITHOUT ROWID;
         CREATE INDEX depends_on ON depends (on_seq);

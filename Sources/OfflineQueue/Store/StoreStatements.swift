@@ -51,6 +51,11 @@ package enum StoreStatements {
 
     package static let insertBody = "INSERT INTO body (seq, bytes) VALUES (?, ?)"
 
+    /// `request_sent`.
+    static let findSentWithKey = """
+        SELECT seq, id FROM request WHERE lane_id = ? AND replace_key = ? AND state = 'inflight'
+        """
+
     // MARK: Being claimed
 
     /// `request_due`, sought once for each priority.
@@ -134,10 +139,10 @@ package enum StoreStatements {
         """
 
     /// `depends_on`.
-    package static let dependents = "SELECT seq FROM depends WHERE on_seq = ?"
+    package static let dependents = "SELECT seq, is_any FROM depends WHERE on_seq = ?"
 
     static let dependencies = """
-        SELECT id FROM depends JOIN request ON request.seq = on_seq WHERE depends.seq = ? ORDER BY on_seq
+        SELECT id FROM depends JOIN request ON request.seq = on_seq WHERE depends.seq = ? AND is_any = 0 ORDER BY on_seq
         """
 
     /// Whether a request waits for another, be it by way of others, or of its place in a lane that keeps order.
@@ -174,7 +179,7 @@ package enum StoreStatements {
     /// Those whose cost must not grow with the queue.
     package static let flat: [String: String] = [
         "findKnown": findKnown, "findLane": findLane, "findLaneByKey": findLaneByKey,
-        "oldestOfLane": oldestOfLane, "findReplaceable": findReplaceable,
+        "oldestOfLane": oldestOfLane, "findReplaceable": findReplaceable, "findSentWithKey": findSentWithKey,
         "dueInParallelLane": dueInParallelLane, "headOfLane": headOfLane,
         "claimableInParallelLane": claimableInParallelLane, "claimableHeadOfLane": claimableHeadOfLane,
         "claim": claim, "bringForward": bringForward, "findRequest": findRequest,

@@ -101,7 +101,7 @@ extension StoreTransaction {
         try execute("DELETE FROM depends WHERE on_seq = ?", [sequence])
         for row in dependents {
             guard let dependent = try request(row["seq"]) else { continue }
-            if !isDelivered {
+            if !isDelivered && !(row["is_any"] as Bool) {
                 try move(dependent, by: .dependencyFailed)
             } else if dependent.state.phase == .blocked, try !isBlocked(dependent.sequence) {
                 try move(dependent, by: .unblocked(now: dependent.earliest(from: now)))

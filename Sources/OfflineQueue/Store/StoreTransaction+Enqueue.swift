@@ -44,14 +44,16 @@ extension StoreTransaction {
         let lane = try lane(of: new.lane)
         let isBlocked = try isBlocked(new, in: batch)
         let replaced = try replaced(by: new, in: lane)
+        let sent = try sent(withKeyOf: new, in: lane)
         guard try makeRoom(for: new, in: lane, replacing: replaced) else {
             return new.dropped(from: lane, in: self)
         }
         let due = dueTime(of: new)
         var state = RequestState(rules: RequestRules(mayBeSentTwice: true))
-        try state.apply(.accepted(due: due, isBlocked: isBlocked))
+        try state.apply(.accepted(due: due, isBlocked: isBlocked || sent != nil))
         if let replaced { try move(replaced, by: .replaced) }
         let place = try insert(new, lane: lane.id, state: state, due: due)
+        if let sent { try execute("INSERT INTO depends (seq, on_seq, is_any) VALUES (?, ?, 1)", [place, sent]) }
         let unknown = try depend(place, on: new.options.dependencies)
         if !unknown.isEmpty { pending.missing.append((place, unknown)) }
         if let replaced { pending.successions.append((replaced.sequence, place)) }
@@ -86,11 +88,23 @@ extension StoreTransaction {
         guard let key = new.options.replaceKey, let found = try waiting(withKey: key, inLane: lane.id) else {
             return nil
         }
-        guard !new.options.dependencies.contains(found.id) else {
-            let reason = "the request would replace \(quoted(found.id)), which it depends on"
-            throw QueueError(.cyclicDependency, reason)
-        }
+        try checkIndependence(of: new, from: found.id)
         return found
+    }
+
+    /// The request with the same key that is being sent. The newcomer waits for its end, whatever that is: were it sent
+    /// beside it, or before its next attempt, the server might end with the older state.
+    private func sent(withKeyOf new: NewRequest, in lane: StoredLane) throws -> Int64? {
+        guard let key = new.options.replaceKey, let row = try row(StoreStatements.findSentWithKey, [lane.id, key])
+        else { return nil }
+        try checkIndependence(of: new, from: row["id"])
+        return row["seq"]
+    }
+
+    private func checkIndependence(of new: NewRequest, from id: String) throws {
+        guard new.options.dependencies.contains(id) else { return }
+        let reason = "the request would replace \(quoted(id)), which it depends on"
+        throw QueueError(.cyclicDependency, reason)
     }
 
     private func dueTime(of new: NewRequest) -> Timestamp {
@@ -203,5 +217,4 @@ extension StoreTransaction {
                 ?? true
         }
     }
-
 }

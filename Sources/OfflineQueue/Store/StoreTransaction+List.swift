@@ -21,7 +21,7 @@ extension StoreTransaction {
     func page(_ query: RequestQuery) throws -> RequestPage {
         var found: [(QueuedRequest, ListCursor)] = []
         // One more than wanted tells whether there is more.
-        let limit = max(0, query.limit) + 1
+        let limit = min(max(0, query.limit), RequestQuery.mostAtOnce) + 1
         if query.after?.isFinished != true, query.wants(isFinal: false) {
             let after = query.after?.position ?? 0
             let rows = try Row.fetchAll(
@@ -73,7 +73,7 @@ extension StoreTransaction {
 
     private func dependencies(of sequence: Int64) throws -> [String] {
         try rows(
-            "SELECT id FROM depends JOIN request ON request.seq = on_seq WHERE depends.seq = ?",
+            StoreStatements.dependencies,
             [sequence]
         )
         .map { $0["id"] }

@@ -121,10 +121,21 @@ extension StoreTransaction {
     /// have lost what they waited for.
     mutating func succeed(_ sequence: Int64, by successor: Int64) throws {
         guard try row(StoreStatements.dependents, [sequence]) != nil else { return }
+        try letGo(successor, of: sequence)
         if try row(StoreStatements.isNeeded, ["seq": successor, "other": sequence]) == nil {
             try execute("UPDATE OR REPLACE depends SET on_seq = ? WHERE on_seq = ?", [successor, sequence])
         }
         try settleDependents(of: sequence, isDelivered: false)
+    }
+
+    /// What waited for the end of the one that it now succeeds has it.
+    private mutating func letGo(_ successor: Int64, of sequence: Int64) throws {
+        try execute("DELETE FROM depends WHERE seq = ? AND on_seq = ? AND is_any = 1", [successor, sequence])
+        guard database.changesCount > 0, let request = try request(successor), request.state.phase == .blocked,
+            try !isBlocked(successor)
+        else { return }
+        try move(request, by: .unblocked(now: request.earliest(from: now)))
+        changedLanes.insert(request.lane)
     }
 
     func waiting(withKey key: String, inLane lane: Int64) throws -> StoredRequest? {

@@ -10,7 +10,7 @@ struct QueueCommand: AsyncParsableCommand {
             netwatch queue list --state pending,held
             netwatch queue show 01a1fd77-5af9
             netwatch queue retry 01a1fd77-5af9 01a1fd78
-            netwatch queue list --state dead --format json | jq -r .id | netwatch queue drop -
+            netwatch queue list --state dead --format json | jq -r .id | netwatch queue retry -
 
             Ids may be cut short as long as only one request is meant. The service is asked; when none runs, \
             the queue's directory is opened, which its owner may.
