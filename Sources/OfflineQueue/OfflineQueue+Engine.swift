@@ -184,6 +184,8 @@ extension OfflineQueue {
             return failed(error)
         }
         room.changed()
+        // It may be over all the same: its attempts are used up, or somebody dropped it meanwhile.
+        if case .retry = judgement.verdict, waiters[request.id] != nil { await answerWithoutAttempt() }
         // An attempt that was ended for another is not worth an answer.
         if judgement.lane != .renewed {
             answer(request.id, SendResult(id: request.id, judgement, body: response?.body ?? Data()))

@@ -40,8 +40,9 @@ extension OfflineQueue {
     ) async throws -> SendResult {
         let draft = try RequestDraft(request, options: options)
         guard waiters[draft.id] == nil else {
-            _ = try await accept([draft])
-            return .queued(id: draft.id, reason: .alreadyQueued)
+            let accepted = try await accept([draft])[0]
+            return accepted.outcome == .dropped
+                ? .dropped(id: draft.id) : .queued(id: draft.id, reason: .alreadyQueued)
         }
         // Before the request is written: a claim under way may take it before this task hears of it.
         waiters[draft.id] = Waiter()

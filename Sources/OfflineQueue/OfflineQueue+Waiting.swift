@@ -49,7 +49,7 @@ extension OfflineQueue {
 
     func answer(_ id: String, _ result: SendResult) {
         guard let continuation = waiters[id]?.continuation else {
-            waiters[id]?.earlyResult = result
+            if waiters[id]?.earlyResult == nil { waiters[id]?.earlyResult = result }
             return
         }
         waiters[id] = nil
@@ -126,7 +126,8 @@ extension OfflineQueue {
             endWaiters[id, default: [:]][waiter] = signal.continuation
             defer { endWaiters[id]?[waiter] = nil }
             let details = try await store.details(of: id)
-            guard let details, !details.summary.state.isFinal, phase != .stopped, !Task.isCancelled,
+            guard let details, !details.summary.state.isFinal, phase != .stopped, !hasFailed,
+                !Task.isCancelled,
                 deadline.map({ $0 > .now }) ?? true
             else { return details }
             await Self.wait(for: signal.stream, until: deadline)

@@ -15,7 +15,8 @@ public actor OfflineQueue {
         public var directory: String
         /// How much the queue takes.
         public var limits = QueueLimits()
-        /// The shortest wait after a failure, which doubles with every further one. Default 2 s.
+        /// The shortest wait after a failure. The longest, of which chance takes a part, doubles with every further
+        /// one. Default 2 s.
         public var backoffBase: Duration = .seconds(2)
         /// The longest wait after failures, and how often an unreachable host is tried all the same.
         /// Default 15 min. (A server's `Retry-After` may close a lane for up to 24 h.)
@@ -52,6 +53,8 @@ public actor OfflineQueue {
     let origin = ContinuousClock.now
 
     var phase = Phase.ready
+    /// Whether nothing is written any more.
+    var hasFailed = false
     var scheduler: Scheduler
     var waiters: [String: Waiter] = [:]
     var endWaiters: [String: [Int: AsyncStream<Void>.Continuation]] = [:]
@@ -172,7 +175,8 @@ extension OfflineQueue {
 
     /// Nothing is written any more; what is on the disk waits for the next start.
     func failed(_ error: any Error) {
-        guard let error = error as? QueueError, error.code == .storeFailed else { return }
+        guard let error = error as? QueueError, error.code == .storeFailed, !hasFailed else { return }
+        hasFailed = true
         failureContinuation.yield(error)
         handle(.stop)
         endAllWaiting()

@@ -10,7 +10,7 @@ public struct QueueError: Error, Hashable, Sendable {
         case invalidHeader = "invalid_header"
         /// A header carries a secret, and secrets are not stored.
         case secretHeader = "secret_header"
-        /// The body is longer than ``QueueRequest/maximumBodyBytes``.
+        /// The body is longer than ``QueueRequest/maximumBodyBytes``, or the request than ``QueueLimits`` ever allow.
         case bodyTooLarge = "body_too_large"
         /// An option cannot be used as it is.
         case invalidOption = "invalid_option"

@@ -27,8 +27,8 @@ public struct Receipt: Hashable, Sendable {
 
 /// What became of a request that was tried at once. Unless it was dropped, the request is safe.
 public enum SendResult: Hashable, Sendable {
-    /// The server took it and answered with a 2xx status. The body is cut after 64 KiB. With an id that had
-    /// been delivered before, the body is empty: answers are not stored.
+    /// The server answered as expected. The body is cut after 64 KiB. With an id that had been delivered before, the
+    /// body is empty; ``OfflineQueue/request(_:)`` has the answer.
     case delivered(id: String, status: Int, body: Data)
     /// It waits in the queue.
     case queued(id: String, reason: QueuedReason)

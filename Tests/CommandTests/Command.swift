@@ -91,8 +91,12 @@ final class RunningService {
     }
 
     /// What curl(1) is answered by the control API.
+    ///
+    /// - Parameter arguments: The path with its query, and what else curl is given.
     func curl(_ arguments: String) async throws -> String {
-        let command = "curl -sS --unix-socket \(socket) http://netwatch\(arguments)"
+        let parts = arguments.split(separator: " ", maxSplits: 1)
+        let command =
+            "curl -sS --unix-socket \(socket) 'http://netwatch\(parts[0])' \(parts.dropFirst().joined())"
         let outcome = try await Subprocess("/bin/sh", ["-c", command]).outcome()
         return (outcome.output + outcome.errors).joined(separator: "\n")
     }

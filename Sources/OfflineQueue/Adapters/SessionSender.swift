@@ -78,8 +78,7 @@ extension TransferFailure {
 extension AttemptFailure {
     fileprivate init(_ error: (any Error)?, _ failure: TransferFailure?, status: Int?) {
         guard let failure else {
-            // Not an error of the network: the request was refused before anything was sent.
-            self.init(code: 3, phase: .resolve, message: error.map { "\($0)" } ?? "no response")
+            self.init(withoutTransfer: error)
             return
         }
         self.init(
@@ -90,6 +89,22 @@ extension AttemptFailure {
             status: status,
             message: failure.message
         )
+    }
+}
+
+extension AttemptFailure {
+    /// The session itself ended it.
+    private init(withoutTransfer error: (any Error)?) {
+        let message = error.map { "\($0)" } ?? "no response"
+        switch error {
+        // Maybe before anything was sent; nothing says so.
+        case let error as URLError where error.code == .cancelled:
+            self.init(code: 42, phase: .request, message: message)
+        case let error as AFError where error.isInvalidURLError || error.isURLRequestValidationError:
+            self.init(code: 3, phase: .resolve, message: message)
+        // CURLE_FAILED_INIT. What nobody foresaw must not be the death of a request.
+        default: self.init(code: 2, phase: .resolve, message: message)
+        }
     }
 }
 

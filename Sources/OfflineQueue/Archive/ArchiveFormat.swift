@@ -1,4 +1,5 @@
 public import Foundation
+internal import Glibc
 internal import NetwatchEventLoop
 
 /// The lines of an export: a header, for each request one line and the lines of its body, and a last line that
@@ -61,17 +62,27 @@ public struct ExportSeal: ~Copyable {
 
     /// Goes on with the next page.
     public mutating func add(_ page: Data) {
-        page.withUnsafeBytes { bytes in
-            hash.update(bytes)
-            for line in bytes.split(separator: UInt8(ascii: "\n")) {
-                if line.starts(with: ArchiveFormat.requestStart) { requests += 1 }
-                if line.starts(with: ArchiveFormat.voidStart) { requests -= 1 }
-            }
+        page.withUnsafeBytes { hash.update($0) }
+        var rest = page
+        while !rest.isEmpty {
+            if rest.starts(with: ArchiveFormat.requestStart) { requests += 1 }
+            if rest.starts(with: ArchiveFormat.voidStart) { requests -= 1 }
+            rest = rest.dropFirst(rest.lineLength.map { $0 + 1 } ?? rest.count)
         }
     }
 
     /// The line that makes an export of the pages. There is nothing more to do afterwards.
     public mutating func finish() -> Data {
         ArchiveFormat.end(requests: requests, digest: hash.finish())
+    }
+}
+
+extension Data {
+    /// How many bytes come before the first end of a line; `nil` when there is none.
+    var lineLength: Int? {
+        withUnsafeBytes { bytes in
+            guard let start = bytes.baseAddress, let end = memchr(start, 10, bytes.count) else { return nil }
+            return UnsafeRawPointer(end) - start
+        }
     }
 }

@@ -43,11 +43,11 @@ package struct ArchiveParser: ~Copyable {
     /// - Throws: ``QueueError/Code/invalidImport``, naming the line.
     package mutating func consume(_ bytes: Data) throws -> [Event] {
         var events: [Event] = []
-        var rest = bytes[...]
-        while let end = rest.firstIndex(of: UInt8(ascii: "\n")) {
-            try append(rest[..<end])
+        var rest = bytes
+        while let length = rest.lineLength {
+            try append(rest.prefix(length))
             try take(&events)
-            rest = rest[(end + 1)...]
+            rest = rest.dropFirst(length + 1)
             (line, number) = (Data(), number + 1)
         }
         try append(rest)

@@ -8,7 +8,8 @@ public struct SetAsideStore: Hashable, Sendable {
     public let salvage: Salvage
 }
 
-/// What could be read of a store that was set aside.
+/// What could be read of a store that was set aside. Bodies of up to 64 KiB have no hash of their own: of bytes that
+/// were changed within one nobody can know.
 public struct Salvage: Hashable, Sendable {
     /// The file to be imported. It is an export like any other.
     public let path: String

@@ -9,7 +9,6 @@ struct PageWriter {
     private(set) var leftOut: [ExportPage.LeftOut] = []
 
     init(limit: Int, spool: BodySpool) {
-        // Every page has to get further.
         self.limit = max(1, limit)
         self.spool = spool
     }
@@ -93,7 +92,8 @@ extension PageWriter {
         if start == 0 { data += try ArchiveFormat.request(request) }
         var offset = start
         while offset < body.size {
-            if isFull { return offset }
+            // Every page has to get further.
+            if isFull, offset > start { return offset }
             guard let chunk = try await chunk(of: file, at: offset, of: body) else {
                 leaveOut(request.id, "\(SpooledBodyFault.changed("it was cut"))", isBegun: true)
                 return nil

@@ -14,12 +14,14 @@ final class SalvagedRows: ArchiveRows {
 
     private static let longestPage = 512
 
+    private let copy: ReadableCopy
     private let database: DatabaseQueue
     private let notes = Mutex(Notes())
 
     /// Blocks.
-    init(database path: String) throws {
-        database = try DatabaseQueue(path: path, configuration: QueueDatabase.readingConfiguration)
+    init(in directory: String) throws {
+        copy = try ReadableCopy(of: directory)
+        database = try DatabaseQueue(path: copy.path, configuration: QueueDatabase.readingConfiguration)
     }
 
     /// Where rows could not be read, and what else could not.
@@ -27,7 +29,10 @@ final class SalvagedRows: ArchiveRows {
         notes.withLock { ($0.gaps, $0.texts) }
     }
 
-    func close() { try? database.close() }
+    func close() {
+        try? database.close()
+        copy.remove()
+    }
 
     func rows(after cursor: ExportCursor, bytes: Int) async throws -> [ArchivedRow] {
         try await QueueDatabase.offPool { [self] in

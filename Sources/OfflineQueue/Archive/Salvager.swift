@@ -39,9 +39,7 @@ struct Salvager {
 
     private func open(_ salvage: inout Salvage) async throws -> SalvagedRows? {
         do {
-            return try await QueueDatabase.offPool { [directory] in
-                try SalvagedRows(database: "\(directory)/queue.sqlite")
-            }
+            return try await QueueDatabase.offPool { [directory] in try SalvagedRows(in: directory) }
         } catch {
             salvage.notes.append("the database cannot be opened: \(error)")
             return nil

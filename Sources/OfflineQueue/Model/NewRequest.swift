@@ -104,6 +104,8 @@ package struct RequestDraft: Sendable {
         _ options: EnqueueOptions
     ) throws(QueueError) -> (KeyHeader?, [QueueRequest.Header]) {
         var key = options.idempotencyKey
+        // A header of that name is then one like others.
+        guard key.source != .none else { return (nil, request.headers) }
         let name = key.headerName.lowercased()
         let given = request.headers.first { $0.name.lowercased() == name }
         if let given, key.source == .automatic { key.source = .value(given.value) }

@@ -94,20 +94,26 @@ extension RequestChecks {
             )
         }
         let latest = now.addingTimeInterval(366 * 86_400)
-        if let deadline = options.deadline, deadline <= now || deadline > latest {
-            throw QueueError(.invalidOption, "the deadline \(deadline) is not within the next 366 days")
+        if let deadline = options.deadline, !(deadline > now && deadline <= latest) {
+            throw QueueError(
+                .invalidOption,
+                "the deadline \(printable(deadline)) is not within the next 366 days"
+            )
         }
         guard let start = options.notBefore else { return }
         guard start <= latest else {
-            throw QueueError(.invalidOption, "the time \(start) is not within the next 366 days")
+            throw QueueError(.invalidOption, "the time \(printable(start)) is not within the next 366 days")
         }
         guard start < options.end(from: now) else {
             throw QueueError(
                 .invalidOption,
-                "it would be given up before the time \(start) at which it may be sent"
+                "it would be given up before the time \(printable(start)) at which it may be sent"
             )
         }
     }
+
+    /// Foundation cannot print every date there can be.
+    private static func printable(_ date: Date) -> Date { Timestamp(date).date }
 
     private static func checkDependencies(_ options: EnqueueOptions) throws(QueueError) {
         guard options.dependencies.count <= mostDependencies else {

@@ -16,8 +16,13 @@ package struct Timestamp: Hashable, Comparable, Sendable {
         return Timestamp(milliseconds: Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000)
     }
 
+    /// Some 30,000 years, in milliseconds.
+    private static let farthest = 1e15
+
     package init(_ date: Date) {
-        milliseconds = Int64((date.timeIntervalSince1970 * 1000).rounded())
+        // Dates may be further away than there are milliseconds, and no numbers at all: those are far ahead.
+        let milliseconds = (date.timeIntervalSince1970 * 1000).rounded()
+        self.milliseconds = Int64(max(-Self.farthest, min(Self.farthest, milliseconds)))
     }
 
     package var date: Date { Date(timeIntervalSince1970: Double(milliseconds) / 1000) }

@@ -21,14 +21,19 @@ package final class BodyWriter: Sendable {
     ///
     /// - Throws: ``QueueError``: `bodyTooLarge` beyond the limit, `insufficientSpace`, `spoolFailed`, or
     ///   `stopped` when the body was finished or given up before.
-    package func append(_ bytes: Data) async throws(QueueError) {
+    package func append(
+        _ bytes: Data,
+        isolation: isolated (any Actor)? = #isolation
+    ) async throws(QueueError) {
         try await queue.run { [body] () throws(QueueError) in try body.append(bytes) }
     }
 
     /// Ends the body. When this returns it is there for good, until it is removed.
     ///
     /// - Throws: As ``append(_:)``.
-    package func finish() async throws(QueueError) -> SpooledBody {
+    package func finish(
+        isolation: isolated (any Actor)? = #isolation
+    ) async throws(QueueError) -> SpooledBody {
         try await queue.run { [body] () throws(QueueError) in try body.finish() }
     }
 
@@ -50,8 +55,10 @@ extension PartialBody {
 }
 
 extension DispatchQueue {
-    /// Runs on the queue what may wait for the disk, which nothing on the cooperative pool may.
+    /// Runs on the queue what may wait for the disk, which nothing on the cooperative pool may. It is on the queue
+    /// before the caller's actor does anything else, so that an actor's calls keep their order.
     func run<Value: Sendable, Failure: Error>(
+        isolation: isolated (any Actor)? = #isolation,
         _ body: @escaping @Sendable () throws(Failure) -> Value
     ) async throws(Failure) -> Value {
         let result = await withCheckedContinuation { continuation in

@@ -216,13 +216,15 @@ extension CommitBatcher {
         state.withLock { $0.refusal?.code == .storeFailed ? $0.refusal : nil }
     }
 
-    /// Which errors leave the disk as it was is SQLite's secret; none of them is worth the risk.
+    /// Which errors leave the disk as it was is SQLite's secret; none of them is worth the risk. Neither is one of
+    /// our own that nobody foresaw: whoever waits for a lease to end or a lane to move would wait for ever.
     private func poison(with error: any Error) -> any Error {
-        guard let error = error as? DatabaseError else { return error }
-        note(error)
+        guard !(error is QueueError) else { return error }
+        let cause = error as? DatabaseError
+        if let cause { note(cause) }
         let failure = QueueError(
             .storeFailed,
-            "the queue cannot write: \(error.words)",
+            "the queue cannot write: \(cause?.words ?? "\(error)")",
             path: directory.databasePath
         )
         refuse(with: failure)

@@ -5,6 +5,9 @@ internal import GRDB
 extension StoreTransaction {
     private static let priorities = 0...9
 
+    /// Past so many rows looked at, those that were given up instead are many, and the rest is for another transaction.
+    private static let mostLookedAt = 256
+
     mutating func claim(_ claim: LaneClaim, token: String) throws -> ClaimedBatch {
         guard let lane = try lane(claim.lane), !lane.isPaused else {
             return ClaimedBatch(lane: claim.lane, requests: [], due: nil, isElsewhere: false)
@@ -26,8 +29,8 @@ extension StoreTransaction {
             let arguments: StatementArguments = ["lane": lane.id, "now": now.milliseconds, "limit": limit]
             return try take(try rows(StoreStatements.claimableHeadOfLane, arguments), lease)
         }
-        var taken: [ClaimedRequest] = []
-        for priority in Self.priorities where taken.count < limit {
+        var (taken, lookedAt) = ([ClaimedRequest](), 0)
+        for priority in Self.priorities where taken.count < limit && lookedAt < Self.mostLookedAt {
             var (wanted, found) = (0, 0)
             repeat {
                 wanted = limit - taken.count
@@ -36,9 +39,10 @@ extension StoreTransaction {
                     ["lane": lane.id, "priority": priority, "now": now.milliseconds, "limit": wanted]
                 )
                 found = rows.count
+                lookedAt += found
                 taken += try take(rows, lease)
                 // Some were given up instead, and there may be more.
-            } while taken.count < limit && found == wanted
+            } while taken.count < limit && found == wanted && lookedAt < Self.mostLookedAt
         }
         return taken
     }

@@ -27,7 +27,10 @@ extension StoreTransaction {
             let due = request.earliest(from: now)
             return .released(Set(HoldReason.allCases), now: due, isBlocked: isBlocked)
         case .retry:
-            if request.token == nil { try forgetConditions(of: request.sequence) }
+            if request.token == nil {
+                try forgetConditions(of: request.sequence)
+                try renewLife(of: request.sequence)
+            }
             return .requeued(now: now)
         }
     }
@@ -40,6 +43,17 @@ extension StoreTransaction {
     private func forgetConditions(of sequence: Int64) throws {
         try forgetDependencies(of: sequence)
         try execute("UPDATE request SET scheduled_at = NULL WHERE seq = ?", [sequence])
+    }
+
+    /// It lives as long as it did in the beginning.
+    private func renewLife(of sequence: Int64) throws {
+        try execute(
+            """
+            UPDATE request SET boot = :boot, boot_expire_at = :sinceBoot + life,
+            expire_at = :sinceBoot + life + (SELECT clock_offset FROM meta) WHERE seq = :seq
+            """,
+            ["boot": environment.boot, "sinceBoot": clock.sinceBoot, "seq": sequence]
+        )
     }
 
     private func renewKey(of sequence: Int64) throws {
@@ -94,15 +108,7 @@ extension StoreTransaction {
             """,
             ["lane": lane, "now": now.milliseconds, "seq": sequence]
         )
-        try execute(
-            """
-            UPDATE request SET boot = :boot, boot_expire_at = :sinceBoot + life,
-            expire_at = :sinceBoot + life + (SELECT clock_offset FROM meta) WHERE seq = :seq
-            """,
-            [
-                "boot": environment.boot, "sinceBoot": clock.sinceBoot, "seq": sequence,
-            ]
-        )
+        try renewLife(of: sequence)
         try execute("DELETE FROM history WHERE seq = ?", [sequence])
         try execute("DELETE FROM response WHERE seq = ?", [sequence])
         changedLanes.insert(lane)

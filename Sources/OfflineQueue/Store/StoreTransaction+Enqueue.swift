@@ -33,7 +33,8 @@ extension StoreTransaction {
         }
     }
 
-    /// Whatever is refused is refused before anything is written: others are in the same transaction.
+    /// Whatever is refused is refused before anything but its lane is written: others are in the same transaction. A
+    /// lane without requests is forgotten by the next sweep.
     private mutating func enqueue(
         _ new: NewRequest,
         of batch: Set<String>,

@@ -55,13 +55,15 @@ extension StoreTransaction {
         let scheduled = archived.scheduled.map { min($0, latest) }
         var file: SpooledBody?
         if case .spooled(let body) = new.body { file = body }
+        let offset: Int64 = try row("SELECT clock_offset FROM meta")!["clock_offset"]
         try execute(
             StoreStatements.insertRequest,
             [
                 new.id, lane, "pending", max(now.milliseconds, scheduled ?? 0), scheduled,
                 new.options.priority,
-                // As if it came from another boot: its end is a moment of the wall clock.
-                archived.created, archived.life, min(archived.expires, latest), 0, 0,
+                // As if it came from another boot: its end is a moment of the wall clock, to which the statement
+                // adds the offset.
+                archived.created, archived.life, 0, min(archived.expires, latest) - offset,
                 new.options.maximumAttempts,
                 new.method, new.url,
                 new.headers, new.size, new.body.size, file?.name, file?.digest.description, new.key?.name,

@@ -22,6 +22,7 @@ extension StoreTransaction {
         in lane: StoredLane,
         replacing replaced: StoredRequest?
     ) throws -> Bool {
+        try checkSize(of: new)
         try checkDisk(for: new)
         let freed = replaced.map { Load(requests: 1, bytes: $0.row["size"]) } ?? Load()
         let load = Load(requests: lane.requests, bytes: lane.bytes) - freed
@@ -40,8 +41,23 @@ extension StoreTransaction {
     private var limit: Load { Load(requests: settings.limits.requests, bytes: settings.limits.bytes) }
 
     private var laneLimit: Load {
+        Load(requests: Int(laneShare(of: Int64(limit.requests))), bytes: laneShare(of: limit.bytes))
+    }
+
+    /// All of it may be more than a `Double` tells from what no integer can hold.
+    private func laneShare(of number: Int64) -> Int64 {
         let share = settings.limits.laneShare
-        return Load(requests: Int(Double(limit.requests) * share), bytes: Int64(Double(limit.bytes) * share))
+        return share < 1 ? Int64(Double(max(0, number)) * max(0, share)) : number
+    }
+
+    /// What never fits is not worth dropping others for, nor waiting.
+    private func checkSize(of new: NewRequest) throws {
+        let most = min(laneLimit.bytes, limit.bytes)
+        guard new.size > most else { return }
+        throw QueueError(
+            .bodyTooLarge,
+            "the request has \(new.size) bytes, and the queue's limits allow \(most) in a lane"
+        )
     }
 
     private func totalLoad() throws -> Load { try load(StoreStatements.load) }
@@ -71,13 +87,20 @@ extension StoreTransaction {
     private func checkDisk(for new: NewRequest) throws {
         guard let space = FileSystem.space(at: environment.directory) else { return }
         let reserve = space.reserve(settings.limits.diskReserve)
-        // A row is written twice: to the log, and from there to the database.
-        guard space.free < reserve + 2 * new.size else { return }
+        // A row is written twice: to the log, and from there to the database. A spooled body is on the disk already.
+        guard space.free < reserve + 2 * new.rowSize else { return }
         throw QueueError(
             .queueFull,
             "the file system has \(space.free) bytes free, and \(reserve) are kept for what was accepted",
             path: environment.directory
         )
+    }
+}
+
+extension NewRequest {
+    /// The bytes that go into the database.
+    fileprivate var rowSize: Int64 {
+        if case .spooled(let body) = body { size - body.size } else { size }
     }
 }
 

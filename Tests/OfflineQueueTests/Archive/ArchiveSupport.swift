@@ -80,7 +80,9 @@ extension OfflineQueue {
         let size = [0, 5, 48 * 1024, 48 * 1024 + 1, 64 * 1024, 64 * 1024 + 1, 200_000].randomElement(
             using: &generator
         )!
-        let body = Data((0..<size).map { UInt8(truncatingIfNeeded: $0 &* 7 &+ index) })
+        let body = Data(
+            (Data("\(index) ".utf8) + Data(repeating: UInt8(index & 0xff), count: size)).prefix(size)
+        )
         var options = EnqueueOptions(isFIFO: index % 3 == 0, id: "a\(index)")
         if index % 2 == 0 { options.lane = "lane \(index % 4) é\u{301}" }
         if !options.isFIFO { options.priority = index % 10 }

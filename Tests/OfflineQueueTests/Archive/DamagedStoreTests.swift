@@ -26,7 +26,9 @@ internal import Testing
     }
 
     private func overwrite(page: Int) throws {
-        try change { $0.replaceSubrange((page - 1) * 4096..<page * 4096, with: Data(repeating: 0x55, count: 4096)) }
+        try change {
+            $0.replaceSubrange((page - 1) * 4096..<page * 4096, with: Data(repeating: 0x55, count: 4096))
+        }
     }
 
     /// The bytes of all files, whatever they are called.
@@ -47,17 +49,27 @@ internal import Testing
 
     // MARK: What is told apart
 
-    @Test(arguments: ["delete", "wal"]) func `another program's database stays as it is`(mode: String) async throws {
-        try FileManager.default.createDirectory(atPath: directory.path, withIntermediateDirectories: true)
+    @Test(arguments: ["delete", "wal"]) func `another program's database stays as it is`(mode: String)
+        async throws
+    {
+        try FileManager.default.createDirectory(
+            atPath: directory.path,
+            withIntermediateDirectories: true,
+            attributes: [.posixPermissions: 0o700]
+        )
         let other = try DatabaseQueue(path: database)
         try await other.writeWithoutTransaction {
-            try $0.execute(sql: "PRAGMA journal_mode = \(mode); CREATE TABLE theirs (a); INSERT INTO theirs VALUES (1)")
+            try $0.execute(
+                sql: "PRAGMA journal_mode = \(mode); CREATE TABLE theirs (a); INSERT INTO theirs VALUES (1)"
+            )
         }
         try other.close()
         let before = try Data(contentsOf: URL(fileURLWithPath: database))
         let error = await opening()
         #expect(error?.code == .storeUnusable && error?.message.contains("another program") == true)
-        let code = await errorCode { _ = try await OfflineQueue.setAside(directory: directory.path, evenIfSound: true) }
+        let code = await errorCode {
+            _ = try await OfflineQueue.setAside(directory: directory.path, evenIfSound: true)
+        }
         #expect(code == .storeUnusable)
         #expect(try Data(contentsOf: URL(fileURLWithPath: database)) == before)
     }
@@ -68,7 +80,9 @@ internal import Testing
         let before = try Data(contentsOf: URL(fileURLWithPath: database))
         let error = await opening()
         #expect(error?.code == .storeUnusable && error?.message.contains("newer") == true)
-        let code = await errorCode { _ = try await OfflineQueue.setAside(directory: directory.path, evenIfSound: true) }
+        let code = await errorCode {
+            _ = try await OfflineQueue.setAside(directory: directory.path, evenIfSound: true)
+        }
         #expect(code == .storeUnusable)
         #expect(try Data(contentsOf: URL(fileURLWithPath: database)) == before)
     }
@@ -76,9 +90,10 @@ internal import Testing
     @Test func `a database that another program has locked is unavailable, not damaged`() async throws {
         _ = try await populated()
         let other = try DatabaseQueue(path: database)
-        try await other.writeWithoutTransaction { try $0.execute(sql: "PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE") }
+        try await other.writeWithoutTransaction {
+            try $0.execute(sql: "PRAGMA locking_mode = EXCLUSIVE; UPDATE meta SET bytes = bytes")
+        }
         let code = await opening()?.code
-        try await other.writeWithoutTransaction { try $0.execute(sql: "ROLLBACK") }
         try other.close()
         #expect(code == .storeUnavailable)
         #expect(await opening() == nil)
@@ -113,8 +128,12 @@ internal import Testing
         let content = try await populated()
         #expect(try await OfflineQueue.setAside(directory: directory.path) == nil)
         #expect(await opening() == nil)
-        let aside = try #require(try await OfflineQueue.setAside(directory: directory.path, evenIfSound: true))
-        #expect(aside.salvage.waiting == Self.count && aside.salvage.lostCount == 0 && aside.salvage.gaps.isEmpty)
+        let aside = try #require(
+            try await OfflineQueue.setAside(directory: directory.path, evenIfSound: true)
+        )
+        #expect(
+            aside.salvage.waiting == Self.count && aside.salvage.lostCount == 0 && aside.salvage.gaps.isEmpty
+        )
         #expect(try saved(aside) == content)
     }
 
@@ -184,12 +203,16 @@ internal import Testing
         #expect(before.allSatisfy(after.contains), "something was deleted")
         let saved = try saved(aside)
         for request in saved.requests {
+            // Those within the database have no hash.
+            guard request.body?.bytes ?? 0 > 64 * 1024 else { continue }
             #expect(saved.bodies[request.id] == original.bodies[request.id])
         }
         try await withQueue(directory) { queue, _ in
             let result = try await queue.importRequests(from: aside.salvage.path)
             #expect(result.imported == saved.requests.count)
-            #expect(try await queue.content() == saved)
+            // One whose others could not be saved is held.
+            let content = try await queue.content()
+            #expect(content.ids == saved.ids && content.bodies == saved.bodies)
         }
         return (aside, saved.ids)
     }
@@ -202,12 +225,17 @@ internal import Testing
         try overwrite(page: leaves[1])
         let (aside, ids) = try await salvage(original)
         #expect(aside?.salvage.gaps.count == 2)
-        let lost = aside?.salvage.gaps.reduce(0) { $0 + $1.count } ?? 0
+        let lost =
+            aside?.salvage.gaps.reduce(0) {
+                $0 + Int($1.upperBound.subtractingReportingOverflow($1.lowerBound - 1).partialValue)
+            } ?? 0
         #expect(ids.count == Self.count - lost && lost < 40)
         #expect(ids == ids.sorted { Int($0.dropFirst())! < Int($1.dropFirst())! })
     }
 
-    @Test(arguments: ["request_order", "sqlite_autoindex_request_1", "request_expiry", "lane", "depends", "history"])
+    @Test(arguments: [
+        "request_order", "sqlite_autoindex_request_1", "request_expiry", "lane", "depends", "history",
+    ])
     func `without an index or another table the requests are saved`(name: String) async throws {
         let original = try await populated()
         try overwrite(page: try rootPages(of: directory)[name]!)
@@ -218,17 +246,23 @@ internal import Testing
         if name == "depends" { #expect(saved.requests.allSatisfy { $0.state != .blocked }) }
     }
 
-    @Test func `where the database does not even begin nothing is saved, and nothing is lost either`() async throws {
+    @Test func `where the database does not even begin nothing is saved, and nothing is lost either`()
+        async throws
+    {
         let original = try await populated()
         try overwrite(page: 1)
         let (aside, ids) = try await salvage(original)
         #expect(aside?.salvage.waiting == 0 && ids.isEmpty && aside?.salvage.notes.isEmpty == false)
     }
 
-    @Test func `whatever is flipped or cut, nothing is deleted and what is saved can be imported`() async throws {
+    @Test func `whatever is flipped or cut, nothing is deleted and what is saved can be imported`()
+        async throws
+    {
         let original = try await populated()
         let master = try Data(contentsOf: URL(fileURLWithPath: database))
-        let seed = ProcessInfo.processInfo.environment["NETWATCH_SEED"].flatMap { UInt64($0) } ?? .random(in: 0...9999)
+        let seed =
+            ProcessInfo.processInfo.environment["NETWATCH_SEED"].flatMap { UInt64($0) }
+            ?? .random(in: 0...9999)
         var generator = SeededGenerator(seed: seed)
         var (sound, saved): (Int, [Int]) = (0, [])
         for round in 0..<24 {
@@ -265,7 +299,9 @@ internal import Testing
     private func leafPages(of table: String) throws -> [Int] {
         let data = try Data(contentsOf: URL(fileURLWithPath: database))
         func number(_ page: Int, _ offset: Int, _ count: Int) -> Int {
-            data[(page - 1) * 4096 + offset..<(page - 1) * 4096 + offset + count].reduce(0) { $0 << 8 | Int($1) }
+            data[(page - 1) * 4096 + offset..<(page - 1) * 4096 + offset + count].reduce(0) {
+                $0 << 8 | Int($1)
+            }
         }
         func leaves(_ page: Int) -> [Int] {
             // https://www.sqlite.org/fileformat.html: 5 is an interior page of a table, 13 a leaf.

@@ -64,7 +64,7 @@ internal import Testing
         let (data, content) = try await populated()
         let path = try file(data, in: files)
         let store = try await SQLiteQueueStore(directory: second.path)
-        let failing = FailingArchive(inner: store, after: 2)
+        let failing = FailingArchive(inner: store, after: 1)
         let queue = OfflineQueue(
             configuration: OfflineQueue.Configuration(directory: second.path),
             store: failing,
@@ -99,15 +99,31 @@ internal import Testing
         return limits
     }
 
-    @Test func `what an import brings is sent like anything else`() async throws {
-        let path = try file(try await populated().data, in: files)
-        let sender = FakeSender { _ in .status(404, [("Content-Type", "a/b")]) }
+    @Test func `what an import brings is sent like anything else, in its order and with its keys`()
+        async throws
+    {
+        let data = try await withQueue(first) { queue, _ in
+            for index in 0..<5 {
+                _ = try await queue.enqueue(
+                    QueueRequest(
+                        method: "POST",
+                        url: "https://example.com/",
+                        body: Data(count: 30_000 * index)
+                    ),
+                    options: EnqueueOptions(isFIFO: true, id: "\(5 - index)")
+                )
+            }
+            return try await queue.exported()
+        }
+        let keys = try ExportContent(data).requests.map { $0.key?.value }
+        let sender = FakeSender { _ in .status(200) }
         let queue = try await openQueue(second, sender: sender)
-        _ = try await queue.importRequests(from: path)
+        _ = try await queue.importRequests(from: try file(data, in: files))
         try await queue.start()
-        while try await queue.counts[.pending] > 11 { try await Task.sleep(for: .milliseconds(2)) }
-        let orders = sender.attempts.filter { $0.url.contains("host0") && Int($0.id.dropFirst())! % 3 == 0 }
-        #expect(orders.count > 3)
+        while try await queue.counts[.delivered] < 5 { try await Task.sleep(for: .milliseconds(2)) }
+        #expect(sender.attempts.map(\.id) == ["5", "4", "3", "2", "1"])
+        let sent = sender.attempts.map { $0.headers.first { $0.name == "Idempotency-Key" }?.value }
+        #expect(sent == keys && !sent.contains(nil))
         await queue.stop()
     }
 
