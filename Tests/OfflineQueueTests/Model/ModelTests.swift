@@ -50,5 +50,9 @@ private final class Seeds: Sendable {
 
     init(_ seeds: [UInt64]) { left = Mutex(seeds[...]) }
 
-    func next() -> UInt64? { left.withLock { $0.popFirst() } }
+    func next() -> UInt64? {
+        let (seed, count) = left.withLock { ($0.popFirst(), $0.count) }
+        if seed != nil, count > 0, count % 500 == 0 { print("model: \(count) seeds left") }
+        return seed
+    }
 }

@@ -18,13 +18,23 @@ extension QueueModel {
         try refuseCircle(requests)
         let batch = Set(requests.map(\.id))
         var outcomes: [Receipt.Outcome] = []
-        for new in requests { outcomes.append(try accept(new, batch)) }
-        for new in requests {
-            // One that came later in the batch, and found no room or made way for another.
-            guard let index = index(of: new.id), live[index].state == .blocked else { continue }
-            for id in live[index].waitsFor where self.index(of: id) == nil { lost(id, for: new.id) }
+        var late = Late()
+        for new in requests { outcomes.append(try accept(new, batch, &late)) }
+        for (id, missing) in late.missing {
+            // It came later in the batch and found no room or made way for another, or made way for this one.
+            for needed in missing where index(of: needed) == nil { lost(needed, for: id) }
+        }
+        for (old, new) in late.successions { passDependents(of: old, to: new) }
+        for (_, new) in late.successions where index(of: new) == nil {
+            for dependent in live where dependent.waitsFor.contains(new) { lost(new, for: dependent.id) }
         }
         return outcomes
+    }
+
+    /// What is known only once all of a batch is there.
+    private struct Late {
+        var missing: [(id: String, needed: Set<String>)] = []
+        var successions: [(old: String, new: String)] = []
     }
 
     private func refuseCircle(_ requests: [NewRequest]) throws(QueueError) {
@@ -46,7 +56,8 @@ extension QueueModel {
 
     private mutating func accept(
         _ new: NewRequest,
-        _ batch: Set<String>
+        _ batch: Set<String>,
+        _ late: inout Late
     ) throws(QueueError) -> Receipt.Outcome {
         if index(of: new.id) != nil || history.contains(where: { $0.id == new.id }) { return .known }
         if lanes[new.lane] == nil { lanes[new.lane] = Lane() }
@@ -59,11 +70,8 @@ extension QueueModel {
         guard try makeRoom(new, replacing: old?.id) else { return .dropped }
         if let old { end(old.id, .superseded) }
         live.append(request(new, needed))
-        // What it depends on had to make way for it.
-        for id in needed where history.contains(where: { $0.id == id && $0.state == .dead }) {
-            lost(id, for: new.id)
-        }
-        if let old { passDependents(of: old.id, to: new.id) }
+        late.missing.append((new.id, needed.filter { index(of: $0) == nil }))
+        if let old { late.successions.append((old.id, new.id)) }
         return .accepted
     }
 

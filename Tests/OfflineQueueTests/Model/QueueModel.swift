@@ -112,7 +112,8 @@ extension QueueModel {
         request.wish = nil
         request.status = outcome?.status ?? request.status
         request.lastError = error ?? outcome?.detail ?? request.lastError
-        request.kept = (state == .dead ? request.bodyBytes : 0) + Int64(outcome?.response?.body.count ?? 0)
+        let answer = Int64(outcome?.response?.body.count ?? 0)
+        request.kept = request.size - (state == .dead ? 0 : request.bodyBytes) + answer
         history.append(request)
         guard state != .superseded else { return }
         for dependent in live where dependent.waitsFor.contains(id) {
@@ -138,15 +139,10 @@ extension QueueModel {
         }
     }
 
-    /// Those that waited for the old request wait for the new one, unless that waits for it itself, or for one of
-    /// them because it is behind it in a lane in order.
+    /// Those that waited for the old request wait for the new one, unless that waits for it itself: it may depend on
+    /// who waits, or be behind who waits in a lane in order.
     mutating func passDependents(of old: String, to new: String) {
-        let successor = live[index(of: new)!]
-        let isAhead = live.contains { request in
-            request.waitsFor.contains(old) && request.lane == successor.lane && request.lane.mode == .fifo
-                && request.place < successor.place
-        }
-        let isCircle = needs(new, old) || isAhead
+        let isCircle = needs(new, old)
         for dependent in live where dependent.waitsFor.contains(old) {
             if isCircle {
                 lost(old, for: dependent.id)
@@ -157,11 +153,15 @@ extension QueueModel {
     }
 
     private func needs(_ id: String, _ other: String) -> Bool {
-        var (open, seen) = ([id], Set<String>())
+        var (open, seen) = ([id], Set([id]))
         while let next = open.popLast() {
-            let needed = index(of: next).map { live[$0].waitsFor } ?? []
-            if needed.contains(other) { return true }
-            open += needed.filter { seen.insert($0).inserted }
+            if next == other { return true }
+            guard let index = index(of: next) else { continue }
+            let request = live[index]
+            let ahead = live[..<index].filter {
+                request.lane.mode == .fifo && $0.lane == request.lane && !$0.waitsFor.isEmpty
+            }
+            open += request.waitsFor.union(ahead.map(\.id)).filter { seen.insert($0).inserted }
         }
         return false
     }
