@@ -66,10 +66,16 @@ extension QueueModel {
             $0.lane == new.lane && $0.replaceKey != nil && $0.replaceKey == new.options.replaceKey
                 && $0.state != .inflight
         }
-        if let old, new.options.dependencies.contains(old.id) { throw QueueError(.cyclicDependency) }
+        let sent = live.first {
+            $0.lane == new.lane && $0.replaceKey != nil && $0.replaceKey == new.options.replaceKey
+                && $0.state == .inflight
+        }
+        for rival in [old, sent].compactMap({ $0 }) where new.options.dependencies.contains(rival.id) {
+            throw QueueError(.cyclicDependency)
+        }
         guard try makeRoom(new, replacing: old?.id) else { return .dropped }
         if let old { end(old.id, .superseded) }
-        live.append(request(new, needed))
+        live.append(request(new, needed, sent?.id))
         late.missing.append((new.id, needed.filter { index(of: $0) == nil }))
         if let old { late.successions.append((old.id, new.id)) }
         return .accepted
@@ -88,7 +94,7 @@ extension QueueModel {
         return needed
     }
 
-    private mutating func request(_ new: NewRequest, _ needed: Set<String>) -> Request {
+    private mutating func request(_ new: NewRequest, _ needed: Set<String>, _ sent: String?) -> Request {
         let options = new.options
         let ttl = options.timeToLive.components
         let life = ttl.seconds * 1000 + ttl.attoseconds / 1_000_000_000_000_000
@@ -106,10 +112,11 @@ extension QueueModel {
             maximumAttempts: options.maximumAttempts,
             mayBeSentTwice: (isIdempotent || new.key != nil) && !options.isAtMostOnce,
             key: new.key?.value,
-            state: needed.isEmpty ? .pending : .blocked,
+            state: needed.isEmpty && sent == nil ? .pending : .blocked,
             due: scheduled ?? clock.wall,
             scheduled: scheduled,
             waitsFor: needed,
+            waitsForEndOf: sent,
             boot: clock.boot,
             bootEnd: clock.sinceBoot + life,
             wallEnd: clock.sinceBoot + life + followed,

@@ -108,6 +108,7 @@ extension QueueModel {
                 && request.replaceKey != nil && other.replaceKey == request.replaceKey
         }
         if let rival, rival.place > request.place {
+            if rival.waitsForEndOf == id { letGo(rival.id) }
             passDependents(of: id, to: rival.id)
             return end(id, .superseded, conclusion)
         }
@@ -146,7 +147,7 @@ extension QueueModel {
             }
         case (.release, .inflight) where request.wish == .hold: change(id) { $0.wish = nil }
         case (.release, .held):
-            if request.reason == .dependency { change(id) { $0.waitsFor = [] } }
+            if request.reason == .dependency { waitForNothing(id) }
             free(id)
         case (.retry(let newKey), .held), (.retry(let newKey), .pending), (.retry(let newKey), .blocked):
             change(id) { $0.scheduled = nil }
@@ -156,12 +157,19 @@ extension QueueModel {
         return .done(live[index(of: id)!].state)
     }
 
+    private mutating func waitForNothing(_ id: String) {
+        change(id) { request in
+            request.waitsFor = []
+            request.waitsForEndOf = nil
+        }
+    }
+
     private mutating func startOver(_ id: String, newKey: Bool) {
         let now = clock.wall
+        waitForNothing(id)
         change(id) { request in
             request.state = .pending
             request.reason = nil
-            request.waitsFor = []
             request.due = now
             request.attempts = 0
             request.deferrals = 0

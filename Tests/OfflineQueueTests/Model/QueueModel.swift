@@ -34,6 +34,8 @@ struct QueueModel {
         var due: Int64
         var scheduled: Int64?
         var waitsFor: Set<String> = []
+        /// One with the same replace key that is being sent: its end is waited for, whatever that is.
+        var waitsForEndOf: String?
         var attempts = 0
         var deferrals = 0
         var boot: Int
@@ -115,20 +117,31 @@ extension QueueModel {
         let answer = Int64(outcome?.response?.body.count ?? 0)
         request.kept = request.size - (state == .dead ? 0 : request.bodyBytes) + answer
         history.append(request)
+        for rival in live where rival.waitsForEndOf == id { letGo(rival.id) }
         guard state != .superseded else { return }
         for dependent in live where dependent.waitsFor.contains(id) {
             if state == .delivered { arrived(id, for: dependent.id) } else { lost(id, for: dependent.id) }
         }
     }
 
-    private mutating func arrived(_ id: String, for dependent: String) {
+    /// What it would have replaced is over, or is about to be because of it.
+    mutating func letGo(_ id: String) {
+        change(id) { $0.waitsForEndOf = nil }
+        wakeUnlessWaiting(id)
+    }
+
+    private mutating func wakeUnlessWaiting(_ id: String) {
         let now = clock.wall
-        change(dependent) { request in
-            request.waitsFor.remove(id)
-            guard request.state == .blocked, request.waitsFor.isEmpty else { return }
+        change(id) { request in
+            guard request.state == .blocked, request.waitsFor.isEmpty, request.waitsForEndOf == nil else { return }
             request.state = .pending
             request.due = max(now, request.scheduled ?? now)
         }
+    }
+
+    private mutating func arrived(_ id: String, for dependent: String) {
+        change(dependent) { $0.waitsFor.remove(id) }
+        wakeUnlessWaiting(dependent)
     }
 
     mutating func lost(_ id: String, for dependent: String) {
@@ -170,7 +183,8 @@ extension QueueModel {
         let now = clock.wall
         change(id) { request in
             request.reason = nil
-            request.state = request.waitsFor.isEmpty ? .pending : .blocked
+            let isBlocked = !request.waitsFor.isEmpty || request.waitsForEndOf != nil
+            request.state = isBlocked ? .blocked : .pending
             if request.state == .pending { request.due = max(now, request.scheduled ?? now) }
         }
     }
