@@ -50,7 +50,11 @@ extension StoreTransaction {
         let due = dueTime(of: new)
         var state = RequestState(rules: RequestRules(mayBeSentTwice: true))
         try state.apply(.accepted(due: due, isBlocked: isBlocked))
-        if let replaced { try move(replaced, by: .replaced) }
+        if let replaced {
+            try move(replaced, by: .replaced)
+            // In a lane in order it may have kept others back.
+            changedLanes.insert(lane.id)
+        }
         let place = try insert(new, lane: lane.id, state: state, due: due)
         let unknown = try depend(place, on: new.options.dependencies)
         if !unknown.isEmpty { pending.missing.append((place, unknown)) }
