@@ -51,7 +51,11 @@ extension StoreTransaction {
         let due = dueTime(of: new)
         var state = RequestState(rules: RequestRules(mayBeSentTwice: true))
         try state.apply(.accepted(due: due, isBlocked: isBlocked || sent != nil))
-        if let replaced { try move(replaced, by: .replaced) }
+        if let replaced {
+            try move(replaced, by: .replaced)
+            // In a lane in order it may have kept others back.
+            changedLanes.insert(lane.id)
+        }
         let place = try insert(new, lane: lane.id, state: state, due: due)
         if let sent { try execute("INSERT INTO depends (seq, on_seq, is_any) VALUES (?, ?, 1)", [place, sent]) }
         let unknown = try depend(place, on: new.options.dependencies)

@@ -79,7 +79,7 @@ internal import Testing
         }
         for id in ["a", "b"] { try await bench.put(id) }
         let large = try new("c", body: String(repeating: "x", count: 400)) { $0.whenFull = .dropOldest }
-        #expect(try await refusal(bench, large).code == .queueFull)
+        #expect(try await refusal(bench, large).code == .bodyTooLarge)
         #expect(try await bench.store.states() == ["a": .pending, "b": .pending])
     }
 

@@ -165,12 +165,14 @@ extension QueueModel {
     }
 
     private mutating func startOver(_ id: String, newKey: Bool) {
-        let now = clock.wall
+        let (clock, followed) = (self.clock, self.followed)
         waitForNothing(id)
         change(id) { request in
+            (request.boot, request.bootEnd) = (clock.boot, clock.sinceBoot + request.life)
+            request.wallEnd = request.bootEnd + followed
             request.state = .pending
             request.reason = nil
-            request.due = now
+            request.due = clock.wall
             request.attempts = 0
             request.deferrals = 0
             if newKey, request.key != nil { request.key = "" }
@@ -190,8 +192,6 @@ extension QueueModel {
         history.remove(at: past)
         request.scheduled = nil
         request.finished = nil
-        (request.boot, request.bootEnd) = (clock.boot, clock.sinceBoot + request.life)
-        request.wallEnd = clock.sinceBoot + request.life + followed
         live.insert(request, at: live.firstIndex { $0.place > request.place } ?? live.count)
         startOver(id, newKey: newKey)
         return .done(.pending)
