@@ -161,7 +161,17 @@ internal import Testing
         #expect(judgement.status == status)
     }
 
-    @Test(arguments: [408, 421, 425, 429, 503])
+    @Test func `a 503 may be a proxy's, so what must not be sent twice is held`() throws {
+        let judgement = judge(
+            503,
+            [("Retry-After", "120")],
+            of: try context(mayBeSentTwice: false, hasKey: false)
+        )
+        #expect(judgement.verdict == .held(.ambiguous))
+        #expect(judgement.lane == .closeFor(.seconds(120)))
+    }
+
+    @Test(arguments: [408, 421, 425, 429])
     func `what the server says it did not apply is sent again, also what must not be sent twice`(
         status: Int
     ) throws {

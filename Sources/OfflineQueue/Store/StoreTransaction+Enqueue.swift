@@ -57,7 +57,9 @@ extension StoreTransaction {
             changedLanes.insert(lane.id)
         }
         let place = try insert(new, lane: lane.id, state: state, due: due)
-        if let sent { try execute("INSERT INTO depends (seq, on_seq, is_any) VALUES (?, ?, 1)", [place, sent]) }
+        if let sent {
+            try execute("INSERT INTO depends (seq, on_seq, is_any) VALUES (?, ?, 1)", [place, sent])
+        }
         let unknown = try depend(place, on: new.options.dependencies)
         if !unknown.isEmpty { pending.missing.append((place, unknown)) }
         if let replaced { pending.successions.append((replaced.sequence, place)) }
@@ -99,7 +101,8 @@ extension StoreTransaction {
     /// The request with the same key that is being sent. The newcomer waits for its end, whatever that is: were it sent
     /// beside it, or before its next attempt, the server might end with the older state.
     private func sent(withKeyOf new: NewRequest, in lane: StoredLane) throws -> Int64? {
-        guard let key = new.options.replaceKey, let row = try row(StoreStatements.findSentWithKey, [lane.id, key])
+        guard let key = new.options.replaceKey,
+            let row = try row(StoreStatements.findSentWithKey, [lane.id, key])
         else { return nil }
         try checkIndependence(of: new, from: row["id"])
         return row["seq"]

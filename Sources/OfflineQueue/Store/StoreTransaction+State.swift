@@ -131,7 +131,8 @@ extension StoreTransaction {
     /// What waited for the end of the one that it now succeeds has it.
     private mutating func letGo(_ successor: Int64, of sequence: Int64) throws {
         try execute("DELETE FROM depends WHERE seq = ? AND on_seq = ? AND is_any = 1", [successor, sequence])
-        guard database.changesCount > 0, let request = try request(successor), request.state.phase == .blocked,
+        guard database.changesCount > 0, let request = try request(successor),
+            request.state.phase == .blocked,
             try !isBlocked(successor)
         else { return }
         try move(request, by: .unblocked(now: request.earliest(from: now)))

@@ -133,7 +133,9 @@ extension QueueModel {
     private mutating func wakeUnlessWaiting(_ id: String) {
         let now = clock.wall
         change(id) { request in
-            guard request.state == .blocked, request.waitsFor.isEmpty, request.waitsForEndOf == nil else { return }
+            guard request.state == .blocked, request.waitsFor.isEmpty, request.waitsForEndOf == nil else {
+                return
+            }
             request.state = .pending
             request.due = max(now, request.scheduled ?? now)
         }
