@@ -18,6 +18,8 @@ extension OfflineQueue {
     ///
     /// - Throws: ``QueueError``: `unknownRequest`, or `ambiguousID`, which names some.
     public func id(beginningWith prefix: String) async throws -> String {
+        // Every id begins with nothing, so a variable that is not set would mean whatever is there.
+        guard !prefix.isEmpty else { throw QueueError(.unknownRequest, "an empty text is not an id") }
         let found = try await store.ids(beginningWith: prefix, limit: 4)
         // Ids are sorted, so one that is the text itself comes first.
         if let first = found.first, found.count == 1 || first == prefix { return first }

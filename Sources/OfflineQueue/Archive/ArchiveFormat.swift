@@ -55,7 +55,7 @@ public struct ExportSeal: ~Copyable {
 
     /// Begins with no page.
     ///
-    /// - Throws: ``SystemError`` without memory, and when OpenSSL is set up so that it has no SHA-256.
+    /// - Throws: `SystemError` without memory, and when OpenSSL is set up so that it has no SHA-256.
     public init() throws {
         hash = try SHA256.make()
     }

@@ -25,8 +25,8 @@ enum StoreFault: Error {
         case .damaged(let why):
             QueueError(
                 .storeUnusable,
-                "the queue's database is damaged: \(why); `netwatch queue verify --set-aside` moves it away and "
-                    + "saves what can be read",
+                "the queue's database is damaged: \(why); `netwatch queue verify --set-aside`, with `--state-dir` "
+                    + "unless the queue is in its usual place, moves it away and saves what can be read",
                 path: path
             )
         case .passing(let why):

@@ -117,7 +117,7 @@ package enum StoreStatements {
         INSERT INTO history (state, finished_at, is_whole, kept_bytes, attempts, deferrals, last_status, last_error,
         host, label, mode, \(QueueSchema.fixedContent))
         SELECT :state, :now, :whole, :kept, :attempts, :deferrals, ifnull(:status, last_status),
-        ifnull(:detail, last_error), host, label, mode, \(QueueSchema.fixedContent)
+        iif(:state = 'delivered', NULL, ifnull(:detail, last_error)), host, label, mode, \(QueueSchema.fixedContent)
         FROM (SELECT id AS lane, host, label, mode FROM lane) JOIN request ON lane_id = lane
         WHERE seq = :seq AND lease_token IS :fence
         """

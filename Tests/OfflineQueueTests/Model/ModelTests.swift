@@ -32,7 +32,7 @@ internal import Testing
             }
             try await group.waitForAll()
         }
-        print("model: \(Self.seeds.count) seeds × 200 calls in \(ContinuousClock.now - begin)")
+        print("model: \(Self.seeds.count) seeds of 200 calls in \(ContinuousClock.now - begin)")
     }
 
     @Test(arguments: Sabotage.allCases)

@@ -113,7 +113,7 @@ extension QueueModel {
         request.token = nil
         request.wish = nil
         request.status = outcome?.status ?? request.status
-        request.lastError = error ?? outcome?.detail ?? request.lastError
+        request.lastError = state == .delivered ? nil : error ?? outcome?.detail ?? request.lastError
         let answer = Int64(outcome?.response?.body.count ?? 0)
         request.kept = request.size - (state == .dead ? 0 : request.bodyBytes) + answer
         history.append(request)
