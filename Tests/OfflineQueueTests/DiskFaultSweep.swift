@@ -73,7 +73,9 @@ struct DiskFaultSweep {
         if hasStruck { findings.failures += 1 }
         let missing = await missing(script, in: directory)
         findings.add(script, missing, hasStruck: hasStruck, at: "\(self), call \(first)", directory)
-        if script.callsBeforeClosing >= first, !script.hasTold {
+        // Who looks before opening tells nothing of a file that could not be opened for the look alone.
+        let isMadeGood = kind == .openEIO && !persists
+        if script.callsBeforeClosing >= first, !script.hasTold, !isMadeGood {
             findings.silent.append("\(self), call \(first)")
         }
         return hasStruck
