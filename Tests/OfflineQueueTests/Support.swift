@@ -97,3 +97,10 @@ extension QueueStore {
 
 /// A name for it where `Testing` has an `Expectation` of its own.
 typealias Expected = Expectation
+
+extension Scheduler.Event {
+    /// One lane has requests, the first of them due then.
+    static func rows(_ info: Scheduler.LaneInfo, due: Moment) -> Scheduler.Event {
+        .lanes([Scheduler.LaneRows(info, due: due)])
+    }
+}

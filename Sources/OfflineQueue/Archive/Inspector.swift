@@ -1,3 +1,4 @@
+internal import Dispatch
 internal import Foundation
 internal import GRDB
 internal import Synchronization
@@ -57,7 +58,7 @@ final class Inspector: Sendable {
         _ body: @escaping @Sendable (Database) throws -> Value
     ) async throws -> Value {
         guard !isEnded.withLock({ $0 }) else { throw CancellationError() }
-        return try await QueueDatabase.offPool { [self] in
+        return try await DispatchQueue.global().run { [self] in
             do {
                 return try database.writeWithoutTransaction(body)
             } catch let error as DatabaseError where error.resultCode == .SQLITE_INTERRUPT {

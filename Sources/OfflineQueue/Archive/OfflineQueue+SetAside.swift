@@ -1,3 +1,5 @@
+internal import Dispatch
+
 /// A store that was moved away, and what could be saved of it.
 public struct SetAsideStore: Hashable, Sendable {
     /// What is wrong with it.
@@ -42,7 +44,7 @@ extension OfflineQueue {
     ///   of another program or of a newer netwatch, which is left alone; `insufficientSpace` or `spoolFailed` when the
     ///   store was moved, but the export could not be written, for which there is ``salvage(_:)``.
     public static func setAside(directory: String, evenIfSound: Bool = false) async throws -> SetAsideStore? {
-        let owned = try await QueueDatabase.offPool { try QueueDirectory(path: directory) }
+        let owned = try await DispatchQueue.global().run { try QueueDirectory(path: directory) }
         defer { owned.release() }
         guard let moved = try await SetAside(owned).run(evenIfSound: evenIfSound) else { return nil }
         return SetAsideStore(

@@ -1,3 +1,4 @@
+internal import Dispatch
 internal import Foundation
 internal import GRDB
 internal import Synchronization
@@ -35,7 +36,7 @@ final class SalvagedRows: ArchiveRows {
     }
 
     func rows(after cursor: ExportCursor, bytes: Int) async throws -> [ArchivedRow] {
-        try await QueueDatabase.offPool { [self] in
+        await DispatchQueue.global().run { [self] in
             database.writeWithoutTransaction { page(of: $0, after: cursor, bytes: bytes) }
         }
     }

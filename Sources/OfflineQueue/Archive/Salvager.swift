@@ -1,3 +1,4 @@
+internal import Dispatch
 internal import Foundation
 internal import Glibc
 internal import NetwatchEventLoop
@@ -39,7 +40,7 @@ struct Salvager {
 
     private func open(_ salvage: inout Salvage) async throws -> SalvagedRows? {
         do {
-            return try await QueueDatabase.offPool { [directory] in try SalvagedRows(in: directory) }
+            return try await DispatchQueue.global().run { [directory] in try SalvagedRows(in: directory) }
         } catch {
             salvage.notes.append("the database cannot be opened: \(error)")
             return nil
@@ -70,15 +71,15 @@ struct Salvager {
     }
 
     private func closed(_ rows: SalvagedRows) async {
-        _ = try? await QueueDatabase.offPool { rows.close() }
+        await DispatchQueue.global().run { rows.close() }
     }
 
     private func offPool<Value: Sendable>(
         _ body: @escaping @Sendable () throws(SystemError) -> Value
     ) async throws -> Value {
         do {
-            return try await QueueDatabase.offPool(body)
-        } catch let error as SystemError {
+            return try await DispatchQueue.global().run(body)
+        } catch {
             let isFull = [ENOSPC, EDQUOT].contains(error.errno)
             throw QueueError(
                 isFull ? .insufficientSpace : .spoolFailed,

@@ -1,3 +1,4 @@
+internal import Dispatch
 internal import Foundation
 internal import Glibc
 internal import NetwatchEventLoop
@@ -18,13 +19,13 @@ struct SetAside: Sendable {
 
     /// Returns where it is now; `nil` when it is sound and was left alone.
     func run(evenIfSound: Bool) async throws -> (path: String, reason: String)? {
-        let found = try await QueueDatabase.offPool { [directory] in
+        let found = await DispatchQueue.global().run { [directory] in
             directory.damage.target == nil ? nil : directory.damage.text
         }
         var reason = found
         if reason == nil { reason = try await diagnosis() }
         if reason == nil, evenIfSound { reason = "somebody asked for it" }
-        return try await QueueDatabase.offPool { [reason] in
+        return try await DispatchQueue.global().run { [reason] in
             try usable { () throws(SystemError) in
                 if let reason { return (try move(for: reason), reason) }
                 try directory.damage.remove()
@@ -38,7 +39,7 @@ struct SetAside: Sendable {
     /// - Throws: ``QueueError`` when it must be left alone.
     private func diagnosis() async throws -> String? {
         do {
-            let inspector = try await QueueDatabase.offPool { [directory] in
+            let inspector = try await DispatchQueue.global().run { [directory] in
                 try QueueDatabase.look(at: directory.databasePath)
                 let isNew = FileSystem.size(of: directory.databasePath) == 0
                 return isNew ? nil : try Inspector(database: directory.databasePath)

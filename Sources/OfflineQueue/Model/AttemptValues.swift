@@ -83,7 +83,7 @@ extension AttemptOutcome {
     private static func kept(_ headers: [(String, String)]) -> [QueueRequest.Header] {
         var room = QueueRequest.maximumHeadBytes
         return headers.compactMap { name, value in
-            room -= name.utf8.count + value.utf8.count + 3
+            room -= HeaderText.size(name, value)
             guard room >= 0, !value.utf8.contains(where: { $0 == 10 || $0 == 13 }) else { return nil }
             return QueueRequest.Header(name: name, value: value)
         }

@@ -4,6 +4,9 @@ package enum HeaderText {
         headers.map { "\($0.name): \($0.value)\n" }.joined()
     }
 
+    /// How many bytes ``encode(_:)`` makes of a header line.
+    static func size(_ name: String, _ value: String) -> Int { name.utf8.count + value.utf8.count + 3 }
+
     /// Bytes are looked at, not characters: a value may begin with one that combines with the space.
     package static func decode(_ text: String) -> [QueueRequest.Header] {
         text.utf8.split(separator: UInt8(ascii: "\n")).map { line in

@@ -124,8 +124,11 @@ extension IdempotencyKey {
         switch source {
         case .value(let value): value
         case .automatic where !HTTPMethod.isIdempotent(method) && !isAtMostOnce:
-            UUID().uuidString.lowercased()
+            Self.randomValue()
         case .automatic, .none: nil
         }
     }
+
+    /// A key of the queue's own making.
+    static func randomValue() -> String { UUID().uuidString.lowercased() }
 }

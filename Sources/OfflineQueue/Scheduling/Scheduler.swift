@@ -40,9 +40,7 @@ package struct Scheduler: Sendable {
     }
 
     package enum Event: Hashable, Sendable {
-        /// The lane has requests, the first of them due then.
-        case rows(LaneInfo, due: Moment)
-        /// The same of many lanes at once: each event looks at all lanes.
+        /// The lanes have requests, the first of them due then. Many at once, because each event looks at all lanes.
         case lanes([LaneRows])
         case gate(host: String, GateState)
         /// The answer to ``Action/claim(_:)``: how many requests are on their way now, and when the next
@@ -93,7 +91,6 @@ package struct Scheduler: Sendable {
     package mutating func handle(_ event: Event, now: Moment) -> [Action] {
         var actions: [Action] = []
         switch event {
-        case .rows(let info, let due): add(info, due: due, now: now, &actions)
         case .lanes(let lanes): for lane in lanes { add(lane.info, due: lane.due, now: now, &actions) }
         case .gate(let host, let state): gateChanged(host, state, now: now, &actions)
         case .claimed(let lane, let taken, let due): claimed(lane, taken: taken, due: due, now: now)

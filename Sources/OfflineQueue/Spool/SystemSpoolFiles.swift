@@ -93,10 +93,7 @@ package final class SystemSpoolFiles: SpoolFiles {
     package func freeBytes() throws(SystemError) -> Int64 {
         var status = statvfs()
         try systemCall("fstatvfs \(path)") { fstatvfs(directory.rawValue, &status) }
-        // `f_bavail` leaves out what only root may use. A file system may claim anything.
-        let (bytes, isTooMuch) = UInt64(status.f_bavail)
-            .multipliedReportingOverflow(by: UInt64(status.f_frsize))
-        return isTooMuch ? .max : Int64(clamping: bytes)
+        return FileSystem.Space(status).free
     }
 
     private func path(of name: String) -> String { "\(path)/\(name)" }

@@ -6,6 +6,17 @@ enum FileSystem {
         let free: Int64
         let total: Int64
 
+        /// As statvfs(3) and fstatvfs(3) tell it. A file system may claim anything.
+        init(_ status: statvfs) {
+            free = Self.bytes(status.f_bavail, status)
+            total = Self.bytes(status.f_blocks, status)
+        }
+
+        private static func bytes(_ blocks: fsblkcnt_t, _ status: statvfs) -> Int64 {
+            let (bytes, overflows) = UInt64(blocks).multipliedReportingOverflow(by: UInt64(status.f_frsize))
+            return overflows ? .max : Int64(clamping: bytes)
+        }
+
         /// What is left free of it: a tenth has to do where that is less than is wanted.
         func reserve(_ wanted: Int64) -> Int64 { min(wanted, total / 10) }
     }
@@ -13,13 +24,7 @@ enum FileSystem {
     /// By statvfs(3); `nil` when it cannot be told.
     static func space(at path: String) -> Space? {
         var status = statvfs()
-        guard statvfs(path, &status) == 0 else { return nil }
-        return Space(free: bytes(status.f_bavail, status), total: bytes(status.f_blocks, status))
-    }
-
-    private static func bytes(_ blocks: fsblkcnt_t, _ status: statvfs) -> Int64 {
-        let (bytes, overflows) = UInt64(blocks).multipliedReportingOverflow(by: UInt64(status.f_frsize))
-        return overflows ? .max : Int64(clamping: bytes)
+        return statvfs(path, &status) == 0 ? Space(status) : nil
     }
 
     /// How many bytes a file has; 0 when there is none.

@@ -7,7 +7,7 @@ internal import NetwatchEventLoop
 enum QueueDatabase {
     /// Opens and checks the database on a thread that may block.
     static func open(in directory: QueueDirectory) async throws -> DatabaseQueue {
-        try await offPool {
+        try await DispatchQueue.global().run {
             do {
                 return try openBlocking(directory)
             } catch {
@@ -15,15 +15,6 @@ enum QueueDatabase {
                 directory.release()
                 throw error
             }
-        }
-    }
-
-    /// Runs blocking work on a dispatch thread.
-    static func offPool<Value: Sendable>(
-        _ body: @escaping @Sendable () throws -> Value
-    ) async throws -> Value {
-        try await withCheckedThrowingContinuation { continuation in
-            DispatchQueue.global().async { continuation.resume(with: Result(catching: body)) }
         }
     }
 

@@ -1,3 +1,4 @@
+internal import Dispatch
 internal import Foundation
 internal import GRDB
 
@@ -44,7 +45,7 @@ extension SQLiteQueueStore: QueueArchive {
     }
 
     package func inspect() async throws -> QueueVerification {
-        let inspector = try await QueueDatabase.offPool { [environment] in
+        let inspector = try await DispatchQueue.global().run { [environment] in
             try Inspector(database: "\(environment.directory)/queue.sqlite")
         }
         try beginInspection(inspector)

@@ -1,3 +1,4 @@
+internal import Dispatch
 internal import Foundation
 internal import GRDB
 internal import Synchronization
@@ -27,7 +28,7 @@ package final class SQLiteQueueStore: QueueStore {
         clock: StoreClock = .system,
         files: (any SpoolFiles)? = nil
     ) async throws {
-        let directory = try await QueueDatabase.offPool { try QueueDirectory(path: path) }
+        let directory = try await DispatchQueue.global().run { try QueueDirectory(path: path) }
         let database = try await QueueDatabase.open(in: directory)
         let batcher = CommitBatcher(database: database, directory: directory)
         do {

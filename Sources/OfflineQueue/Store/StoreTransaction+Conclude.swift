@@ -119,7 +119,7 @@ extension StoreTransaction {
 extension RecordedResponse {
     /// What it takes in the database, about.
     fileprivate var size: Int64 {
-        Int64(headers.reduce(body.count) { $0 + $1.name.utf8.count + $1.value.utf8.count + 3 })
+        Int64(headers.reduce(body.count) { $0 + HeaderText.size($1.name, $1.value) })
     }
 }
 

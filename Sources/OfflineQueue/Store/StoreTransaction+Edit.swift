@@ -59,7 +59,7 @@ extension StoreTransaction {
     private func renewKey(of sequence: Int64) throws {
         try execute(
             "UPDATE request SET key_value = ? WHERE seq = ? AND key_value IS NOT NULL",
-            [UUID().uuidString.lowercased(), sequence]
+            [IdempotencyKey.randomValue(), sequence]
         )
     }
 }
