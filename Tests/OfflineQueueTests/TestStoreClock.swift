@@ -7,17 +7,23 @@ final class TestStoreClock: Sendable {
     private struct State {
         var bootID = "boot 1"
         var boots = 1
-        var reading = StoreClock.Reading(wall: start, sinceBoot: 3_600_000, isSynchronized: true)
+        var reading = StoreClock.Reading(wall: start, sinceBoot: 3_600_000)
+        var isSynchronized = true
     }
 
     private let state = Mutex(State())
 
     /// For a store that is opened now: a reboot gives the next one another.
     var clock: StoreClock {
-        StoreClock(bootID: state.withLock(\.bootID)) { self.now }
+        StoreClock(
+            bootID: state.withLock(\.bootID),
+            isSynchronized: { self.isSynchronized },
+            read: { self.now }
+        )
     }
 
     var now: StoreClock.Reading { state.withLock(\.reading) }
+    var isSynchronized: Bool { state.withLock(\.isSynchronized) }
 
     /// Time passes: both clocks run.
     func advance(_ duration: Duration) {
@@ -38,7 +44,7 @@ final class TestStoreClock: Sendable {
     }
 
     func setSynchronized(_ isSynchronized: Bool) {
-        state.withLock { $0.reading.isSynchronized = isSynchronized }
+        state.withLock { $0.isSynchronized = isSynchronized }
     }
 
     /// The machine starts anew. The store has to be reopened to see it.

@@ -2,52 +2,6 @@ internal import ClientCore
 internal import Foundation
 internal import GRDB
 
-/// Reads columns of a row that may hold anything: a damaged page, or a hand, may have put it there. The ordinary
-/// accessors end the process when a value is of another type.
-struct LooseRow {
-    let row: Row
-
-    private func storage(_ column: String) -> DatabaseValue.Storage {
-        (row[column] as DatabaseValue).storage
-    }
-
-    func isNull(_ column: String) -> Bool { storage(column) == .null }
-
-    func integer(_ column: String) throws(QueueError) -> Int64 {
-        guard case .int64(let value) = storage(column) else { throw fault(column, "no number") }
-        return value
-    }
-
-    func text(_ column: String) throws(QueueError) -> String {
-        guard case .string(let value) = storage(column) else { throw fault(column, "no text") }
-        return value
-    }
-
-    func flag(_ column: String) throws(QueueError) -> Bool { try integer(column) != 0 }
-
-    func int(_ column: String) throws(QueueError) -> Int { Int(try integer(column)) }
-
-    func optional<Value>(
-        _ column: String,
-        _ read: (String) throws(QueueError) -> Value
-    ) throws(QueueError) -> Value? {
-        isNull(column) ? nil : try read(column)
-    }
-
-    /// `nil` for none.
-    func bytes(_ column: String) throws(QueueError) -> Data? {
-        switch storage(column) {
-        case .null: return nil
-        case .blob(let data): return data
-        default: throw fault(column, "no bytes")
-        }
-    }
-
-    private func fault(_ column: String, _ what: String) -> QueueError {
-        QueueError(.storeUnusable, "its column `\(column)` holds \(what)")
-    }
-}
-
 extension ArchivedRequest {
     /// The columns that ``init(row:)`` reads, besides `label`, `mode` and `bytes`.
     static let columns = """
@@ -58,39 +12,39 @@ extension ArchivedRequest {
 
     /// Reads a row of `request` or `history`; of what it depends on nothing is said there.
     ///
-    /// - Throws: ``QueueError`` when the row does not hold a request.
-    init(_ row: LooseRow) throws(QueueError) {
-        id = try row.text("id")
-        method = try row.text("method")
-        url = try row.text("url")
-        headers = HeaderText.decode(try row.text("headers")).map { [$0.name, $0.value] }
-        lane = try row.text("label")
-        fifo = try row.text("mode") == LaneKey.Mode.fifo.rawValue
-        priority = try row.int("priority")
-        created = try row.integer("created_at")
-        life = try row.integer("life")
-        expires = try row.integer("expire_at")
-        scheduled = try row.optional("scheduled_at", row.integer)
-        maximumAttempts = try row.optional("maximum_attempts", row.int)
+    /// - Throws: ``DamagedColumn`` or ``QueueError`` when the row does not hold a request.
+    init(_ row: StoredRow) throws {
+        id = try row["id"]
+        method = try row["method"]
+        url = try row["url"]
+        headers = HeaderText.decode(try row["headers"]).map { [$0.name, $0.value] }
+        lane = try row["label"]
+        fifo = try row["mode"] == LaneKey.Mode.fifo
+        priority = try row["priority"]
+        created = try row["created_at"]
+        life = try row["life"]
+        expires = try row["expire_at"]
+        scheduled = try row["scheduled_at"]
+        maximumAttempts = try row["maximum_attempts"]
         key = row.isNull("key_value") ? nil : try Key(row)
-        atMostOnce = try row.flag("at_most_once")
-        replaceKey = try row.optional("replace_key", row.text)
+        atMostOnce = try row["at_most_once"]
+        replaceKey = try row["replace_key"]
         after = []
-        expect = try row.optional("expectation", row.text)
+        expect = try row["expectation"]
         state = .pending
-        attempts = try row.int("attempts")
-        deferrals = try row.int("deferrals")
-        lastStatus = try row.optional("last_status", row.int)
-        lastError = try row.optional("last_error", row.text)
+        attempts = try row["attempts"]
+        deferrals = try row["deferrals"]
+        lastStatus = try row["last_status"]
+        lastError = try row["last_error"]
         try readState(row)
     }
 
-    private mutating func readState(_ row: LooseRow) throws(QueueError) {
-        switch try row.text("state") {
+    private mutating func readState(_ row: StoredRow) throws {
+        switch try row["state"] as String {
         case "pending": state = .pending
         case "blocked": state = .blocked
         case "dead": state = .dead
-        case "held": (state, holdReason) = (.held, try row.text("hold_reason"))
+        case "held": (state, holdReason) = (.held, try row["hold_reason"])
         // As a restart would leave it.
         case "inflight" where mayBeSentTwice: state = .pending
         case "inflight": (state, holdReason) = (.held, HoldReason.ambiguous.rawValue)
@@ -104,10 +58,10 @@ extension ArchivedRequest {
 }
 
 extension ArchivedRequest.Key {
-    fileprivate init(_ row: LooseRow) throws(QueueError) {
-        header = try row.text("key_header")
-        value = try row.text("key_value")
-        quoted = try row.flag("key_quoted")
+    fileprivate init(_ row: StoredRow) throws {
+        header = try row["key_header"]
+        value = try row["key_value"]
+        quoted = try row["key_quoted"]
     }
 }
 
@@ -116,17 +70,17 @@ extension ArchivedRequest.Key {
 extension NewRequest.Body {
     /// Reads where the body is, and that it is as long as it was.
     ///
-    /// - Throws: ``QueueError`` when it is not there.
-    init(_ row: LooseRow) throws(QueueError) {
-        let size = try row.integer("body_bytes")
+    /// - Throws: ``DamagedColumn`` or ``QueueError`` when it is not there.
+    init(whole row: StoredRow) throws {
+        let size: Int64 = try row["body_bytes"]
         if row.isNull("body_file") {
-            let bytes = try row.bytes("bytes") ?? Data()
+            let bytes = try row["bytes"] ?? Data()
             guard bytes.count == size else {
                 throw QueueError(.storeUnusable, "its body has \(bytes.count) bytes in place of \(size)")
             }
             self = bytes.isEmpty ? .none : .inline(bytes)
         } else {
-            let (name, digest) = (try row.text("body_file"), try row.text("body_sha256"))
+            let (name, digest): (String, String) = try (row["body_file"], row["body_sha256"])
             guard let body = SpooledBody(name: name, size: size, digest: digest) else {
                 throw QueueError(
                     .storeUnusable,

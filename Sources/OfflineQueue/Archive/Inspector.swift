@@ -78,8 +78,8 @@ extension Inspector {
             do {
                 try Self.checkStructure(database, &report)
                 try Self.checkCounters(database, &report)
-            } catch let error as DatabaseError where error.resultCode.isDamage {
-                report.found(.database, "queue.sqlite", error.message ?? "\(error.resultCode)")
+            } catch  where StoreFault.isDamage(error) {
+                report.found(.database, "queue.sqlite", StoreFault.words(error))
             }
             return report
         }
@@ -88,9 +88,9 @@ extension Inspector {
     private static func checkStructure(_ database: Database, _ report: inout QueueVerification) throws {
         let problems = try String.fetchAll(database, sql: "PRAGMA integrity_check(\(mostProblems))")
         for problem in problems where problem != "ok" { report.found(.database, "queue.sqlite", problem) }
-        for row in try Row.fetchAll(database, sql: "PRAGMA foreign_key_check") {
-            let (table, other): (String, String) = (row["table"], row["parent"])
-            let number = (row["rowid"] as Int64?).map { "\($0)" } ?? "without a number"
+        for row in try database.rows("PRAGMA foreign_key_check") {
+            let (table, other): (String, String) = try (row["table"], row["parent"])
+            let number = (try row["rowid"] as Int64?).map { "\($0)" } ?? "without a number"
             report.found(.reference, table, "its row \(number) names one of \(other) that is not there")
         }
     }
@@ -111,16 +111,13 @@ extension Inspector {
             SELECT 'history' AS name, 0 AS noted, 0 AS found, meta.history_bytes AS notedBytes,
             (SELECT ifnull(sum(kept_bytes), 0) FROM history) AS foundBytes FROM meta
             """
-        for row in try Row.fetchAll(database, sql: totals) + Row.fetchAll(database, sql: lanes)
-            + Row.fetchAll(database, sql: history)
-        {
-            let loose = LooseRow(row: row)
-            let noted = try (loose.integer("noted"), loose.integer("notedBytes"))
-            let found = try (loose.integer("found"), loose.integer("foundBytes"))
+        for row in try database.rows(totals) + database.rows(lanes) + database.rows(history) {
+            let noted: (Int64, Int64) = try (row["noted"], row["notedBytes"])
+            let found: (Int64, Int64) = try (row["found"], row["foundBytes"])
             guard noted != found else { continue }
             report.found(
                 .counter,
-                (try? loose.text("name")) ?? "lane",
+                (try? row["name"]) ?? "lane",
                 "it counts \(noted.0) requests and \(noted.1) bytes, and has \(found.0) and \(found.1)"
             )
         }
@@ -140,20 +137,19 @@ extension Inspector {
     /// `nil` at the end, and where no row can be read any more.
     private func rows(_ part: ExportCursor.Part, after position: Int64) async throws -> Page? {
         try await read { database -> Page? in
-            let found: [Row]
+            let found: [StoredRow]
             do {
-                found = try Row.fetchAll(
-                    database,
-                    sql: part == .waiting ? Self.waitingRows : Self.deadRows,
-                    arguments: [position, Self.page]
+                found = try database.rows(
+                    part == .waiting ? Self.waitingRows : Self.deadRows,
+                    [position, Self.page]
                 )
-            } catch let error as DatabaseError where error.resultCode.isDamage {
+            } catch  where StoreFault.isDamage(error) {
                 // The check of the structure has told so.
                 return nil
             }
             guard let last = found.last else { return nil }
-            var page = Page(last: try LooseRow(row: last).integer("position"), count: found.count)
-            for row in found { page.look(at: LooseRow(row: row)) }
+            var page = Page(last: try last["position"], count: found.count)
+            for row in found { page.look(at: row) }
             return page
         }
     }
@@ -173,29 +169,29 @@ extension Inspector {
 }
 
 extension Inspector.Page {
-    fileprivate mutating func look(at row: LooseRow) {
-        let id = (try? row.text("id")) ?? "number \((try? row.integer("position")) ?? 0)"
-        do throws(QueueError) {
+    fileprivate mutating func look(at row: StoredRow) {
+        let id = (try? row["id"]) ?? "number \((try? row["position"] as Int64) ?? 0)"
+        do {
             var request = try ArchivedRequest(row)
             let body = try SpooledBody(row)
             if let body { bodies.append((id, body)) }
             request.body = body.map { ArchivedRequest.Body(bytes: $0.size, sha256: $0.digest.description) }
             _ = try request.draft()
         } catch {
-            faults.append((id, error.message))
+            faults.append((id, QueueError(reading: error).message))
         }
     }
 }
 
 extension SpooledBody {
     /// `nil` when the body is in the row, where it has the right length.
-    fileprivate init?(_ row: LooseRow) throws(QueueError) {
+    fileprivate init?(_ row: StoredRow) throws {
         guard row.isNull("body_file") else {
-            guard case .spooled(let body) = try NewRequest.Body(row) else { return nil }
+            guard case .spooled(let body) = try NewRequest.Body(whole: row) else { return nil }
             self = body
             return
         }
-        let (size, length) = (try row.integer("body_bytes"), try row.optional("length", row.integer) ?? 0)
+        let (size, length): (Int64, Int64) = try (row["body_bytes"], row["length"] ?? 0)
         guard size == length else {
             throw QueueError(.storeUnusable, "its body has \(length) bytes in place of \(size)")
         }

@@ -81,11 +81,17 @@ final class SalvagedRows: ArchiveRows {
 
 /// One table of a damaged database, for as long as its connection is at hand.
 private struct SalvagedTable {
-    enum Failure: Error {
+    enum Failure: Error, CustomStringConvertible {
         /// Here; it may be better elsewhere.
         case damaged(String)
         /// Everywhere: the table is not there.
         case unknown(String)
+
+        var description: String {
+            switch self {
+            case .damaged(let reason), .unknown(let reason): "its row cannot be read: \(reason)"
+            }
+        }
     }
 
     let name: String
@@ -102,7 +108,7 @@ private struct SalvagedTable {
     func first(after position: Int64) throws(Failure) -> Int64? {
         let sql =
             "SELECT \(key) FROM \(name) NOT INDEXED WHERE \(key) > ?\(condition) ORDER BY \(key) LIMIT 1"
-        return try fetch(sql, [position]).flatMap { try? LooseRow(row: $0).integer(key) }
+        return try fetch(sql, [position]).flatMap { try? $0[key] }
     }
 
     private func last(from low: Int64, below high: Int64) throws(Failure) -> Int64? {
@@ -110,7 +116,7 @@ private struct SalvagedTable {
             SELECT \(key) FROM \(name) NOT INDEXED WHERE \(key) > ? AND \(key) < ?\(condition)
             ORDER BY \(key) DESC LIMIT 1
             """
-        return try fetch(sql, [low, high]).flatMap { try? LooseRow(row: $0).integer(key) }
+        return try fetch(sql, [low, high]).flatMap { try? $0[key] }
     }
 
     /// The first row that can be read behind one that cannot; `nil` when none can.
@@ -132,13 +138,13 @@ private struct SalvagedTable {
         return found
     }
 
-    private func fetch(_ sql: String, _ arguments: StatementArguments) throws(Failure) -> Row? {
+    private func fetch(_ sql: String, _ arguments: StatementArguments) throws(Failure) -> StoredRow? {
         do {
-            return try Row.fetchOne(try database.cachedStatement(sql: sql), arguments: arguments)
-        } catch let error as DatabaseError where error.resultCode.isDamage {
-            throw .damaged(error.words)
+            return try database.row(sql, arguments)
+        } catch  where StoreFault.isDamage(error) {
+            throw .damaged(StoreFault.words(error))
         } catch {
-            throw .unknown("\((error as? DatabaseError)?.words ?? "\(error)")")
+            throw .unknown(StoreFault.words(error))
         }
     }
 }
@@ -155,39 +161,29 @@ extension SalvagedTable {
             _ = try request.draft()
             return ArchivedRow(cursor: cursor, id: id, content: .success((request, body)))
         } catch {
-            let reason =
-                error as? QueueError
-                ?? QueueError(.storeUnusable, "its row cannot be read: \(Self.words(error))")
-            return ArchivedRow(cursor: cursor, id: id, content: .failure(reason))
-        }
-    }
-
-    private static func words(_ error: any Error) -> String {
-        switch error as? Failure {
-        case .damaged(let text), .unknown(let text): text
-        case nil: "\(error)"
+            return ArchivedRow(cursor: cursor, id: id, content: .failure(QueueError(reading: error)))
         }
     }
 
     private func content(at position: Int64, _ id: inout String) throws -> (ArchivedRequest, NewRequest.Body)
     {
         if let row = try fetch("SELECT id FROM \(name) NOT INDEXED WHERE \(key) = ?", [position]) {
-            id = try LooseRow(row: row).text("id")
+            id = try row["id"]
         }
         let sequence = try sequence(at: position)
         let lane = try lane(at: position)
         let bytes = try fetch("SELECT bytes FROM body WHERE seq = ?", [sequence])
-            .flatMap { try LooseRow(row: $0).bytes("bytes") }
+            .flatMap { try $0["bytes"] as Data? }
         let found = try fetch(
             "SELECT \(columns), ? AS label, ? AS mode, ? AS bytes FROM \(name) NOT INDEXED WHERE \(key) = ?",
             [lane?.label ?? "", (lane?.mode ?? .parallel).rawValue, bytes, position]
         )
         guard let found else { throw Failure.unknown("it is not there any more") }
-        var request = try ArchivedRequest(LooseRow(row: found))
+        var request = try ArchivedRequest(found)
         if request.mayWaitForOthers { find(dependenciesOf: sequence, &request) }
         // Nobody knows whether its lane keeps order.
         if lane == nil, request.state != .dead { request.hold(.user) }
-        return (request, try NewRequest.Body(LooseRow(row: found)))
+        return (request, try NewRequest.Body(whole: found))
     }
 
     private var columns: String {
@@ -199,23 +195,20 @@ extension SalvagedTable {
     private func sequence(at position: Int64) throws -> Int64 {
         guard name == "history" else { return position }
         let row = try fetch("SELECT seq FROM history NOT INDEXED WHERE position = ?", [position])
-        return try row.map { try LooseRow(row: $0).integer("seq") } ?? 0
+        return try row?["seq"] ?? 0
     }
 
     /// `nil` when it cannot be read.
     private func lane(at position: Int64) throws -> (label: String, mode: LaneKey.Mode)? {
-        let found: Row?
+        let found: StoredRow?
         if name == "history" {
             found = try fetch("SELECT label, mode FROM history NOT INDEXED WHERE position = ?", [position])
         } else {
             let row = try fetch("SELECT lane_id FROM request NOT INDEXED WHERE seq = ?", [position])
-            guard let id = try row.map({ try LooseRow(row: $0).integer("lane_id") }) else { return nil }
+            guard let id: Int64 = try row?["lane_id"] else { return nil }
             found = try? fetch("SELECT label, mode FROM lane NOT INDEXED WHERE id = ?", [id])
         }
-        guard let found, let label = try? LooseRow(row: found).text("label"),
-            let mode = (try? LooseRow(row: found).text("mode")).flatMap(LaneKey.Mode.init(rawValue:))
-        else { return nil }
-        return (label, mode)
+        return try? found.map { try ($0["label"], $0["mode"]) }
     }
 
     /// Without all of them it is not known whether it may be sent.
@@ -227,7 +220,7 @@ extension SalvagedTable {
                 guard let row = try fetch("SELECT id FROM request NOT INDEXED WHERE seq = ?", [place]) else {
                     throw Failure.unknown("it is not there")
                 }
-                return try LooseRow(row: row).text("id")
+                return try row["id"]
             }
         } catch {
             request.hold(.dependency)

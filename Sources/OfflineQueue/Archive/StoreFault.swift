@@ -12,9 +12,8 @@ enum StoreFault: Error {
     init(_ error: any Error) {
         switch error {
         case let fault as StoreFault: self = fault
-        case let error as DatabaseError where error.resultCode.mayPass: self = .passing(error.words)
-        case let error as DatabaseError: self = .damaged(error.words)
-        default: self = .damaged("\(error)")
+        case let error as DatabaseError where error.resultCode.mayPass: self = .passing(Self.words(error))
+        default: self = .damaged(Self.words(error))
         }
     }
 
@@ -35,14 +34,22 @@ enum StoreFault: Error {
     }
 }
 
-extension DatabaseError {
-    var words: String { message ?? resultCode.description }
+extension StoreFault {
+    /// Whether it says that bytes on the disk are not what was written there.
+    static func isDamage(_ error: any Error) -> Bool {
+        switch error {
+        case let error as DatabaseError: [.SQLITE_CORRUPT, .SQLITE_NOTADB].contains(error.resultCode)
+        default: error is DamagedColumn
+        }
+    }
+
+    static func words(_ error: any Error) -> String {
+        guard let error = error as? DatabaseError else { return "\(error)" }
+        return error.message ?? error.resultCode.description
+    }
 }
 
 extension ResultCode {
-    /// What says that bytes on the disk are not what was written there.
-    var isDamage: Bool { self == .SQLITE_CORRUPT || self == .SQLITE_NOTADB }
-
     /// Somebody else's lock, a full or failing disk, too little memory, missing rights.
     var mayPass: Bool {
         switch self {

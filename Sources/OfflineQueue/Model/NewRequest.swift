@@ -130,5 +130,5 @@ extension IdempotencyKey {
     }
 
     /// A key of the queue's own making.
-    static func randomValue() -> String { UUID().uuidString.lowercased() }
+    static func randomValue() -> String { UUIDv4.make() }
 }

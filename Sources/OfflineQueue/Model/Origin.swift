@@ -27,13 +27,17 @@ package struct Origin: Hashable, Sendable {
         guard let scheme = parts.scheme?.lowercased(), let usual = Self.usualPorts[scheme] else {
             throw QueueError(.invalidURL, "the scheme of \(quoted(url)) is not http or https")
         }
-        let host = (parts.host ?? "").trimmingCharacters(in: CharacterSet(charactersIn: "[]")).lowercased()
+        let host = Self.withoutBrackets(parts.host ?? "").lowercased()
         guard !host.isEmpty else { throw QueueError(.invalidURL, "\(quoted(url)) has no host") }
         let port = parts.port ?? usual
         guard (1...65535).contains(port) else {
             throw QueueError(.invalidURL, "the port of \(quoted(url)) is not 1 to 65535")
         }
         self.init(scheme: scheme, host: host, port: port)
+    }
+
+    private static func withoutBrackets(_ host: String) -> Substring {
+        host.hasPrefix("[") ? host.dropFirst().dropLast() : host[...]
     }
 
     private static let usualPorts = ["http": 80, "https": 443]

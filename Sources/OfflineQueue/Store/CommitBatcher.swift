@@ -220,11 +220,10 @@ extension CommitBatcher {
     /// our own that nobody foresaw: whoever waits for a lease to end or a lane to move would wait for ever.
     private func poison(with error: any Error) -> any Error {
         guard !(error is QueueError) else { return error }
-        let cause = error as? DatabaseError
-        if let cause { note(cause) }
+        note(error)
         let failure = QueueError(
             .storeFailed,
-            "the queue cannot write: \(cause?.words ?? "\(error)")",
+            "the queue cannot write: \(StoreFault.words(error))",
             path: directory.databasePath
         )
         refuse(with: failure)
@@ -233,18 +232,18 @@ extension CommitBatcher {
 
     /// Damage is damage, whoever met it. Other errors of reading say nothing of what is written.
     private func readFailure(_ error: any Error) -> any Error {
-        guard let error = error as? DatabaseError else { return error }
-        guard !error.resultCode.isDamage else { return poison(with: error) }
+        guard !StoreFault.isDamage(error) else { return poison(with: error) }
+        guard error is DatabaseError else { return error }
         return QueueError(
             .storeUnavailable,
-            "the queue cannot be read: \(error.words)",
+            "the queue cannot be read: \(StoreFault.words(error))",
             path: directory.databasePath
         )
     }
 
     /// So that the next start does not meet it again. A disk that does not take the note fails the start, too.
-    private func note(_ error: DatabaseError) {
-        if error.resultCode.isDamage { try? directory.damage.write(error.words) }
+    private func note(_ error: any Error) {
+        if StoreFault.isDamage(error) { try? directory.damage.write(StoreFault.words(error)) }
     }
 
     /// The first reason stays, except that a failure outranks a stop.

@@ -31,14 +31,12 @@ extension SQLiteQueueStore: QueueArchive {
     /// What cannot be told is kept.
     package func isFileNamed(_ name: String) -> Bool {
         let found = try? batcher.readBlocking { database in
-            try Row.fetchOne(
-                try database.cachedStatement(
-                    sql: """
-                        SELECT 1 FROM request WHERE body_file = ?1
-                        UNION ALL SELECT 1 FROM history WHERE body_file = ?1 AND is_whole = 1
-                        """
-                ),
-                arguments: [name]
+            try database.row(
+                """
+                SELECT 1 FROM request WHERE body_file = ?1
+                UNION ALL SELECT 1 FROM history WHERE body_file = ?1 AND is_whole = 1
+                """,
+                [name]
             ) != nil
         }
         return found ?? true

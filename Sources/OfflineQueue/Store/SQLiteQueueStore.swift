@@ -107,8 +107,6 @@ package final class SQLiteQueueStore: QueueStore {
         // After a commit that was not synced a power cut may bring the rows back; then the next sweep is early enough.
         if durability == .full, !effects.freed.isEmpty {
             CrashPoint.concluded.reached()
-            // A power cut must not bring a row back whose file is gone.
-            if durability == .normal { try await write(rows: 1) { try $0.touch() } }
             await spool.remove(effects.freed)
         }
         return value
@@ -152,7 +150,7 @@ extension SQLiteQueueStore {
     package func claim(_ claims: [LaneClaim]) async throws -> [ClaimedBatch] {
         let limit = claims.reduce(0) { $0 + $1.limit }
         return try await write(rows: limit) { transaction in
-            let token = UUID().uuidString.lowercased()
+            let token = UUIDv4.make()
             return try claims.map { try transaction.claim($0, token: token) }
         }
     }

@@ -10,13 +10,10 @@ package struct StoreClock: Sendable {
         package var wall: Timestamp
         /// `CLOCK_BOOTTIME` in milliseconds: never steps, begins with the boot, runs on in suspend.
         package var sinceBoot: Int64
-        /// Whether the kernel says that the wall clock is right (adjtimex(2)).
-        package var isSynchronized: Bool
 
-        package init(wall: Timestamp, sinceBoot: Int64, isSynchronized: Bool) {
+        package init(wall: Timestamp, sinceBoot: Int64) {
             self.wall = wall
             self.sinceBoot = sinceBoot
-            self.isSynchronized = isSynchronized
         }
 
         /// Changes when the wall clock is set.
@@ -26,22 +23,32 @@ package struct StoreClock: Sendable {
     /// Tells this boot from all others.
     package let bootID: String
     package let read: @Sendable () -> Reading
+    /// Whether the kernel says that the wall clock is right (adjtimex(2)), which takes longer than to read it.
+    package let isSynchronized: @Sendable () -> Bool
 
-    package init(bootID: String, read: @escaping @Sendable () -> Reading) {
+    package init(
+        bootID: String,
+        isSynchronized: @escaping @Sendable () -> Bool,
+        read: @escaping @Sendable () -> Reading
+    ) {
         self.bootID = bootID
+        self.isSynchronized = isSynchronized
         self.read = read
     }
 
     /// The kernel's clocks.
-    package static let system = StoreClock(bootID: kernelBootID) {
-        var boot = timespec()
-        clock_gettime(CLOCK_BOOTTIME, &boot)
-        return Reading(
-            wall: .now,
-            sinceBoot: Int64(boot.tv_sec) * 1000 + Int64(boot.tv_nsec) / 1_000_000,
-            isSynchronized: netwatch_clock_is_synchronized() == 1
-        )
-    }
+    package static let system = StoreClock(
+        bootID: kernelBootID,
+        isSynchronized: { netwatch_clock_is_synchronized() == 1 },
+        read: {
+            var boot = timespec()
+            clock_gettime(CLOCK_BOOTTIME, &boot)
+            return Reading(
+                wall: .now,
+                sinceBoot: Int64(boot.tv_sec) * 1000 + Int64(boot.tv_nsec) / 1_000_000
+            )
+        }
+    )
 
     /// random(4). Without it every process is a boot of its own, so that no boot's clock is taken for another's.
     private static let kernelBootID: String = {

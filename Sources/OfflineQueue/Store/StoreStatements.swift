@@ -2,15 +2,20 @@
 package enum StoreStatements {
     // MARK: Coming in
 
+    static let isKnown = """
+        SELECT EXISTS (SELECT 1 FROM request WHERE id = ?1) OR EXISTS (SELECT 1 FROM history WHERE id = ?1)
+        """
+
     package static let findKnown = """
         SELECT state, key_value, last_status, last_error FROM request WHERE id = :id
         UNION ALL SELECT state, key_value, last_status, last_error FROM history WHERE id = :id
         """
 
-    /// The queue's pause is every lane's.
+    /// The queue's pause is every lane's, and its load comes along.
     private static let laneColumns = """
         SELECT id, scheme, host, port, label, mode, not_before, requests, bytes,
-        is_paused OR (SELECT is_paused FROM meta) AS is_paused FROM lane
+        is_paused OR (SELECT is_paused FROM meta) AS is_paused, (SELECT requests FROM meta) AS all_requests,
+        (SELECT bytes FROM meta) AS all_bytes FROM lane
         """
 
     package static let findLane = "\(laneColumns) WHERE id = ?"
@@ -178,7 +183,7 @@ package enum StoreStatements {
 
     /// Those whose cost must not grow with the queue.
     package static let flat: [String: String] = [
-        "findKnown": findKnown, "findLane": findLane, "findLaneByKey": findLaneByKey,
+        "isKnown": isKnown, "findKnown": findKnown, "findLane": findLane, "findLaneByKey": findLaneByKey,
         "oldestOfLane": oldestOfLane, "findReplaceable": findReplaceable, "findSentWithKey": findSentWithKey,
         "dueInParallelLane": dueInParallelLane, "headOfLane": headOfLane,
         "claimableInParallelLane": claimableInParallelLane, "claimableHeadOfLane": claimableHeadOfLane,

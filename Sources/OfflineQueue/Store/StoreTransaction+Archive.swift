@@ -12,14 +12,16 @@ extension StoreTransaction {
             case .waiting: Self.waitingRows
             case .dead: Self.deadRows
             }
+        let statement = try database.cachedStatement(sql: sql)
         let found = try Row.fetchCursor(
-            try statement(sql),
+            statement,
             arguments: ["after": cursor.position, "limit": Self.longestPage]
         )
         var (rows, size): ([ArchivedRow], Int) = ([], 0)
-        while size < bytes, let row = try found.next() {
+        while size < bytes, let next = try found.next() {
+            let row = StoredRow(next.copy(), of: statement)
             size += row.approximateSize
-            rows.append(try archived(row.copy(), cursor.part))
+            rows.append(try archived(row, cursor.part))
         }
         return rows
     }
@@ -36,19 +38,18 @@ extension StoreTransaction {
         WHERE position > :after AND state = 'dead' AND is_whole = 1 ORDER BY position LIMIT :limit
         """
 
-    private func archived(_ row: Row, _ part: ExportCursor.Part) throws -> ArchivedRow {
-        let loose = LooseRow(row: row)
-        let cursor = ExportCursor(part: part, position: try loose.integer("position"))
-        let id = (try? loose.text("id")) ?? "number \(cursor.position)"
-        do throws(QueueError) {
-            var request = try ArchivedRequest(loose)
-            let body = try NewRequest.Body(loose)
-            request.after = try dependencyIDs(of: request, at: try loose.integer("seq"))
+    private func archived(_ row: StoredRow, _ part: ExportCursor.Part) throws -> ArchivedRow {
+        let cursor = ExportCursor(part: part, position: try row["position"])
+        let id = (try? row["id"]) ?? "number \(cursor.position)"
+        do {
+            var request = try ArchivedRequest(row)
+            let body = try NewRequest.Body(whole: row)
+            request.after = try dependencyIDs(of: request, at: try row["seq"])
             request.body = try ArchivedRequest.Body(body)
             _ = try request.draft()
             return ArchivedRow(cursor: cursor, id: id, content: .success((request, body)))
         } catch {
-            return ArchivedRow(cursor: cursor, id: id, content: .failure(error))
+            return ArchivedRow(cursor: cursor, id: id, content: .failure(QueueError(reading: error)))
         }
     }
 
@@ -57,14 +58,14 @@ extension StoreTransaction {
         guard request.mayWaitForOthers else { return [] }
         do {
             let found = try rows(StoreStatements.dependencies, [sequence])
-            return try found.map { try LooseRow(row: $0).text("id") }
+            return try found.map { try $0["id"] }
         } catch {
             throw QueueError(.storeUnusable, "what it depends on cannot be read: \(error)")
         }
     }
 
     func known(_ ids: [String]) throws -> Set<String> {
-        try Set(ids.filter { try row(StoreStatements.findKnown, ["id": $0]) != nil })
+        try Set(ids.filter { try isKnown($0) })
     }
 
     func archiveRoom() throws -> ArchiveRoom {
@@ -72,8 +73,8 @@ extension StoreTransaction {
         let space = FileSystem.space(at: environment.directory)
         let free = space.map { $0.free - $0.reserve(limit.diskReserve) }
         return ArchiveRoom(
-            requests: max(0, limit.requests - load["requests"]),
-            bytes: max(0, limit.bytes - load["bytes"]),
+            requests: max(0, limit.requests - (try load["requests"])),
+            bytes: max(0, limit.bytes - (try load["bytes"])),
             diskBytes: max(0, free ?? .max)
         )
     }
@@ -86,19 +87,6 @@ extension ArchivedRequest.Body {
         case .spooled(let file): self.init(bytes: file.size, sha256: file.digest.description)
         case .inline(let data):
             self.init(bytes: Int64(data.count), sha256: try SHA256.digest(of: data).description)
-        }
-    }
-}
-
-extension Row {
-    /// What it takes in memory, about.
-    fileprivate var approximateSize: Int {
-        reduce(256) { sum, column in
-            switch column.1.storage {
-            case .blob(let data): sum + data.count
-            case .string(let text): sum + text.utf8.count
-            default: sum
-            }
         }
     }
 }

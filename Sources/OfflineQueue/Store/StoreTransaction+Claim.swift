@@ -48,10 +48,10 @@ extension StoreTransaction {
     }
 
     /// What has lived too long is given up rather than sent.
-    private mutating func take(_ rows: [Row], _ lease: Lease) throws -> [ClaimedRequest] {
+    private mutating func take(_ rows: [StoredRow], _ lease: Lease) throws -> [ClaimedRequest] {
         try rows.compactMap { row in
-            var request = StoredRequest(row: row)
-            guard !isExpired(row) else {
+            var request = try StoredRequest(row: row)
+            guard try !isExpired(row) else {
                 try move(request, by: .givenUp(reason: RequestState.expiredReason))
                 return nil
             }
@@ -60,7 +60,7 @@ extension StoreTransaction {
                 StoreStatements.claim,
                 ["seq": request.sequence, "token": lease.token, "epoch": lease.ownerEpoch]
             )
-            return ClaimedRequest(row: row, lease: lease, request.state)
+            return try ClaimedRequest(row: row, lease: lease, request.state)
         }
     }
 
@@ -87,9 +87,9 @@ extension StoreTransaction {
             [lane, "[\"\(names.joined(separator: "\",\""))\"]"]
         )
         for row in held {
-            let request = StoredRequest(row: row)
+            let request = try StoredRequest(row: row)
             let isBlocked = try isBlocked(request.sequence)
-            let due = request.earliest(from: now)
+            let due = try request.earliest(from: now)
             try move(request, by: .released(reasons, now: due, isBlocked: isBlocked))
             changedLanes.insert(request.lane)
         }
@@ -98,15 +98,15 @@ extension StoreTransaction {
     func liveTokens() throws -> Set<String> {
         Set(
             try rows("SELECT DISTINCT lease_token FROM request WHERE state = 'inflight'").map {
-                $0["lease_token"]
+                try $0["lease_token"]
             }
         )
     }
 }
 
 extension ClaimedRequest {
-    fileprivate init(row: Row, lease: Lease, _ state: RequestState) {
-        self.init(
+    fileprivate init(row: StoredRow, lease: Lease, _ state: RequestState) throws {
+        try self.init(
             sequence: row["seq"],
             id: row["id"],
             lease: lease,
@@ -125,28 +125,28 @@ extension ClaimedRequest {
 }
 
 extension NewRequest.Body {
-    init(row: Row) {
-        guard let name = row["body_file"] as String? else {
-            self = (row["bytes"] as Data?).map(NewRequest.Body.inline) ?? .none
+    init(row: StoredRow) throws {
+        guard let name = try row["body_file"] as String? else {
+            self = (try row["bytes"] as Data?).map(NewRequest.Body.inline) ?? .none
             return
         }
-        let body = SpooledBody(name: name, size: row["body_bytes"], digest: row["body_sha256"])
+        let body = SpooledBody(name: name, size: try row["body_bytes"], digest: try row["body_sha256"])
         self = body.map(NewRequest.Body.spooled) ?? .unreadable
     }
 }
 
 extension KeyHeader {
-    init?(row: Row) {
-        guard let name = row["key_header"] as String?, let value = row["key_value"] as String? else {
+    init?(row: StoredRow) throws {
+        guard let name = try row["key_header"] as String?, let value = try row["key_value"] as String? else {
             return nil
         }
-        self.init(name: name, value: value, isQuoted: row["key_quoted"])
+        self.init(name: name, value: value, isQuoted: try row["key_quoted"])
     }
 }
 
 extension Expectation {
     /// What a hand has edited so that it cannot be read is the default.
-    init(row: Row) {
-        self = (row["expectation"] as String?).flatMap { try? Expectation(parsing: $0) } ?? .success
+    init(row: StoredRow) throws {
+        self = (try row["expectation"] as String?).flatMap { try? Expectation(parsing: $0) } ?? .success
     }
 }

@@ -42,7 +42,7 @@ extension StoreTransaction {
     /// Requests whose owner died.
     mutating func recover() throws {
         for row in try rows(StoreStatements.orphans, [environment.ownerEpoch]) {
-            let request = StoredRequest(row: row)
+            let request = try StoredRequest(row: row)
             try move(request, by: .abandoned(token: request.token!, now: now))
         }
     }
@@ -59,7 +59,7 @@ extension StoreTransaction {
     ) throws {
         let isDead = ending.isDead
         let response = outcome?.response
-        let size: Int64 = request.row["size"]
+        let size: Int64 = try request.row["size"]
         let kept = size - (isDead ? 0 : request.bodyBytes) + (response?.size ?? 0)
         try execute(
             StoreStatements.insertHistory,
@@ -100,11 +100,11 @@ extension StoreTransaction {
         guard !dependents.isEmpty else { return }
         try execute("DELETE FROM depends WHERE on_seq = ?", [sequence])
         for row in dependents {
-            guard let dependent = try request(row["seq"]) else { continue }
-            if !isDelivered && !(row["is_any"] as Bool) {
+            guard let dependent = try request(try row["seq"]) else { continue }
+            if try !isDelivered && !row["is_any"] {
                 try move(dependent, by: .dependencyFailed)
             } else if dependent.state.phase == .blocked, try !isBlocked(dependent.sequence) {
-                try move(dependent, by: .unblocked(now: dependent.earliest(from: now)))
+                try move(dependent, by: .unblocked(now: try dependent.earliest(from: now)))
             }
             changedLanes.insert(dependent.lane)
         }

@@ -24,7 +24,7 @@ extension StoreTransaction {
         case .release:
             if request.state.phase == .held(.dependency) { try forgetDependencies(of: request.sequence) }
             let isBlocked = try isBlocked(request.sequence)
-            let due = request.earliest(from: now)
+            let due = try request.earliest(from: now)
             return .released(Set(HoldReason.allCases), now: due, isBlocked: isBlocked)
         case .retry:
             if request.token == nil {
@@ -69,29 +69,29 @@ extension StoreTransaction {
 extension StoreTransaction {
     private mutating func editHistory(_ edit: QueueEdit, _ id: String) throws -> EditResult {
         guard let row = try row("SELECT * FROM history WHERE id = ?", [id]) else { return .unknown }
-        let state = QueuedRequest.State(rawValue: row["state"])!
-        guard case .retry(let newKey) = edit, state == .dead, row["is_whole"], try !isTaken(row) else {
+        let state: QueuedRequest.State = try row["state"]
+        guard case .retry(let newKey) = edit, state == .dead, try row["is_whole"], try !isTaken(row) else {
             return .refused(state)
         }
         try restore(row)
-        if newKey { try renewKey(of: row["seq"]) }
+        if newKey { try renewKey(of: try row["seq"]) }
         return .done(.pending)
     }
 
     /// Whether a newer request has its replace key and waits.
-    private func isTaken(_ row: Row) throws -> Bool {
-        guard let key = row["replace_key"] as String? else { return false }
+    private func isTaken(_ row: StoredRow) throws -> Bool {
+        guard let key = try row["replace_key"] as String? else { return false }
         return try waiting(withKey: key, inLane: try lane(of: row).id) != nil
     }
 
-    private func lane(of row: Row) throws -> StoredLane {
-        let mode = LaneKey.Mode(rawValue: row["mode"])!
-        return try lane(of: LaneKey(origin: try Origin(url: row["url"]), label: row["label"], mode: mode))
+    private func lane(of row: StoredRow) throws -> StoredLane {
+        let origin = try Origin(url: try row["url"])
+        return try lane(of: try LaneKey(origin: origin, label: row["label"], mode: row["mode"]))
     }
 
     /// T7: back to its old place, with the same key, and as long to live as it had in the beginning.
-    private mutating func restore(_ row: Row) throws {
-        var state = RequestState(
+    private mutating func restore(_ row: StoredRow) throws {
+        var state = try RequestState(
             phase: .finished(.dead(reason: "")),
             attempts: row["attempts"],
             deferrals: row["deferrals"],
@@ -99,7 +99,7 @@ extension StoreTransaction {
         )
         try state.apply(.requeued(now: now))
         let lane = try lane(of: row).id
-        let sequence: Int64 = row["seq"]
+        let sequence: Int64 = try row["seq"]
         try execute(
             """
             INSERT INTO request (lane_id, state, next_at, last_status, last_error, \(QueueSchema.fixedContent))

@@ -79,7 +79,7 @@ extension StoreTransaction {
             id: new.id,
             lane: record,
             outcome: .accepted,
-            isBehindOthers: lane.requests > 0,
+            isBehindOthers: lane.load.requests > 0,
             idempotencyKey: new.key?.value,
             state: state.name,
             due: wait,
@@ -104,8 +104,8 @@ extension StoreTransaction {
         guard let key = new.options.replaceKey,
             let row = try row(StoreStatements.findSentWithKey, [lane.id, key])
         else { return nil }
-        try checkIndependence(of: new, from: row["id"])
-        return row["seq"]
+        try checkIndependence(of: new, from: try row["id"])
+        return try row["seq"]
     }
 
     private func checkIndependence(of new: NewRequest, from id: String) throws {
@@ -118,17 +118,23 @@ extension StoreTransaction {
         max(now, new.options.notBefore.map { Timestamp($0) } ?? now)
     }
 
+    func isKnown(_ id: String) throws -> Bool {
+        try Bool.fetchOne(try database.cachedStatement(sql: StoreStatements.isKnown), arguments: [id])!
+    }
+
     /// The request that has the id already, on its way or over.
     private func known(_ new: NewRequest) throws -> EnqueuedRequest? {
-        guard let row = try row(StoreStatements.findKnown, ["id": new.id]) else { return nil }
+        guard try isKnown(new.id), let row = try row(StoreStatements.findKnown, ["id": new.id]) else {
+            return nil
+        }
         if new.options.durability == .full { try touch() }
-        return EnqueuedRequest(
+        return try EnqueuedRequest(
             id: new.id,
             lane: LaneRecord(id: 0, key: new.lane, notBefore: nil, due: nil, isPaused: false),
             outcome: .known,
             isBehindOthers: false,
             idempotencyKey: row["key_value"],
-            state: QueuedRequest.State(rawValue: row["state"])!,
+            state: row["state"],
             due: nil,
             status: row["last_status"],
             lastError: row["last_error"],
@@ -194,9 +200,10 @@ extension StoreTransaction {
 
     private func isDelivered(_ id: String, _ batch: Set<String>) throws -> Bool {
         if try row("SELECT 1 FROM request WHERE id = ?", [id]) != nil { return false }
-        let state = try row("SELECT state FROM history WHERE id = ?", [id]).map { $0["state"] as String }
+        let state = try row("SELECT state FROM history WHERE id = ?", [id])
+            .map { try $0["state"] as QueuedRequest.State }
         switch state {
-        case QueuedRequest.State.delivered.rawValue?: return true
+        case .delivered?: return true
         case nil where batch.contains(id): return false
         case nil:
             throw QueueError(
@@ -206,7 +213,7 @@ extension StoreTransaction {
         case let state?:
             throw QueueError(
                 .unknownDependency,
-                "the request \(quoted(id)) that this one depends on is \(state)"
+                "the request \(quoted(id)) that this one depends on is \(state.rawValue)"
             )
         }
     }
@@ -219,9 +226,9 @@ extension StoreTransaction {
                 "INSERT OR IGNORE INTO depends (seq, on_seq) SELECT ?, seq FROM request WHERE id = ?",
                 [sequence, id]
             )
-            let state = try row(StoreStatements.findKnown, ["id": id]).map { $0["state"] as String }
-            return state.flatMap(QueuedRequest.State.init(rawValue:)).map { $0.isFinal && $0 != .delivered }
-                ?? true
+            guard let known = try row(StoreStatements.findKnown, ["id": id]) else { return true }
+            let state: QueuedRequest.State = try known["state"]
+            return state.isFinal && state != .delivered
         }
     }
 }

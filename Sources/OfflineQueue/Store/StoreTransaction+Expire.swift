@@ -8,15 +8,18 @@ extension StoreTransaction {
 
     /// Within the boot that a request came in its own clock tells; else the wall clock, if it is to be believed
     /// or this boot alone has lasted long enough.
-    func isExpired(_ row: Row) -> Bool {
-        if row["boot"] == environment.boot { return row["boot_expire_at"] <= clock.sinceBoot }
-        return row["expire_at"] <= now.milliseconds
-            && (clock.isSynchronized || row["life"] <= clock.sinceBoot)
+    func isExpired(_ row: StoredRow) throws -> Bool {
+        if try row["boot"] == environment.boot { return try row["boot_expire_at"] <= clock.sinceBoot }
+        return try row["expire_at"] <= now.milliseconds
+            && (environment.clock.isSynchronized() || row["life"] <= clock.sinceBoot)
     }
 
     /// Which requests' `expire_at` counts.
     private var trust: StatementArguments {
-        ["boot": environment.boot, "trusted": clock.isSynchronized, "sinceBoot": clock.sinceBoot]
+        [
+            "boot": environment.boot, "trusted": environment.clock.isSynchronized(),
+            "sinceBoot": clock.sinceBoot,
+        ]
     }
 
     mutating func expire() throws -> Duration? {
@@ -46,8 +49,8 @@ extension StoreTransaction {
             StoreStatements.expired,
             trust &+ ["now": now.milliseconds, "limit": Self.batch]
         )
-        for row in candidates where isExpired(row) {
-            let request = StoredRequest(row: row)
+        for row in candidates where try isExpired(row) {
+            let request = try StoredRequest(row: row)
             try move(request, by: .givenUp(reason: RequestState.expiredReason))
             changedLanes.insert(request.lane)
         }
@@ -59,7 +62,7 @@ extension StoreTransaction {
             StoreStatements.nextToExpire,
             trust
         )
-        return first.map { until(Timestamp(milliseconds: $0["expire_at"])) }
+        return try first.map { until(Timestamp(milliseconds: try $0["expire_at"])) }
     }
 }
 
@@ -105,11 +108,11 @@ extension StoreTransaction {
     {
         let forgotten = try rows(selection, arguments)
         for row in forgotten {
-            let sequence: Int64 = row["seq"]
+            let sequence: Int64 = try row["seq"]
             for table in ["history", "attempt", "response"] {
                 try execute("DELETE FROM \(table) WHERE seq = ?", [sequence])
             }
-            try freeBody(sequence, file: row["body_file"])
+            try freeBody(sequence, file: try row["body_file"])
         }
         return forgotten.count
     }

@@ -6,17 +6,18 @@ struct StoredLane {
     let key: LaneKey
     let notBefore: Timestamp?
     let isPaused: Bool
-    let requests: Int
-    let bytes: Int64
+    let load: StoreTransaction.Load
+    /// The whole queue's.
+    let queueLoad: StoreTransaction.Load
 
-    init(row: Row) {
-        id = row["id"]
-        let origin = Origin(scheme: row["scheme"], host: row["host"], port: row["port"])
-        key = LaneKey(origin: origin, label: row["label"], mode: LaneKey.Mode(rawValue: row["mode"])!)
-        notBefore = (row["not_before"] as Int64?).map(Timestamp.init(milliseconds:))
-        isPaused = row["is_paused"]
-        requests = row["requests"]
-        bytes = row["bytes"]
+    init(row: StoredRow) throws {
+        id = try row["id"]
+        let origin = try Origin(scheme: row["scheme"], host: row["host"], port: row["port"])
+        key = try LaneKey(origin: origin, label: row["label"], mode: row["mode"])
+        notBefore = (try row["not_before"] as Int64?).map(Timestamp.init(milliseconds:))
+        isPaused = try row["is_paused"]
+        load = try StoreTransaction.Load(requests: row["requests"], bytes: row["bytes"])
+        queueLoad = try StoreTransaction.Load(requests: row["all_requests"], bytes: row["all_bytes"])
     }
 
     func record(in transaction: StoreTransaction) throws -> LaneRecord {
@@ -56,12 +57,12 @@ extension StoreTransaction {
     /// is never later than the longest delay, even when its next request was asked to wait for longer.
     func due(inLane lane: StoredLane) throws -> Duration? {
         guard !lane.isPaused else { return nil }
-        let found: Row? =
+        let found: StoredRow? =
             switch lane.key.mode {
             case .parallel: try row(StoreStatements.dueInParallelLane, ["lane": lane.id])
             case .fifo: try row(StoreStatements.headOfLane, ["lane": lane.id])
             }
-        guard let next = found?["next_at"] as Int64? else { return nil }
+        guard let next = try found?["next_at"] as Int64? else { return nil }
         return min(until(Timestamp(milliseconds: next)), settings.longestDelay)
     }
 
@@ -77,7 +78,7 @@ extension StoreTransaction {
     }
 
     mutating func setPaused(_ isPaused: Bool, lanes selection: LaneSelection?) throws -> Int {
-        let selected: [Row]
+        let selected: [StoredRow]
         if let selection {
             let matching = "host = ifnull(:host, host) AND label = ifnull(:label, label)"
             let arguments: StatementArguments = ["host": selection.host, "label": selection.label]
@@ -88,7 +89,7 @@ extension StoreTransaction {
             selected = try rows("SELECT id FROM lane WHERE requests > 0")
             try execute("UPDATE meta SET is_paused = ?", [isPaused])
         }
-        changedLanes.formUnion(selected.map { $0["id"] as Int64 })
+        changedLanes.formUnion(try selected.map { try $0["id"] as Int64 })
         return selected.count
     }
 

@@ -15,7 +15,7 @@ extension StoreTransaction {
             """,
             arguments
         )
-        return found.map { $0["id"] }
+        return try found.map { try $0["id"] }
     }
 
     func page(_ query: RequestQuery) throws -> RequestPage {
@@ -24,28 +24,28 @@ extension StoreTransaction {
         let limit = min(max(0, query.limit), RequestQuery.mostAtOnce) + 1
         if query.after?.isFinished != true, query.wants(isFinal: false) {
             let after = query.after?.position ?? 0
-            let rows = try Row.fetchAll(
-                database,
-                sql: """
-                    SELECT request.*, host, label, mode FROM request JOIN lane ON lane.id = lane_id
-                    WHERE seq > :after AND \(query.filter) ORDER BY seq LIMIT :limit
-                    """,
-                arguments: query.arguments &+ ["after": after, "limit": limit]
+            let rows = try rows(
+                """
+                SELECT request.*, host, label, mode FROM request JOIN lane ON lane.id = lane_id
+                WHERE seq > :after AND \(query.filter) ORDER BY seq LIMIT :limit
+                """,
+                query.arguments &+ ["after": after, "limit": limit]
             )
-            found += rows.map { (QueuedRequest(row: $0), ListCursor(isFinished: false, position: $0["seq"])) }
+            found += try rows.map {
+                try (QueuedRequest(row: $0), ListCursor(isFinished: false, position: $0["seq"]))
+            }
         }
         if found.count < limit, query.wants(isFinal: true) {
             let before = query.after.flatMap { $0.isFinished ? $0.position : nil } ?? .max
-            let rows = try Row.fetchAll(
-                database,
-                sql: """
-                    SELECT * FROM history WHERE position < :before AND \(query.filter)
-                    ORDER BY position DESC LIMIT :limit
-                    """,
-                arguments: query.arguments &+ ["before": before, "limit": limit - found.count]
+            let rows = try rows(
+                """
+                SELECT * FROM history WHERE position < :before AND \(query.filter)
+                ORDER BY position DESC LIMIT :limit
+                """,
+                query.arguments &+ ["before": before, "limit": limit - found.count]
             )
-            found += rows.map {
-                (QueuedRequest(row: $0), ListCursor(isFinished: true, position: $0["position"]))
+            found += try rows.map {
+                try (QueuedRequest(row: $0), ListCursor(isFinished: true, position: $0["position"]))
             }
         }
         let page = found.prefix(limit - 1)
@@ -58,8 +58,8 @@ extension StoreTransaction {
             [id]
         )
         guard let row = try current ?? row("SELECT * FROM history WHERE id = ?", [id]) else { return nil }
-        let sequence: Int64 = row["seq"]
-        return RequestDetails(
+        let sequence: Int64 = try row["seq"]
+        return try RequestDetails(
             summary: QueuedRequest(row: row),
             headers: HeaderText.decode(row["headers"]),
             idempotencyKey: row["key_value"],
@@ -76,12 +76,12 @@ extension StoreTransaction {
             StoreStatements.dependencies,
             [sequence]
         )
-        .map { $0["id"] }
+        .map { try $0["id"] }
     }
 
     private func attempts(of sequence: Int64) throws -> [RecordedAttempt] {
         try rows("SELECT * FROM attempt WHERE seq = ? ORDER BY number", [sequence]).map { row in
-            RecordedAttempt(
+            try RecordedAttempt(
                 number: row["number"],
                 started: Timestamp(milliseconds: row["started_at"]).date,
                 duration: .microseconds(row["microseconds"] as Int64),
@@ -94,7 +94,7 @@ extension StoreTransaction {
 
     private func response(to sequence: Int64) throws -> RecordedResponse? {
         try row("SELECT * FROM response WHERE seq = ?", [sequence]).map { row in
-            RecordedResponse(
+            try RecordedResponse(
                 status: row["status"],
                 headers: HeaderText.decode(row["headers"]),
                 body: row["body"],
@@ -118,7 +118,7 @@ extension StoreTransaction {
         }
         counts[.pending] = requests - counts[.blocked] - counts[.inflight] - counts[.held]
         for row in try rows("SELECT state, count(*) AS number FROM history GROUP BY state") {
-            counts[QueuedRequest.State(rawValue: row["state"])!] = row["number"]
+            counts[try row["state"]] = try row["number"]
         }
         return counts
     }
@@ -127,11 +127,11 @@ extension StoreTransaction {
         let meta = try row("SELECT requests, bytes, is_paused FROM meta")!
         let oldest = try row("SELECT created_at FROM request ORDER BY seq LIMIT 1")
         let pages = try row("SELECT page_count * page_size AS size FROM pragma_page_count, pragma_page_size")!
-        return QueueStatistics(
+        return try QueueStatistics(
             counts: try counts(),
             requests: meta["requests"],
             bytes: meta["bytes"],
-            oldest: oldest.map { Timestamp(milliseconds: $0["created_at"]).date },
+            oldest: oldest.map { Timestamp(milliseconds: try $0["created_at"]).date },
             lanes: try row("SELECT count(*) AS number FROM lane WHERE requests > 0")!["number"],
             isPaused: meta["is_paused"],
             databaseBytes: pages["size"],
@@ -168,21 +168,22 @@ extension RequestQuery {
 }
 
 extension QueuedRequest {
-    fileprivate init(row: Row) {
-        func moment(_ column: String) -> Date? {
-            (row[column] as Int64?).map { Timestamp(milliseconds: $0).date }
+    fileprivate init(row: StoredRow) throws {
+        func moment(_ column: String) throws -> Date? {
+            try (row[column] as Int64?).map { Timestamp(milliseconds: $0).date }
         }
-        let state = State(rawValue: row["state"])!
-        let label: String = row["label"]
-        self.init(
+        let state: State = try row["state"]
+        let label: String = try row["label"]
+        try self.init(
             id: row["id"],
             sequence: row["seq"],
             state: state,
-            holdReason: (row["hold_reason"] as String?).flatMap(HoldReason.init(rawValue:)),
+            holdReason: state.isFinal
+                ? nil : (row["hold_reason"] as String?).flatMap(HoldReason.init(rawValue:)),
             method: row["method"],
             url: row["url"],
             lane: label.isEmpty ? nil : label,
-            isFIFO: row["mode"] as String == LaneKey.Mode.fifo.rawValue,
+            isFIFO: row["mode"] == LaneKey.Mode.fifo.rawValue,
             priority: row["priority"],
             bodyBytes: row["body_bytes"],
             attempts: row["attempts"],
@@ -190,7 +191,7 @@ extension QueuedRequest {
             created: moment("created_at")!,
             due: state == .pending ? moment("next_at") : nil,
             expires: state.isFinal ? nil : moment("expire_at"),
-            finished: moment("finished_at"),
+            finished: state.isFinal ? moment("finished_at") : nil,
             status: row["last_status"],
             lastError: row["last_error"]
         )

@@ -12,7 +12,7 @@ extension StoreTransaction {
 
     private mutating func restore(_ restored: RestoredRequest) throws -> Restoration {
         let (new, archived) = (restored.new, restored.archived)
-        guard try known([new.id]).isEmpty else { return .known }
+        guard try !isKnown(new.id) else { return .known }
         let lane = try lane(of: new.lane)
         guard archived.state != .dead else {
             try restoreDead(restored, in: lane)
@@ -21,7 +21,7 @@ extension StoreTransaction {
         try checkRoom(for: new)
         let other = try waiting(like: restored, in: lane.id)
         if let other {
-            guard other.row["created_at"] <= archived.created else { return .superseded }
+            guard try other.row["created_at"] <= archived.created else { return .superseded }
             try move(other, by: .replaced)
         }
         let open = try openDependencies(archived.after)
@@ -116,7 +116,7 @@ extension StoreTransaction {
         var places: [Int64] = []
         for id in ids {
             if let row = try row("SELECT seq FROM request WHERE id = ?", [id]) {
-                places.append(row["seq"])
+                places.append(try row["seq"])
             } else if try row("SELECT 1 FROM history WHERE id = ? AND state = 'delivered'", [id]) == nil {
                 return nil
             }
@@ -136,7 +136,7 @@ extension StoreTransaction {
                 let places = try openDependencies(link.after)
             else { continue }
             for place in places { try depend(request.sequence, on: place) }
-            let due = request.earliest(from: now)
+            let due = try request.earliest(from: now)
             try move(request, by: .released([.dependency], now: due, isBlocked: !places.isEmpty))
             if link.isHeld, let linked = try self.request(request.sequence) { try move(linked, by: .held) }
             changedLanes.insert(request.lane)

@@ -24,11 +24,10 @@ extension StoreTransaction {
     ) throws -> Bool {
         try checkSize(of: new)
         try checkDisk(for: new)
-        let freed = replaced.map { Load(requests: 1, bytes: $0.row["size"]) } ?? Load()
-        let load = Load(requests: lane.requests, bytes: lane.bytes) - freed
+        let freed = try replaced.map { Load(requests: 1, bytes: try $0.row["size"]) } ?? Load()
         let refusal =
-            try excess(of: new, over: laneLimit, load, "the lane")
-            ?? excess(of: new, over: limit, try totalLoad() - freed, "the queue")
+            excess(of: new, over: laneLimit, lane.load - freed, "the lane")
+            ?? excess(of: new, over: limit, lane.queueLoad - freed, "the queue")
         guard let refusal else { return true }
         switch new.options.whenFull {
         case .reject, .block: throw refusal
@@ -64,7 +63,7 @@ extension StoreTransaction {
 
     private func load(_ sql: String, _ arguments: StatementArguments = StatementArguments()) throws -> Load {
         let row = try row(sql, arguments)!
-        return Load(requests: row["requests"], bytes: row["bytes"])
+        return try Load(requests: row["requests"], bytes: row["bytes"])
     }
 
     /// What is too much with the newcomer; `nil` when all fits.
@@ -127,9 +126,9 @@ extension StoreTransaction {
         }
     }
 
-    private mutating func drop(_ row: Row?, or refusal: QueueError) throws {
+    private mutating func drop(_ row: StoredRow?, or refusal: QueueError) throws {
         guard let row else { throw refusal }
-        let request = StoredRequest(row: row)
+        let request = try StoredRequest(row: row)
         try move(request, by: .givenUp(reason: Self.dropReason))
         // In a lane in order it may have kept others back.
         changedLanes.insert(request.lane)

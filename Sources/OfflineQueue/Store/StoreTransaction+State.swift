@@ -12,40 +12,40 @@ struct StoredRequest {
     let replaceKey: String?
     let bodyBytes: Int64
     let bodyFile: String?
-    let row: Row
+    let row: StoredRow
 
     /// From now on, but not before the time that somebody asked for.
-    func earliest(from now: Timestamp) -> Timestamp {
-        max(now, (row["scheduled_at"] as Int64?).map(Timestamp.init(milliseconds:)) ?? now)
+    func earliest(from now: Timestamp) throws -> Timestamp {
+        max(now, try (row["scheduled_at"] as Int64?).map(Timestamp.init(milliseconds:)) ?? now)
     }
 
-    init(row: Row) {
+    init(row: StoredRow) throws {
         self.row = row
-        sequence = row["seq"]
-        id = row["id"]
-        lane = row["lane_id"]
-        state = RequestState(row: row)
-        token = row["lease_token"]
-        replaceKey = row["replace_key"]
-        bodyBytes = row["body_bytes"]
-        bodyFile = row["body_file"]
+        sequence = try row["seq"]
+        id = try row["id"]
+        lane = try row["lane_id"]
+        state = try RequestState(row: row)
+        token = try row["lease_token"]
+        replaceKey = try row["replace_key"]
+        bodyBytes = try row["body_bytes"]
+        bodyFile = try row["body_file"]
     }
 }
 
 extension RequestState {
-    fileprivate init(row: Row) {
+    fileprivate init(row: StoredRow) throws {
         let phase: Phase =
-            switch row["state"] as String {
+            switch try row["state"] as String {
             case "inflight":
                 .inflight(
-                    Lease(token: row["lease_token"], ownerEpoch: row["owner_epoch"]),
-                    wish: (row["wish"] as String?).flatMap(Wish.init(rawValue:))
+                    try Lease(token: row["lease_token"], ownerEpoch: row["owner_epoch"]),
+                    wish: try row["wish"]
                 )
-            case "held": .held(HoldReason(rawValue: row["hold_reason"]) ?? .ambiguous)
+            case "held": .held(HoldReason(rawValue: try row["hold_reason"]) ?? .ambiguous)
             case "blocked": .blocked
-            default: .pending(due: Timestamp(milliseconds: row["next_at"]))
+            default: .pending(due: Timestamp(milliseconds: try row["next_at"]))
             }
-        self.init(
+        try self.init(
             phase: phase,
             attempts: row["attempts"],
             deferrals: row["deferrals"],
@@ -69,10 +69,10 @@ extension RequestState {
 }
 
 extension RequestRules {
-    init(row: Row) {
-        let isKnownAgain = row["key_value"] as String? != nil || HTTPMethod.isIdempotent(row["method"])
-        self.init(
-            mayBeSentTwice: isKnownAgain && !(row["at_most_once"] as Bool),
+    init(row: StoredRow) throws {
+        let isKnownAgain = try !row.isNull("key_value") || HTTPMethod.isIdempotent(row["method"])
+        try self.init(
+            mayBeSentTwice: isKnownAgain && !row["at_most_once"],
             maximumAttempts: row["maximum_attempts"]
         )
     }
@@ -135,7 +135,7 @@ extension StoreTransaction {
             request.state.phase == .blocked,
             try !isBlocked(successor)
         else { return }
-        try move(request, by: .unblocked(now: request.earliest(from: now)))
+        try move(request, by: .unblocked(now: try request.earliest(from: now)))
         changedLanes.insert(request.lane)
     }
 

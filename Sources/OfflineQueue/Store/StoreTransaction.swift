@@ -23,8 +23,8 @@ struct StoreEnvironment: Sendable {
                 """,
             arguments: ["boot": clock.bootID, "offset": clock.read().offset]
         )
-        let row = try Row.fetchOne(database, sql: "SELECT owner_epoch, boot FROM meta")!
-        (ownerEpoch, boot) = (row["owner_epoch"], row["boot"])
+        let row = try database.row("SELECT owner_epoch, boot FROM meta")!
+        (ownerEpoch, boot) = try (row["owner_epoch"], row["boot"])
     }
 }
 
@@ -60,20 +60,16 @@ struct StoreTransaction {
         return Effects(lanes: changedRecords + lanes, freed: freedFiles)
     }
 
-    func statement(_ sql: String) throws -> Statement {
-        try database.cachedStatement(sql: sql)
+    func row(_ sql: String, _ arguments: StatementArguments = StatementArguments()) throws -> StoredRow? {
+        try database.row(sql, arguments)
     }
 
-    func row(_ sql: String, _ arguments: StatementArguments = StatementArguments()) throws -> Row? {
-        try Row.fetchOne(try statement(sql), arguments: arguments)
-    }
-
-    func rows(_ sql: String, _ arguments: StatementArguments = StatementArguments()) throws -> [Row] {
-        try Row.fetchAll(try statement(sql), arguments: arguments)
+    func rows(_ sql: String, _ arguments: StatementArguments = StatementArguments()) throws -> [StoredRow] {
+        try database.rows(sql, arguments)
     }
 
     func execute(_ sql: String, _ arguments: StatementArguments = StatementArguments()) throws {
-        try statement(sql).execute(arguments: arguments)
+        try database.cachedStatement(sql: sql).execute(arguments: arguments)
     }
 
     /// Makes this transaction sync those before it: one that writes nothing syncs nothing, and SQLite writes no row

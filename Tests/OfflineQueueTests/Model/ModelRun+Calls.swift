@@ -218,7 +218,7 @@ extension ModelRun {
 
     private mutating func updateClock() {
         let boot = model.clock.boot
-        model.clock = QueueModel.Clock(clock.now)
+        model.clock = QueueModel.Clock(clock)
         model.clock.boot = boot
     }
 

@@ -55,10 +55,10 @@ struct ModelRun {
         sentinel = try await inner.enqueue(try OfflineQueueTests.new("sentinel", host: "sentinel"))[0].lane
         _ = try await inner.edit(.cancel, ["sentinel"])
         store = sabotage.map { $0.applied(to: inner) } ?? inner
-        model = QueueModel(settings: Self.settings, clock: QueueModel.Clock(clock.now))
+        model = QueueModel(settings: Self.settings, clock: QueueModel.Clock(clock))
         let day = model.settings.retention.done
         clock.advance(day)
-        model.clock = QueueModel.Clock(clock.now)
+        model.clock = QueueModel.Clock(clock)
         _ = try await store.expire()
     }
 
@@ -104,11 +104,11 @@ struct ModelRun {
 }
 
 extension QueueModel.Clock {
-    init(_ reading: StoreClock.Reading) {
+    init(_ clock: TestStoreClock) {
         self.init(
-            wall: reading.wall.milliseconds,
-            sinceBoot: reading.sinceBoot,
-            isSynchronized: reading.isSynchronized
+            wall: clock.now.wall.milliseconds,
+            sinceBoot: clock.now.sinceBoot,
+            isSynchronized: clock.isSynchronized
         )
     }
 }

@@ -2,6 +2,7 @@ internal import ClientCore
 internal import Foundation
 internal import Glibc
 internal import NetwatchTestSupport
+internal import NetwatchTransport
 internal import OfflineQueue
 internal import Testing
 
@@ -11,11 +12,13 @@ internal import Testing
 
     private let scratch: ScratchDirectory
     private let spool: BodySpool
-    private let sender = SessionSender(session: SessionManager())
+    /// With an engine of its own: libcurl keeps few idle connections, and those of other tests would push its own out.
+    private let sender: SessionSender
 
     init() async throws {
         scratch = try ScratchDirectory()
         spool = try await BodySpool.opening(scratch.file("spool"))
+        sender = SessionSender(session: SessionManager(engine: try TransferEngine()))
     }
 
     private func attempt(
