@@ -122,8 +122,8 @@ public struct QueueLimits: Hashable, Sendable {
     public var bytes: Int64 = 1 << 30
     /// The share of both that one lane may take. Default 0.5; 0 to 1.
     public var laneShare = 0.5
-    /// Bytes of the file system that new requests leave free, so that outcomes can be written. Default 64 MiB; a
-    /// tenth of the file system if that is less.
+    /// Bytes of the file system that new requests leave free, so that outcomes can be written. Default 64 MiB. On a
+    /// smaller file system a tenth of it has to do, but not less than the 8 MiB that the log may take.
     public var diskReserve: Int64 = 64 << 20
 
     /// The defaults.

@@ -6,8 +6,8 @@ extension OfflineQueue {
     ///
     /// A call whose task is cancelled goes on, except when it waits for room.
     ///
-    /// - Throws: ``QueueError`` when the request is refused or cannot be written. After `storeFailed` the
-    ///   request may be on the disk or not; with an id of one's own it can be enqueued again safely.
+    /// - Throws: ``QueueError`` when the request is refused or cannot be written. After `storeFailed`
+    ///   and `storeUnusable` the request may be on the disk or not; with an id of one's own it can be enqueued again safely.
     public nonisolated func enqueue(
         _ request: QueueRequest,
         options: EnqueueOptions = EnqueueOptions()
@@ -70,7 +70,7 @@ extension OfflineQueue {
             return accepted
         } catch {
             // After a failure to write it is not known whether a row names the bodies; the next start will tell.
-            if (error as? QueueError)?.code != .storeFailed { await discard(requests) }
+            if (error as? QueueError)?.endsStore != true { await discard(requests) }
             await failed(error)
             throw error
         }
@@ -83,9 +83,16 @@ extension OfflineQueue {
             do {
                 return try await store.enqueue(requests)
             } catch let error as QueueError where error.code == .queueFull && requests.waitForRoom {
+                // Of an empty queue nothing will go to make room.
+                guard try await isAnythingOnItsWay() || room.generation != generation else { throw error }
                 try await room.wait(after: generation)
             }
         }
+    }
+
+    private nonisolated func isAnythingOnItsWay() async throws -> Bool {
+        let states = Set(QueuedRequest.State.allCases.filter { !$0.isFinal })
+        return try await !store.page(RequestQuery(states: states, limit: 1)).requests.isEmpty
     }
 
     /// What a new request may change for those who wait for others.

@@ -175,7 +175,7 @@ extension OfflineQueue {
 
     /// Nothing is written any more; what is on the disk waits for the next start.
     func failed(_ error: any Error) {
-        guard let error = error as? QueueError, error.code == .storeFailed, !hasFailed else { return }
+        guard let error = error as? QueueError, error.endsStore, !hasFailed else { return }
         hasFailed = true
         failureContinuation.yield(error)
         handle(.stop)

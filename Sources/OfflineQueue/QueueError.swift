@@ -30,7 +30,8 @@ public struct QueueError: Error, Hashable, Sendable {
         case alreadyOwned = "already_owned"
         /// The directory cannot be made or used.
         case directoryUnusable = "directory_unusable"
-        /// The database is not a queue's, is damaged, or was written by a newer netwatch. It is left as it is.
+        /// The database is not a queue's, is damaged, or was written by a newer netwatch. It is left as it is. When
+        /// damage is met by a queue that runs, nothing is accepted any more, as after ``storeFailed``.
         case storeUnusable = "store_unusable"
         /// The database is in use by another program, or cannot be read for now.
         case storeUnavailable = "store_unavailable"
@@ -77,6 +78,11 @@ public struct QueueError: Error, Hashable, Sendable {
         self.ownerPID = ownerPID
         self.offset = offset
     }
+}
+
+extension QueueError {
+    /// Whether nothing is written after it. Then nobody knows whether what was being written is on the disk.
+    var endsStore: Bool { code == .storeFailed || code == .storeUnusable }
 }
 
 extension QueueError: CustomStringConvertible {

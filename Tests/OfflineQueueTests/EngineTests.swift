@@ -112,6 +112,19 @@ internal import Testing
         await queue.stop()
     }
 
+    @Test func `what never has room is not waited for`() async throws {
+        let queue = try await open(FakeSender(), started: false) {
+            $0.limits.requests = 1
+            $0.limits.laneShare = 1
+        }
+        let blocking = { (id: String) in options(id) { $0.whenFull = .block } }
+        let error = await #expect(throws: QueueError.self) {
+            try await queue.enqueue([(request(), blocking("a")), (request(), blocking("b"))])
+        }
+        #expect(error?.code == .queueFull)
+        await queue.stop()
+    }
+
     @Test func `a call that waits for room ends with the queue`() async throws {
         let queue = try await open(FakeSender(), started: false) {
             $0.limits.requests = 1

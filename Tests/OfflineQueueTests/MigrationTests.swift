@@ -11,13 +11,15 @@ internal import Testing
 @Suite struct MigrationTests {
     private let directory = TemporaryDirectory(marker: "migration")
 
+    private static let fixtures = URL(filePath: #filePath).deletingLastPathComponent().appending(
+        path: "Fixtures"
+    )
+
     private func place(_ fixture: String) throws {
         let files = FileManager.default
         let mode = [FileAttributeKey.posixPermissions: 0o700]
         try files.createDirectory(atPath: directory.path, withIntermediateDirectories: true, attributes: mode)
-        let source = URL(filePath: #filePath).deletingLastPathComponent().appending(
-            path: "Fixtures/\(fixture)"
-        )
+        let source = Self.fixtures.appending(path: fixture)
         try Data(contentsOf: source).write(to: URL(filePath: "\(directory.path)/queue.sqlite"))
         try Data().write(to: URL(filePath: "\(directory.path)/queue.lock"))
     }
@@ -128,6 +130,58 @@ internal import Testing
         #expect(try #require(try await store.details(of: "late")).summary.sequence > last)
     }
 
+    // MARK: Version 2 and later
+
+    private static let content = ["queue.sqlite", "spool"]
+
+    @Test func `the newest version has a fixture`() async throws {
+        let clock = TestStoreClock()
+        let store = try await SQLiteQueueStore(directory: directory.path, clock: clock.clock)
+        let fixture = Self.fixtures.appending(
+            path: "queue-\(try #require(try await store.pragma("user_version")))"
+        )
+        guard !FileManager.default.fileExists(atPath: fixture.path) else { return }
+        try await EveryState.fill(store, clock)
+        await store.close()
+        try FileManager.default.createDirectory(at: fixture, withIntermediateDirectories: false)
+        for name in Self.content {
+            try FileManager.default.copyItem(
+                at: URL(filePath: "\(directory.path)/\(name)"),
+                to: fixture.appending(path: name)
+            )
+        }
+        Issue.record("there was no \(fixture.path), so it was written: commit it, and drain it below")
+    }
+
+    @Test(arguments: ["queue-2"])
+    func `a store that was filled long ago holds, and sends, what one filled now does`(name: String)
+        async throws
+    {
+        let clock = TestStoreClock()
+        let now = TemporaryDirectory(marker: "migration")
+        let filled = try await SQLiteQueueStore(directory: now.path, clock: clock.clock)
+        try await EveryState.fill(filled, clock)
+        await filled.close()
+        clock.advance(.seconds(3 * 3600))
+        clock.reboot()
+        try place("\(name)/queue.sqlite")
+        try FileManager.default.copyItem(
+            atPath: Self.fixtures.appending(path: "\(name)/spool").path,
+            toPath: "\(directory.path)/spool"
+        )
+        let (old, new) = (
+            try await SQLiteQueueStore(directory: directory.path, clock: clock.clock),
+            try await SQLiteQueueStore(directory: now.path, clock: clock.clock)
+        )
+        let held = try await old.contents()
+        #expect(try await held == new.contents())
+        #expect(Set(held.map(\.summary.state)) == Set(QueuedRequest.State.allCases))
+        let sent = try await old.drain()
+        #expect(try await sent == new.drain())
+        #expect(sent.count == 20)
+        #expect(try await old.contents() == new.contents())
+    }
+
     // MARK: What is not ours
 
     private func change(_ sql: String) throws {
@@ -151,5 +205,65 @@ internal import Testing
         }
         #expect(error.code == .storeUnusable)
         #expect(try Data(contentsOf: path) == before)
+    }
+}
+
+/// What is sent of a request.
+private struct Sent: Hashable {
+    let id: String
+    let method: String
+    let url: String
+    let headers: [QueueRequest.Header]
+    let body: Data
+    let key: KeyHeader?
+    let isAtMostOnce: Bool
+    let expectation: Expected
+    let attempts: Int
+}
+
+extension SQLiteQueueStore {
+    fileprivate func contents() async throws -> [RequestDetails] {
+        var contents: [RequestDetails] = []
+        for request in try await all() { contents.append(try await details(of: request.id)!) }
+        return contents
+    }
+
+    /// Delivers all that may be sent: nothing is paused, closed or held any more.
+    fileprivate func drain() async throws -> [Sent] {
+        _ = try await recover(releasing: HoldReason.mendable)
+        _ = try await setPaused(false, lanes: LaneSelection())
+        _ = try await edit(.release, try await all([.held]).map(\.id))
+        var sent: [Sent] = []
+        while case let lanes = try await reopen(releasing: []), !lanes.isEmpty {
+            for lane in lanes {
+                for request in try await claim(of: lane.id).requests {
+                    sent.append(try await bytes(of: request))
+                    try await conclude(request, .delivered(status: 200))
+                }
+            }
+        }
+        return sent
+    }
+
+    private func bytes(of request: ClaimedRequest) async throws -> Sent {
+        let body: Data
+        switch request.body {
+        case .none, .unreadable: body = Data()
+        case .inline(let data): body = data
+        case .spooled(let file):
+            let fault = await spool.verify(file)
+            body = fault.map { Data("\($0)".utf8) } ?? Data(file.digest.description.utf8)
+        }
+        return Sent(
+            id: request.id,
+            method: request.method,
+            url: request.url,
+            headers: request.headers,
+            body: body,
+            key: request.key,
+            isAtMostOnce: request.isAtMostOnce,
+            expectation: request.expectation,
+            attempts: request.attempts
+        )
     }
 }

@@ -84,7 +84,7 @@ struct ImportBatch {
 
     /// After a failure to write it is not known whether a row names the bodies; the next start will tell.
     func giveUp(after error: any Error) async {
-        guard (error as? QueueError)?.code != .storeFailed else { return }
+        guard (error as? QueueError)?.endsStore != true else { return }
         await spool.remove(requests.compactMap(\.file))
     }
 }

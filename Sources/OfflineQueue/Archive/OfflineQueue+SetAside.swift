@@ -19,6 +19,8 @@ public struct Salvage: Hashable, Sendable {
     public internal(set) var waiting = 0
     /// How many requests were saved that had been given up.
     public internal(set) var dead = 0
+    /// How many requests were on their way by the store's own count; `nil` when that cannot be read either.
+    public internal(set) var counted: Int?
     /// Requests that could be read, but not as a whole. At most 1000 are told.
     public internal(set) var lost: [ExportPage.LeftOut] = []
     /// How many there were of those.
@@ -28,6 +30,11 @@ public struct Salvage: Hashable, Sendable {
     public internal(set) var gaps: [ClosedRange<Int64>] = []
     /// What was not read, and why, when it concerns more than single requests.
     public internal(set) var notes: [String] = []
+
+    /// Whether everything was saved, as far as anybody can tell.
+    public var isWhole: Bool {
+        lostCount == 0 && gaps.isEmpty && notes.isEmpty && waiting >= counted ?? 0
+    }
 }
 
 extension OfflineQueue {

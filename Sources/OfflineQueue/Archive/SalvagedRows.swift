@@ -41,6 +41,13 @@ final class SalvagedRows: ArchiveRows {
         }
     }
 
+    /// How many requests are on their way, as the limits are judged by.
+    func counted() async -> Int? {
+        await DispatchQueue.global().run { [self] in
+            try? database.writeWithoutTransaction { try $0.row(StoreStatements.load)?["requests"] }
+        }
+    }
+
     private func page(of database: Database, after cursor: ExportCursor, bytes: Int) -> [ArchivedRow] {
         let table = SalvagedTable(part: cursor.part, database: database)
         var (rows, size, position): ([ArchivedRow], Int, Int64) = ([], 0, cursor.position)

@@ -27,6 +27,7 @@ struct Salvager {
                 if part == .waiting { salvage.waiting = seal.requests - before }
                 if part == .dead { salvage.dead = seal.requests - before }
             }
+            salvage.counted = await rows.counted()
             salvage.add(rows.damage)
             await closed(rows)
         }

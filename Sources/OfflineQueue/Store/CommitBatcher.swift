@@ -53,6 +53,10 @@ final class CommitBatcher: Sendable {
         }
     }
 
+    /// How long SQLite's log becomes, about: 1000 pages, after which it is copied to the database
+    /// (`PRAGMA wal_autocheckpoint`), and the batch that reached them.
+    static let longestLog: Int64 = 8 << 20
+
     private let database: DatabaseQueue
     private let directory: QueueDirectory
     private let state = Mutex(State())
@@ -213,7 +217,7 @@ extension CommitBatcher {
 
 extension CommitBatcher {
     private var poisoned: QueueError? {
-        state.withLock { $0.refusal?.code == .storeFailed ? $0.refusal : nil }
+        state.withLock { $0.refusal?.endsStore == true ? $0.refusal : nil }
     }
 
     /// Which errors leave the disk as it was is SQLite's secret; none of them is worth the risk. Neither is one of
@@ -221,11 +225,11 @@ extension CommitBatcher {
     private func poison(with error: any Error) -> any Error {
         guard !(error is QueueError) else { return error }
         note(error)
-        let failure = QueueError(
-            .storeFailed,
-            "the queue cannot write: \(StoreFault.words(error))",
-            path: directory.databasePath
-        )
+        let words = StoreFault.words(error)
+        let failure =
+            StoreFault.isDamage(error)
+            ? StoreFault.damaged(words).error(path: directory.databasePath)
+            : QueueError(.storeFailed, "the queue cannot write: \(words)", path: directory.databasePath)
         refuse(with: failure)
         return failure
     }
@@ -249,7 +253,7 @@ extension CommitBatcher {
     /// The first reason stays, except that a failure outranks a stop.
     private func refuse(with refusal: QueueError) {
         state.withLock { state in
-            if state.refusal == nil || refusal.code == .storeFailed { state.refusal = refusal }
+            if state.refusal == nil || refusal.endsStore { state.refusal = refusal }
         }
     }
 }

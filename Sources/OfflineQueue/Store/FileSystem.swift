@@ -17,8 +17,9 @@ enum FileSystem {
             return overflows ? .max : Int64(clamping: bytes)
         }
 
-        /// What is left free of it: a tenth has to do where that is less than is wanted.
-        func reserve(_ wanted: Int64) -> Int64 { min(wanted, total / 10) }
+        /// What is left free of it: on a small one a tenth, but room for the longest log, without which no outcome
+        /// can be written.
+        func reserve(_ wanted: Int64) -> Int64 { min(wanted, max(total / 10, CommitBatcher.longestLog)) }
     }
 
     /// By statvfs(3); `nil` when it cannot be told.

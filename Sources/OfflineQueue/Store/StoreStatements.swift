@@ -25,6 +25,11 @@ package enum StoreStatements {
     package static let insertLane =
         "INSERT INTO lane (scheme, host, port, label, mode) VALUES (?, ?, ?, ?, ?)"
 
+    static let pages = """
+        SELECT page_count * page_size AS size, freelist_count * page_size AS free
+        FROM pragma_page_count, pragma_page_size, pragma_freelist_count
+        """
+
     package static let load = "SELECT requests, bytes FROM meta"
     static let laneLoad = "SELECT requests, bytes FROM lane WHERE id = ?"
 

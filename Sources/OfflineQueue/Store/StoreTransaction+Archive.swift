@@ -70,12 +70,10 @@ extension StoreTransaction {
 
     func archiveRoom() throws -> ArchiveRoom {
         let (limit, load) = (settings.limits, try row(StoreStatements.load)!)
-        let space = FileSystem.space(at: environment.directory)
-        let free = space.map { $0.free - $0.reserve(limit.diskReserve) }
         return ArchiveRoom(
             requests: max(0, limit.requests - (try load["requests"])),
             bytes: max(0, limit.bytes - (try load["bytes"])),
-            diskBytes: max(0, free ?? .max)
+            diskBytes: max(0, try diskRoom()?.room ?? .max)
         )
     }
 }

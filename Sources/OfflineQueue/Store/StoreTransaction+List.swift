@@ -126,7 +126,7 @@ extension StoreTransaction {
     func statistics() throws -> QueueStatistics {
         let meta = try row("SELECT requests, bytes, is_paused FROM meta")!
         let oldest = try row("SELECT created_at FROM request ORDER BY seq LIMIT 1")
-        let pages = try row("SELECT page_count * page_size AS size FROM pragma_page_count, pragma_page_size")!
+        let pages = try row(StoreStatements.pages)!
         return try QueueStatistics(
             counts: try counts(),
             requests: meta["requests"],

@@ -84,15 +84,39 @@ extension StoreTransaction {
 
     /// Outcomes have to be written when the disk is nearly full, too.
     private func checkDisk(for new: NewRequest) throws {
-        guard let space = FileSystem.space(at: environment.directory) else { return }
-        let reserve = space.reserve(settings.limits.diskReserve)
-        // A row is written twice: to the log, and from there to the database. A spooled body is on the disk already.
-        guard space.free < reserve + 2 * new.rowSize else { return }
+        // A row takes more pages than it has bytes. A spooled body is on the disk already.
+        guard let disk = try diskRoom(), disk.room < 2 * new.rowSize else { return }
         throw QueueError(
             .queueFull,
-            "the file system has \(space.free) bytes free, and \(reserve) are kept for what was accepted",
+            "the file system has \(disk.free) bytes free, and \(disk.reserve) are kept for what was accepted",
             path: environment.directory
         )
+    }
+
+    struct DiskRoom {
+        let free: Int64
+        let reserve: Int64
+        /// For rows, beside the reserve. Negative when others have taken of that.
+        let room: Int64
+    }
+
+    /// `nil` when it cannot be told.
+    func diskRoom() throws -> DiskRoom? {
+        guard let space = FileSystem.space(at: environment.directory) else { return nil }
+        let reserve = space.reserve(settings.limits.diskReserve)
+        let rest = space.free - reserve
+        let isPlenty = rest > 3 * CommitBatcher.longestLog
+        let room = isPlenty ? rest - CommitBatcher.longestLog : try roomForRows(rest)
+        return DiskRoom(free: space.free, reserve: reserve, room: room)
+    }
+
+    /// The database's file never becomes shorter: it has pages of its own that are free. And it is still to grow by
+    /// what is in the log alone.
+    private func roomForRows(_ rest: Int64) throws -> Int64 {
+        let pages = try row(StoreStatements.pages)!
+        let size: Int64 = try pages["size"]
+        let outside = rest - max(0, size - FileSystem.size(of: "\(environment.directory)/queue.sqlite"))
+        return outside < 0 ? outside : outside + (try pages["free"])
     }
 }
 

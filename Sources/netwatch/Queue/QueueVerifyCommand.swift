@@ -74,7 +74,9 @@ struct QueueVerifyCommand: AsyncParsableCommand {
         } catch let error as QueueError {
             throw CommandError(opening: error)
         }
-        guard let moved else { return Printer.note("sound: nothing was moved") }
+        guard let moved else {
+            return Printer.note("the database is sound and was left alone; `verify` alone looks at each body, too")
+        }
         try tell(of: moved)
     }
 
@@ -92,10 +94,15 @@ struct QueueVerifyCommand: AsyncParsableCommand {
             Printer.warning("nothing can be read between places \(gap.lowerBound) and \(gap.upperBound)")
         }
         for note in salvage.notes { Printer.warning(Printer.printable(note)) }
+        if let counted = salvage.counted, counted > salvage.waiting {
+            Printer.warning("\(counted) requests waited by the store's own count, \(salvage.waiting) are saved")
+        }
+        if !salvage.isWhole {
+            Printer.note("`sqlite3 \(moved.directory)/queue.sqlite .recover` may find more")
+        }
         Printer.note("saved \(salvage.waiting) that waited and \(salvage.dead) that were given up, for")
         Printer.note("`netwatch queue import \(salvage.path)`")
         Printer.data(salvage.path)
-        let isWhole = salvage.lostCount == 0 && salvage.gaps.isEmpty && salvage.notes.isEmpty
-        if !isWhole { throw ExitStatus.no.exitCode }
+        if !salvage.isWhole { throw ExitStatus.no.exitCode }
     }
 }

@@ -97,7 +97,7 @@ extension CommandError {
         case "secret_header":
             self.init(.usage, message, hint: "`--queue never` sends it at once, without storing it")
         case "store_unusable":
-            self.init(.unusableStore, message)
+            self = CommandError(.unusableStore, message).leavingDoubt
         case "invalid_import":
             // The arguments are right; what they name is not what it was.
             self.init(.unknown, message)

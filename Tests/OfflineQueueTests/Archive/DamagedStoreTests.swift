@@ -156,13 +156,38 @@ internal import Testing
             let lanes = try? await store.recover(releasing: [])
             #expect(lanes == nil)
             let code = await errorCode { try await queue.populate(1, seed: 2) }
-            #expect(code == .storeFailed)
+            #expect(code == .storeUnusable)
         }
         let error = await opening()
         #expect(error?.code == .storeUnusable && error?.message.contains("damaged") == true)
         let aside = try #require(try await OfflineQueue.setAside(directory: directory.path))
         #expect(try saved(aside) == content)
         #expect(await opening() == nil)
+    }
+
+    @Test func `a value of another type is damage, and ends the queue, not the process`() async throws {
+        _ = try await populated()
+        try edit(directory, schemaEdit("replace(sql, 'STRICT', '')"))
+        try edit(directory, "UPDATE request SET attempts = 'three'")
+        try edit(directory, schemaEdit("rtrim(sql) || ' STRICT'"))
+        try await withQueue(directory) { _, store in
+            #expect(await errorCode { _ = try await store.edit(.hold, ["a3"]) } == .storeUnusable)
+            #expect(await errorCode { _ = try await store.enqueue(try new("late")) } == .storeUnusable)
+        }
+        let error = try #require(await opening())
+        #expect(error.code == .storeUnusable && error.message.contains("`attempts` holds `three`"))
+    }
+
+    private func schemaEdit(_ change: String) -> String {
+        "PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = \(change) WHERE name = 'request'"
+    }
+
+    @Test func `what is lost with its table is counted`() async throws {
+        _ = try await populated()
+        try overwrite(page: try rootPages(of: directory)["request"]!)
+        let aside = try #require(try await OfflineQueue.setAside(directory: directory.path))
+        #expect(aside.salvage.counted == Self.count && aside.salvage.waiting < Self.count)
+        #expect(!aside.salvage.isWhole)
     }
 
     @Test func `a note of damage goes when a full check finds nothing`() async throws {

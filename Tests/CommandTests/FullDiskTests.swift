@@ -1,0 +1,40 @@
+internal import Foundation
+internal import NetwatchTestSupport
+internal import Testing
+
+/// A queue on a file system that becomes full.
+@Suite(.timeLimit(.minutes(2))) struct FullDiskTests {
+    @Test func `newcomers are refused while there is room for what happens to the others`() throws {
+        let disk = try ScratchDirectory()
+        let script = try ScratchDirectory()
+        let socket = "--socket \(script.file("socket"))"
+        let send = "\(Command.path) send \(socket) --queue always http://127.0.0.1:1/ -d @\(disk.path)/body"
+        try Data(
+            """
+            mount -t tmpfs -o size=20m none \(disk.path)
+            mkdir -m 700 \(disk.path)/queue
+            head -c 60000 /dev/zero >\(disk.path)/body
+            \(Command.path) serve --state-dir \(disk.path)/queue \(socket) 2>/dev/null &
+            until \(Command.path) queue stats \(socket) >/dev/null 2>&1; do sleep 0.1; done
+            accepted=0 status=0
+            while [ $status = 0 ] && [ $accepted -lt 500 ]; do
+                \(send) >>\(script.file("ids")) 2>\(script.file("errors"))
+                status=$? accepted=$((accepted + 1))
+            done
+            echo refused with $status
+            [ $accepted -gt 10 ] && echo after more than ten
+            cat \(script.file("errors"))
+            \(Command.path) queue drop \(socket) $(cat \(script.file("ids"))) >/dev/null && echo dropped
+            \(send) >/dev/null 2>&1 && echo accepted
+            kill $!
+            wait $!
+            """.utf8
+        ).write(to: URL(fileURLWithPath: script.file("run")))
+        let output = try VethTestbed().near.shell("unshare -m sh \(script.file("run"))")
+        let lines = output.split(separator: "\n").map(String.init)
+        #expect(lines.prefix(2) == ["refused with 2", "after more than ten"], "\(output)")
+        #expect(lines.dropFirst(2).first?.hasPrefix("error: the file system has ") == true, "\(output)")
+        #expect(output.contains("are kept for what was accepted"), "\(output)")
+        #expect(lines.suffix(2) == ["dropped", "accepted"], "\(output)")
+    }
+}
