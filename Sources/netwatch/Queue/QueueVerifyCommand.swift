@@ -75,7 +75,7 @@ struct QueueVerifyCommand: AsyncParsableCommand {
             throw CommandError(opening: error)
         }
         guard let moved else {
-            return Printer.note("the database is sound and was left alone; `verify` alone looks at each body, too")
+            return Printer.note("the database is sound and was left alone; bodies are for `verify` alone")
         }
         try tell(of: moved)
     }
@@ -95,7 +95,7 @@ struct QueueVerifyCommand: AsyncParsableCommand {
         }
         for note in salvage.notes { Printer.warning(Printer.printable(note)) }
         if let counted = salvage.counted, counted > salvage.waiting {
-            Printer.warning("\(counted) requests waited by the store's own count, \(salvage.waiting) are saved")
+            Printer.warning("\(counted) waited by the store's own count, \(salvage.waiting) are saved")
         }
         if !salvage.isWhole {
             Printer.note("`sqlite3 \(moved.directory)/queue.sqlite .recover` may find more")
