@@ -63,7 +63,7 @@ extension OfflineQueue {
     private nonisolated func accept(_ drafts: [RequestDraft]) async throws -> [EnqueuedRequest] {
         var requests: [NewRequest] = []
         do {
-            for draft in drafts { requests.append(NewRequest(draft, body: try await place(draft))) }
+            for draft in drafts { requests.append(NewRequest(draft, body: try await body(of: draft))) }
             let accepted = try await storeWhenThereIsRoom(requests)
             await discard(zip(requests, accepted).filter { $1.outcome != .accepted }.map(\.0))
             await follow(requests)
@@ -143,6 +143,19 @@ extension OfflineQueue {
         try RequestChecks.checkPrintable(id, "body's id")
         if offset == 0 { try await staged.begin(id) }
         return try await staged.append(bytes, to: id, at: offset)
+    }
+
+    /// Who asks again for a request that is there already may have its file no more, and the pieces of a body are
+    /// used up by the first call.
+    private nonisolated func body(of draft: RequestDraft) async throws -> NewRequest.Body {
+        do {
+            return try await place(draft)
+        } catch {
+            guard draft.options.id != nil, try await !store.archive.known([draft.id]).isEmpty else {
+                throw error
+            }
+            return .unreadable
+        }
     }
 
     private nonisolated func place(_ draft: RequestDraft) async throws -> NewRequest.Body {

@@ -3,7 +3,7 @@ internal import NetwatchTestSupport
 internal import Testing
 
 /// A queue on a file system that becomes full.
-@Suite(.timeLimit(.minutes(2))) struct FullDiskTests {
+@Suite(.timeLimit(.minutes(5))) struct FullDiskTests {
     @Test func `newcomers are refused while there is room for what happens to the others`() throws {
         let disk = try ScratchDirectory()
         let script = try ScratchDirectory()
@@ -11,13 +11,13 @@ internal import Testing
         let send = "\(Command.path) send \(socket) --queue always http://127.0.0.1:1/ -d @\(disk.path)/body"
         try Data(
             """
-            mount -t tmpfs -o size=20m none \(disk.path)
+            mount -t tmpfs -o size=10m none \(disk.path)
             mkdir -m 700 \(disk.path)/queue
             head -c 60000 /dev/zero >\(disk.path)/body
             \(Command.path) serve --state-dir \(disk.path)/queue \(socket) 2>/dev/null &
             until \(Command.path) queue stats \(socket) >/dev/null 2>&1; do sleep 0.1; done
             accepted=0 status=0
-            while [ $status = 0 ] && [ $accepted -lt 500 ]; do
+            while [ $status = 0 ] && [ $accepted -lt 200 ]; do
                 \(send) >>\(script.file("ids")) 2>\(script.file("errors"))
                 status=$? accepted=$((accepted + 1))
             done

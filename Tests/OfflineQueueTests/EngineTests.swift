@@ -1,4 +1,6 @@
 internal import Foundation
+internal import Glibc
+internal import NetwatchTestSupport
 internal import OfflineQueue
 internal import Synchronization
 internal import Testing
@@ -271,6 +273,22 @@ internal import Testing
         #expect(try body.content() == Data(count: 70_010))
         sender.answer(attempt, .status(200))
         try await until(queue) { $0[.delivered] == 1 }
+        await queue.stop()
+    }
+
+    @Test func `a known id needs its body no more`() async throws {
+        let queue = try await open(FakeSender(), started: false)
+        let scratch = try ScratchDirectory()
+        try Data(count: 100_000).write(to: URL(fileURLWithPath: scratch.file("body")))
+        _ = try await queue.appendToBody("pieces", Data(count: 1000), at: 0)
+        let staged = request(body: .staged(id: "pieces", size: 1000))
+        #expect(try await queue.enqueue(staged, options: options("a")).outcome == .accepted)
+        #expect(try await queue.enqueue(staged, options: options("a")).outcome == .known)
+        let fromFile = request(body: .file(path: scratch.file("body")))
+        #expect(try await queue.enqueue(fromFile, options: options("b")).outcome == .accepted)
+        unlink(scratch.file("body"))
+        #expect(try await queue.enqueue(fromFile, options: options("b")).outcome == .known)
+        await #expect(throws: QueueError.self) { try await queue.enqueue(staged, options: options("c")) }
         await queue.stop()
     }
 

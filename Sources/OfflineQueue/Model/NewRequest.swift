@@ -8,7 +8,7 @@ package struct NewRequest: Sendable {
         case none
         case inline(Data)
         case spooled(SpooledBody)
-        /// The row names a file that no spool can have made.
+        /// The row names a file that no spool can have made; or the body of a known id was not to be had.
         case unreadable
 
         package var size: Int64 {

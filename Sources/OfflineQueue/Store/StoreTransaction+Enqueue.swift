@@ -41,6 +41,9 @@ extension StoreTransaction {
         _ pending: inout Pending
     ) throws -> EnqueuedRequest {
         if let known = try known(new) { return known }
+        guard new.body != .unreadable else {
+            throw QueueError(.bodyFileUnusable, "\(quoted(new.id)) was known a moment ago: ask again")
+        }
         let lane = try lane(of: new.lane)
         let isBlocked = try isBlocked(new, in: batch)
         let replaced = try replaced(by: new, in: lane)

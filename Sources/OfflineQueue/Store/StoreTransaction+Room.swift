@@ -110,12 +110,14 @@ extension StoreTransaction {
         return DiskRoom(free: space.free, reserve: reserve, room: room)
     }
 
-    /// The database's file never becomes shorter: it has pages of its own that are free. And it is still to grow by
-    /// what is in the log alone.
+    /// The database's file never becomes shorter: it has pages of its own that are free. It is still to grow by what
+    /// is in the log alone. And what the log has taken of the reserve was kept for it.
     private func roomForRows(_ rest: Int64) throws -> Int64 {
+        let file = "\(environment.directory)/queue.sqlite"
+        let log = min(FileSystem.size(of: "\(file)-wal"), CommitBatcher.longestLog)
         let pages = try row(StoreStatements.pages)!
-        let size: Int64 = try pages["size"]
-        let outside = rest - max(0, size - FileSystem.size(of: "\(environment.directory)/queue.sqlite"))
+        let growth = max(0, try pages["size"] - FileSystem.size(of: file))
+        let outside = rest + log - growth
         return outside < 0 ? outside : outside + (try pages["free"])
     }
 }
