@@ -181,14 +181,21 @@ let package = Package(
         .tests(
             "NetwatchServiceTests",
             [
-                "CNetwatchLinux", "NetwatchEventLoop", "NetwatchService",
+                "CNetwatchLinux", "NetwatchEventLoop", "NetwatchService", "OfflineQueue",
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOEmbedded", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
             ]
         ),
-        .tests("ShellTests", ["NetwatchEventLoop", "NetwatchNetlink", "NetworkReachability", "netwatch"]),
+        .tests(
+            "ShellTests",
+            [
+                "NetwatchEventLoop", "NetwatchNetlink", "NetwatchService", "NetworkReachability",
+                "OfflineQueue", "netwatch",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ]
+        ),
         .tests("CommandTests", ["CNetwatchLinux", "CNetwatchTestSupport", "NetwatchEventLoop"]),
     ],
     swiftLanguageModes: [.v6]

@@ -116,14 +116,14 @@ public enum FullQueuePolicy: String, Hashable, Sendable, CaseIterable {
 
 /// How much a queue takes.
 public struct QueueLimits: Hashable, Sendable {
-    /// Requests on their way. Default 1,000,000.
+    /// Requests on their way. Default 1,000,000; at least 1.
     public var requests = 1_000_000
-    /// Bytes of requests on their way: URLs, headers and bodies. Default 1 GiB.
+    /// Bytes of requests on their way: URLs, headers and bodies. Default 1 GiB; at least 1.
     public var bytes: Int64 = 1 << 30
-    /// The share of both that one lane may take. Default 0.5; 0 to 1.
+    /// The share of both that one lane may take. Default 0.5; more than 0, at most 1.
     public var laneShare = 0.5
-    /// Bytes of the file system that new requests leave free, so that outcomes can be written. Default 64 MiB. On a
-    /// smaller file system a tenth of it has to do, but not less than the 8 MiB that the log may take.
+    /// Bytes of the file system that new requests leave free, so that outcomes can be written. Default 64 MiB; at least
+    /// 0. On a smaller file system a tenth of it has to do, but not less than the 8 MiB that the log may take.
     public var diskReserve: Int64 = 64 << 20
 
     /// The defaults.

@@ -16,16 +16,16 @@ public actor OfflineQueue {
         /// How much the queue takes.
         public var limits = QueueLimits()
         /// The shortest wait after a failure. The longest, of which chance takes a part, doubles with every further
-        /// one. Default 2 s.
+        /// one. Default 2 s; 1 ms to 366 days.
         public var backoffBase: Duration = .seconds(2)
         /// The longest wait after failures, and how often an unreachable host is tried all the same.
-        /// Default 15 min. (A server's `Retry-After` may close a lane for up to 24 h.)
+        /// Default 15 min; ``backoffBase`` to 366 days. (A server's `Retry-After` may close a lane for up to 24 h.)
         public var backoffCap: Duration = .seconds(900)
-        /// Requests of one lane that are sent at once. Default 8; a lane in order sends 1.
+        /// Requests of one lane that are sent at once. Default 8; at least 1. A lane in order sends 1.
         public var inflightPerLane = 8
-        /// Requests that are sent at once. Default 32.
+        /// Requests that are sent at once. Default 32; at least 1.
         public var inflight = 32
-        /// How long ``OfflineQueue/stop()`` waits for what is being sent. Default 10 s.
+        /// How long ``OfflineQueue/stop()`` waits for what is being sent. Default 10 s; 0 s to 366 days.
         public var stopTimeout: Duration = .seconds(10)
 
         /// The defaults, in a directory.
@@ -73,13 +73,14 @@ public actor OfflineQueue {
 
     /// Opens the queue's directory. Nothing is sent before ``start()``.
     ///
-    /// - Throws: ``QueueError``: `alreadyOwned` with the owner's process id, `directoryUnusable`,
-    ///   `storeUnusable`, `storeUnavailable`, `storeFailed`.
+    /// - Throws: ``QueueError``: `invalidConfiguration`, `alreadyOwned` with the owner's process id,
+    ///   `directoryUnusable`, `storeUnusable`, `storeUnavailable`, `storeFailed`.
     package init(
         configuration: Configuration,
         sender: any AttemptSender,
         gate: any HostGate
     ) async throws {
+        try configuration.check()
         var settings = StoreSettings()
         settings.limits = configuration.limits
         settings.longestDelay = configuration.backoffCap

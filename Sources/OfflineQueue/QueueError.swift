@@ -14,6 +14,8 @@ public struct QueueError: Error, Hashable, Sendable {
         case bodyTooLarge = "body_too_large"
         /// An option cannot be used as it is.
         case invalidOption = "invalid_option"
+        /// A setting of ``OfflineQueue/Configuration`` cannot be used as it is. Nothing was opened.
+        case invalidConfiguration = "invalid_configuration"
         /// The queue has no room for the request: its own limits, or the disk's. Nothing was changed.
         case queueFull = "queue_full"
         /// A request depends on one that the queue does not know or that was given up.

@@ -23,7 +23,7 @@ enum ExitStatus: Int32 {
     case notYet = 75
     /// This user may not do it; another one may (`EX_NOPERM`).
     case noPermission = 77
-    /// The queue's store cannot be used as it is (`EX_CONFIG`).
+    /// The queue's store, or a setting of the queue, cannot be used as it is (`EX_CONFIG`).
     case unusableStore = 78
 
     var exitCode: ExitCode { ExitCode(rawValue) }

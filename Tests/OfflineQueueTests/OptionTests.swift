@@ -36,7 +36,12 @@ internal import Testing
         for life in [Duration.milliseconds(1), .seconds(366 * 86_400)] {
             #expect(code { $0.timeToLive = life } == nil, "\(life)")
         }
-        #expect(failure { $0.timeToLive = .zero }!.message.contains("366 days"))
+        #expect(
+            failure { $0.timeToLive = day * 367 }!.message
+                == "a time to live of 367 days is not 1 ms to 366 days"
+        )
+        let almost = failure { $0.timeToLive = .microseconds(999) }!.message
+        #expect(almost.contains("of 999 microseconds is"), "nothing is rounded to what is accepted")
     }
 
     @Test func `a deadline lies within the next 366 days`() {

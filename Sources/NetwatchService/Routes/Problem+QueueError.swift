@@ -21,8 +21,8 @@ extension Problem {
         case .bodyTooLarge: .payloadTooLarge
         // RFC 4918 §11.5: the request was fine, the queue or its disk had no room.
         case .queueFull, .storeFailed, .insufficientSpace, .spoolFailed: .insufficientStorage
-        case .alreadyOwned, .directoryUnusable, .storeUnusable, .storeUnavailable, .tooManyStagedBodies,
-            .stopped:
+        case .invalidConfiguration, .alreadyOwned, .directoryUnusable, .storeUnusable, .storeUnavailable,
+            .tooManyStagedBodies, .stopped:
             .serviceUnavailable
         }
     }

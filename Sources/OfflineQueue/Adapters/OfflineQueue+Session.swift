@@ -8,8 +8,8 @@ extension OfflineQueue {
     ///   - configuration: Where the queue is kept and how it works.
     ///   - session: Makes the requests. Default: one of the queue's own.
     ///   - monitor: Tells when a host becomes reachable. Default `PathMonitor.shared`.
-    /// - Throws: ``QueueError``: `alreadyOwned` with the owner's process id, `directoryUnusable`,
-    ///   `storeUnusable`, `storeUnavailable`, `storeFailed`.
+    /// - Throws: ``QueueError``: `invalidConfiguration`, `alreadyOwned` with the owner's process id,
+    ///   `directoryUnusable`, `storeUnusable`, `storeUnavailable`, `storeFailed`.
     public init(
         configuration: Configuration,
         session: SessionManager = SessionManager(),

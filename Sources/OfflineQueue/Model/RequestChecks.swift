@@ -59,7 +59,7 @@ enum RequestChecks {
 
 extension RequestChecks {
     /// Longer is meant as for ever, and nothing that is to be delivered in a century is.
-    private static let longestTime: Duration = .seconds(366 * 86_400)
+    static let longestTime: Duration = .seconds(366 * 86_400)
     private static let mostDependencies = 64
 
     static func check(_ options: EnqueueOptions, now: Date) throws(QueueError) {
@@ -90,7 +90,7 @@ extension RequestChecks {
         guard options.timeToLive >= .milliseconds(1), options.timeToLive <= longestTime else {
             throw QueueError(
                 .invalidOption,
-                "a time to live of \(options.timeToLive) is not 1 ms to 366 days"
+                "a time to live of \(options.timeToLive.words) is not 1 ms to 366 days"
             )
         }
         let latest = now.addingTimeInterval(366 * 86_400)

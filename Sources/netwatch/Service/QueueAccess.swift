@@ -93,7 +93,8 @@ struct QueueOptions: ParsableArguments {
 extension CommandError {
     /// Why a queue's directory cannot be used.
     init(opening error: QueueError) {
-        let status: ExitStatus = error.code == .storeUnusable ? .unusableStore : .unknown
-        self.init(status, Printer.printable(error.message))
+        // Trying again helps with neither.
+        let needsSomebody = [.storeUnusable, .invalidConfiguration].contains(error.code)
+        self.init(needsSomebody ? .unusableStore : .unknown, Printer.printable(error.message))
     }
 }

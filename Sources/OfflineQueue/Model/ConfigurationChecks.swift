@@ -1,0 +1,56 @@
+extension OfflineQueue.Configuration {
+    /// Refuses what a queue cannot work with, before its directory is touched: some of it would send nothing, some
+    /// would end the process at the first failure.
+    ///
+    /// - Throws: ``QueueError`` with `invalidConfiguration`, naming the setting and what it takes.
+    func check() throws(QueueError) {
+        let longest = RequestChecks.longestTime
+        try SettingCheck.require(backoffBase, "backoffBase", in: .milliseconds(1)...longest)
+        // A base is at most the longest by now.
+        try SettingCheck.require(backoffCap, "backoffCap", in: backoffBase...longest)
+        try SettingCheck.require(stopTimeout, "stopTimeout", in: .zero...longest)
+        try SettingCheck.require(inflightPerLane, "inflightPerLane", atLeast: 1)
+        try SettingCheck.require(inflight, "inflight", atLeast: 1)
+        try limits.check()
+    }
+}
+
+extension QueueLimits {
+    fileprivate func check() throws(QueueError) {
+        try SettingCheck.require(requests, "limits.requests", atLeast: 1)
+        try SettingCheck.require(bytes, "limits.bytes", atLeast: 1)
+        try SettingCheck.require(diskReserve, "limits.diskReserve", atLeast: 0)
+        guard laneShare > 0, laneShare <= 1 else {
+            throw SettingCheck.refusal(
+                "limits.laneShare",
+                "\(laneShare)",
+                accepted: "more than 0 and at most 1"
+            )
+        }
+    }
+}
+
+private enum SettingCheck {
+    static func require(
+        _ value: Duration,
+        _ name: String,
+        in range: ClosedRange<Duration>
+    ) throws(QueueError) {
+        guard !range.contains(value) else { return }
+        let accepted = "\(range.lowerBound.words) to \(range.upperBound.words)"
+        throw refusal(name, value.words, accepted: accepted)
+    }
+
+    static func require<Number: BinaryInteger>(
+        _ value: Number,
+        _ name: String,
+        atLeast least: Number
+    ) throws(QueueError) {
+        guard value < least else { return }
+        throw refusal(name, "\(value)", accepted: "\(least) or more")
+    }
+
+    static func refusal(_ name: String, _ value: String, accepted: String) -> QueueError {
+        QueueError(.invalidConfiguration, "`\(name)` is \(value); it has to be \(accepted)")
+    }
+}

@@ -1,0 +1,13 @@
+internal import Foundation
+
+extension Duration {
+    /// All of it for a person, as `367 days` or `1 minute, 30 seconds`, in English like all messages.
+    var words: String {
+        // It would be 0 of the smallest unit.
+        guard self != .zero else { return "0 seconds" }
+        let units: Set<UnitsFormatStyle.Unit> = [
+            .days, .hours, .minutes, .seconds, .milliseconds, .microseconds, .nanoseconds,
+        ]
+        return formatted(.units(allowed: units, width: .wide).locale(Locale(identifier: "en_US_POSIX")))
+    }
+}
