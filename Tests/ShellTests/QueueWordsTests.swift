@@ -8,6 +8,25 @@ internal import Testing
 
 /// What `netwatch queue` and `netwatch send` say.
 @Suite struct QueueWordsTests {
+    private func details(_ members: String) throws -> ControlMessage.Details {
+        let text = """
+            {"v":1,"headers":[],"after":[],"at_most_once":false,"attempts":[],"request":{"v":1,"id":"a",
+            "method":"POST","url":"http://a/","fifo":false,"priority":5,"body_bytes":0,"attempts":0,"deferrals":0,
+            "created":"2027-01-15T08:00:00Z",\(members)}}
+            """
+        return try ControlMessage.decoder.decode(ControlMessage.Details.self, from: Data(text.utf8))
+    }
+
+    @Test(arguments: [
+        (#""state":"held","hold_reason":"ambiguous""#, "state     held: ambiguous"),
+        (#""state":"held","hold_reason":"auth","last_error":"HTTP 401""#, "state     held: auth"),
+        (#""state":"pending","last_error":"HTTP 503""#, "state     pending: HTTP 503"),
+        (#""state":"pending""#, "state     pending"),
+    ])
+    func `a request's state is said once`(members: String, line: String) throws {
+        #expect(RequestReport(try details(members)).lines[1] == line)
+    }
+
     @Test(arguments: [
         (QueueError.Code.invalidConfiguration, netwatch.ExitStatus.unusableStore),
         (.storeUnusable, .unusableStore),

@@ -20,7 +20,7 @@ struct RequestReport {
         let order = request.fifo ? "in order" : "priority \(request.priority)"
         let rows: [(String, String?)] = [
             ("id", request.id),
-            ("state", [request.state, request.reason].compactMap(\.self).joined(separator: ": ")),
+            ("state", stateWords),
             ("request", "\(request.method) \(request.url)"),
             ("body", request.bodyBytes > 0 ? ByteText.words(request.bodyBytes) : nil),
             ("lane", [request.lane, order].compactMap(\.self).joined(separator: ", ")),
@@ -35,6 +35,13 @@ struct RequestReport {
         ]
         return rows.compactMap { name, words in words.map { line(name, $0) } }
             + details.headers.map { line("header", "\($0[0]): \($0[1])") }
+    }
+
+    private var stateWords: String {
+        let request = details.request
+        // Why it is held says that it is.
+        let state = request.holdReason == nil ? request.state : nil
+        return [state, request.reason].compactMap(\.self).joined(separator: ": ")
     }
 
     private var attemptLines: [String] {
