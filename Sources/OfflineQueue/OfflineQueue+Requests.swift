@@ -96,16 +96,21 @@ extension OfflineQueue {
     /// - Parameters:
     ///   - host: Only lanes to this host. Default `nil`: all, and the queue as a whole when `lane` is `nil`, too.
     ///   - lane: Only lanes with this label, empty for those without one. Default `nil`: all.
-    /// - Returns: How many lanes with requests, or that match, it concerns.
-    /// - Throws: ``QueueError`` of the store.
+    /// - Returns: How many lanes match; of the whole queue, how many have requests.
+    /// - Throws: ``QueueError``: `unknownLane` when none matches, and nothing was changed; those of the store.
     @discardableResult
     public func pause(host: String? = nil, lane: String? = nil) async throws -> Int {
         try await setPaused(true, host, lane)
     }
 
-    /// Ends ``pause(host:lane:)`` for the same lanes.
+    /// Ends ``pause(host:lane:)``: without arguments every pause, of the queue and of all lanes; else that of the
+    /// lanes that match, which wait all the same while the whole queue is paused.
     ///
-    /// - Throws: ``QueueError`` of the store.
+    /// - Parameters:
+    ///   - host: Only lanes to this host. Default `nil`: all.
+    ///   - lane: Only lanes with this label, empty for those without one. Default `nil`: all.
+    /// - Returns: How many lanes match; of the whole queue, how many have requests.
+    /// - Throws: ``QueueError``: `unknownLane` when none matches, and nothing was changed; those of the store.
     @discardableResult
     public func resume(host: String? = nil, lane: String? = nil) async throws -> Int {
         try await setPaused(false, host, lane)
@@ -114,6 +119,15 @@ extension OfflineQueue {
     private func setPaused(_ isPaused: Bool, _ host: String?, _ lane: String?) async throws -> Int {
         let isWhole = host == nil && lane == nil
         let lanes = isWhole ? nil : LaneSelection(host: host?.lowercased(), label: lane)
-        return try await reporting { try await store.setPaused(isPaused, lanes: lanes) }
+        let count = try await reporting { try await store.setPaused(isPaused, lanes: lanes) }
+        guard let lanes, count == 0 else { return count }
+        throw QueueError(.unknownLane, "the queue has no lane \(lanes.words)")
+    }
+}
+
+extension LaneSelection {
+    fileprivate var words: String {
+        let label = label.map { $0.isEmpty ? "without a label" : "with the label \(quoted($0))" }
+        return [host.map { "to the host \(quoted($0))" }, label].compactMap(\.self).joined(separator: " ")
     }
 }

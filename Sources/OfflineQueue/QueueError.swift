@@ -26,6 +26,8 @@ public struct QueueError: Error, Hashable, Sendable {
         case unknownRequest = "unknown_request"
         /// Several requests have ids that begin like this.
         case ambiguousID = "ambiguous_id"
+        /// No lane matches. Nothing was changed.
+        case unknownLane = "unknown_lane"
         /// What was to be imported is not a whole export.
         case invalidImport = "invalid_import"
         /// Another process, or another queue of this one, owns the directory.

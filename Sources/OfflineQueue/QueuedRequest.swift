@@ -199,10 +199,23 @@ public struct QueueStatistics: Hashable, Sendable {
     public let lanes: Int
     /// Whether the whole queue is paused.
     public let isPaused: Bool
+    /// The lanes that are paused, be the whole queue or not, by host and label; at most ``mostPausedLanes``.
+    public let pausedLanes: [PausedLane]
     /// The size of the database's files.
     public let databaseBytes: Int64
     /// Bytes that the queue's file system has free.
     public let freeBytes: Int64
+
+    /// How many paused lanes are told: 1000.
+    public static let mostPausedLanes = 1000
+
+    /// Lanes that are paused, as ``OfflineQueue/resume(host:lane:)`` takes them.
+    public struct PausedLane: Hashable, Sendable {
+        /// The host of their URLs.
+        public let host: String
+        /// Their label, empty for lanes without one.
+        public let label: String
+    }
 }
 
 /// What became of something asked of a request.

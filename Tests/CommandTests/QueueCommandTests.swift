@@ -162,9 +162,16 @@ final class QueueFixture {
         #expect(try await isPaused() == false)
         #expect(try await queue.run("pause", "--host", "127.0.0.1", "--lane", "").errors == ["paused 1 lane"])
         #expect(try await queue.run("pause").errors == ["paused the queue"])
+        let nowhere = try await queue.run("pause", "--host", "nobody.example")
+        #expect(nowhere.ending == .exited(1))
+        #expect(nowhere.errors.first?.contains("no lane to the host `nobody.example`") == true)
         let stats = try await queue.run("stats")
+        #expect(stats.output.contains("paused      the whole queue"), "\(stats.output)")
+        #expect(stats.output.contains("            127.0.0.1, no label"), "\(stats.output)")
         #expect(stats.output.first?.hasPrefix("requests    ") == true, "\(stats.output)")
         #expect(stats.output.contains { $0.hasPrefix("waiting     2, ") })
+        #expect(try await queue.run("resume").ending == .exited(0))
+        #expect(try await queue.run("stats").output.contains("paused      no"))
     }
 
     @Test func `flush needs the service, and says so`() async throws {

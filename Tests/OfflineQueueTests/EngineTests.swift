@@ -177,12 +177,32 @@ internal import Testing
     @Test func `what is resumed is sent`() async throws {
         let sender = FakeSender { _ in .status(200) }
         let queue = try await open(sender)
-        try await queue.pause(host: "example.com")
+        try await queue.pause()
         _ = try await queue.enqueue(request(), options: options("known"))
         #expect(try await queue.pause(host: "EXAMPLE.com") == 1)
         _ = try await queue.enqueue(request(), options: options("known"))
-        try await queue.resume(host: "example.com")
+        try await queue.resume()
         try await until(queue) { $0[.delivered] == 1 }
+        await queue.stop()
+    }
+
+    @Test func `a pause that no lane matches is refused, and so is its end`() async throws {
+        let queue = try await open(FakeSender(), started: false)
+        _ = try await queue.enqueue(request(), options: options("a"))
+        let calls: [@Sendable (String?, String?) async throws -> Int] = [
+            { try await queue.pause(host: $0, lane: $1) }, { try await queue.resume(host: $0, lane: $1) },
+        ]
+        for (host, lane, words) in [
+            ("nobody", nil, "the queue has no lane to the host `nobody`"),
+            ("example.com", "l", "the queue has no lane to the host `example.com` with the label `l`"),
+            (nil, "l", "the queue has no lane with the label `l`"),
+        ] {
+            for call in calls {
+                let error = try await #require(throws: QueueError.self) { _ = try await call(host, lane) }
+                #expect(error.code == .unknownLane && error.message == words)
+            }
+        }
+        #expect(try await queue.statistics().pausedLanes.isEmpty)
         await queue.stop()
     }
 

@@ -27,6 +27,28 @@ internal import Testing
         #expect(RequestReport(try details(members)).lines[1] == line)
     }
 
+    private func statistics(paused: Bool, lanes: [(String, String)]) throws -> ControlMessage.Statistics {
+        let list = lanes.map { #"{"host":"\#($0.0)","lane":"\#($0.1)"}"# }.joined(separator: ",")
+        let text = """
+            {"v":1,"counts":{},"requests":0,"bytes":0,"lanes":0,"paused":\(paused),"paused_lanes":[\(list)],
+            "database_bytes":0,"free_bytes":0}
+            """
+        return try ControlMessage.decoder.decode(ControlMessage.Statistics.self, from: Data(text.utf8))
+    }
+
+    @Test func `the numbers list what is paused`() throws {
+        func lines(_ paused: Bool, _ lanes: [(String, String)]) throws -> [String] {
+            Array(QueueNumbers(try statistics(paused: paused, lanes: lanes)).lines.dropFirst(3).dropLast(2))
+        }
+        #expect(try lines(false, []) == ["paused      no"])
+        #expect(try lines(true, []) == ["paused      the whole queue"])
+        #expect(try lines(false, [("a", "l")]) == ["paused      a, lane l"])
+        #expect(
+            try lines(true, [("a", ""), ("b", "l")])
+                == ["paused      the whole queue", "            a, no label", "            b, lane l"]
+        )
+    }
+
     @Test(arguments: [
         (QueueError.Code.invalidConfiguration, netwatch.ExitStatus.unusableStore),
         (.storeUnusable, .unusableStore),

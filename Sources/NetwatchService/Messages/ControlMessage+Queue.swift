@@ -39,7 +39,8 @@ extension ControlMessage {
         package var requests: Int
     }
 
-    /// Which lanes `POST /v1/queue/pause` and `resume` concern; without members the whole queue.
+    /// Which lanes `POST /v1/queue/pause` and `resume` concern; without members the whole queue, and for `resume`
+    /// every pause.
     package struct Lanes: Codable, Hashable, Sendable {
         package var host: String?
         /// Empty for lanes without a label.
@@ -68,7 +69,10 @@ extension ControlMessage {
         package var bytes: Int64
         package var oldest: Date?
         package var lanes: Int
+        /// Whether the whole queue is.
         package var paused: Bool
+        /// Lanes that are, as ``Lanes`` names them to go on.
+        package var pausedLanes: [Lanes]
         package var databaseBytes: Int64
         package var freeBytes: Int64
     }

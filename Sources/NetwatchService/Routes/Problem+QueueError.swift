@@ -16,7 +16,7 @@ extension Problem {
         case .invalidURL, .invalidMethod, .invalidHeader, .secretHeader, .invalidOption, .unknownDependency,
             .cyclicDependency, .invalidImport, .bodyFileUnusable:
             .badRequest
-        case .unknownRequest, .unknownStagedBody: .notFound
+        case .unknownRequest, .unknownLane, .unknownStagedBody: .notFound
         case .ambiguousID, .wrongOffset: .conflict
         case .bodyTooLarge: .payloadTooLarge
         // RFC 4918 §11.5: the request was fine, the queue or its disk had no room.

@@ -40,6 +40,7 @@ extension QueueRoutes {
             oldest: statistics.oldest,
             lanes: statistics.lanes,
             paused: statistics.isPaused,
+            pausedLanes: statistics.pausedLanes.map { ControlMessage.Lanes(host: $0.host, lane: $0.label) },
             databaseBytes: statistics.databaseBytes,
             freeBytes: statistics.freeBytes
         )

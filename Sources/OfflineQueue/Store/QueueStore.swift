@@ -46,9 +46,10 @@ package protocol QueueStore: Sendable {
     /// far as is known now; `nil` when nothing is.
     func expire() async throws -> Duration?
 
-    /// Pauses lanes or lets them go on: nothing is claimed of them meanwhile. `nil` is the whole queue.
+    /// Pauses lanes or lets them go on: nothing is claimed of them meanwhile. `nil` is the whole queue; when that
+    /// goes on, every lane does.
     ///
-    /// - Returns: How many lanes it concerns.
+    /// - Returns: How many lanes match; of the whole queue, how many have requests.
     func setPaused(_ isPaused: Bool, lanes: LaneSelection?) async throws -> Int
 
     /// Up to `limit` ids that begin with the text, one that is equal to it first.

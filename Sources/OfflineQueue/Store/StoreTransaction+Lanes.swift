@@ -78,19 +78,26 @@ extension StoreTransaction {
     }
 
     mutating func setPaused(_ isPaused: Bool, lanes selection: LaneSelection?) throws -> Int {
-        let selected: [StoredRow]
-        if let selection {
-            let matching = "host = ifnull(:host, host) AND label = ifnull(:label, label)"
-            let arguments: StatementArguments = ["host": selection.host, "label": selection.label]
-            selected = try rows("SELECT id FROM lane WHERE \(matching)", arguments)
-            let update = "UPDATE lane SET is_paused = :paused WHERE \(matching)"
-            try execute(update, ["paused": isPaused] &+ arguments)
-        } else {
-            selected = try rows("SELECT id FROM lane WHERE requests > 0")
-            try execute("UPDATE meta SET is_paused = ?", [isPaused])
-        }
-        changedLanes.formUnion(try selected.map { try $0["id"] as Int64 })
-        return selected.count
+        let lanes = try selection.map { try setPaused(isPaused, matching: $0) } ?? setQueuePaused(isPaused)
+        changedLanes.formUnion(lanes)
+        return lanes.count
+    }
+
+    private func setPaused(_ isPaused: Bool, matching selection: LaneSelection) throws -> [Int64] {
+        let matching = "host = ifnull(:host, host) AND label = ifnull(:label, label)"
+        let arguments: StatementArguments = ["host": selection.host, "label": selection.label]
+        try execute(
+            "UPDATE lane SET is_paused = :paused WHERE \(matching)",
+            ["paused": isPaused] &+ arguments
+        )
+        return try rows("SELECT id FROM lane WHERE \(matching)", arguments).map { try $0["id"] }
+    }
+
+    private func setQueuePaused(_ isPaused: Bool) throws -> [Int64] {
+        try execute("UPDATE meta SET is_paused = ?", [isPaused])
+        // Who lets the queue go on does not think of a lane that somebody paused long ago.
+        if !isPaused { try execute("UPDATE lane SET is_paused = 0 WHERE is_paused = 1") }
+        return try rows("SELECT id FROM lane WHERE requests > 0").map { try $0["id"] }
     }
 
     /// Lanes are named by whoever enqueues, so those that nothing is known of any more go.

@@ -134,9 +134,18 @@ extension StoreTransaction {
             oldest: oldest.map { Timestamp(milliseconds: try $0["created_at"]).date },
             lanes: try row("SELECT count(*) AS number FROM lane WHERE requests > 0")!["number"],
             isPaused: meta["is_paused"],
+            pausedLanes: try pausedLanes(),
             databaseBytes: pages["size"],
             freeBytes: FileSystem.space(at: environment.directory)?.free ?? 0
         )
+    }
+
+    private func pausedLanes() throws -> [QueueStatistics.PausedLane] {
+        try rows(
+            "SELECT DISTINCT host, label FROM lane WHERE is_paused = 1 ORDER BY host, label LIMIT ?",
+            [QueueStatistics.mostPausedLanes]
+        )
+        .map { try QueueStatistics.PausedLane(host: $0["host"], label: $0["label"]) }
     }
 }
 

@@ -20,12 +20,24 @@ struct QueueNumbers {
                 ("requests", QueueTable.summary(statistics.counts)),
                 ("waiting", "\(statistics.requests), \(ByteText.words(statistics.bytes))"),
             ] + (oldest ?? []) + [
-                ("lanes", "\(statistics.lanes)"),
-                ("paused", statistics.paused ? "yes" : "no"),
+                ("lanes", "\(statistics.lanes)")
+            ] + pauses + [
                 ("database", ByteText.words(statistics.databaseBytes)),
                 ("free disk", ByteText.words(statistics.freeBytes)),
             ]
         return rows.map { $0.0.padded(to: 10) + "  " + $0.1 }
+    }
+
+    /// What is paused, a row each; the name stands at the first only.
+    private var pauses: [(String, String)] {
+        let queue = statistics.paused ? ["the whole queue"] : []
+        let words = queue + statistics.pausedLanes.map(Self.words)
+        return (words.isEmpty ? ["no"] : words).enumerated().map { ($0 == 0 ? "paused" : "", $1) }
+    }
+
+    private static func words(_ lanes: ControlMessage.Lanes) -> String {
+        let label = lanes.lane ?? ""
+        return "\(lanes.host ?? ""), \(label.isEmpty ? "no label" : "lane \(label)")"
     }
 }
 

@@ -35,6 +35,8 @@ struct QueuePauseCommand: AsyncParsableCommand {
 
             What is being sent goes on, and requests are accepted. Without --host and --lane the whole queue \
             pauses.
+
+            Exit status: 0 paused, 1 no lane matches, and nothing was changed.
             """
     )
 
@@ -49,10 +51,15 @@ struct QueuePauseCommand: AsyncParsableCommand {
 struct QueueResumeCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "resume",
-        abstract: "End a pause of the same lanes.",
+        abstract: "End every pause, or that of some lanes.",
         discussion: """
             netwatch queue resume
             netwatch queue resume --host api.example.com --lane reports
+
+            While the whole queue is paused its lanes wait, whatever is resumed of them; `netwatch queue stats` \
+            lists what is paused.
+
+            Exit status: 0 resumed, 1 no lane matches, and nothing was changed.
             """
     )
 

@@ -92,7 +92,7 @@ extension CommandError {
         switch problem.code {
         case "not_running":
             self.init(.unavailable, message, hint: "`netwatch serve` starts it")
-        case "unknown_request", "ambiguous_id", "refused":
+        case "unknown_request", "unknown_lane", "ambiguous_id", "refused":
             self.init(.no, message)
         case "secret_header":
             self.init(.usage, message, hint: "`--queue never` sends it at once, without storing it")

@@ -47,6 +47,33 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
+    func `the numbers tell what is paused, and letting the whole queue go on ends all of it`(kind: StoreKind)
+        async throws
+    {
+        let bench = try await kind.bench()
+        let store = bench.store
+        let labelled = try await bench.put("labelled") { $0.lane = "l" }
+        try await bench.put("plain")
+        let ordered = try await bench.put("ordered", host: "b", isFIFO: true)
+        try await bench.put("parallel", host: "b")
+        #expect(try await store.statistics().pausedLanes.isEmpty)
+        _ = try await store.setPaused(true, lanes: LaneSelection(label: "l"))
+        _ = try await store.setPaused(true, lanes: LaneSelection(host: "b"))
+        let paused = try await store.statistics()
+        #expect(paused.pausedLanes.map { [$0.host, $0.label] } == [["b", ""], ["example.com", "l"]])
+        #expect(!paused.isPaused)
+        _ = try await store.setPaused(true, lanes: nil)
+        #expect(try await store.statistics().pausedLanes == paused.pausedLanes)
+        _ = await store.changes.next()
+        #expect(try await store.setPaused(false, lanes: nil) == 4)
+        #expect(await store.changes.next().filter { $0.due == .zero }.count == 4)
+        let resumed = try await store.statistics()
+        #expect(!resumed.isPaused && resumed.pausedLanes.isEmpty)
+        #expect(try await bench.take(labelled).map(\.id) == ["labelled"])
+        #expect(try await bench.take(ordered).map(\.id) == ["ordered"])
+    }
+
+    @Test(arguments: StoreKind.allCases)
     func `what is being sent when its lane is paused comes back to it`(kind: StoreKind) async throws {
         let bench = try await kind.bench()
         let lane = try await bench.put("a")

@@ -180,14 +180,16 @@ extension ModelRun {
     private mutating func pause() async throws {
         let paused = model.lanes.filter(\.value.isPaused).map(\.key).sorted { $0.text < $1.text }
         if chance(40) || (model.isPaused && chance(80)) {
-            model.isPaused.toggle()
+            model.pause(!model.isPaused)
             call = "pause all: \(model.isPaused)"
-            _ = try await store.setPaused(model.isPaused, lanes: nil)
+            let found = try await store.setPaused(model.isPaused, lanes: nil)
+            try expect(found, is: Set(model.live.map(\.lane)).count, "lanes")
         } else if let lane = paused.isEmpty ? model.live.first?.lane : pick(paused) {
             model.lanes[lane]!.isPaused.toggle()
             let selection = LaneSelection(host: lane.origin.host, label: lane.label)
             call = "pause \(lane.text): \(model.lanes[lane]!.isPaused)"
-            _ = try await store.setPaused(model.lanes[lane]!.isPaused, lanes: selection)
+            let found = try await store.setPaused(model.lanes[lane]!.isPaused, lanes: selection)
+            try expect(found, is: 1, "lanes")
         }
     }
 

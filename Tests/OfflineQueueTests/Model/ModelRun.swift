@@ -144,6 +144,8 @@ extension ModelRun {
         try expect(statistics.requests, is: model.live.count, "number of requests")
         try expect(statistics.bytes, is: model.live.reduce(0) { $0 + $1.size }, "bytes")
         try expect(statistics.isPaused, is: model.isPaused, "pause")
+        let paused = statistics.pausedLanes.map { "\($0.host) \($0.label)" }
+        try expect(paused, is: model.pausedLanes, "paused lanes")
         try expect(statistics.lanes, is: Set(model.live.map(\.lane)).count, "lanes")
     }
 

@@ -90,6 +90,17 @@ struct QueueModel {
         return accepted
     }
 
+    /// Hosts and labels of the lanes that are paused.
+    var pausedLanes: [String] {
+        Set(lanes.filter(\.value.isPaused).keys.map { "\($0.origin.host) \($0.label)" }).sorted()
+    }
+
+    mutating func pause(_ isPaused: Bool) {
+        self.isPaused = isPaused
+        guard !isPaused else { return }
+        for lane in lanes.keys { lanes[lane]!.isPaused = false }
+    }
+
     /// The rows of a list: on their way, oldest first; over, newest first.
     var listed: [Request] { live + history.sorted { $0.position > $1.position } }
 }

@@ -18,6 +18,8 @@ enum Sabotage: String, CaseIterable {
     case expiry
     /// Others are not told of what changes.
     case changes
+    /// A lane stays paused when the whole queue goes on.
+    case pauses
 
     func applied(to store: any QueueStore) -> any QueueStore {
         SabotagedStore(inner: store, sabotage: self, tokens: Tokens())
@@ -86,6 +88,16 @@ private struct SabotagedStore: WrappedStore {
     func edit(_ edit: QueueEdit, _ ids: [String]) async throws -> [EditResult] {
         let isRetry = edit == .retry(newKey: false)
         return try await inner.edit(sabotage == .keys && isRetry ? .retry(newKey: true) : edit, ids)
+    }
+
+    func setPaused(_ isPaused: Bool, lanes: LaneSelection?) async throws -> Int {
+        let paused = try await inner.statistics().pausedLanes
+        let count = try await inner.setPaused(isPaused, lanes: lanes)
+        guard sabotage == .pauses, lanes == nil else { return count }
+        for lane in paused {
+            _ = try await inner.setPaused(true, lanes: LaneSelection(host: lane.host, label: lane.label))
+        }
+        return count
     }
 
     func expire() async throws -> Duration? {
