@@ -40,6 +40,108 @@ internal import Testing
         return Answer(status: response.status.code, members: try #require(object as? [String: Any]))
     }
 
+    private static let url = #""url":"http://127.0.0.1:1/""#
+
+    @Test(arguments: [
+        (
+            "/v1/requests", #"{\#(url),"lanes":"a"}"#,
+            "`lanes` is not known here; accepted are url, method, headers,"
+        ),
+        ("/v1/requests", #"{\#(url),"ttlSeconds":1}"#, "`ttlSeconds` is not known here; accepted are url"),
+        (
+            "/v1/requests", #"{\#(url),"idempotency":{"name":"k"}}"#,
+            "`idempotency.name` is not known here; accepted are key, header, quoted, none"
+        ),
+        (
+            "/v1/requests", #"{\#(url),"staged":{"id":"a","size":1,"sha":null}}"#,
+            "`staged.sha` is not known here; accepted are id, size"
+        ),
+        ("/v1/queue/hold", #"{"ids":[],"all":true}"#, "`all` is not known here; accepted are ids, new_key"),
+        ("/v1/requests/a/retry", #"{"key":true}"#, "`key` is not known here; accepted are new_key"),
+        ("/v1/queue/pause", #"{"hosts":"a"}"#, "`hosts` is not known here; accepted are host, lane"),
+        ("/v1/queue/flush", #"{"host":"a"}"#, "`host` is not known here; nothing is accepted"),
+        (
+            "/v1/queue/import", #"{"staged":{"id":"a","size":1},"force":true}"#,
+            "`force` is not known here; accepted are staged"
+        ),
+    ])
+    func `a member that means nothing is named, with those that mean something`(
+        path: String,
+        body: String,
+        words: String
+    ) async throws {
+        let queue = try await open()
+        _ = try await queue.enqueue(
+            QueueRequest(method: "POST", url: "http://127.0.0.1:1/"),
+            options: EnqueueOptions(id: "a")
+        )
+        let refused = try await answer(queue, .POST, path, body)
+        #expect(refused.status == 400 && refused.code == "malformed_body")
+        #expect(refused.detail.hasPrefix(words), "\(refused.detail)")
+        let statistics = try await queue.statistics()
+        #expect(statistics.requests == 1 && !statistics.isPaused)
+        await queue.stop()
+    }
+
+    @Test func `every member that is documented is taken, also without a value`() async throws {
+        let queue = try await open()
+        let all = """
+            {\(Self.url),"method":"POST","headers":[["X-A","b"]],"body":"c","queue":"always","id":"a","lane":"l",
+            "fifo":false,"priority":1,"ttl_seconds":60,"max_attempts":3,"replace_key":"r","after":[],
+            "expect":"status=2xx","at_most_once":false,"durability":"normal","when_full":"reject",
+            "idempotency":{"key":"k","header":"X-Key","quoted":true,"none":false},
+            "deadline":null,"not_before":null,"body_base64":null,"staged":null,"idempotency_key":null}
+            """
+        #expect(try await answer(queue, .POST, "/v1/requests", all).status == 202)
+        await queue.stop()
+    }
+
+    @Test(arguments: [
+        ("queue", "never", "auto, always"), ("durability", "some", "full, normal"),
+        ("when_full", "cry", "reject, drop-oldest, drop-newest, block"),
+    ])
+    func `a word that means nothing is named, with those that mean something`(
+        member: String,
+        word: String,
+        accepted: String
+    ) async throws {
+        let queue = try await open()
+        let body = #"{\#(Self.url),"\#(member)":"\#(word)"}"#
+        let refused = try await answer(queue, .POST, "/v1/requests", body)
+        #expect(refused.status == 400 && refused.code == "invalid_option")
+        #expect(refused.detail == "`\(member)` is `\(word)`; it has to be one of \(accepted)")
+        #expect(try await queue.statistics().requests == 0)
+        await queue.stop()
+    }
+
+    @Test(arguments: [
+        ("/v1/requests?state=lost", "invalid_state", "one of pending, blocked, inflight, held, delivered,"),
+        ("/v1/queue/export?dead=perhaps", "invalid_dead", "it has to be true or false"),
+        ("/v1/requests?sate=held", "unknown_parameter", "accepted are state, host, lane, limit, after"),
+        ("/v1/queue/stats?host=a", "unknown_parameter", "nothing is accepted"),
+    ])
+    func `a query that means nothing is refused with what is accepted`(
+        target: String,
+        code: String,
+        words: String
+    ) async throws {
+        let queue = try await open()
+        let refused = try await answer(queue, .GET, target)
+        #expect(refused.status == 400 && refused.code == code)
+        #expect(refused.detail.contains(words), "\(refused.detail)")
+        await queue.stop()
+    }
+
+    @Test func `only a retry makes a new key`() async throws {
+        let queue = try await open()
+        let refused = try await answer(queue, .POST, "/v1/queue/hold", #"{"ids":[],"new_key":true}"#)
+        #expect(refused.code == "malformed_body")
+        #expect(refused.detail == "`new_key` is for retry; hold changes no key")
+        let usual = try await answer(queue, .POST, "/v1/queue/hold", #"{"ids":[],"new_key":false}"#)
+        #expect(usual.status == 200)
+        await queue.stop()
+    }
+
     @Test func `what is paused is told as resume takes it, and no lane is 404`() async throws {
         let queue = try await open()
         for lane in [nil, "l"] {

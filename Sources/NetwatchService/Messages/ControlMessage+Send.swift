@@ -14,8 +14,8 @@ extension ControlMessage {
         package var bodyBase64: String?
         /// A body that was handed over in pieces.
         package var staged: StagedBody?
-        /// Whether it is tried before the answer. Default `auto`.
-        package var queue: QueueMode?
+        /// Whether it is tried before the answer: a ``QueueMode``. Default `auto`.
+        package var queue: String?
         /// An id of the client's own, which makes the call repeatable.
         package var id: String?
         /// Sets apart requests to the same origin.
@@ -46,7 +46,7 @@ extension ControlMessage {
         }
     }
 
-    package enum QueueMode: String, Codable, Hashable, Sendable {
+    package enum QueueMode: String, Hashable, Sendable, CaseIterable {
         /// Tried once before the answer, if it can be.
         case auto
         /// Answered as soon as it is on the disk.

@@ -1,6 +1,6 @@
 package import Foundation
 
-/// The bodies of the control API. Members that a reader does not know are to be ignored.
+/// The bodies of the control API. A client ignores members that it does not know; the service refuses them.
 package enum ControlMessage {
     /// The version that every answer carries as `v`.
     package static let version = 1

@@ -6,7 +6,7 @@ internal import OfflineQueue
 extension QueueRoutes {
     var archiveRoutes: [ControlRouter.Route] {
         [
-            route(.GET, "/v1/queue/export") { try await export($0) },
+            route(.GET, "/v1/queue/export", query: ["dead", "after"]) { try await export($0) },
             route(.POST, "/v1/queue/import") { try await importStaged($0) },
             route(.GET, "/v1/queue/verify") { _ in try await verify() },
         ]

@@ -2,12 +2,24 @@ internal import Foundation
 
 /// What a route reads of a request, with an error that says what is wrong with it.
 extension ControlRequest {
-    /// The body as a message.
-    func message<Message: Decodable>(_: Message.Type) throws(Problem) -> Message {
+    /// The body as a message, which has a property for each of its members.
+    func message<Message: Decodable>(_ type: Message.Type) throws(Problem) -> Message {
+        let data = Data(body)
+        let message = try Self.decode(type, from: data, by: ControlMessage.decoder)
+        // The message's decoder takes `ttlSeconds` for `ttl_seconds`.
+        try Self.decode(MemberNames.self, from: data, by: JSONDecoder()).check(against: message)
+        return message
+    }
+
+    private static func decode<Value: Decodable>(
+        _ type: Value.Type,
+        from data: Data,
+        by decoder: JSONDecoder
+    ) throws(Problem) -> Value {
         do {
-            return try ControlMessage.decoder.decode(Message.self, from: Data(body))
+            return try decoder.decode(type, from: data)
         } catch {
-            throw .malformedBody("the body is not the JSON expected: \(Self.describe(error))")
+            throw .malformedBody("the body is not the JSON expected: \(describe(error))")
         }
     }
 
@@ -30,6 +42,12 @@ extension ControlRequest {
 
     private static func path(_ context: DecodingError.Context) -> String {
         context.codingPath.map(\.stringValue).joined(separator: ".")
+    }
+
+    /// Refuses names in the query that mean nothing, since who wrote them thinks that they do.
+    func checkQuery(takes accepted: [String]) throws(Problem) {
+        guard let unknown = query.first(where: { !accepted.contains($0.name) }) else { return }
+        throw .unknownName(unknown.name, code: "unknown_parameter", accepted: accepted)
     }
 
     /// The first value of a name in the query; empty when it has none.

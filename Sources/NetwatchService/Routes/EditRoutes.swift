@@ -57,7 +57,10 @@ extension QueueRoutes {
     }
 
     private func perform(_ action: EditAction, _ ids: [String], newKey: Bool) async throws -> [EditResult] {
-        switch action {
+        guard action == .retry || !newKey else {
+            throw Problem.malformedBody("`new_key` is for retry; \(action) changes no key")
+        }
+        return switch action {
         case .retry: try await queue.retry(ids, newKey: newKey)
         case .hold: try await queue.hold(ids)
         case .release: try await queue.release(ids)

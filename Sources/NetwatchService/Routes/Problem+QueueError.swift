@@ -31,6 +31,17 @@ extension Problem {
         Problem(.badRequest, code: "malformed_body", detail: detail)
     }
 
+    /// A member of the body, or a name in the query, that means nothing.
+    static func unknownName(_ name: String, code: String, accepted: [String]) -> Problem {
+        let words =
+            accepted.isEmpty ? "nothing is accepted" : "accepted are " + accepted.joined(separator: ", ")
+        return Problem(
+            .badRequest,
+            code: code,
+            detail: "`\(name.prefix(80))` is not known here; \(words)"
+        )
+    }
+
     /// A value of the query that cannot be used.
     static func malformedQuery(_ name: String, _ value: String, accepted: String) -> Problem {
         Problem(

@@ -19,13 +19,17 @@ package struct QueueRoutes: Sendable {
     }
 
     /// A route whose errors become problems.
+    ///
+    /// - Parameter query: The names that its query may have.
     func route(
         _ method: HTTPMethod,
         _ path: String,
+        query: [String] = [],
         _ handler: @escaping @Sendable (ControlRequest) async throws -> ControlResponse
     ) -> ControlRouter.Route {
         ControlRouter.Route(method, path) { request in
             do {
+                try request.checkQuery(takes: query)
                 return try await handler(request)
             } catch let problem as Problem {
                 return ControlResponse(problem)

@@ -6,8 +6,10 @@ internal import OfflineQueue
 extension QueueRoutes {
     var requestRoutes: [ControlRouter.Route] {
         [
-            route(.GET, "/v1/requests") { try await list($0) },
-            route(.GET, "/v1/requests/{id}") { try await show($0) },
+            route(.GET, "/v1/requests", query: ["state", "host", "lane", "limit", "after"]) {
+                try await list($0)
+            },
+            route(.GET, "/v1/requests/{id}", query: ["wait"]) { try await show($0) },
         ]
     }
 

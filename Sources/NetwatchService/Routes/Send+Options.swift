@@ -37,6 +37,10 @@ extension ControlMessage.Send {
         return .data(data)
     }
 
+    func queueMode() throws(Problem) -> ControlMessage.QueueMode {
+        try queue.map { text throws(Problem) in try Self.value(text, of: "queue") } ?? .auto
+    }
+
     func options() throws -> EnqueueOptions {
         var options = EnqueueOptions(lane: lane, isFIFO: fifo ?? false, id: id)
         if let priority { options.priority = priority }

@@ -7,7 +7,7 @@ extension QueueRoutes {
     var sendRoutes: [ControlRouter.Route] {
         [
             route(.POST, "/v1/requests") { try await send($0) },
-            route(.PATCH, "/v1/bodies/{id}") { try await append($0) },
+            route(.PATCH, "/v1/bodies/{id}", query: ["offset"]) { try await append($0) },
         ]
     }
 
@@ -20,7 +20,7 @@ extension QueueRoutes {
             options.dependencies[index] = try await dependency(id)
         }
         let sent =
-            switch message.queue ?? .auto {
+            switch try message.queueMode() {
             case .auto: try await sendNow(wanted, options)
             case .always: try await enqueue(wanted, options)
             }

@@ -5,14 +5,18 @@ internal import OfflineQueue
 extension QueueRoutes {
     var queueRoutes: [ControlRouter.Route] {
         [
-            route(.POST, "/v1/queue/flush") { _ in try await flush() },
+            route(.POST, "/v1/queue/flush") { try await flush($0) },
             route(.POST, "/v1/queue/pause") { try await setPaused(true, $0) },
             route(.POST, "/v1/queue/resume") { try await setPaused(false, $0) },
             route(.GET, "/v1/queue/stats") { _ in try await statistics() },
         ]
     }
 
-    private func flush() async throws -> ControlResponse {
+    /// Takes no members: a flush concerns every host.
+    private struct Nothing: Decodable {}
+
+    private func flush(_ request: ControlRequest) async throws -> ControlResponse {
+        _ = try request.optionalMessage(Nothing.self)
         try requireRunning()
         try await queue.flush()
         let counts = try await queue.counts

@@ -68,7 +68,8 @@ struct DeliveryOptions: ParsableArguments {
     }
 
     func apply(to message: inout ControlMessage.Send) {
-        message.queue = choice == .always ? .always : .auto
+        let mode: ControlMessage.QueueMode = choice == .always ? .always : .auto
+        message.queue = mode.rawValue
         message.lane = lane
         message.fifo = fifo
         message.ttlSeconds = ttl?.seconds

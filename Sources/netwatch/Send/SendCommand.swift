@@ -139,7 +139,7 @@ struct SendCommand: AsyncParsableCommand {
         message.expect = expect?.description
         delivery.apply(to: &message)
         // The waiting is done afterwards, for no longer than was asked for.
-        if wait != nil { message.queue = .always }
+        if wait != nil { message.queue = ControlMessage.QueueMode.always.rawValue }
         return message
     }
 
