@@ -132,6 +132,18 @@ internal import Testing
         await queue.stop()
     }
 
+    @Test(arguments: ["get", "Post", "dELETE", "patch"])
+    func `a method in small letters is refused, with its right spelling`(method: String) async throws {
+        let queue = try await open()
+        let body = #"{\#(Self.url),"method":"\#(method)"}"#
+        let refused = try await answer(queue, .POST, "/v1/requests", body)
+        #expect(refused.status == 400 && refused.code == "invalid_method")
+        #expect(refused.detail.hasSuffix("is `\(method.uppercased())`"), "\(refused.detail)")
+        let own = try await answer(queue, .POST, "/v1/requests", #"{\#(Self.url),"method":"purge"}"#)
+        #expect(own.status == 202, "a method that nobody knows is the caller's own")
+        await queue.stop()
+    }
+
     @Test func `only a retry makes a new key`() async throws {
         let queue = try await open()
         let refused = try await answer(queue, .POST, "/v1/queue/hold", #"{"ids":[],"new_key":true}"#)

@@ -49,6 +49,15 @@ internal import Testing
         )
     }
 
+    @Test(arguments: [["-X", "get"], ["-X", "Post", "--queue", "never"]])
+    func `a method in small letters is a wrong argument, with its right spelling`(options: [String]) throws {
+        let error = try #require(throws: (any Error).self) { try SendCommand.parse(["http://a/"] + options) }
+        #expect(SendCommand.exitCode(for: error).rawValue == 64)
+        let meant = options[1].uppercased()
+        #expect(SendCommand.message(for: error).hasSuffix("this one is `\(meant)`"))
+        #expect(try SendCommand.parse(["http://a/", "-X", "purge"]).method == "purge")
+    }
+
     @Test(arguments: [
         (QueueError.Code.invalidConfiguration, netwatch.ExitStatus.unusableStore),
         (.storeUnusable, .unusableStore),

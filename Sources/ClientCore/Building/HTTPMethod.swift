@@ -24,6 +24,12 @@ public enum HTTPMethod: String, Hashable, Sendable {
 public typealias HTTPHeaders = [String: String]
 
 extension HTTPMethod {
+    /// The method that a spelling is meant to be and is not, as GET by `get`: methods are case-sensitive (RFC 9110
+    /// §9.1), so a server would see one that it does not know. `nil` for a method, and for one that nobody knows.
+    package static func misspelt(as text: String) -> HTTPMethod? {
+        HTTPMethod(rawValue: text.uppercased()).flatMap { $0.rawValue == text ? nil : $0 }
+    }
+
     /// Whether sending a request twice is like sending it once (RFC 9110 §9.2.2).
     package static func isIdempotent(_ method: String) -> Bool {
         ["GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE"].contains(method)

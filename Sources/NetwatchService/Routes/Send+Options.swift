@@ -1,3 +1,4 @@
+internal import ClientCore
 internal import Foundation
 internal import NIOHTTP1
 internal import OfflineQueue
@@ -7,10 +8,20 @@ internal import OfflineQueue
 extension ControlMessage.Send {
     func queueRequest() throws(Problem) -> QueueRequest {
         QueueRequest(
-            method: method ?? "GET",
+            method: try queueMethod(),
             url: url,
             headers: try queueHeaders(),
             body: try queueBody()
+        )
+    }
+
+    private func queueMethod() throws(Problem) -> String {
+        let method = method ?? "GET"
+        guard let meant = ClientCore.HTTPMethod.misspelt(as: method) else { return method }
+        throw Problem(
+            .badRequest,
+            code: QueueError.Code.invalidMethod.rawValue,
+            detail: "`method` is `\(method)`; methods are case-sensitive, and this one is `\(meant.rawValue)`"
         )
     }
 

@@ -1,4 +1,5 @@
 internal import ArgumentParser
+internal import ClientCore
 internal import Foundation
 internal import NetwatchService
 internal import OfflineQueue
@@ -32,7 +33,7 @@ struct SendCommand: AsyncParsableCommand {
 
     @Option(
         name: [.customShort("X"), .customLong("request")],
-        help: "The method. Default GET, with -d or --json POST, with -T PUT."
+        help: "The method, in capitals as servers know it. Default GET, with -d or --json POST, with -T PUT."
     )
     var method: String?
 
@@ -73,6 +74,11 @@ struct SendCommand: AsyncParsableCommand {
     func validate() throws {
         if delivery.choice == .never, wait != nil {
             throw ValidationError("`--queue never` keeps nothing, which excludes `--wait`")
+        }
+        if let method, let meant = HTTPMethod.misspelt(as: method) {
+            throw ValidationError(
+                "`-X \(method)`: methods are case-sensitive, and this one is `\(meant.rawValue)`"
+            )
         }
     }
 
