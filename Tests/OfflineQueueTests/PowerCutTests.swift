@@ -33,12 +33,16 @@ internal import Testing
     }
 
     @Test func `the check notices a disk that only says that it has written`() async throws {
-        // Some are cut before anything was accepted.
-        var series = CrashSeries(seed: CrashScale.seed, kills: 12)
-        series.cutsPower = true
-        series.breakage = .syncsNothing
-        series.drains = false
-        #expect(try await series.run().figures.lost > 0)
+        var lost = 0
+        // On a busy machine all of a series may be cut before anything was accepted.
+        for round in 0..<5 where lost == 0 {
+            var series = CrashSeries(seed: CrashScale.seed &+ round, kills: 12)
+            series.cutsPower = true
+            series.breakage = .syncsNothing
+            series.drains = false
+            lost = try await series.run().figures.lost
+        }
+        #expect(lost > 0)
     }
 
     /// As a caller does who did not hear the answer. The row is there already, so there may be nothing to sync.
