@@ -83,8 +83,8 @@ extension OfflineQueue {
             do {
                 return try await store.enqueue(requests)
             } catch let error as QueueError where error.code == .queueFull && requests.waitForRoom {
-                // Of an empty queue nothing will go to make room.
-                guard try await isAnythingOnItsWay() || room.generation != generation else { throw error }
+                // Of an empty queue nothing will go to make room; but what it was refused for may just have gone.
+                guard try await isAnythingOnItsWay() else { return try await store.enqueue(requests) }
                 try await room.wait(after: generation)
             }
         }

@@ -21,9 +21,9 @@ public actor OfflineQueue {
         /// The longest wait after failures, and how often an unreachable host is tried all the same.
         /// Default 15 min; ``backoffBase`` to 366 days. (A server's `Retry-After` may close a lane for up to 24 h.)
         public var backoffCap: Duration = .seconds(900)
-        /// Requests of one lane that are sent at once. Default 8; at least 1. A lane in order sends 1.
+        /// Requests of one lane that are sent at once. Default 8; 1 to 65,536. A lane in order sends 1.
         public var inflightPerLane = 8
-        /// Requests that are sent at once. Default 32; at least 1.
+        /// Requests that are sent at once. Default 32; 1 to 65,536.
         public var inflight = 32
         /// How long ``OfflineQueue/stop()`` waits for what is being sent. Default 10 s; 0 s to 366 days.
         public var stopTimeout: Duration = .seconds(10)

@@ -37,8 +37,8 @@ internal import Testing
             "`stopTimeout` is -1 nanosecond; it has to be 0 seconds to 366 days",
             { $0.stopTimeout = .nanoseconds(-1) }
         ),
-        ("`inflight` is 0; it has to be 1 or more", { $0.inflight = 0 }),
-        ("`inflightPerLane` is -1; it has to be 1 or more", { $0.inflightPerLane = -1 }),
+        ("`inflight` is 0; it has to be 1 to 65536", { $0.inflight = 0 }),
+        ("`inflightPerLane` is -1; it has to be 1 to 65536", { $0.inflightPerLane = -1 }),
         ("`limits.requests` is 0; it has to be 1 or more", { $0.limits.requests = 0 }),
         ("`limits.bytes` is -1; it has to be 1 or more", { $0.limits.bytes = -1 }),
         ("`limits.diskReserve` is -1; it has to be 0 or more", { $0.limits.diskReserve = -1 }),
@@ -68,7 +68,7 @@ internal import Testing
         #expect(least == nil)
         let most = try await refusal {
             ($0.backoffBase, $0.backoffCap, $0.stopTimeout) = (day * 366, day * 366, day * 366)
-            ($0.inflight, $0.inflightPerLane) = (.max, .max)
+            ($0.inflight, $0.inflightPerLane) = (65_536, 65_536)
             ($0.limits.requests, $0.limits.bytes, $0.limits.diskReserve) = (.max, .max, .max)
             $0.limits.laneShare = 1
         }

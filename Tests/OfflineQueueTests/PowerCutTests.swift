@@ -36,7 +36,7 @@ internal import Testing
         var lost = 0
         // On a busy machine all of a series may be cut before anything was accepted.
         for round in 0..<5 where lost == 0 {
-            var series = CrashSeries(seed: CrashScale.seed &+ round, kills: 12)
+            var series = CrashSeries(seed: CrashScale.seed &+ UInt64(round), kills: 12)
             series.cutsPower = true
             series.breakage = .syncsNothing
             series.drains = false

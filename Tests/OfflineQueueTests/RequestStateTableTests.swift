@@ -14,9 +14,9 @@ internal import Testing
         to-hold         -       -       -        -          -      to-cancel  to-hold    inflight -        -       -       -
         user            -       -       -        superseded dead   cancelled  user       pending  -        pending -       dependency
         dependency      -       -       -        superseded dead   cancelled  dependency pending  -        pending -       dependency
-        trust           -       -       -        superseded dead   cancelled  trust      pending  pending  pending -       -
-        configuration   -       -       -        superseded dead   cancelled  configuration pending -      pending -       -
-        auth            -       -       -        superseded dead   cancelled  auth       pending  -        pending -       -
+        trust           -       -       -        superseded dead   cancelled  user       pending  pending  pending -       -
+        configuration   -       -       -        superseded dead   cancelled  user       pending  -        pending -       -
+        auth            -       -       -        superseded dead   cancelled  user       pending  -        pending -       -
         ambiguous       -       -       -        superseded dead   cancelled  ambiguous  pending  -        pending -       -
         delivered       -       -       -        -          -      -          -          -        -        -       -       -
         dead            -       -       -        -          -      -          -          -        -        pending -       -

@@ -9,10 +9,15 @@ extension OfflineQueue.Configuration {
         // A base is at most the longest by now.
         try SettingCheck.require(backoffCap, "backoffCap", in: backoffBase...longest)
         try SettingCheck.require(stopTimeout, "stopTimeout", in: .zero...longest)
-        try SettingCheck.require(inflightPerLane, "inflightPerLane", atLeast: 1)
-        try SettingCheck.require(inflight, "inflight", atLeast: 1)
+        try SettingCheck.require(inflightPerLane, "inflightPerLane", in: Self.inflightRange)
+        try SettingCheck.require(inflight, "inflight", in: Self.inflightRange)
         try limits.check()
     }
+}
+
+extension OfflineQueue.Configuration {
+    /// More connections than a process has descriptors for are none.
+    private static let inflightRange = 1...65_536
 }
 
 extension QueueLimits {
@@ -39,6 +44,11 @@ private enum SettingCheck {
         guard !range.contains(value) else { return }
         let accepted = "\(range.lowerBound.words) to \(range.upperBound.words)"
         throw refusal(name, value.words, accepted: accepted)
+    }
+
+    static func require(_ value: Int, _ name: String, in range: ClosedRange<Int>) throws(QueueError) {
+        guard !range.contains(value) else { return }
+        throw refusal(name, "\(value)", accepted: "\(range.lowerBound) to \(range.upperBound)")
     }
 
     static func require<Number: BinaryInteger>(

@@ -32,7 +32,6 @@ package struct NewRequest: Sendable {
     /// The bytes that the queue's limit counts: of the URL, the headers and the body.
     package let size: Int64
 
-    /// - Throws: ``QueueError`` when the request or an option cannot be as it is.
     package init(_ draft: RequestDraft, body: Body) {
         self.id = draft.id
         self.lane = draft.lane

@@ -220,7 +220,8 @@ extension RequestState {
         // A cancellation stays one.
         case .inflight(let lease, let wish): phase = .inflight(lease, wish: wish ?? .hold)
         case .blocked, .pending: phase = .held(.user)
-        case .held: break
+        // What a mended cause would let go stays now. Other reasons end by a person's hand only, and tell more.
+        case .held(let reason): if HoldReason.mendable.contains(reason) { phase = .held(.user) }
         case .staging, .finished: throw .alreadyFinished
         }
     }

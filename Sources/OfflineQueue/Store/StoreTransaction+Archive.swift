@@ -73,7 +73,7 @@ extension StoreTransaction {
         return ArchiveRoom(
             requests: max(0, limit.requests - (try load["requests"])),
             bytes: max(0, limit.bytes - (try load["bytes"])),
-            diskBytes: max(0, try diskRoom()?.room ?? .max)
+            diskBytes: try diskRoom().map { max(0, $0.free - $0.reserve) } ?? .max
         )
     }
 }

@@ -32,7 +32,9 @@ extension StoreTransaction {
                 query.arguments &+ ["after": after, "limit": limit]
             )
             found += try rows.map {
-                try (QueuedRequest(row: $0), ListCursor(isFinished: false, position: $0["seq"]))
+                try (
+                    QueuedRequest(row: $0, isOver: false), ListCursor(isFinished: false, position: $0["seq"])
+                )
             }
         }
         if found.count < limit, query.wants(isFinal: true) {
@@ -45,7 +47,10 @@ extension StoreTransaction {
                 query.arguments &+ ["before": before, "limit": limit - found.count]
             )
             found += try rows.map {
-                try (QueuedRequest(row: $0), ListCursor(isFinished: true, position: $0["position"]))
+                try (
+                    QueuedRequest(row: $0, isOver: true),
+                    ListCursor(isFinished: true, position: $0["position"])
+                )
             }
         }
         let page = found.prefix(limit - 1)
@@ -60,7 +65,7 @@ extension StoreTransaction {
         guard let row = try current ?? row("SELECT * FROM history WHERE id = ?", [id]) else { return nil }
         let sequence: Int64 = try row["seq"]
         return try RequestDetails(
-            summary: QueuedRequest(row: row),
+            summary: QueuedRequest(row: row, isOver: current == nil),
             headers: HeaderText.decode(row["headers"]),
             idempotencyKey: row["key_value"],
             replaceKey: row["replace_key"],
@@ -177,17 +182,21 @@ extension RequestQuery {
 }
 
 extension QueuedRequest {
-    fileprivate init(row: StoredRow) throws {
+    /// - Throws: ``DamagedColumn`` also for a state that the table cannot hold.
+    fileprivate init(row: StoredRow, isOver: Bool) throws {
         func moment(_ column: String) throws -> Date? {
             try (row[column] as Int64?).map { Timestamp(milliseconds: $0).date }
         }
         let state: State = try row["state"]
+        guard state.isFinal == isOver else {
+            throw DamagedColumn(name: "state", found: .string(state.rawValue))
+        }
         let label: String = try row["label"]
         try self.init(
             id: row["id"],
             sequence: row["seq"],
             state: state,
-            holdReason: state.isFinal
+            holdReason: isOver
                 ? nil : (row["hold_reason"] as String?).flatMap(HoldReason.init(rawValue:)),
             method: row["method"],
             url: row["url"],
@@ -199,8 +208,8 @@ extension QueuedRequest {
             deferrals: row["deferrals"],
             created: moment("created_at")!,
             due: state == .pending ? moment("next_at") : nil,
-            expires: state.isFinal ? nil : moment("expire_at"),
-            finished: state.isFinal ? moment("finished_at") : nil,
+            expires: isOver ? nil : moment("expire_at"),
+            finished: isOver ? moment("finished_at") : nil,
             status: row["last_status"],
             lastError: row["last_error"]
         )

@@ -36,7 +36,7 @@ extension StoreTransaction {
     /// A limit of the queue as a whole; that of the lane is for those who share the queue, not for whoever moves it.
     private func checkRoom(for new: NewRequest) throws {
         let room = try archiveRoom()
-        guard room.requests > 0, room.bytes >= new.size, room.diskBytes >= 2 * new.size else {
+        guard room.requests > 0, room.bytes >= new.size, room.diskBytes >= 2 * new.rowSize else {
             throw QueueError(
                 .queueFull,
                 "the queue has room for \(room.requests) requests and \(room.bytes) bytes"

@@ -40,7 +40,7 @@ extension StoreTransaction {
     private var limit: Load { Load(requests: settings.limits.requests, bytes: settings.limits.bytes) }
 
     private var laneLimit: Load {
-        Load(requests: Int(laneShare(of: Int64(limit.requests))), bytes: laneShare(of: limit.bytes))
+        Load(requests: max(1, Int(laneShare(of: Int64(limit.requests)))), bytes: laneShare(of: limit.bytes))
     }
 
     /// All of it may be more than a `Double` tells from what no integer can hold.
@@ -106,15 +106,15 @@ extension StoreTransaction {
         let reserve = space.reserve(settings.limits.diskReserve)
         let rest = space.free - reserve
         let isPlenty = rest > 3 * CommitBatcher.longestLog
-        let room = isPlenty ? rest - CommitBatcher.longestLog : try roomForRows(rest)
+        let room = isPlenty ? rest - CommitBatcher.longestLog : try roomForRows(rest, reserve)
         return DiskRoom(free: space.free, reserve: reserve, room: room)
     }
 
     /// The database's file never becomes shorter: it has pages of its own that are free. It is still to grow by what
     /// is in the log alone. And what the log has taken of the reserve was kept for it.
-    private func roomForRows(_ rest: Int64) throws -> Int64 {
+    private func roomForRows(_ rest: Int64, _ reserve: Int64) throws -> Int64 {
         let file = "\(environment.directory)/queue.sqlite"
-        let log = min(FileSystem.size(of: "\(file)-wal"), CommitBatcher.longestLog)
+        let log = min(FileSystem.size(of: "\(file)-wal"), CommitBatcher.longestLog, reserve)
         let pages = try row(StoreStatements.pages)!
         let growth = max(0, try pages["size"] - FileSystem.size(of: file))
         let outside = rest + log - growth
@@ -124,7 +124,7 @@ extension StoreTransaction {
 
 extension NewRequest {
     /// The bytes that go into the database.
-    fileprivate var rowSize: Int64 {
+    var rowSize: Int64 {
         if case .spooled(let body) = body { size - body.size } else { size }
     }
 }

@@ -1,6 +1,6 @@
 internal import GRDB
 
-/// A row whose columns may hold anything: a damaged page, or a hand, may have put it there. GRDB's own accessors end
+/// A row whose columns may hold values of any type: a damaged page, or a hand, may have put it there. GRDB's own accessors end
 /// the process over a value of another type, and look names up without regard to case, which takes them longer than
 /// the values.
 struct StoredRow {

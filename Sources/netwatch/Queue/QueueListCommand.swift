@@ -15,12 +15,14 @@ struct LaneFilter: ParsableArguments {
     /// - Parameters:
     ///   - states: Those in one of them; empty for any.
     ///   - limit: How many at most.
+    /// - Returns: Whether there are more.
+    @discardableResult
     func forEachPage(
         of client: ServiceClient,
         states: [QueuedRequest.State],
         limit: Int,
         _ body: (ControlMessage.List) async throws -> Void
-    ) async throws {
+    ) async throws -> Bool {
         var (left, next): (Int, String?) = (limit, nil)
         repeat {
             var query = ["limit=\(min(left, ControlMessage.longestPage))"]
@@ -34,6 +36,7 @@ struct LaneFilter: ParsableArguments {
             left -= page.requests.count
             next = page.next
         } while next != nil && left > 0
+        return next != nil
     }
 }
 
@@ -76,7 +79,7 @@ struct QueueListing: ParsableArguments {
 
     func print(_ filter: LaneFilter, states: [QueuedRequest.State], _ client: ServiceClient) async throws {
         var (hasHeader, counts) = (false, [String: Int]())
-        try await filter.forEachPage(of: client, states: states, limit: limit) { page in
+        let isCut = try await filter.forEachPage(of: client, states: states, limit: limit) { page in
             counts = page.counts
             switch format {
             case .json: for entry in page.requests { Printer.json(entry, with: ControlMessage.encoder) }
@@ -84,6 +87,7 @@ struct QueueListing: ParsableArguments {
             }
             hasHeader = true
         }
+        if isCut { Printer.note("there are more; `-n` tells how many to list") }
         if format == .text { Printer.note(QueueTable.summary(counts)) }
     }
 }

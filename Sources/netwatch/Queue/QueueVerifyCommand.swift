@@ -63,7 +63,7 @@ struct QueueVerifyCommand: AsyncParsableCommand {
     // MARK: Setting aside
 
     private func moveAway() async throws {
-        let directory = queue.directory
+        let directory = try queue.directoryWithoutService()
         try StoreDirectory.requireOwn(directory)
         Printer.note(
             "looking through `\(directory)`: a damaged store is moved to `damaged-…` there, and nothing is deleted"

@@ -34,9 +34,14 @@ struct QueueOptions: ParsableArguments {
         }
     }
 
-    /// The directory that would be opened if no service ran.
-    var directory: String {
-        stateDir ?? ServicePaths().existingStateDirectory ?? ServicePaths().stateDirectory
+    /// The directory that would be opened if no service ran. Who names a socket means the queue of another service.
+    func directoryWithoutService() throws(CommandError) -> String {
+        if let stateDir { return stateDir }
+        let paths = ServicePaths()
+        guard service.socket == nil, !paths.isSocketNamed else {
+            throw CommandError(.usage, "a socket does not tell which directory is meant; give `--state-dir`")
+        }
+        return paths.existingStateDirectory ?? paths.stateDirectory
     }
 
     private enum Place {

@@ -178,6 +178,18 @@ internal import Testing
         #expect(error.code == .storeUnusable && error.message.contains("`attempts` holds `three`"))
     }
 
+    @Test func `a state that its table cannot hold is damage`() async throws {
+        _ = try await populated()
+        try edit(
+            directory,
+            "PRAGMA ignore_check_constraints = ON; UPDATE request SET state = 'dead' WHERE id = 'a3'"
+        )
+        try await withQueue(directory) { _, store in
+            #expect(await errorCode { _ = try await store.details(of: "a3") } == .storeUnusable)
+        }
+        #expect(await opening()?.message.contains("`state` holds `dead`") == true)
+    }
+
     private func schemaEdit(_ change: String) -> String {
         "PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = \(change) WHERE name = 'request'"
     }

@@ -139,7 +139,8 @@ extension QueueModel {
             end(id, .cancelled)
             return .done(.cancelled)
         case (.hold, .inflight): change(id) { $0.wish = $0.wish ?? .hold }
-        case (.hold, .held): break
+        case (.hold, .held):
+            if [.trust, .configuration, .auth].contains(request.reason) { change(id) { $0.reason = .user } }
         case (.hold, _):
             change(id) { request in
                 request.state = .held
