@@ -7,7 +7,8 @@ extension OfflineQueue {
     /// A call whose task is cancelled goes on, except when it waits for room.
     ///
     /// - Throws: ``QueueError`` when the request is refused or cannot be written. After `storeFailed`
-    ///   and `storeUnusable` the request may be on the disk or not; with an id of one's own it can be enqueued again safely.
+    ///   and `storeUnusable` the request may be on the disk or not; with an id of one's own it can be enqueued again
+    ///   safely.
     public nonisolated func enqueue(
         _ request: QueueRequest,
         options: EnqueueOptions = EnqueueOptions()

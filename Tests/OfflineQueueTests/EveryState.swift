@@ -4,7 +4,6 @@ internal import OfflineQueue
 /// Fills a store with a request for each state and reason, and with every option, by calls that later versions have to
 /// offer, too. Two stores that it has filled at the same times hold the same.
 struct EveryState {
-    static let hosts = HoldReason.allCases.map { "\($0.rawValue).example" }
     private let store: SQLiteQueueStore
     private let clock: TestStoreClock
 
@@ -40,9 +39,7 @@ struct EveryState {
             attempt: attempt,
             response: response
         )
-        let dead = try await sent("dead", host: "over.example", body: "of the dead") {
-            $0.idempotencyKey = .value("k")
-        }
+        let dead = try await sent("dead", host: "over.example", body: "of the dead")
         try await store.conclude(
             dead,
             .dead(reason: "HTTP 422"),
@@ -63,10 +60,8 @@ struct EveryState {
 
     /// One for each reason, in a lane of its own.
     private func fillHeld() async throws {
-        for (reason, host) in zip(HoldReason.allCases, Self.hosts) {
-            let request = try await sent("held-\(reason.rawValue)", host: host) {
-                $0.idempotencyKey = .value("k")
-            }
+        for reason in HoldReason.allCases {
+            let request = try await sent("held-\(reason.rawValue)", host: "\(reason.rawValue).example")
             try await store.conclude(
                 request,
                 .held(reason),

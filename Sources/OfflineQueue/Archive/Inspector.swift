@@ -78,7 +78,7 @@ extension Inspector {
             do {
                 try Self.checkStructure(database, &report)
                 try Self.checkCounters(database, &report)
-            } catch  where StoreFault.isDamage(error) {
+            } catch let error where StoreFault.isDamage(error) {
                 report.found(.database, "queue.sqlite", StoreFault.words(error))
             }
             return report
@@ -143,7 +143,7 @@ extension Inspector {
                     part == .waiting ? Self.waitingRows : Self.deadRows,
                     [position, Self.page]
                 )
-            } catch  where StoreFault.isDamage(error) {
+            } catch let error where StoreFault.isDamage(error) {
                 // The check of the structure has told so.
                 return nil
             }

@@ -148,7 +148,7 @@ private struct SalvagedTable {
     private func fetch(_ sql: String, _ arguments: StatementArguments) throws(Failure) -> StoredRow? {
         do {
             return try database.row(sql, arguments)
-        } catch  where StoreFault.isDamage(error) {
+        } catch let error where StoreFault.isDamage(error) {
             throw .damaged(StoreFault.words(error))
         } catch {
             throw .unknown(StoreFault.words(error))

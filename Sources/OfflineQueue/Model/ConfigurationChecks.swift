@@ -5,17 +5,15 @@ extension OfflineQueue.Configuration {
     /// - Throws: ``QueueError`` with `invalidConfiguration`, naming the setting and what it takes.
     func check() throws(QueueError) {
         let longest = RequestChecks.longestTime
-        try SettingCheck.require(backoffBase, "backoffBase", in: .milliseconds(1)...longest)
+        try SettingCheck.require(backoffBase, "backoffBase", in: .milliseconds(1)...longest, \.words)
         // A base is at most the longest by now.
-        try SettingCheck.require(backoffCap, "backoffCap", in: backoffBase...longest)
-        try SettingCheck.require(stopTimeout, "stopTimeout", in: .zero...longest)
-        try SettingCheck.require(inflightPerLane, "inflightPerLane", in: Self.inflightRange)
-        try SettingCheck.require(inflight, "inflight", in: Self.inflightRange)
+        try SettingCheck.require(backoffCap, "backoffCap", in: backoffBase...longest, \.words)
+        try SettingCheck.require(stopTimeout, "stopTimeout", in: .zero...longest, \.words)
+        try SettingCheck.require(inflightPerLane, "inflightPerLane", in: Self.inflightRange, \.description)
+        try SettingCheck.require(inflight, "inflight", in: Self.inflightRange, \.description)
         try limits.check()
     }
-}
 
-extension OfflineQueue.Configuration {
     /// More connections than a process has descriptors for are none.
     private static let inflightRange = 1...65_536
 }
@@ -36,19 +34,15 @@ extension QueueLimits {
 }
 
 private enum SettingCheck {
-    static func require(
-        _ value: Duration,
+    static func require<Value: Comparable>(
+        _ value: Value,
         _ name: String,
-        in range: ClosedRange<Duration>
+        in range: ClosedRange<Value>,
+        _ words: (Value) -> String
     ) throws(QueueError) {
         guard !range.contains(value) else { return }
-        let accepted = "\(range.lowerBound.words) to \(range.upperBound.words)"
-        throw refusal(name, value.words, accepted: accepted)
-    }
-
-    static func require(_ value: Int, _ name: String, in range: ClosedRange<Int>) throws(QueueError) {
-        guard !range.contains(value) else { return }
-        throw refusal(name, "\(value)", accepted: "\(range.lowerBound) to \(range.upperBound)")
+        let accepted = "\(words(range.lowerBound)) to \(words(range.upperBound))"
+        throw refusal(name, words(value), accepted: accepted)
     }
 
     static func require<Number: BinaryInteger>(

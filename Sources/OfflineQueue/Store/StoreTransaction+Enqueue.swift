@@ -121,6 +121,7 @@ extension StoreTransaction {
         max(now, new.options.notBefore.map { Timestamp($0) } ?? now)
     }
 
+    /// Asked of every newcomer, and hardly ever true: a bare number costs less to read than a row.
     func isKnown(_ id: String) throws -> Bool {
         try Bool.fetchOne(try database.cachedStatement(sql: StoreStatements.isKnown), arguments: [id])!
     }
