@@ -37,6 +37,9 @@ public struct TransferFailure: Error, Hashable, Sendable {
     /// Whether the request went over a connection that an earlier request had made.
     public let reusedConnection: Bool
 
+    /// What the server showed, and what was wrong with it, when it was not trusted.
+    package internal(set) var trust: TransferTrustFailure?
+
     /// What happened, in libcurl's or the resolver's words. For people, not for comparison.
     public let message: String
 

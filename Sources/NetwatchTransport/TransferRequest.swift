@@ -48,6 +48,10 @@ package struct TransferRequest: Sendable {
     /// the first byte of the response. A request that must not arrive twice therefore takes a new
     /// connection (`CURLOPT_FRESH_CONNECT`), on which nothing is sent again.
     package var allowsConnectionReuse = true
+    /// What the server has to prove when the URL is an `https` one. Default: what browsers ask for.
+    package var trust = TransferTrust.standard
+    /// How soon it is to be begun when others wait too, 0 (last) to 1 (first). Default 0.5.
+    package var priority: Float = 0.5
     /// How many bytes of body the response may have, decoded; `nil`, the default, is any number.
     package var maximumResponseBodyBytes: Int?
 
