@@ -78,11 +78,9 @@ extension RequestCore {
     private func start(_ transfer: TransferRequest, as hop: Hop) {
         let (id, control) = (hop.id, hop.control)
         let transfer = context.pool.start(transfer) { events in
-            let count = events.bodyBytes
-            control.delivered(count)
+            guard control.deliver(events) else { return }
             self.perform { core in
-                control.taken(count)
-                for event in events where core.hop?.id == id { core.received(event) }
+                for event in control.take() where core.hop?.id == id { core.received(event) }
             }
         }
         control.begin(transfer)
@@ -231,14 +229,6 @@ extension RequestCore {
             sendHop(next, hop.upload, credentials, isForeign: hop.isForeign)
         case .withoutRange:
             sendHop(next, hop.upload, hop.isForeign ? nil : ownCredentials, isForeign: hop.isForeign)
-        }
-    }
-}
-
-extension [TransferEvent] {
-    fileprivate var bodyBytes: Int {
-        reduce(0) { sum, event in
-            if case .body(let bytes) = event { sum + bytes.count } else { sum }
         }
     }
 }
