@@ -18,6 +18,7 @@ final class SessionContext: Sendable {
         var adapter: (any RequestAdapter)?
         var retrier: (any RequestRetrier)?
         var interceptor: (any RequestInterceptor)?
+        var failedRequestOwner: (any FailedRequestOwner)?
         var monitors: [any EventMonitor] = []
         var startsImmediately = true
         var completionQueue = DispatchQueue.main

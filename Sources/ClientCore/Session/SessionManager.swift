@@ -92,6 +92,13 @@ public final class SessionManager: Sendable {
         set { context.changeHooks { $0.interceptor = newValue } }
     }
 
+    /// Is offered the requests that ``retrier`` and ``interceptor`` do not want to try again, before their
+    /// handlers are called. Default `nil`: their failures stand.
+    package var failedRequestOwner: (any FailedRequestOwner)? {
+        get { context.hooks.failedRequestOwner }
+        set { context.changeHooks { $0.failedRequestOwner = newValue } }
+    }
+
     /// Who hears what happens to requests, in this order. Default: nobody.
     public var eventMonitors: [any EventMonitor] {
         get { context.hooks.monitors }
