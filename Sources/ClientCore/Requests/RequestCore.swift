@@ -218,11 +218,27 @@ actor RequestCore {
     }
 
     private func askInterceptor(_ attempt: Int, about error: any Error) {
-        guard let interceptor = context.hooks.interceptor, let session = context.manager, let request,
-            !state.isFinished
-        else { return handle(.decided(attempt: attempt, .giveUp(nil))) }
+        guard let interceptor = context.hooks.interceptor else { return waitForPath(attempt, after: error) }
+        guard let session = context.manager, let request, !state.isFinished else {
+            return handle(.decided(attempt: attempt, .giveUp(nil)))
+        }
         work = Task {
             let result = await interceptor.retry(request, for: session, dueTo: error)
+            perform { core in
+                if case .doNotRetry = result { return core.waitForPath(attempt, after: error) }
+                core.decide(attempt, RetryDecision(result), about: error)
+            }
+        }
+    }
+
+    /// What ``SessionManager/waitsForConnectivity`` stands for.
+    private func waitForPath(_ attempt: Int, after error: any Error) {
+        guard let retrier = context.hooks.connectivityRetrier, let request, attempt == state.attempt,
+            !state.isFinished
+        else { return handle(.decided(attempt: attempt, .giveUp(nil))) }
+        let left = context.settings.totalTimeout - outcome.clock.elapsed
+        work = Task { [context] in
+            let result = await retrier.retry(request, context, dueTo: error, waitingAtMost: left)
             perform { $0.decide(attempt, RetryDecision(result), about: error) }
         }
     }
