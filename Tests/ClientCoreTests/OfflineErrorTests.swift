@@ -1,4 +1,3 @@
-internal import ClientCore
 internal import Dispatch
 internal import Foundation
 internal import FoundationNetworking
@@ -8,6 +7,8 @@ internal import NetwatchTestSupport
 internal import NetwatchTransport
 internal import Synchronization
 internal import Testing
+
+@testable internal import ClientCore
 
 /// Which failures are those of having no network: the kernel decides.
 @Suite(
@@ -73,6 +74,31 @@ struct OfflineErrorTests {
         #expect(await code(world.session, "http://127.0.0.1:1/") == .cannotConnectToHost)
         #expect(await code(world.session, "http://\(VethTestbed.farAddress):1/") == .cannotConnectToHost)
         #expect(await code(world.session, "http://localhost:1/") == .cannotFindHost)
+    }
+
+    /// Everything has that address.
+    private func world(resolvingTo address: String) throws -> OfflineWorld {
+        let address = try #require(IPAddress(address))
+        return try OfflineWorld(resolver: NameResolver { _ in .success([address]) })
+    }
+
+    @Test func `a name that was looked up is judged by its address, not by the way out`() async throws {
+        let beyond = try world(resolvingTo: OfflineWorld.host)
+        try beyond.connect()
+        try beyond.testbed.near.ip("route add blackhole \(OfflineWorld.host)")
+        #expect(await code(beyond.session, "http://host.test/") == .notConnectedToInternet)
+        let near = try world(resolvingTo: VethTestbed.farAddress)
+        #expect(await code(near.session, "http://host.test:1/") == .cannotConnectToHost)
+    }
+
+    @Test func `a socket of this machine needs no network`() async throws {
+        let world = try OfflineWorld()
+        let session = SessionManager(
+            engine: world.engine,
+            settings: SessionSettings(unixSocketPath: "/nonexistent/socket"),
+            monitor: world.monitor
+        )
+        #expect(await code(session, "http://service/") == .cannotConnectToHost)
     }
 
     @Test func `without netlink libcurl's word stands`() async throws {

@@ -95,16 +95,14 @@ struct OfflineRetrierTests {
 
     @Test func `a dropped session ends the wait`() async throws {
         let world = try OfflineWorld()
-        let retrier = OfflineRetrier(maximumWait: nil)
         var session: SessionManager? = SessionManager(engine: world.engine, monitor: world.monitor)
         session?.waitsForConnectivity = true
         let request = try #require(session).request("http://\(OfflineWorld.host):1/")
-        let inside = try #require(session?.context.hooks.connectivityRetrier)
-        await wait(for: inside, 1, 1)
+        let retrier = try #require(session?.context.hooks.connectivityRetrier)
+        await wait(for: retrier, 1, 1)
         session = nil
         #expect((await request.response().error as? AFError)?.isSessionDeinitializedError == true)
-        await wait(for: inside, 0, 0)
-        withExtendedLifetime(retrier) {}
+        await wait(for: retrier, 0, 0)
     }
 
     @Test func `where the path is not what is missing the delays grow, and there is an end`() async throws {
@@ -125,9 +123,11 @@ struct OfflineRetrierTests {
 
     @Test(arguments: [(InterfaceType.wifi, false), (.veth, true)])
     func `a path has to leave by what is asked for`(type: InterfaceType, isEnough: Bool) async throws {
-        let requiring = OfflineRetrier(maximumWait: .milliseconds(500), requiredInterfaceType: type)
+        // What is not enough is waited for until the wait is too long.
+        let longest: (Bool) -> Duration? = { $0 ? nil : .milliseconds(300) }
+        let requiring = OfflineRetrier(maximumWait: longest(isEnough), requiredInterfaceType: type)
         #expect(try await isEnoughForRequest(requiring) == isEnough)
-        let prohibiting = OfflineRetrier(maximumWait: .milliseconds(500), prohibitedInterfaceTypes: [type])
+        let prohibiting = OfflineRetrier(maximumWait: longest(!isEnough), prohibitedInterfaceTypes: [type])
         #expect(try await isEnoughForRequest(prohibiting) == !isEnough)
     }
 
