@@ -77,11 +77,12 @@ extension RequestCore {
 
     private func start(_ transfer: TransferRequest, as hop: Hop) {
         let (id, control) = (hop.id, hop.control)
-        let transfer = context.engine.start(transfer) { event in
-            if case .body(let bytes) = event { control.delivered(bytes.count) }
+        let transfer = context.pool.start(transfer) { events in
+            let count = events.bodyBytes
+            control.delivered(count)
             self.perform { core in
-                if case .body(let bytes) = event { control.taken(bytes.count) }
-                if core.hop?.id == id { core.received(event) }
+                control.taken(count)
+                for event in events where core.hop?.id == id { core.received(event) }
             }
         }
         control.begin(transfer)
@@ -216,9 +217,9 @@ extension RequestCore {
     /// Asks the kernel about a failure that may be that of having no network, before anybody hears of it.
     private func transferFailed(_ failure: TransferFailure, _ metrics: TransferMetrics, _ hop: Hop) {
         guard context.settings.unixSocketPath == nil,
-            let target = failure.suspectedTarget(hop.url, address: metrics.remoteAddress)
+            let suspicion = OfflineSuspicion(failure, hop.url, addresses: metrics.addresses)
         else { return attemptEnded(failure.error(for: hop.url)) }
-        context.paths.judge(target) { verdict in
+        context.paths.judge(suspicion) { verdict in
             self.perform { core in
                 guard core.hop?.id == hop.id else { return }
                 core.attemptEnded(failure.error(for: hop.url, isOffline: verdict.isNotReachable))
@@ -244,6 +245,14 @@ extension RequestCore {
             sendHop(next, hop.upload, credentials, isForeign: hop.isForeign)
         case .withoutRange:
             sendHop(next, hop.upload, hop.isForeign ? nil : ownCredentials, isForeign: hop.isForeign)
+        }
+    }
+}
+
+extension [TransferEvent] {
+    fileprivate var bodyBytes: Int {
+        reduce(0) { sum, event in
+            if case .body(let bytes) = event { sum + bytes.count } else { sum }
         }
     }
 }
