@@ -2,6 +2,7 @@ internal import Dispatch
 internal import Foundation
 internal import FoundationNetworking
 internal import NetwatchTransport
+internal import NetworkReachability
 internal import Synchronization
 
 /// What a session keeps until it has ended, and ends when the session is dropped.
@@ -18,6 +19,9 @@ final class SessionContext: Sendable {
         var adapter: (any RequestAdapter)?
         var retrier: (any RequestRetrier)?
         var interceptor: (any RequestInterceptor)?
+        /// Is asked when nobody else wants to try again; see ``SessionManager/waitsForConnectivity``.
+        var connectivityRetrier: OfflineRetrier?
+        var failedRequestOwner: (any FailedRequestOwner)?
         var monitors: [any EventMonitor] = []
         var startsImmediately = true
         var completionQueue = DispatchQueue.main
@@ -33,12 +37,22 @@ final class SessionContext: Sendable {
     let pool: TransferPool
     let settings: SessionSettings
     let delegate: SessionDelegate
+    let paths: SessionPaths
+    let connections: ConnectionWatches
     private let state = Mutex(State())
 
-    init(engine: TransferEngine, settings: SessionSettings, delegate: SessionDelegate) {
-        pool = TransferPool(engine: engine, connectionsPerHost: settings.connectionsPerHost)
+    init(
+        engine: TransferEngine,
+        settings: SessionSettings,
+        delegate: SessionDelegate,
+        monitor: @escaping @Sendable () -> PathMonitor
+    ) {
+        let pool = TransferPool(engine: engine, connectionsPerHost: settings.connectionsPerHost)
+        self.pool = pool
         self.settings = settings
         self.delegate = delegate
+        paths = SessionPaths(monitor)
+        connections = ConnectionWatches(paths) { pool.renewConnections() }
     }
 
     var engine: TransferEngine { pool.engine }
@@ -64,6 +78,9 @@ final class SessionContext: Sendable {
     // MARK: Requests that have not ended
 
     var running: [any SessionWork] { state.withLock { Array($0.running.values) } }
+
+    /// The number of the request that was made last.
+    var lastIdentifier: Int { state.withLock { $0.lastIdentifier } }
 
     /// Numbers are not used twice in a session.
     func nextIdentifier() -> Int {

@@ -459,7 +459,7 @@ extension TransferEngine.Prospect {
         _ loop: EventLoop
     ) throws(TransferFailure) {
         timer.map(loop.cancel)
-        caller.lookupHasEnded()
+        caller.lookupHasEnded(outcome)
         target.spend(caller.elapsed - (caller.begun ?? .zero))
         switch outcome {
         case .success(let addresses): try target.setAddresses(addresses)
