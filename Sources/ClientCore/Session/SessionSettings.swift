@@ -1,12 +1,15 @@
 internal import Foundation
 internal import FoundationNetworking
 internal import NetwatchEventLoop
+internal import NetwatchTransport
 
 /// What a session takes from a `URLSessionConfiguration`, once: changing the configuration afterwards changes
 /// nothing, as with URLSession.
 struct SessionSettings: Sendable {
     /// Added to each request that has no field of that name.
     let headers: HTTPHeaders
+    /// The same, as a request without any of its own sends them.
+    let sortedHeaders: [TransferRequest.Header]
     /// How long no byte may go either way.
     let idleTimeout: Duration
     /// How long a request may take with everything, retries excepted.
@@ -28,6 +31,7 @@ struct SessionSettings: Sendable {
 
     init(_ configuration: URLSessionConfiguration) {
         headers = Self.headers(configuration.httpAdditionalHeaders ?? [:])
+        sortedHeaders = headers.sortedFields
         idleTimeout = .timeout(configuration.timeoutIntervalForRequest, else: Self.defaultIdleTimeout)
         totalTimeout = .timeout(configuration.timeoutIntervalForResource, else: Self.defaultTotalTimeout)
         let policy = configuration.httpCookieAcceptPolicy
@@ -40,6 +44,7 @@ struct SessionSettings: Sendable {
     /// A session that says nothing and remembers nothing by itself.
     init(unixSocketPath: String? = nil) {
         headers = [:]
+        sortedHeaders = []
         idleTimeout = .seconds(Self.defaultIdleTimeout)
         totalTimeout = .seconds(Self.defaultTotalTimeout)
         cookies = nil
