@@ -201,7 +201,7 @@ extension RequestCore {
 
     private func hopEnded(_ end: TransferEnd) {
         guard let hop else { return }
-        record(end.metrics, of: hop)
+        transactions.append(Transaction(metrics: end.metrics, request: hop.sent, head: hop.head))
         if let credentials = lateCredentials(for: hop) {
             self.hop?.fate = .follow(hop.request, .credential(credentials))
         }

@@ -38,7 +38,7 @@ actor RequestCore {
     var challengeCredentials: TransferCredentials?
     /// Whether credentials went with the last hop.
     var isAuthenticated = false
-    var transactions: [TransactionMetrics] = []
+    var transactions: [Transaction] = []
 
     private let firstRequest: Result<URLRequest, any Error>
     private var validators: [Validator] = []
