@@ -77,8 +77,8 @@ extension RequestCore {
 
     private func start(_ transfer: TransferRequest, as hop: Hop) {
         let (id, control) = (hop.id, hop.control)
-        let transfer = context.engine.start(transfer) { event in
-            guard control.deliver(event) else { return }
+        let transfer = context.pool.start(transfer) { events in
+            guard control.deliver(events) else { return }
             self.perform { core in
                 for event in control.take() where core.hop?.id == id { core.received(event) }
             }

@@ -54,15 +54,16 @@ final class TransferControl: Sendable {
         update { $0.isSuspended = isSuspended }
     }
 
-    /// Keeps an event for the request's queue.
+    /// Keeps events for the request's queue.
     ///
-    /// - Returns: Whether it is alone, so that the queue has to be told.
-    func deliver(_ event: TransferEvent) -> Bool {
+    /// - Returns: Whether nothing else was waiting there, so that the queue has to be told.
+    func deliver(_ events: [TransferEvent]) -> Bool {
         update { state in
-            state.events.append(event)
-            if case .body(let bytes) = event { state.bytes += bytes.count }
+            let isFirst = state.events.isEmpty
+            state.events += events
+            state.bytes += events.bodyBytes
             if state.bytes > Self.limit { state.isFull = true }
-            return state.events.count == 1
+            return isFirst
         }
     }
 
@@ -83,6 +84,14 @@ final class TransferControl: Sendable {
             if !state.wanted.isEmpty { engine.pause(transfer, state.wanted) }
             state.paused = state.wanted
             return result
+        }
+    }
+}
+
+extension [TransferEvent] {
+    fileprivate var bodyBytes: Int {
+        reduce(0) { sum, event in
+            if case .body(let bytes) = event { sum + bytes.count } else { sum }
         }
     }
 }

@@ -30,16 +30,18 @@ final class SessionContext: Sendable {
         var lastIdentifier = 0
     }
 
-    let engine: TransferEngine
+    let pool: TransferPool
     let settings: SessionSettings
     let delegate: SessionDelegate
     private let state = Mutex(State())
 
     init(engine: TransferEngine, settings: SessionSettings, delegate: SessionDelegate) {
-        self.engine = engine
+        pool = TransferPool(engine: engine, connectionsPerHost: settings.connectionsPerHost)
         self.settings = settings
         self.delegate = delegate
     }
+
+    var engine: TransferEngine { pool.engine }
 
     /// The session, until its last reference goes.
     var manager: SessionManager? {
