@@ -95,15 +95,13 @@ extension RequestCore {
         if let property = context.settings.refusal {
             throw AFError.sessionConfigurationRefused(property: property)
         }
-        var whole = request
-        whole.addDefaultHeaders(context.settings.headers)
-        try whole.validateForSending(body: upload.map { .upload(byteCount: $0.byteCount) } ?? .own)
-        var transfer = try TransferRequest(
-            request,
-            upload: upload,
-            settings: context.settings,
-            isForeign: isForeign
+        let settings = context.settings
+        let fields = TransferRequest.headers(of: request, settings: settings, isForeign: isForeign)
+        try request.validateForSending(
+            body: upload.map { .upload(byteCount: $0.byteCount) } ?? .own,
+            fields: fields
         )
+        var transfer = try TransferRequest(request, fields, upload: upload, settings: settings)
         transfer.credentials = credentials
         transfer.maximumResponseBodyBytes = plan.policy.maximumResponseBytes
         if let allowsReuse = plan.policy.allowsConnectionReuse {
