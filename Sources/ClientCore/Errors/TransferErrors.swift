@@ -10,9 +10,7 @@ extension Error {
     /// the system, how far the transfer had come and how much had been sent. `nil` for other errors.
     public var transferFailure: TransferFailure? {
         if let failure = self as? TransferFailure { return failure }
-        if case .serverTrustEvaluationFailed(.defaultEvaluationFailed(let failure)) = self as? AFError {
-            return failure
-        }
+        if case .serverTrustEvaluationFailed(let reason) = self as? AFError { return reason.transferFailure }
         if let error = self as? URLError {
             return error.errorUserInfo[transferFailureKey] as? TransferFailure
         }
@@ -23,10 +21,13 @@ extension Error {
 extension TransferFailure {
     /// The error that a request's handlers get.
     ///
-    /// - Parameter url: The URL that failed.
-    func error(for url: URL?) -> any Error {
-        // CURLE_PEER_FAILED_VERIFICATION
-        if code == 60 { return AFError.serverTrustEvaluationFailed(reason: .defaultEvaluationFailed(self)) }
+    /// - Parameters:
+    ///   - url: The URL that failed.
+    ///   - policy: What the server had to prove. Default: what browsers ask for.
+    func error(for url: URL?, under policy: ServerTrustPolicy? = nil) -> any Error {
+        if let reason = AFError.ServerTrustFailureReason(self, host: url?.host ?? "", under: policy) {
+            return AFError.serverTrustEvaluationFailed(reason: reason)
+        }
         return URLError(self, url: url)
     }
 }

@@ -54,7 +54,9 @@ extension RequestCore {
             try sink.prepare(&sent)
             hops += 1
             let upload = renewed(upload)
-            let transfer = try transfer(of: sent, upload, credentials, isForeign: isForeign)
+            var transfer = try transfer(of: sent, upload, credentials, isForeign: isForeign)
+            let trust = try context.trust.decision(for: request.url)
+            if let trust { transfer.trust = trust.trust }
             let hop = Hop(
                 id: hops,
                 request: request,
@@ -63,7 +65,8 @@ extension RequestCore {
                 control: TransferControl(context.engine),
                 upload: upload,
                 isAuthenticated: credentials != nil,
-                isForeign: isForeign
+                isForeign: isForeign,
+                trustPolicy: trust?.policy
             )
             self.hop = hop
             isAuthenticated = hop.isAuthenticated
@@ -209,7 +212,7 @@ extension RequestCore {
             self.hop?.fate = .follow(hop.request, .credential(credentials))
         }
         if let hop = self.hop, case .follow = hop.fate, !state.isInterrupted { return hopFollows(hop) }
-        attemptEnded(hop.failure ?? end.failure?.error(for: hop.url))
+        attemptEnded(hop.failure ?? end.failure?.error(for: hop.url, under: hop.trustPolicy))
     }
 
     /// A suspended request waits between its hops.

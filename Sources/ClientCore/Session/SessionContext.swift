@@ -33,12 +33,19 @@ final class SessionContext: Sendable {
     let engine: TransferEngine
     let settings: SessionSettings
     let delegate: SessionDelegate
+    let trust: SessionTrust
     private let state = Mutex(State())
 
-    init(engine: TransferEngine, settings: SessionSettings, delegate: SessionDelegate) {
+    init(
+        engine: TransferEngine,
+        settings: SessionSettings,
+        delegate: SessionDelegate,
+        serverTrustPolicyManager: ServerTrustPolicyManager?
+    ) {
         self.engine = engine
         self.settings = settings
         self.delegate = delegate
+        trust = SessionTrust(serverTrustPolicyManager)
     }
 
     /// The session, until its last reference goes.

@@ -32,11 +32,19 @@ public final class SessionManager: Sendable {
     ///   - configuration: Read once, here; see <doc:SessionConfiguration> for what is honoured. Default:
     ///     Foundation's, which adds no header fields and shares one cookie storage with all of the program.
     ///   - delegate: Takes decisions in the session's place. Default: one that takes none.
+    ///   - serverTrustPolicyManager: Says what each host has to prove, and to whom the client shows who it is; see
+    ///     <doc:Trust>. Default `nil`: the system's authorities vouch for every host.
     public convenience init(
         configuration: URLSessionConfiguration = .default,
-        delegate: SessionDelegate = SessionDelegate()
+        delegate: SessionDelegate = SessionDelegate(),
+        serverTrustPolicyManager: ServerTrustPolicyManager? = nil
     ) {
-        self.init(engine: .shared, settings: SessionSettings(configuration), delegate: delegate)
+        self.init(
+            engine: .shared,
+            settings: SessionSettings(configuration),
+            delegate: delegate,
+            serverTrustPolicyManager: serverTrustPolicyManager
+        )
     }
 
     /// Makes a session whose requests all go to one unix socket (`unix(7)`), whatever host their URLs name. It
@@ -59,9 +67,15 @@ public final class SessionManager: Sendable {
     init(
         engine: TransferEngine,
         settings: SessionSettings,
-        delegate: SessionDelegate = SessionDelegate()
+        delegate: SessionDelegate = SessionDelegate(),
+        serverTrustPolicyManager: ServerTrustPolicyManager? = nil
     ) {
-        context = SessionContext(engine: engine, settings: settings, delegate: delegate)
+        context = SessionContext(
+            engine: engine,
+            settings: settings,
+            delegate: delegate,
+            serverTrustPolicyManager: serverTrustPolicyManager
+        )
         context.manager = self
     }
 
