@@ -55,8 +55,15 @@ public final class SessionManager: Sendable {
         self.init(engine: .shared, settings: SessionSettings(unixSocketPath: unixSocketPath))
     }
 
-    package convenience init(engine: TransferEngine) {
-        self.init(engine: engine, settings: SessionSettings())
+    package convenience init(
+        engine: TransferEngine,
+        serverTrustPolicyManager: ServerTrustPolicyManager? = nil
+    ) {
+        self.init(
+            engine: engine,
+            settings: SessionSettings(),
+            serverTrustPolicyManager: serverTrustPolicyManager
+        )
     }
 
     /// A session that says nothing and remembers nothing by itself: no cookies, no header fields.

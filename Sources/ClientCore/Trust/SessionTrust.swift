@@ -61,6 +61,9 @@ final class SessionTrust: Sendable {
         }
     }
 
+    /// How many are kept.
+    var rememberedCount: Int { cache.withLock { $0.count } }
+
     private static func failure(_ reason: AFError.ServerTrustFailureReason) -> AFError {
         .serverTrustEvaluationFailed(reason: reason)
     }
