@@ -80,11 +80,12 @@ extension RequestCore {
 
     private func start(_ transfer: TransferRequest, as hop: Hop) {
         let (id, control) = (hop.id, hop.control)
-        let transfer = context.engine.start(transfer) { event in
-            if case .body(let bytes) = event { control.delivered(bytes.count) }
+        let transfer = context.pool.start(transfer) { events in
+            let count = events.bodyBytes
+            control.delivered(count)
             self.perform { core in
-                if case .body(let bytes) = event { control.taken(bytes.count) }
-                if core.hop?.id == id { core.received(event) }
+                control.taken(count)
+                for event in events where core.hop?.id == id { core.received(event) }
             }
         }
         control.begin(transfer)
@@ -233,6 +234,14 @@ extension RequestCore {
             sendHop(next, hop.upload, credentials, isForeign: hop.isForeign)
         case .withoutRange:
             sendHop(next, hop.upload, hop.isForeign ? nil : ownCredentials, isForeign: hop.isForeign)
+        }
+    }
+}
+
+extension [TransferEvent] {
+    fileprivate var bodyBytes: Int {
+        reduce(0) { sum, event in
+            if case .body(let bytes) = event { sum + bytes.count } else { sum }
         }
     }
 }

@@ -51,6 +51,7 @@ final class TransferControl: Sendable {
 
     /// So many bytes wait on the request's queue.
     func delivered(_ count: Int) {
+        guard count > 0 else { return }
         update {
             $0.outstanding += count
             if $0.outstanding > Self.limit { $0.isFull = true }
@@ -59,6 +60,7 @@ final class TransferControl: Sendable {
 
     /// They no longer do. Half the limit, so that one chunk more or less does not pause and resume each time.
     func taken(_ count: Int) {
+        guard count > 0 else { return }
         update {
             $0.outstanding -= count
             if $0.outstanding < Self.limit / 2 { $0.isFull = false }

@@ -30,7 +30,7 @@ final class SessionContext: Sendable {
         var lastIdentifier = 0
     }
 
-    let engine: TransferEngine
+    let pool: TransferPool
     let settings: SessionSettings
     let delegate: SessionDelegate
     let trust: SessionTrust
@@ -42,11 +42,13 @@ final class SessionContext: Sendable {
         delegate: SessionDelegate,
         serverTrustPolicyManager: ServerTrustPolicyManager?
     ) {
-        self.engine = engine
+        pool = TransferPool(engine: engine, connectionsPerHost: settings.connectionsPerHost)
         self.settings = settings
         self.delegate = delegate
         trust = SessionTrust(serverTrustPolicyManager)
     }
+
+    var engine: TransferEngine { pool.engine }
 
     /// The session, until its last reference goes.
     var manager: SessionManager? {

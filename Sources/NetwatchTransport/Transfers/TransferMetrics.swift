@@ -5,6 +5,8 @@
 package struct TransferMetrics: Hashable, Sendable {
     /// When the engine was asked for the transfer.
     package var startedAt: ContinuousClock.Instant
+    /// When it no longer had to wait for other transfers to the same host.
+    package var begun: Duration?
     /// When the host's addresses were known, or known to be unknown; `nil` also when there was nothing to look
     /// up.
     package var lookupEnded: Duration?
