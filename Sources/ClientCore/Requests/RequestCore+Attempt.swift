@@ -54,7 +54,9 @@ extension RequestCore {
             try sink.prepare(&sent)
             hops += 1
             let upload = renewed(upload)
-            let transfer = try transfer(of: sent, upload, credentials, isForeign: isForeign)
+            var transfer = try transfer(of: sent, upload, credentials, isForeign: isForeign)
+            let trust = try context.trust.decision(for: request.url)
+            if let trust { transfer.trust = trust.trust }
             let hop = Hop(
                 id: hops,
                 request: request,
@@ -63,7 +65,8 @@ extension RequestCore {
                 control: TransferControl(context.engine),
                 upload: upload,
                 isAuthenticated: credentials != nil,
-                isForeign: isForeign
+                isForeign: isForeign,
+                trustPolicy: trust?.policy
             )
             self.hop = hop
             isAuthenticated = hop.isAuthenticated
@@ -214,7 +217,7 @@ extension RequestCore {
     private func transferFailed(_ failure: TransferFailure, _ metrics: TransferMetrics, _ hop: Hop) {
         guard context.settings.unixSocketPath == nil,
             let suspicion = OfflineSuspicion(failure, hop.url, addresses: metrics.addresses)
-        else { return attemptEnded(failure.error(for: hop.url)) }
+        else { return attemptEnded(failure.error(for: hop.url, under: hop.trustPolicy)) }
         context.paths.judge(suspicion) { verdict in
             self.perform { core in
                 guard core.hop?.id == hop.id else { return }
