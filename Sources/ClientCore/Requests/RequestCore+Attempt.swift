@@ -98,6 +98,7 @@ extension RequestCore {
         if let property = context.settings.refusal {
             throw AFError.sessionConfigurationRefused(property: property)
         }
+        try options.check()
         let settings = context.settings
         let fields = TransferRequest.headers(of: request, settings: settings, isForeign: isForeign)
         try request.validateForSending(
@@ -110,9 +111,19 @@ extension RequestCore {
         if let allowsReuse = plan.policy.allowsConnectionReuse {
             transfer.allowsConnectionReuse = allowsReuse
         }
-        let total = plan.policy.totalTimeout ?? context.settings.totalTimeout
+        transfer.apply(options(for: request))
+        let total = plan.policy.totalTimeout ?? options.longest ?? context.settings.totalTimeout
         transfer.totalTimeout = total - attemptBegan.duration(to: .now)
         return transfer
+    }
+
+    /// A request's own `timeoutInterval` is nearer than the session's options.
+    private func options(for request: URLRequest) -> RequestOptions {
+        var options = options
+        if plan.options.idleTimeout == nil, request.timeoutInterval != SessionSettings.defaultIdleTimeout {
+            options.idleTimeout = nil
+        }
+        return options
     }
 
     // MARK: What comes back

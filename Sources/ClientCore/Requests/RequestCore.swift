@@ -16,6 +16,8 @@ actor RequestCore {
     nonisolated let identifier: Int
     nonisolated let context: SessionContext
     nonisolated let plan: RequestPlan
+    /// The request's own, over the session's as they were when it was made.
+    nonisolated let options: RequestOptions
     nonisolated let snapshot: RequestSnapshot
     nonisolated let uploadProgress = ProgressReport()
     nonisolated let downloadProgress = ProgressReport()
@@ -56,7 +58,8 @@ actor RequestCore {
         self.context = context
         identifier = context.nextIdentifier()
         self.firstRequest = firstRequest
-        sink = plan.makeSink()
+        options = plan.options.over(context.hooks.options)
+        sink = plan.makeSink(options.maximumDataBytes ?? RequestOptions.defaultMaximumDataBytes)
         snapshot = RequestSnapshot(firstRequest.value)
     }
 

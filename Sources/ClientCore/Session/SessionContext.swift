@@ -23,6 +23,7 @@ final class SessionContext: Sendable {
         var connectivityRetrier: OfflineRetrier?
         var failedRequestOwner: (any FailedRequestOwner)?
         var monitors: [any EventMonitor] = []
+        var options = RequestOptions()
         var startsImmediately = true
         var completionQueue = DispatchQueue.main
     }

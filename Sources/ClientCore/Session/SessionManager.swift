@@ -149,6 +149,13 @@ public final class SessionManager: Sendable {
         set { context.changeHooks { $0.failedRequestOwner = newValue } }
     }
 
+    /// How requests are carried out that do not say it themselves, by ``URLRequestConvertible/with(_:)``; those made
+    /// from now on. Default: as netwatch does it.
+    public var requestOptions: RequestOptions {
+        get { context.hooks.options }
+        set { context.changeHooks { $0.options = newValue } }
+    }
+
     /// Who hears what happens to requests, in this order. Default: nobody.
     public var eventMonitors: [any EventMonitor] {
         get { context.hooks.monitors }
@@ -202,7 +209,7 @@ public final class SessionManager: Sendable {
     /// session's.
     @discardableResult
     public func request(_ urlRequest: any URLRequestConvertible) -> DataRequest {
-        start(RequestPlan(original: Result { try urlRequest.asURLRequest() }))
+        start(RequestPlan(urlRequest))
     }
 
     /// One transfer: no redirect is followed, no challenge answered, no retrier asked.
@@ -221,7 +228,7 @@ public final class SessionManager: Sendable {
         totalTimeout: Duration,
         allowsConnectionReuse: Bool
     ) -> DataRequest {
-        var plan = RequestPlan(original: Result { try urlRequest.asURLRequest() })
+        var plan = RequestPlan(urlRequest)
         plan.upload = body.map(UploadBody.kept)
         plan.policy = TransferPolicy(
             followsRedirects: false,
