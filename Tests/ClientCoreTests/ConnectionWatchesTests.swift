@@ -34,7 +34,12 @@ struct ConnectionWatchesTests {
 
     /// Waits until the way to an address was seen.
     private func seesWay(to address: String) async {
-        while session.context.connections.generations[address] == nil { await Task.yield() }
+        await until { session.context.connections.generations[address] != nil }
+    }
+
+    /// Waits until something is true; in vain no longer than the time limit.
+    private func until(_ isTrue: () -> Bool) async {
+        while !isTrue(), !Task.isCancelled { await Task.yield() }
     }
 
     @Test func `a request after a roam takes a new connection, though the old one looks alive`() async throws
@@ -58,9 +63,7 @@ struct ConnectionWatchesTests {
         monitor.catchUp()
         try testbed.near.ip("route del unreachable \(TwoCableTestbed.host) table local")
         monitor.catchUp()
-        while session.context.connections.generations[TwoCableTestbed.host] == generation {
-            await Task.yield()
-        }
+        await until { session.context.connections.generations[TwoCableTestbed.host] != generation }
         #expect(await session.request(server.url).response().error == nil)
         #expect(server.requests.map(\.connection) == [1, 2])
     }
@@ -87,7 +90,7 @@ struct ConnectionWatchesTests {
         for address in many { _ = connections.note(address) }
         _ = connections.note(many[10])
         #expect(connections.addresses == many.suffix(64).filter { $0 != many[10] } + [many[10]])
-        while connections.generations.count < 64 { await Task.yield() }
+        await until { connections.generations.count == 64 }
     }
 
     @Test func `watches are let go of when nothing was asked for in the meantime`() async throws {
