@@ -33,10 +33,8 @@ package struct VethTestbed: Sendable {
             "link set near0 up"
         )
         try addDefaultRoutes()
-        // The kernel reports the carrier of a new link a moment after the link is up, and until then drops what would
-        // leave by it: answers of the far end too.
+        // The kernel reports the carrier of a new link a moment after the link is up.
         try near.shell("until ip -br link show near0 | grep -q ' UP '; do :; done")
-        try far.shell("until ip -br link show far0 | grep -q ' UP '; do :; done")
     }
 
     /// Adds the default routes, which a link that went down has lost.
