@@ -16,8 +16,7 @@ extension AFError: LocalizedError {
             "The download could not be moved from \(source.path) to \(destination.path): \(error.inWords)"
         case .downloadResumeFailed(let reason): "The download cannot be continued: \(reason.text)"
         case .fileFailed(let error, let url): "\(url.path): \(error.inWords)"
-        case .serverTrustEvaluationFailed(.defaultEvaluationFailed(let failure)):
-            "The server is not trusted: \(failure.message)"
+        case .serverTrustEvaluationFailed(let reason): "The server is not trusted: \(reason.text)"
         case .sessionConfigurationRefused(let property): "The session's configuration is refused: \(property)"
         case .sessionDeinitialized: "The session was dropped before the request had ended."
         }

@@ -38,7 +38,7 @@ actor RequestCore {
     var challengeCredentials: TransferCredentials?
     /// Whether credentials went with the last hop.
     var isAuthenticated = false
-    var transactions: [TransactionMetrics] = []
+    var transactions: [Transaction] = []
     /// Who is offered the request if it fails, in place of the session's.
     var owner: (any FailedRequestOwner)?
     /// What the owner was given. Weak, so that its letting go is noticed.

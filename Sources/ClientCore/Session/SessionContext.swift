@@ -37,6 +37,7 @@ final class SessionContext: Sendable {
     let pool: TransferPool
     let settings: SessionSettings
     let delegate: SessionDelegate
+    let trust: SessionTrust
     let paths: SessionPaths
     let connections: ConnectionWatches
     private let state = Mutex(State())
@@ -45,12 +46,14 @@ final class SessionContext: Sendable {
         engine: TransferEngine,
         settings: SessionSettings,
         delegate: SessionDelegate,
+        serverTrustPolicyManager: ServerTrustPolicyManager?,
         monitor: @escaping @Sendable () -> PathMonitor
     ) {
         let pool = TransferPool(engine: engine, connectionsPerHost: settings.connectionsPerHost)
         self.pool = pool
         self.settings = settings
         self.delegate = delegate
+        trust = SessionTrust(serverTrustPolicyManager)
         paths = SessionPaths(monitor)
         connections = ConnectionWatches(paths) { pool.renewConnections() }
     }
