@@ -129,9 +129,10 @@ public final class SessionManager: Sendable {
     /// an ``OfflineRetrier`` that is asked when ``retrier`` and ``interceptor`` have declined. Default false.
     ///
     /// They wait until the session's `timeoutIntervalForResource` has passed since they were started, 7 days by
-    /// default, however often the path comes and goes. Foundation's `URLSessionConfiguration` has no such
-    /// property on Linux. Apple's waits before a request is sent for the first time; here it is sent at
-    /// once, since a path that nobody knows of may be there all the same, and waits when that has failed.
+    /// default, however often the path comes and goes. The property of this name of Foundation's
+    /// `URLSessionConfiguration` cannot be set on Linux, so it is the session's here. Apple's waits before a
+    /// request is sent for the first time; here it is sent at once, since the kernel's refusal costs nothing, and
+    /// waits when that has failed. ``RequestRetrier`` and ``RequestInterceptor`` hear of the failure before.
     public var waitsForConnectivity: Bool {
         get { context.hooks.connectivityRetrier != nil }
         set {
