@@ -82,10 +82,9 @@ extension AFError {
 }
 
 extension TransferRequest {
-    /// Takes the options that a transfer has.
+    /// Takes the options that are a transfer's and depend on nothing else.
     mutating func apply(_ options: RequestOptions) {
         if let timeout = options.connectTimeout { connectTimeout = Duration(seconds: timeout) }
-        if let timeout = options.idleTimeout { idleTimeout = Duration(seconds: timeout) }
         if let priority = options.priority { self.priority = priority }
     }
 }

@@ -111,19 +111,18 @@ extension RequestCore {
         if let allowsReuse = plan.policy.allowsConnectionReuse {
             transfer.allowsConnectionReuse = allowsReuse
         }
-        transfer.apply(options(for: request))
+        transfer.apply(options)
+        transfer.idleTimeout = idleTimeout(of: request)
         let total = plan.policy.totalTimeout ?? options.longest ?? context.settings.totalTimeout
         transfer.totalTimeout = total - attemptBegan.duration(to: .now)
         return transfer
     }
 
-    /// A request's own `timeoutInterval` is nearer than the session's options.
-    private func options(for request: URLRequest) -> RequestOptions {
-        var options = options
-        if plan.options.idleTimeout == nil, request.timeoutInterval != SessionSettings.defaultIdleTimeout {
-            options.idleTimeout = nil
-        }
-        return options
+    /// A request's own `timeoutInterval` is nearer than the session's options, but not than its own.
+    nonisolated func idleTimeout(of request: URLRequest) -> Duration {
+        let hasOwn = request.timeoutInterval != SessionSettings.defaultIdleTimeout
+        let option = hasOwn ? plan.options.idleTimeout : options.idleTimeout
+        return option.map { Duration(seconds: $0) } ?? context.settings.idleTimeout(of: request)
     }
 
     // MARK: What comes back

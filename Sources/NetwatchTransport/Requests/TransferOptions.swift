@@ -10,13 +10,9 @@ extension EasyHandle {
         try apply(request.credentials)
         if let encoding = request.acceptEncoding { try set(CURLOPT_ACCEPT_ENCODING, encoding) }
         if let path = request.unixSocketPath { try set(CURLOPT_UNIX_SOCKET_PATH, path) }
-        try set(CURLOPT_BUFFERSIZE, Self.receiveBufferSize)
         // See TransferRequest.allowsConnectionReuse.
         if !request.allowsConnectionReuse { try set(CURLOPT_FRESH_CONNECT, 1) }
     }
-
-    /// How much is received at once, in bytes; libcurl's own is 16 KiB.
-    private static let receiveBufferSize = 64 * 1024
 
     /// What holds for every transfer.
     private func applyPolicy() throws(TransferFailure) {
