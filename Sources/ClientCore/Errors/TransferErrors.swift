@@ -24,27 +24,32 @@ extension TransferFailure {
     /// - Parameters:
     ///   - url: The URL that failed.
     ///   - policy: What the server had to prove. Default: what browsers ask for.
-    func error(for url: URL?, under policy: ServerTrustPolicy? = nil) -> any Error {
+    ///   - isOffline: Whether there was no way to where it was to go. Default false: as far as libcurl knows.
+    func error(
+        for url: URL?,
+        under policy: ServerTrustPolicy? = nil,
+        isOffline: Bool = false
+    ) -> any Error {
         if let reason = AFError.ServerTrustFailureReason(self, host: url?.host ?? "", under: policy) {
             return AFError.serverTrustEvaluationFailed(reason: reason)
         }
-        return URLError(self, url: url)
+        return URLError(self, isOffline ? .notConnectedToInternet : URLError.code(of: self), url: url)
     }
 }
 
 extension URLError {
     /// - Parameter url: The URL that failed.
-    fileprivate init(_ failure: TransferFailure, url: URL?) {
+    fileprivate init(_ failure: TransferFailure, _ code: URLError.Code, url: URL?) {
         var userInfo: [String: Any] = [
             transferFailureKey: failure,
             NSLocalizedDescriptionKey: failure.message,
         ]
         userInfo[NSURLErrorFailingURLErrorKey] = url
-        self.init(Self.code(of: failure), userInfo: userInfo)
+        self.init(code, userInfo: userInfo)
     }
 
     /// `libcurl-errors(3)` to the nearest of URLError's codes.
-    private static func code(of failure: TransferFailure) -> URLError.Code {
+    fileprivate static func code(of failure: TransferFailure) -> URLError.Code {
         if let code = clientCertificateCode(of: failure) { return code }
         return switch failure.code {
         // Before anything was sent the URL is to blame; after, what came back was not HTTP.

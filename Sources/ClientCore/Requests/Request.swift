@@ -37,7 +37,7 @@ public class Request: SessionWork, @unchecked Sendable {
     public var retryCount: UInt { UInt(core.snapshot.now.retryCount) }
 
     /// What the last attempt cost, once it has ended.
-    public var metrics: RequestMetrics? { core.snapshot.now.metrics }
+    public var metrics: RequestMetrics? { core.snapshot.now.metrics?.value }
 
     // MARK: Control
 
@@ -97,6 +97,20 @@ public class Request: SessionWork, @unchecked Sendable {
         core.snapshot.change { $0.credential = credential }
         core.perform { core in
             withExtendedLifetime(self) { core.credentialCame() }
+        }
+        return self
+    }
+
+    // MARK: For the package
+
+    /// Names who is offered the request if it fails, in place of the session's
+    /// ``SessionManager/failedRequestOwner``. One that is named after the failure is offered it as long as no
+    /// handler was called.
+    @discardableResult
+    package func offerFailure(to owner: any FailedRequestOwner) -> Self {
+        core.perform { core in
+            defer { withExtendedLifetime(self) {} }
+            core.setOwner(owner)
         }
         return self
     }

@@ -81,11 +81,9 @@ extension RequestCore {
     private func start(_ transfer: TransferRequest, as hop: Hop) {
         let (id, control) = (hop.id, hop.control)
         let transfer = context.pool.start(transfer) { events in
-            let count = events.bodyBytes
-            control.delivered(count)
+            guard control.deliver(events) else { return }
             self.perform { core in
-                control.taken(count)
-                for event in events where core.hop?.id == id { core.received(event) }
+                for event in control.take() where core.hop?.id == id { core.received(event) }
             }
         }
         control.begin(transfer)
@@ -100,15 +98,13 @@ extension RequestCore {
         if let property = context.settings.refusal {
             throw AFError.sessionConfigurationRefused(property: property)
         }
-        var whole = request
-        whole.addDefaultHeaders(context.settings.headers)
-        try whole.validateForSending(body: upload.map { .upload(byteCount: $0.byteCount) } ?? .own)
-        var transfer = try TransferRequest(
-            request,
-            upload: upload,
-            settings: context.settings,
-            isForeign: isForeign
+        let settings = context.settings
+        let fields = TransferRequest.headers(of: request, settings: settings, isForeign: isForeign)
+        try request.validateForSending(
+            body: upload.map { .upload(byteCount: $0.byteCount) } ?? .own,
+            fields: fields
         )
+        var transfer = try TransferRequest(request, fields, upload: upload, settings: settings)
         transfer.credentials = credentials
         transfer.maximumResponseBodyBytes = plan.policy.maximumResponseBytes
         if let allowsReuse = plan.policy.allowsConnectionReuse {
@@ -213,7 +209,21 @@ extension RequestCore {
             self.hop?.fate = .follow(hop.request, .credential(credentials))
         }
         if let hop = self.hop, case .follow = hop.fate, !state.isInterrupted { return hopFollows(hop) }
-        attemptEnded(hop.failure ?? end.failure?.error(for: hop.url, under: hop.trustPolicy))
+        guard hop.failure == nil, let failure = end.failure else { return attemptEnded(hop.failure) }
+        transferFailed(failure, end.metrics, hop)
+    }
+
+    /// Asks the kernel about a failure that may be that of having no network, before anybody hears of it.
+    private func transferFailed(_ failure: TransferFailure, _ metrics: TransferMetrics, _ hop: Hop) {
+        guard context.settings.unixSocketPath == nil,
+            let suspicion = OfflineSuspicion(failure, hop.url, addresses: metrics.addresses)
+        else { return attemptEnded(failure.error(for: hop.url, under: hop.trustPolicy)) }
+        context.paths.judge(suspicion) { verdict in
+            self.perform { core in
+                guard core.hop?.id == hop.id else { return }
+                core.attemptEnded(failure.error(for: hop.url, isOffline: verdict.isNotReachable))
+            }
+        }
     }
 
     /// A suspended request waits between its hops.
@@ -234,14 +244,6 @@ extension RequestCore {
             sendHop(next, hop.upload, credentials, isForeign: hop.isForeign)
         case .withoutRange:
             sendHop(next, hop.upload, hop.isForeign ? nil : ownCredentials, isForeign: hop.isForeign)
-        }
-    }
-}
-
-extension [TransferEvent] {
-    fileprivate var bodyBytes: Int {
-        reduce(0) { sum, event in
-            if case .body(let bytes) = event { sum + bytes.count } else { sum }
         }
     }
 }

@@ -2,6 +2,7 @@ internal import Dispatch
 internal import Foundation
 internal import FoundationNetworking
 internal import NetwatchTransport
+internal import NetworkReachability
 internal import Synchronization
 
 /// What a session keeps until it has ended, and ends when the session is dropped.
@@ -18,6 +19,9 @@ final class SessionContext: Sendable {
         var adapter: (any RequestAdapter)?
         var retrier: (any RequestRetrier)?
         var interceptor: (any RequestInterceptor)?
+        /// Is asked when nobody else wants to try again; see ``SessionManager/waitsForConnectivity``.
+        var connectivityRetrier: OfflineRetrier?
+        var failedRequestOwner: (any FailedRequestOwner)?
         var monitors: [any EventMonitor] = []
         var startsImmediately = true
         var completionQueue = DispatchQueue.main
@@ -34,18 +38,24 @@ final class SessionContext: Sendable {
     let settings: SessionSettings
     let delegate: SessionDelegate
     let trust: SessionTrust
+    let paths: SessionPaths
+    let connections: ConnectionWatches
     private let state = Mutex(State())
 
     init(
         engine: TransferEngine,
         settings: SessionSettings,
         delegate: SessionDelegate,
-        serverTrustPolicyManager: ServerTrustPolicyManager?
+        serverTrustPolicyManager: ServerTrustPolicyManager?,
+        monitor: @escaping @Sendable () -> PathMonitor
     ) {
-        pool = TransferPool(engine: engine, connectionsPerHost: settings.connectionsPerHost)
+        let pool = TransferPool(engine: engine, connectionsPerHost: settings.connectionsPerHost)
+        self.pool = pool
         self.settings = settings
         self.delegate = delegate
         trust = SessionTrust(serverTrustPolicyManager)
+        paths = SessionPaths(monitor)
+        connections = ConnectionWatches(paths) { pool.renewConnections() }
     }
 
     var engine: TransferEngine { pool.engine }
@@ -71,6 +81,9 @@ final class SessionContext: Sendable {
     // MARK: Requests that have not ended
 
     var running: [any SessionWork] { state.withLock { Array($0.running.values) } }
+
+    /// The number of the request that was made last.
+    var lastIdentifier: Int { state.withLock { $0.lastIdentifier } }
 
     /// Numbers are not used twice in a session.
     func nextIdentifier() -> Int {

@@ -197,7 +197,7 @@ package actor TransferEngine {
             let target = try TransferTarget(request)
             let door = WaitingRoom.Door(pool: pool, origin: request.unixSocketPath ?? target.url.origin)
             var prospect = Prospect(target: target, caller: caller)
-            let mayBegin = room.enter(id, by: door, limit: connectionsPerHost, priority: request.priority)
+            let mayBegin = room.enter(id, by: door, limit: connectionsPerHost, priority: request.urgency)
             if !mayBegin {
                 prospect.timer = timer(for: id, after: request.totalTimeout, "waiting for other transfers")
             }
@@ -277,7 +277,9 @@ package actor TransferEngine {
             prospect.timer.map(loop.cancel)
             room.giveUp(id, by: entry.door)
             entries[id] = nil
-            prospect.caller.end(failure)
+            prospect.caller.end(
+                TransferFailure(code: failure.code, phase: .prepare, message: failure.message)
+            )
         case .lookingUp(let prospect):
             prospect.timer.map(loop.cancel)
             let next = leave(id)
@@ -457,7 +459,7 @@ extension TransferEngine.Prospect {
         _ loop: EventLoop
     ) throws(TransferFailure) {
         timer.map(loop.cancel)
-        caller.lookupHasEnded()
+        caller.lookupHasEnded(outcome)
         target.spend(caller.elapsed - (caller.begun ?? .zero))
         switch outcome {
         case .success(let addresses): try target.setAddresses(addresses)

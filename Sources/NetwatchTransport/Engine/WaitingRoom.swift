@@ -60,6 +60,9 @@ struct WaitingRoom {
         return admit(by: door)
     }
 
+    /// How many places a line keeps, empty ones included.
+    func places(at door: Door) -> Int { lines[door]?.waiting.count ?? 0 }
+
     private mutating func admit(by door: Door) -> [TransferID] {
         guard var line = lines.removeValue(forKey: door) else { return [] }
         var admitted: [TransferID] = []
@@ -77,7 +80,7 @@ private struct UrgencyLine {
     /// The most urgent first.
     private var lines: [(priority: Float, line: WaitingLine<TransferID>)] = []
     private var present: Set<TransferID> = []
-    private var count = 0
+    private(set) var count = 0
 
     mutating func append(_ id: TransferID, priority: Float) {
         present.insert(id)

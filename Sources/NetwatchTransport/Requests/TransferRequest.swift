@@ -60,3 +60,8 @@ package struct TransferRequest: Sendable {
         self.method = method
     }
 }
+
+extension TransferRequest {
+    /// The priority within its range; what is no number is the default.
+    var urgency: Float { priority.isNaN ? 0.5 : min(max(priority, 0), 1) }
+}

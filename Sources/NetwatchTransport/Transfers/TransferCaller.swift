@@ -1,9 +1,12 @@
+internal import NetwatchEventLoop
+
 /// Who asked for a transfer: where its events go, and since when it is under way.
 struct TransferCaller {
     let startedAt: ContinuousClock.Instant
     /// When it no longer had to wait for others.
     private(set) var begun: Duration?
     private(set) var lookupEnded: Duration?
+    private var addresses: [IPAddress] = []
     private let body: TransferBody?
     let deliver: @Sendable ([TransferEvent]) -> Void
 
@@ -25,6 +28,7 @@ struct TransferCaller {
         var metrics = TransferMetrics(startedAt: startedAt)
         metrics.begun = begun
         metrics.lookupEnded = lookupEnded
+        metrics.addresses = addresses
         return metrics
     }
 
@@ -32,8 +36,9 @@ struct TransferCaller {
         begun = elapsed
     }
 
-    mutating func lookupHasEnded() {
+    mutating func lookupHasEnded(_ outcome: NameResolver.Outcome) {
         lookupEnded = elapsed
+        if case .success(let addresses) = outcome { self.addresses = addresses }
     }
 
     /// Reports the end; with what was known before, unless a handle knows more.

@@ -51,6 +51,6 @@ extension EasyHandle {
 extension TransferRequest {
     /// 1 to 256 (RFC 7540 §5.3.2), 16 for the default, doubled or halved with every eighth.
     fileprivate var streamWeight: Int {
-        Int(exp2(priority * 8).rounded())
+        Int(exp2(urgency * 8).rounded())
     }
 }

@@ -173,6 +173,20 @@ public final class PathMonitor: Sendable {
         }
     }
 
+    /// Judges addresses once, as it is when the monitor's thread comes to it: the edge away from reachable too,
+    /// which ``watch(_:options:onUpdate:)`` holds back for ``Configuration/settle``. Returns at once.
+    ///
+    /// - Parameters:
+    ///   - addresses: Of one host, of which one is enough; `nil` for the way out in general.
+    ///   - answer: Called once, on the monitor's thread, which it must not block.
+    package func judge(
+        _ addresses: [IPAddress]?,
+        answer: @escaping @Sendable (PathStatus.Verdict) -> Void
+    ) {
+        guard let core else { return answer(.unknown(.noNetlink)) }
+        core.perform { answer($0.verdictNow(on: addresses)) }
+    }
+
     /// The interfaces and the way out in general, now. Read on the monitor's thread, for which the caller waits
     /// as it would for a lock.
     public var snapshot: NetworkSnapshot {

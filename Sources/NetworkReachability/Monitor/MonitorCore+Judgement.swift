@@ -1,0 +1,23 @@
+internal import NetwatchEventLoop
+
+// What is true at this moment, whatever is held back.
+extension MonitorCore {
+    /// Judges addresses anew, after everything that the kernel has announced so far. Nothing is watched for it.
+    ///
+    /// - Parameter addresses: `nil` for the way out in general.
+    func verdictNow(on addresses: [IPAddress]?) -> PathStatus.Verdict {
+        receiveEvents()
+        defer { finish() }
+        if interfacesAreStale { readInterfaces() }
+        guard let reader = connection?.reader else { return .unknown(.noNetlink) }
+        let asked = addresses?.compactMap(\.ofHost) ?? configuration.generalAddresses
+        let options = SparseOptions(PathOptions())
+        guard let judgements = try? reader.judge(asked.prefix(Self.mostAsked).map { ($0, options) }) else {
+            return .unknown(.lookupFailed)
+        }
+        return Finding(judgements.map(\.verdict))?.verdict ?? .unknown(.lookupFailed)
+    }
+
+    /// A name server may give any number of addresses; nobody tries more of them.
+    private static let mostAsked = 16
+}
