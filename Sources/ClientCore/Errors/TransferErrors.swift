@@ -23,12 +23,12 @@ extension TransferFailure {
     ///
     /// - Parameters:
     ///   - url: The URL that failed.
-    ///   - policy: What the server had to prove. Default: what browsers ask for.
     ///   - isOffline: Whether there was no way to where it was to go. Default false: as far as libcurl knows.
+    ///   - policy: What the server had to prove. Default: what browsers ask for.
     func error(
         for url: URL?,
-        under policy: ServerTrustPolicy? = nil,
-        isOffline: Bool = false
+        isOffline: Bool = false,
+        under policy: ServerTrustPolicy? = nil
     ) -> any Error {
         if let reason = AFError.ServerTrustFailureReason(self, host: url?.host ?? "", under: policy) {
             return AFError.serverTrustEvaluationFailed(reason: reason)
@@ -77,8 +77,7 @@ extension URLError {
     private static func clientCertificateCode(of failure: TransferFailure) -> URLError.Code? {
         guard [35, 55, 56].contains(failure.code) else { return nil }
         if failure.message.contains("alert certificate required") { return .clientCertificateRequired }
-        return refusals.contains { failure.message.contains("alert \($0)") }
-            ? .clientCertificateRejected : nil
+        return refusals.contains { failure.message.contains("alert \($0)") } ? .clientCertificateRejected : nil
     }
 
     private static let refusals = [

@@ -60,7 +60,7 @@ public final class SessionManager: Sendable {
     ///
     /// - Parameters:
     ///   - engine: Makes its transfers.
-    ///   - serverTrustPolicyManager: Says what each host has to prove. Default: what browsers ask for.
+    ///   - serverTrustPolicyManager: What servers have to prove. Default: what browsers ask for.
     ///   - monitor: Judges the ways to servers, first made when there is one to judge. It has to watch the network
     ///     namespace of the engine. Default: the shared one.
     package convenience init(
