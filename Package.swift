@@ -65,7 +65,7 @@ let package = Package(
         ),
         .target(
             name: "ClientCore",
-            dependencies: ["NetwatchTransport", "NetworkReachability"],
+            dependencies: ["CNetwatchCrypto", "NetwatchTransport", "NetworkReachability"],
             swiftSettings: strict
         ),
         .target(

@@ -96,4 +96,25 @@ internal import Testing
         #expect((error as? URLError)?.code == expected)
         #expect(error.transferFailure == failure)
     }
+
+    @Test(
+        arguments: [
+            (35, "sslv3 alert bad certificate", .clientCertificateRejected),
+            (56, "tlsv1 alert unknown ca", .clientCertificateRejected),
+            (56, "tlsv13 alert certificate required", .clientCertificateRequired),
+            (55, "ssl/tls alert certificate expired", .clientCertificateRejected),
+            (35, "sslv3 alert handshake failure", .secureConnectionFailed),
+            (56, "Connection reset by peer", .networkConnectionLost),
+            (7, "alert certificate required", .cannotConnectToHost),
+        ] as [(Int32, String, URLError.Code)]
+    )
+    func `what a server says of the client's certificate is told`(
+        code: Int32,
+        words: String,
+        expected: URLError.Code
+    ) {
+        let message = "OpenSSL SSL_read: error:0A00045C:SSL routines::\(words), errno 0"
+        let failure = TransferFailure(code: code, phase: .response, message: message)
+        #expect((failure.error(for: nil) as? URLError)?.code == expected)
+    }
 }

@@ -76,7 +76,8 @@ struct ServerTrustTests {
     private func `nobody the system knows vouches for these`(host: String, expected: Outcome) async throws {
         #expect(await outcome(host, nil) == expected)
         #expect(await outcome(host, .performDefaultEvaluation(validateHost: false)) == expected)
-        let standard = await server.session(nil).request("\(server.url(host))/").response()
+        let session = server.session(nil)
+        let standard = await session.request("\(server.url(host))/").response()
         #expect(Outcome(standard) == expected)
     }
 
@@ -161,39 +162,6 @@ struct ServerTrustTests {
         #expect(await outcome("valid.test", try keys("valid.test", chain: true)) == .chain(.unknownIssuer))
     }
 
-    @Test func `a key pin survives the renewal of its certificate`() async throws {
-        let key = try server.certificate("valid.test").publicKey
-        let renewed = try server.authority.openssl(
-            """
-            SAN=DNS:renewed.test openssl ca -batch -notext -config openssl.cnf -name intermediate \
-                -extensions server -in valid.test.csr -out renewed.test.pem
-            cat renewed.test.pem
-            """
-        )
-        #expect(try Certificate(data: Data(renewed.utf8)).publicKey == key)
-        let error = await outcome(
-            "expired.test",
-            .pinPublicKeys(
-                publicKeys: [key],
-                validateCertificateChain: false,
-                validateHost: true
-            )
-        )
-        #expect(error == .keyPin)
-    }
-
-    // MARK: Revocation
-
-    /// The system knows none of the tests' authorities, so that the chain is refused before the lists count: here
-    /// they stand for themselves.
-    @Test func `what a server staples is looked at`() async throws {
-        let policy = ServerTrustPolicy.performRevokedEvaluation(
-            validateHost: true,
-            revocationFlags: .stapledStatus
-        )
-        #expect(await outcome("good.test", policy) == .chain(.unknownIssuer))
-    }
-
     // MARK: A program's own evaluation, and none
 
     @Test func `a custom evaluation has the only word, and sees everything`() async throws {
@@ -224,6 +192,39 @@ struct ServerTrustTests {
     @Test(arguments: ["valid.test", "expired.test", "wrong.test", "self.test", "revoked.test"])
     func `without evaluation every server is trusted`(host: String) async throws {
         #expect(await outcome(host, .disableEvaluation) == .answered)
+    }
+
+    // MARK: Versions of TLS
+
+    @Test(arguments: TLSServer.Version.allCases)
+    func `each version of TLS is judged alike`(version: TLSServer.Version) async throws {
+        let server = try await TLSServer.shared(version)
+        let root = try server.certificate("root")
+        let key = try server.certificate("intermediate").publicKey
+        let pins = ServerTrustPolicy.pinCertificates(
+            certificates: [root],
+            validateCertificateChain: true,
+            validateHost: true
+        )
+        let keys = ServerTrustPolicy.pinPublicKeys(
+            publicKeys: [key],
+            validateCertificateChain: false,
+            validateHost: false
+        )
+        let cases: [(String, ServerTrustPolicy, Outcome)] = [
+            ("valid.test", pins, .answered), ("expired.test", pins, .chain(.expired)),
+            ("wrong.test", pins, .host), ("self.test", pins, .certificatePin),
+            ("expired.test", keys, .answered),
+            ("self.test", keys, .keyPin), ("self.test", .disableEvaluation, .answered),
+            ("valid.test", .customEvaluation { _, _ in false }, .custom),
+        ]
+        for (host, policy, expected) in cases {
+            let session = server.session([host: policy])
+            let response = await session.request("\(server.url(host))/").response()
+            #expect(Outcome(response) == expected, "\(host)")
+            let spoken = response.response?.value(forHTTPHeaderField: "Protocol")
+            #expect(spoken == (expected == .answered ? version.rawValue : nil))
+        }
     }
 
     // MARK: Hosts

@@ -11,20 +11,30 @@ final class TLSServer: Sendable {
     let engine: TransferEngine
     private let nginx: Nginx
 
-    private static let only = Task { try await TLSServer() }
+    /// What a server speaks.
+    enum Version: String, CaseIterable {
+        case tls12 = "TLSv1.2"
+        case tls13 = "TLSv1.3"
+    }
+
+    private static let old = Task { try await TLSServer(.tls12) }
+    private static let new = Task { try await TLSServer(.tls13) }
 
     /// One for all tests of the process.
-    static func shared() async throws -> TLSServer { try await only.value }
+    static func shared(_ version: Version = .tls13) async throws -> TLSServer {
+        try await version == .tls12 ? old.value : new.value
+    }
 
     /// `https://valid.test:PORT`, without a slash at the end.
     func url(_ host: String) -> String { nginx.url.replacing("http://127.0.0.1", with: "https://\(host)") }
 
-    private init() async throws {
+    private init(_ version: Version) async throws {
         let authority = try TestAuthority()
         let hosts = try Self.hosts(authority)
         nginx = try await Nginx(in: try ScratchDirectory()) { port in
             """
-            add_header Connection-Number $connection always;
+            add_header Connection-Number $connection always; add_header Protocol $ssl_protocol always;
+            ssl_protocols \(version.rawValue);
             \(hosts.map { $0.block(port) }.joined(separator: "\n"))
             """
         }
@@ -65,7 +75,7 @@ extension TLSServer {
             server {
                 listen 127.0.0.1:\(port) ssl; server_name \(name);
                 ssl_certificate \(issued.chain); ssl_certificate_key \(issued.key);
-                location / { return 200 "$ssl_client_s_dn"; }
+                location / { return 200 "$ssl_client_s_dn"; default_type text/plain; }
                 location /to/valid { return 302 https://valid.test:\(port)/; }
                 location /to/wrong { return 302 https://wrong.test:\(port)/; }
                 \(more)
@@ -78,6 +88,7 @@ extension TLSServer {
         let revoked = try authority.server("revoked.test")
         try authority.revoke(revoked)
         _ = try authority.revocationList("list.pem")
+        try authority.openssl("openssl ca -config openssl.cnf -name root -gencrl -out foreign.pem")
         let valid = try authority.server(
             "valid.test",
             for: "DNS:valid.test,DNS:*.wild.test,DNS:localhost,IP:127.0.0.1"

@@ -2,19 +2,18 @@ internal import Foundation
 
 /// Which host has to prove what, and to whom the client shows who it is.
 ///
-/// A session asks it for every `https` hop, so for each redirect too, on the queue of the request. A subclass may
-/// answer in its own way, for wildcards for example:
+/// A session asks it for every `https` hop, so for each redirect too, on the queue of the request: from several threads
+/// at once. A subclass may answer in its own way, for wildcards for example, and guards what it changes:
 ///
 /// ```swift
-/// class CustomServerTrustPolicyManager: ServerTrustPolicyManager, @unchecked Sendable {
+/// class CustomServerTrustPolicyManager: ServerTrustPolicyManager {
 ///     override func serverTrustPolicy(forHost host: String) -> ServerTrustPolicy? {
 ///         host.hasSuffix(".example.com") ? policies["*.example.com"] : super.serverTrustPolicy(forHost: host)
 ///     }
 /// }
 /// ```
-// What is stored here does not change, hence `@unchecked`, which a class that others may derive from has to say. A
-// subclass answers for what it stores.
-open class ServerTrustPolicyManager: @unchecked Sendable {
+// Not `Sendable`, or each subclass of the guides' would have to say so again.
+open class ServerTrustPolicyManager {
     /// The policies by their hosts, as they were given.
     public let policies: [String: ServerTrustPolicy]
     /// The identities by the hosts that may see them, as they were given.

@@ -22,7 +22,8 @@ final class SessionTrust: Sendable {
     /// shared then, but memory is not lost.
     private static let cacheLimit = 64
 
-    private let manager: ServerTrustPolicyManager?
+    /// It does not change, and a subclass is told that it is asked from several threads.
+    nonisolated(unsafe) private let manager: ServerTrustPolicyManager?
     /// A host that no request can be judged by.
     private let invalidHost: String?
     private let cache = Mutex<[Key: TransferTrust]>([:])

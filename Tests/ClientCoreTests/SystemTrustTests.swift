@@ -1,0 +1,127 @@
+internal import Foundation
+internal import NetwatchTestSupport
+internal import Testing
+
+@testable internal import ClientCore
+@testable internal import NetwatchTransport
+
+/// Policies that go by the system's authorities, with the tests' root in their place: this system's list is not the
+/// tests' to change.
+@Suite(.enabled(if: TestAuthority.isAvailable, "openssl is not installed"), .timeLimit(.minutes(2)))
+struct SystemTrustTests {
+    private let server: TLSServer
+
+    init() async throws {
+        server = try await TLSServer.shared()
+    }
+
+    /// The reason that a session's request would end with; `nil` for an answer.
+    private func reason(
+        _ host: String,
+        _ policy: ServerTrustPolicy
+    ) async throws -> AFError.ServerTrustFailureReason? {
+        var request = TransferRequest(url: "\(server.url(host))/")
+        request.trust = policy.transferTrust
+        #expect(request.trust.anchors == .system)
+        request.trust.anchors = .only(pem: try server.certificate("root").pem)
+        let ends = Recorder<TransferEnd>()
+        let pool = TransferPool(engine: server.engine)
+        pool.start(request) { events in
+            for case .end(let end) in events { ends.record(end) }
+        }
+        try await ends.wait { !$0.isEmpty }
+        guard let failure = ends.values[0].failure else { return nil }
+        let error = failure.error(for: URL(string: request.url), under: policy)
+        return try #require((error as? AFError)?.trustReason, "\(failure)")
+    }
+
+    private func lists(_ names: String...) throws -> ServerTrustPolicy {
+        let lists = try names.map { try CertificateRevocationList(contentsOf: server.authority.url($0)) }
+        return .performRevokedEvaluation(validateHost: true, revocationFlags: .lists(lists))
+    }
+
+    private func keys(_ names: String...) throws -> ServerTrustPolicy {
+        .pinPublicKeys(
+            publicKeys: try names.map { try server.certificate($0).publicKey },
+            validateCertificateChain: true,
+            validateHost: true
+        )
+    }
+
+    @Test func `the default evaluation looks at the chain, the time and the host`() async throws {
+        let policy = ServerTrustPolicy.performDefaultEvaluation(validateHost: true)
+        #expect(try await reason("valid.test", policy) == nil)
+        let expired = try await reason("expired.test", policy)
+        if case .defaultEvaluationFailed = expired {} else { Issue.record("\(String(describing: expired))") }
+        #expect(expired?.output?.verdict?.problem == .expired)
+        let wrong = try await reason("wrong.test", policy)
+        if case .hostValidationFailed = wrong {} else { Issue.record("\(String(describing: wrong))") }
+        let lax = ServerTrustPolicy.performDefaultEvaluation(validateHost: false)
+        #expect(try await reason("wrong.test", lax) == nil)
+    }
+
+    @Test(arguments: ["root", "intermediate", "valid.test"])
+    func `any key of the chain will do, the root's too, which the server does not send`(pin: String)
+        async throws
+    {
+        #expect(try await reason("valid.test", try keys(pin)) == nil)
+        #expect(try await reason("valid.test", try keys("self.test", pin)) == nil)
+    }
+
+    @Test func `another key does not, and the error shows the server's`() async throws {
+        let reason = try await reason("valid.test", try keys("self.test"))
+        guard case .publicKeyPinningFailed(let output, let pinned) = reason else {
+            Issue.record("\(String(describing: reason))")
+            return
+        }
+        #expect(output.verdict?.isTrusted == true)
+        #expect(output.certificates == (try ["valid.test", "intermediate", "root"].map(server.certificate)))
+        #expect(pinned == [try server.certificate("self.test").publicKey])
+        for key in pinned + output.certificates.map(\.publicKey) {
+            #expect(reason?.text.contains(key.fingerprint) == true)
+        }
+    }
+
+    @Test func `a key that fits does not make up for the time or the name`() async throws {
+        let expired = try await reason("expired.test", try keys("expired.test"))
+        if case .defaultEvaluationFailed = expired {} else { Issue.record("\(String(describing: expired))") }
+        let wrong = try await reason("wrong.test", try keys("wrong.test"))
+        if case .hostValidationFailed = wrong {} else { Issue.record("\(String(describing: wrong))") }
+    }
+
+    @Test func `a certificate on its issuer's list is refused`() async throws {
+        #expect(try await reason("valid.test", try lists("list.pem")) == nil)
+        let revoked = try await reason("revoked.test", try lists("list.pem"))
+        guard case .revocationCheckFailed(let output) = revoked else {
+            Issue.record("\(String(describing: revoked))")
+            return
+        }
+        #expect(output.verdict?.problem == .revoked)
+        #expect(output.verdict?.code == 23)
+        #expect(revoked?.text.contains("revocation: certificate revoked (23, certificate 0)") == true)
+    }
+
+    @Test func `without its issuer's list, or with an old one, nothing vouches for a certificate`()
+        async throws
+    {
+        let reason = try await reason("valid.test", try lists("foreign.pem"))
+        if case .revocationCheckFailed = reason {} else { Issue.record("\(String(describing: reason))") }
+        #expect(reason?.output?.verdict?.problem == .revocationUnknown)
+    }
+
+    @Test func `a stapled answer has to be there and to be good`() async throws {
+        let policy = ServerTrustPolicy.performRevokedEvaluation(
+            validateHost: true,
+            revocationFlags: .stapledStatus
+        )
+        #expect(try await reason("good.test", policy) == nil)
+        for host in ["bad.test", "valid.test"] {
+            let reason = try await reason(host, policy)
+            if case .revocationCheckFailed = reason {
+            } else {
+                Issue.record("\(host): \(String(describing: reason))")
+            }
+            #expect(reason?.output?.transferFailure.code == 91)
+        }
+    }
+}
