@@ -44,11 +44,13 @@ final class ProgressReport: Sendable {
         }
     }
 
+    /// What was done stays done: a body that a redirect or a challenge asks for again does not take it back.
+    ///
     /// - Parameter total: `nil` while it is not known, which the object shows as -1.
     func update(_ done: Int64, of total: Int64?) {
         let hasChanged = state.withLock { state in
             let progress = state.progress
-            let total = total ?? -1
+            let (done, total) = (max(done, progress.completedUnitCount), total ?? -1)
             guard progress.completedUnitCount != done || progress.totalUnitCount != total else {
                 return false
             }

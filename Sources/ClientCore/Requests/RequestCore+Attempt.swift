@@ -207,6 +207,8 @@ extension RequestCore {
         record(end.metrics, of: hop)
         if let credentials = lateCredentials(for: hop) {
             self.hop?.fate = .follow(hop.request, .credential(credentials))
+            // What came was not the response after all.
+            downloadProgress.restart()
         }
         if let hop = self.hop, case .follow = hop.fate, !state.isInterrupted { return hopFollows(hop) }
         attemptEnded(hop.failure ?? end.failure?.error(for: hop.url))
