@@ -123,8 +123,14 @@ actor RequestCore {
         case .run(let handler):
             // Somebody is told, so that nothing is sent after it.
             plan.upload?.release()
-            handler(outcome)
+            run(handler)
         }
+    }
+
+    private func run(_ handler: Handler) {
+        guard context.fault?.strikes(.dropsHandler) != true else { return }
+        handler(outcome)
+        if context.fault?.strikes(.doublesHandler) == true { handler(outcome) }
     }
 
     // MARK: Preparing
@@ -246,7 +252,7 @@ actor RequestCore {
         uploadProgress.end()
         downloadProgress.end()
         tell { $0.requestDidFinish($1, error: outcome.error) }
-        if let request { context.remove(request.identifier) }
+        if let request, context.fault?.strikes(.keepsRequest) != true { context.remove(request.identifier) }
     }
 
     private func error(of ending: RequestState<Handler>.Ending) -> (any Error)? {

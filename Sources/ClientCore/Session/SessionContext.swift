@@ -33,12 +33,20 @@ final class SessionContext: Sendable {
     let engine: TransferEngine
     let settings: SessionSettings
     let delegate: SessionDelegate
+    /// `nil` outside tests.
+    let fault: RequestFault?
     private let state = Mutex(State())
 
-    init(engine: TransferEngine, settings: SessionSettings, delegate: SessionDelegate) {
+    init(
+        engine: TransferEngine,
+        settings: SessionSettings,
+        delegate: SessionDelegate,
+        fault: RequestFault? = nil
+    ) {
         self.engine = engine
         self.settings = settings
         self.delegate = delegate
+        self.fault = fault
     }
 
     /// The session, until its last reference goes.

@@ -47,8 +47,8 @@ public final class SessionManager: Sendable {
         self.init(engine: .shared, settings: SessionSettings(unixSocketPath: unixSocketPath))
     }
 
-    package convenience init(engine: TransferEngine) {
-        self.init(engine: engine, settings: SessionSettings())
+    package convenience init(engine: TransferEngine, fault: RequestFault? = nil) {
+        self.init(engine: engine, settings: SessionSettings(), fault: fault)
     }
 
     /// A session that says nothing and remembers nothing by itself: no cookies, no header fields.
@@ -59,9 +59,10 @@ public final class SessionManager: Sendable {
     init(
         engine: TransferEngine,
         settings: SessionSettings,
-        delegate: SessionDelegate = SessionDelegate()
+        delegate: SessionDelegate = SessionDelegate(),
+        fault: RequestFault? = nil
     ) {
-        context = SessionContext(engine: engine, settings: settings, delegate: delegate)
+        context = SessionContext(engine: engine, settings: settings, delegate: delegate, fault: fault)
         context.manager = self
     }
 
