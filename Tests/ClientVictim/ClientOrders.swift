@@ -4,6 +4,7 @@ internal import Foundation
 /// What a ``ClientVictim`` is to do; its only argument, as JSON.
 package enum ClientOrders: Codable, Sendable {
     case law(LawOrders)
+    case hostile(HostileOrders)
 
     /// The argument that says this.
     package var argument: String {

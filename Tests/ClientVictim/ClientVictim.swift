@@ -13,6 +13,7 @@ package struct ClientVictim {
             alarm(300)
             switch try ClientOrders(argument: CommandLine.arguments.last ?? "") {
             case .law(let orders): try await LawSeries(orders).run()
+            case .hostile(let orders): try await HostileRun(orders).run()
             }
         } catch {
             say("failed \(error)")

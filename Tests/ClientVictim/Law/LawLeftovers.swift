@@ -37,7 +37,7 @@ final class LawLeftovers: Sendable {
     }
 
     var objects: [String] {
-        witnesses.withLock { $0.filter { $0.object != nil }.map(\.name) }
+        witnesses.withLock { $0.filter { $0.object != nil }.map { "\($0.name) is left" } }
     }
 
     // MARK: Files

@@ -79,6 +79,13 @@ final class LawRun: Sendable {
 
     /// Returns what was wrong.
     func run() async -> [String] {
+        await rehearse()
+        apply(breakage)
+        return ledger.violations + (await whatIsLeft { self.leftovers.objects + self.world.changes })
+    }
+
+    /// Opens what is opened once, which is no leak.
+    func rehearse() async {
         world.answer(with: faults)
         await withTaskGroup { group in
             for number in 0..<Self.requestCount {
@@ -93,8 +100,12 @@ final class LawRun: Sendable {
         hooks.forget()
         await ledger.settle(patience: patience)
         await turn()
-        apply(breakage)
-        return ledger.violations + (await whatIsLeft())
+        // Connections are kept for other requests: the pool is closed before descriptors are counted.
+        SessionManager(engine: world.engine).renewConnections()
+        dropSession()
+        world.answer(with: nil)
+        leftovers.removeFiles()
+        _ = await whatIsLeft { self.leftovers.objects }
     }
 
     /// A second call of a handler would stand behind the first.
@@ -117,22 +128,13 @@ final class LawRun: Sendable {
         }
     }
 
-    /// Connections are kept for other requests: the pool is closed before descriptors are counted.
-    private func whatIsLeft() async -> [String] {
-        SessionManager(engine: world.engine).renewConnections()
-        dropSession()
-        world.answer(with: nil)
-        leftovers.removeFiles()
+    /// What has not gone by the end of all patience.
+    private func whatIsLeft(_ look: () -> [String]) async -> [String] {
         let end = ContinuousClock.now + .milliseconds(patience)
         while ContinuousClock.now < end {
-            if whatIsThere.isEmpty { return [] }
+            if look().isEmpty { return [] }
             try? await Task.sleep(for: .microseconds(300))
         }
-        return whatIsThere
-    }
-
-    private var whatIsThere: [String] {
-        leftovers.objects.map { "\($0) is left" } + world.changedDescriptors.map { "descriptors: \($0)" }
-            + world.temporaryFiles.map { "the file \($0) is left" }
+        return look()
     }
 }

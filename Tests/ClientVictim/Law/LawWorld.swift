@@ -17,7 +17,7 @@ final class LawWorld: Sendable {
     let scratch: ScratchDirectory
     private let temporary: ScratchDirectory
     private let answering: Answering
-    private let descriptors = Mutex<[String]>([])
+    private let stock = Mutex<(descriptors: [String: Int], files: [String])>(([:], []))
 
     init() throws {
         scratch = try ScratchDirectory()
@@ -39,21 +39,21 @@ final class LawWorld: Sendable {
 
     // MARK: What is left
 
-    /// Remembers which descriptors are open.
+    /// Takes what there is for what there has to be after each seed.
     func takeStock() {
-        let open = Self.openDescriptors()
-        descriptors.withLock { $0 = open }
+        let there = (Self.openDescriptors(), temporaryFiles)
+        stock.withLock { $0 = there }
     }
 
-    /// The descriptors that were not open when stock was taken, or have gone since.
-    var changedDescriptors: [String] {
+    /// What is there that was not when stock was taken, and what is not there any more.
+    var changes: [String] {
+        let (descriptors, files) = stock.withLock { $0 }
         let open = Self.openDescriptors()
-        return descriptors.withLock { before in
-            open.count == before.count ? [] : ["\(before.count) before: \(before)", "now: \(open)"]
-        }
+        let changed = open == descriptors ? [] : ["descriptors: now \(open), before \(descriptors)"]
+        return changed + Set(temporaryFiles).subtracting(files).map { "the file \($0) is left" }
     }
 
-    var temporaryFiles: [String] {
+    private var temporaryFiles: [String] {
         let all = FileManager.default.enumerator(atPath: temporary.path)?.compactMap { $0 as? String }
         return all?.filter { $0.contains(".") } ?? []
     }
@@ -62,23 +62,22 @@ final class LawWorld: Sendable {
         _ = try? temporary.write([], to: "left.behind")
     }
 
-    /// What each of them leads to.
-    private static func openDescriptors() -> [String] {
-        guard let directory = opendir("/proc/self/fd") else { return [] }
+    /// How many lead to what: `socket`, `anon_inode`, a path.
+    private static func openDescriptors() -> [String: Int] {
+        guard let directory = opendir("/proc/self/fd") else { return [:] }
         defer { closedir(directory) }
-        var links: [String] = []
+        var counts: [String: Int] = [:]
         while let entry = readdir(directory) {
             let name = withUnsafePointer(to: &entry.pointee.d_name) {
                 $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
             }
             guard let number = CInt(name), number != dirfd(directory) else { continue }
             var target = [CChar](repeating: 0, count: 256)
-            let length = readlink("/proc/self/fd/\(name)", &target, target.count - 1)
             // It may have been closed since it was listed.
-            if length > 0 {
-                links.append(String(decoding: target.prefix(length).map(UInt8.init), as: UTF8.self))
-            }
+            guard readlink("/proc/self/fd/\(name)", &target, target.count - 1) > 0 else { continue }
+            let text = String(decoding: target.prefix { $0 != 0 }.map(UInt8.init), as: UTF8.self)
+            counts[text.hasPrefix("socket:") ? "socket" : text, default: 0] += 1
         }
-        return links.sorted()
+        return counts
     }
 }
