@@ -45,7 +45,7 @@ internal import Testing
     }
 
     private static let breakages: [LawOrders.Breakage] =
-        RequestFault.Kind.allCases.map(LawOrders.Breakage.fault) + [
+        RequestFault.allCases.map(LawOrders.Breakage.fault) + [
             .opensDescriptor, .leavesFile, .reversesProgress, .swapsHandlers,
         ]
 
@@ -54,7 +54,7 @@ internal import Testing
         case .fault(.dropsHandler): "was told 0 times"
         case .fault(.doublesHandler): "was told 2 times"
         case .fault(.keepsRequest): "core of request"
-        case .opensDescriptor: "descriptors: now"
+        case .opensDescriptor: "descriptors: "
         case .leavesFile: "left.behind is left"
         case .reversesProgress: "goes back from 2 to 1"
         case .swapsHandlers: "were called as"

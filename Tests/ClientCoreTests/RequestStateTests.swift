@@ -28,6 +28,8 @@ internal import Testing
         case .validate(let attempt): "validate \(attempt)"
         case .askRetrier(let attempt, _): "ask \(attempt)"
         case .wait(let attempt, _): "wait \(attempt)"
+        case .offer(let attempt, let error): "offer \(attempt) \((error as? Failure)?.number ?? 0)"
+        case .withdraw(let interruption): "withdraw \(interruption)"
         case .finish(.completed): "completed"
         case .finish(.failed(let error)): "failed \((error as? Failure)?.number ?? 0)"
         case .finish(.interrupted(let interruption, _)): "\(interruption)"
@@ -76,8 +78,62 @@ internal import Testing
     @Test mutating func `giving up keeps the failure, or takes the retrier's`() {
         _ = after(.resumed, .prepared(attempt: 1, failure: Failure()))
         var other = self
-        #expect(after(.decided(attempt: 1, .giveUp(nil))) == ["failed 1"])
-        #expect(other.after(.decided(attempt: 1, .giveUp(Failure(number: 2)))) == ["failed 2"])
+        #expect(after(.decided(attempt: 1, .giveUp(nil))) == ["offer 1 1"])
+        #expect(after(.declined(attempt: 1)) == ["failed 1"])
+        #expect(other.after(.decided(attempt: 1, .giveUp(Failure(number: 2)))) == ["offer 1 2"])
+        #expect(other.after(.declined(attempt: 1)) == ["failed 2"])
+    }
+
+    /// Has given up, and belongs to somebody else.
+    private mutating func handOver() {
+        _ = after(.added(1), .resumed, .prepared(attempt: 1, failure: Failure()))
+        _ = after(.decided(attempt: 1, .giveUp(nil)))
+    }
+
+    @Test mutating func `a request is offered after retriers and before handlers`() {
+        handOver()
+        var other = self
+        #expect(after(.answered(attempt: 1, failure: nil)) == ["completed", "run 1"])
+        #expect(other.after(.answered(attempt: 1, failure: Failure(number: 3))) == ["failed 3", "run 1"])
+        #expect(after(.answered(attempt: 1, failure: nil), .declined(attempt: 1)) == [])
+        #expect(after(.added(2)) == ["run 2"])
+    }
+
+    @Test mutating func `a request that somebody has is neither paused nor sent`() {
+        handOver()
+        #expect(after(.suspended, .resumed, .suspended, .amended(.credential), .amended(.validator)) == [])
+        #expect(after(.waited(attempt: 1), .decided(attempt: 1, .retry(after: .zero))) == [])
+        #expect(after(.answered(attempt: 0, failure: nil)) == [])
+        #expect(after(.answered(attempt: 1, failure: nil)) == ["completed", "run 1"])
+    }
+
+    @Test(arguments: [State.Interruption.cancelled, .sessionDropped])
+    mutating func `who has a request hears of its end before its handlers`(
+        interruption: RequestState<Int>.Interruption
+    ) {
+        handOver()
+        let expected = ["withdraw \(interruption)", "\(interruption)", "run 1"]
+        #expect(after(.interrupted(interruption)) == expected)
+        #expect(after(.answered(attempt: 1, failure: nil), .declined(attempt: 1)) == [])
+    }
+
+    @Test mutating func `what somebody else has answered is final`() {
+        _ = after(.resumed, .prepared(attempt: 1, failure: Failure()), .decided(attempt: 1, .giveUp(nil)))
+        var other = self
+        #expect(after(.answered(attempt: 1, failure: nil)) == ["completed"])
+        #expect(other.after(.answered(attempt: 1, failure: Failure())) == ["failed 1"])
+        let late: [State.Event] = [.amended(.validator), .amended(.credential), .amended(.owner)]
+        #expect(late.flatMap { after($0) } == [])
+        #expect(late.flatMap { other.after($0) } == [])
+    }
+
+    @Test mutating func `a failure is offered to who is named late, as long as nobody was told`() {
+        _ = after(.resumed, .prepared(attempt: 1, failure: Failure()), .decided(attempt: 1, .giveUp(nil)))
+        #expect(after(.amended(.owner)) == [])
+        #expect(after(.declined(attempt: 1)) == ["failed 1"])
+        #expect(after(.amended(.owner)) == ["offer 1 1"])
+        #expect(after(.declined(attempt: 1), .added(1)) == ["failed 1", "run 1"])
+        #expect(after(.amended(.owner)) == [])
     }
 
     @Test mutating func `a cancelled transfer is asked to stop, and its end is the request's`() {
@@ -122,7 +178,8 @@ internal import Testing
         #expect(after(.validated(attempt: 1, failure: nil)) == ["completed"])
         #expect(after(.amended(.validator)) == ["validate 1"])
         #expect(after(.validated(attempt: 1, failure: Failure())) == ["ask 1"])
-        #expect(after(.decided(attempt: 1, .giveUp(nil)), .added(1)) == ["failed 1", "run 1"])
+        _ = after(.decided(attempt: 1, .giveUp(nil)))
+        #expect(after(.declined(attempt: 1), .added(1)) == ["failed 1", "run 1"])
         #expect(after(.amended(.validator), .amended(.credential)) == [])
     }
 
@@ -130,6 +187,7 @@ internal import Testing
     mutating func `a credential that comes after a failure sends the request again, a validator does not`() {
         _ = after(.resumed, .prepared(attempt: 1, failure: nil), .ended(attempt: 1, failure: nil))
         _ = after(.validated(attempt: 1, failure: Failure()), .decided(attempt: 1, .giveUp(nil)))
+        _ = after(.declined(attempt: 1))
         #expect(after(.amended(.validator)) == [])
         #expect(after(.amended(.credential)) == ["prepare 1"])
         _ = after(.interrupted(.cancelled))
@@ -149,15 +207,31 @@ internal import Testing
         var state = State()
         var told: [Int] = []
         var (added, wasInterrupted, endings) = (0, false, 0)
+        // Who was offered the request and is owed the news if it ends without them.
+        var isOffered = false
         for step in 0..<200 {
             let last = step >= 190
             let event = last ? Self.closing(step, state) : Self.random(&generator, state, &added)
             if case .interrupted = event { wasInterrupted = true }
+            switch event {
+            case .answered(state.attempt, _), .declined(state.attempt): isOffered = false
+            default: break
+            }
             for action in state.handle(event) {
                 switch action {
-                case .run(let handler): told.append(handler)
+                case .offer:
+                    #expect(!isOffered && !wasInterrupted)
+                    isOffered = true
+                case .withdraw:
+                    #expect(isOffered && wasInterrupted)
+                    isOffered = false
+                case .run(let handler):
+                    #expect(!isOffered, "handlers wait for who has the request")
+                    told.append(handler)
                 case .send, .prepare: #expect(!wasInterrupted)
-                case .finish: endings += 1
+                case .finish:
+                    #expect(!isOffered)
+                    endings += 1
                 default: break
                 }
             }
@@ -175,7 +249,7 @@ internal import Testing
     ) -> State.Event {
         let failure = Bool.random(using: &generator) ? Failure() : nil
         let attempt = state.attempt - (Int.random(in: 0..<10, using: &generator) == 0 ? 1 : 0)
-        switch Int.random(in: 0..<40, using: &generator) {
+        switch Int.random(in: 0..<48, using: &generator) {
         case 0: return .interrupted(.cancelled)
         case 1..<6: return .suspended
         case 6..<14: return .resumed
@@ -183,10 +257,13 @@ internal import Testing
         case 18..<22: return .ended(attempt: attempt, failure: failure)
         case 22..<26: return .validated(attempt: attempt, failure: failure)
         case 26..<30: return .decided(attempt: attempt, .retry(after: failure == nil ? .zero : .seconds(1)))
-        case 30: return .decided(attempt: attempt, .giveUp(nil))
-        case 31..<35: return .waited(attempt: attempt)
+        case 30..<35: return .waited(attempt: attempt)
         case 35: return .amended(.validator)
         case 36: return .amended(.credential)
+        case 37: return .amended(.owner)
+        case 38..<41: return .decided(attempt: attempt, .giveUp(failure))
+        case 41: return .answered(attempt: attempt, failure: failure)
+        case 42: return .declined(attempt: attempt)
         default:
             defer { added += 1 }
             return .added(added)

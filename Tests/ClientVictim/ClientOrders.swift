@@ -21,7 +21,7 @@ package struct LawOrders: Codable, Sendable {
     /// What is broken in each seed, to show that the check notices.
     package enum Breakage: Codable, Hashable, Sendable {
         /// In the code under test.
-        case fault(RequestFault.Kind)
+        case fault(RequestFault)
         /// A descriptor is opened and stays open.
         case opensDescriptor
         /// A file is left among the temporary ones.

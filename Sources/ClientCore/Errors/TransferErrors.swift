@@ -23,27 +23,29 @@ extension Error {
 extension TransferFailure {
     /// The error that a request's handlers get.
     ///
-    /// - Parameter url: The URL that failed.
-    func error(for url: URL?) -> any Error {
+    /// - Parameters:
+    ///   - url: The URL that failed.
+    ///   - isOffline: Whether there was no way to where it was to go. Default false: as far as libcurl knows.
+    func error(for url: URL?, isOffline: Bool = false) -> any Error {
         // CURLE_PEER_FAILED_VERIFICATION
         if code == 60 { return AFError.serverTrustEvaluationFailed(reason: .defaultEvaluationFailed(self)) }
-        return URLError(self, url: url)
+        return URLError(self, isOffline ? .notConnectedToInternet : URLError.code(of: self), url: url)
     }
 }
 
 extension URLError {
     /// - Parameter url: The URL that failed.
-    fileprivate init(_ failure: TransferFailure, url: URL?) {
+    fileprivate init(_ failure: TransferFailure, _ code: URLError.Code, url: URL?) {
         var userInfo: [String: Any] = [
             transferFailureKey: failure,
             NSLocalizedDescriptionKey: failure.message,
         ]
         userInfo[NSURLErrorFailingURLErrorKey] = url
-        self.init(Self.code(of: failure), userInfo: userInfo)
+        self.init(code, userInfo: userInfo)
     }
 
     /// `libcurl-errors(3)` to the nearest of URLError's codes.
-    private static func code(of failure: TransferFailure) -> URLError.Code {
+    fileprivate static func code(of failure: TransferFailure) -> URLError.Code {
         switch failure.code {
         // Before anything was sent the URL is to blame; after, what came back was not HTTP.
         case 1: failure.phase == .prepare ? .unsupportedURL : .badServerResponse

@@ -101,6 +101,20 @@ public class Request: SessionWork, @unchecked Sendable {
         return self
     }
 
+    // MARK: For the package
+
+    /// Names who is offered the request if it fails, in place of the session's
+    /// ``SessionManager/failedRequestOwner``. One that is named after the failure is offered it as long as no
+    /// handler was called.
+    @discardableResult
+    package func offerFailure(to owner: any FailedRequestOwner) -> Self {
+        core.perform { core in
+            defer { withExtendedLifetime(self) {} }
+            core.setOwner(owner)
+        }
+        return self
+    }
+
     // MARK: For the module
 
     /// Calls `handler` once on the request's own serial queue, after those added before it.

@@ -211,7 +211,21 @@ extension RequestCore {
             downloadProgress.restart()
         }
         if let hop = self.hop, case .follow = hop.fate, !state.isInterrupted { return hopFollows(hop) }
-        attemptEnded(hop.failure ?? end.failure?.error(for: hop.url))
+        guard hop.failure == nil, let failure = end.failure else { return attemptEnded(hop.failure) }
+        transferFailed(failure, end.metrics, hop)
+    }
+
+    /// Asks the kernel about a failure that may be that of having no network, before anybody hears of it.
+    private func transferFailed(_ failure: TransferFailure, _ metrics: TransferMetrics, _ hop: Hop) {
+        guard context.settings.unixSocketPath == nil,
+            let target = failure.suspectedTarget(hop.url, address: metrics.remoteAddress)
+        else { return attemptEnded(failure.error(for: hop.url)) }
+        context.paths.judge(target) { verdict in
+            self.perform { core in
+                guard core.hop?.id == hop.id else { return }
+                core.attemptEnded(failure.error(for: hop.url, isOffline: verdict.isNotReachable))
+            }
+        }
     }
 
     /// A suspended request waits between its hops.

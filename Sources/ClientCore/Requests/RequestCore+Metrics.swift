@@ -4,6 +4,9 @@ internal import NetwatchTransport
 
 extension RequestCore {
     func record(_ metrics: TransferMetrics, of hop: Hop) {
+        if !metrics.reusedConnection, metrics.connected != nil, let address = metrics.remoteAddress {
+            context.connectionMade(to: address)
+        }
         transactions.append(
             TransactionMetrics(
                 metrics,

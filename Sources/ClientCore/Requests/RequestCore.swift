@@ -39,6 +39,10 @@ actor RequestCore {
     /// Whether credentials went with the last hop.
     var isAuthenticated = false
     var transactions: [TransactionMetrics] = []
+    /// Who is offered the request if it fails, in place of the session's.
+    var owner: (any FailedRequestOwner)?
+    /// What the owner was given. Weak, so that its letting go is noticed.
+    weak var offered: FailedRequest?
 
     private let firstRequest: Result<URLRequest, any Error>
     private var validators: [Validator] = []
@@ -68,6 +72,7 @@ actor RequestCore {
     /// Drops the program's closures, which may hold the request that holds them.
     func letGo() {
         validators = []
+        owner = nil
         sink.letGo()
         uploadProgress.letGo()
         downloadProgress.letGo()
@@ -119,6 +124,8 @@ actor RequestCore {
         case .validate(let attempt): validate(attempt)
         case .askRetrier(let attempt, let error): askRetrier(attempt, about: error)
         case .wait(let attempt, let delay): wait(attempt, delay)
+        case .offer(let attempt, let error): offer(attempt, after: error)
+        case .withdraw(let interruption): offered?.withdraw(.init(interruption))
         case .finish(let ending): finish(ending)
         case .run(let handler):
             // Somebody is told, so that nothing is sent after it.
@@ -128,9 +135,9 @@ actor RequestCore {
     }
 
     private func run(_ handler: Handler) {
-        guard context.fault?.strikes(.dropsHandler) != true else { return }
+        guard !RequestFault.dropsHandler.strikes else { return }
         handler(outcome)
-        if context.fault?.strikes(.doublesHandler) == true { handler(outcome) }
+        if RequestFault.doublesHandler.strikes { handler(outcome) }
     }
 
     // MARK: Preparing
@@ -217,11 +224,27 @@ actor RequestCore {
     }
 
     private func askInterceptor(_ attempt: Int, about error: any Error) {
-        guard let interceptor = context.hooks.interceptor, let session = context.manager, let request,
-            !state.isFinished
-        else { return handle(.decided(attempt: attempt, .giveUp(nil))) }
+        guard let interceptor = context.hooks.interceptor else { return waitForPath(attempt, after: error) }
+        guard let session = context.manager, let request, !state.isFinished else {
+            return handle(.decided(attempt: attempt, .giveUp(nil)))
+        }
         work = Task {
             let result = await interceptor.retry(request, for: session, dueTo: error)
+            perform { core in
+                if case .doNotRetry = result { return core.waitForPath(attempt, after: error) }
+                core.decide(attempt, RetryDecision(result), about: error)
+            }
+        }
+    }
+
+    /// What ``SessionManager/waitsForConnectivity`` stands for.
+    private func waitForPath(_ attempt: Int, after error: any Error) {
+        guard let retrier = context.hooks.connectivityRetrier, let request, attempt == state.attempt,
+            !state.isFinished
+        else { return handle(.decided(attempt: attempt, .giveUp(nil))) }
+        let left = context.settings.totalTimeout - outcome.clock.elapsed
+        work = Task { [context] in
+            let result = await retrier.retry(request, context, dueTo: error, waitingAtMost: left)
             perform { $0.decide(attempt, RetryDecision(result), about: error) }
         }
     }
@@ -252,7 +275,7 @@ actor RequestCore {
         uploadProgress.end()
         downloadProgress.end()
         tell { $0.requestDidFinish($1, error: outcome.error) }
-        if let request, context.fault?.strikes(.keepsRequest) != true { context.remove(request.identifier) }
+        if let request, !RequestFault.keepsRequest.strikes { context.remove(request.identifier) }
     }
 
     private func error(of ending: RequestState<Handler>.Ending) -> (any Error)? {
@@ -267,7 +290,7 @@ actor RequestCore {
 
 extension Error {
     /// Whether the program wanted it: by a closure of its delegate, when the request itself was not cancelled.
-    fileprivate var isCancellation: Bool { (self as? URLError)?.code == .cancelled }
+    var isCancellation: Bool { (self as? URLError)?.code == .cancelled }
 }
 
 extension RetryDecision {

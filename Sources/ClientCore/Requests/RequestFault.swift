@@ -1,27 +1,26 @@
 internal import Synchronization
 
-/// What is broken once in a session's requests, to show that the check of their completion notices.
-package final class RequestFault: Sendable {
-    package enum Kind: String, Codable, Sendable, CaseIterable {
-        /// A handler is not called.
-        case dropsHandler
-        /// A handler is called twice.
-        case doublesHandler
-        /// The session keeps a request that has ended.
-        case keepsRequest
-    }
+/// What is broken once, to show that the check of the completion law notices. Else asking costs an atomic load.
+package enum RequestFault: Int, Codable, Sendable, CaseIterable {
+    /// A handler is not called.
+    case dropsHandler = 1
+    /// A handler is called twice.
+    case doublesHandler
+    /// A session keeps a request that has ended.
+    case keepsRequest
 
-    private let kind: Kind
-    private let left: Atomic<Int>
+    private static let armed = Atomic(0)
+    private static let left = Atomic(0)
 
-    /// - Parameter place: Which handler, or which end of a request, it strikes; 1 is the first.
-    package init(_ kind: Kind, at place: Int) {
-        self.kind = kind
-        left = Atomic(place)
+    /// Breaks the handler, or the end of a request, that is the `place`th from now on, in the whole process.
+    package func strike(at place: Int) {
+        Self.left.store(place, ordering: .relaxed)
+        Self.armed.store(rawValue, ordering: .releasing)
     }
 
     /// Whether it strikes now. Asked each time that it could.
-    func strikes(_ kind: Kind) -> Bool {
-        kind == self.kind && left.wrappingSubtract(1, ordering: .relaxed).newValue == 0
+    var strikes: Bool {
+        guard Self.armed.load(ordering: .acquiring) == rawValue else { return false }
+        return Self.left.wrappingSubtract(1, ordering: .relaxed).newValue == 0
     }
 }

@@ -91,6 +91,9 @@ struct RequestClock: Sendable {
         completed = .now
     }
 
+    /// How long ago the request was started, the first time.
+    var elapsed: Duration { began.map { $0.moment.duration(to: .now) } ?? .zero }
+
     /// A timeline whose serialization ends now.
     var timeline: Timeline {
         guard let began else { return Timeline() }

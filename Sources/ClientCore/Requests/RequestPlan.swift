@@ -16,7 +16,8 @@ struct RequestPlan: Sendable {
 struct TransferPolicy: Sendable {
     /// Whether redirects are followed and challenges answered.
     var followsRedirects = true
-    /// Whether the retrier is asked. Adapters run all the same.
+    /// Whether anybody is asked about a failure: retriers, and who may take the request over. Adapters run all
+    /// the same.
     var asksRetrier = true
     /// How many bytes of body the response may have; `nil` is any number.
     var maximumResponseBytes: Int?

@@ -1,8 +1,8 @@
 /// The life of one request: attempts, what is asked after each of them, and who waits for the end.
 ///
 /// A value without I/O. It promises that each handler is handed out exactly once, in the order they were
-/// added, whatever else happens and in whichever order; and that nothing is sent again after
-/// ``Event/interrupted(_:)``.
+/// added, whatever else happens and in whichever order; that nothing is sent again after
+/// ``Event/interrupted(_:)``; and that an owner who has taken the request hears of each end but its own.
 struct RequestState<Handler> {
     /// What ends a request from outside.
     enum Interruption: Sendable {
@@ -24,8 +24,12 @@ struct RequestState<Handler> {
         case decided(attempt: Int, RetryDecision)
         /// The time before the next attempt has passed.
         case waited(attempt: Int)
+        /// Who was offered the failed request has finished it, with a response or with another failure.
+        case answered(attempt: Int, failure: (any Error)?)
+        /// Nobody takes the failed request, or whoever took it has let go of it.
+        case declined(attempt: Int)
         case added(Handler)
-        /// A validator, or a credential, was added to a request that may have ended before it was.
+        /// Something was added to a request that may have ended before it was.
         case amended(Amendment)
     }
 
@@ -33,6 +37,8 @@ struct RequestState<Handler> {
     enum Amendment {
         case validator
         case credential
+        /// Who may take the request if it has failed.
+        case owner
     }
 
     enum Action {
@@ -48,6 +54,11 @@ struct RequestState<Handler> {
         /// Ask whether to try again. Answered by ``Event/decided(attempt:_:)``.
         case askRetrier(attempt: Int, any Error)
         case wait(attempt: Int, Duration)
+        /// Offer the failed request to who may finish it. Answered by ``Event/answered(attempt:failure:)`` or
+        /// ``Event/declined(attempt:)``.
+        case offer(attempt: Int, any Error)
+        /// Tell who was offered the request that it is over.
+        case withdraw(Interruption)
         case finish(Ending)
         case run(Handler)
     }
@@ -67,6 +78,8 @@ struct RequestState<Handler> {
         case validating
         case deciding(any Error)
         case waiting
+        /// Somebody else may finish it.
+        case offered(any Error)
         case finished
     }
 
@@ -101,10 +114,12 @@ struct RequestState<Handler> {
         case .validated(attempt, let failure): validated(failure)
         case .decided(attempt, let decision): decided(decision)
         case .waited(attempt): waited()
+        case .answered(attempt, let failure): answered(failure)
+        case .declined(attempt): declined()
         case .added(let handler): added(handler)
         case .amended(let amendment): amended(amendment)
         // An answer that concerns an earlier attempt, or was given twice.
-        case .prepared, .ended, .validated, .decided, .waited: []
+        case .prepared, .ended, .validated, .decided, .waited, .answered, .declined: []
         }
     }
 
@@ -137,6 +152,8 @@ struct RequestState<Handler> {
         case .sending where held == nil: return [.stop]
         case .validating: return []
         case .deciding(let error): return finish(.interrupted(interruption, error))
+        case .offered(let error):
+            return [.withdraw(interruption)] + finish(.interrupted(interruption, error))
         default: return finish(.interrupted(interruption, nil))
         }
     }
@@ -161,6 +178,9 @@ struct RequestState<Handler> {
             untold = nil
             phase = .preparing
             return unlessSuspended(.prepare(attempt: attempt))
+        case (.owner, .failed(let error)):
+            untold = nil
+            return offer(error)
         default: return []
         }
     }
@@ -205,7 +225,7 @@ struct RequestState<Handler> {
     private mutating func decided(_ decision: RetryDecision) -> [Action] {
         guard case .deciding(let error) = phase else { return [] }
         switch decision {
-        case .giveUp(let replacement): return finish(.failed(replacement ?? error))
+        case .giveUp(let replacement): return offer(replacement ?? error)
         case .retry(let delay):
             phase = .waiting
             return delay > .zero ? [.wait(attempt: attempt, delay)] : waited()
@@ -224,6 +244,28 @@ struct RequestState<Handler> {
         held = action
         return []
     }
+
+    // MARK: Somebody else's
+
+    private mutating func offer(_ error: any Error) -> [Action] {
+        phase = .offered(error)
+        return [.offer(attempt: attempt, error)]
+    }
+
+    /// The owner's word is the last: neither validators nor credentials that come late change it.
+    private mutating func answered(_ failure: (any Error)?) -> [Action] {
+        guard case .offered = phase else { return [] }
+        let actions = finish(failure.map(Ending.failed) ?? .completed)
+        untold = nil
+        return actions
+    }
+
+    private mutating func declined() -> [Action] {
+        guard case .offered(let error) = phase else { return [] }
+        return finish(.failed(error))
+    }
+
+    // MARK: The end
 
     private mutating func finish(_ ending: Ending) -> [Action] {
         phase = .finished

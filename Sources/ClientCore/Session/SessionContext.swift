@@ -2,6 +2,7 @@ internal import Dispatch
 internal import Foundation
 internal import FoundationNetworking
 internal import NetwatchTransport
+internal import NetworkReachability
 internal import Synchronization
 
 /// What a session keeps until it has ended, and ends when the session is dropped.
@@ -18,6 +19,9 @@ final class SessionContext: Sendable {
         var adapter: (any RequestAdapter)?
         var retrier: (any RequestRetrier)?
         var interceptor: (any RequestInterceptor)?
+        /// Is asked when nobody else wants to try again; see ``SessionManager/waitsForConnectivity``.
+        var connectivityRetrier: OfflineRetrier?
+        var failedRequestOwner: (any FailedRequestOwner)?
         var monitors: [any EventMonitor] = []
         var startsImmediately = true
         var completionQueue = DispatchQueue.main
@@ -33,20 +37,21 @@ final class SessionContext: Sendable {
     let engine: TransferEngine
     let settings: SessionSettings
     let delegate: SessionDelegate
-    /// `nil` outside tests.
-    let fault: RequestFault?
+    let paths: SessionPaths
+    let connections: ConnectionWatches
     private let state = Mutex(State())
 
     init(
         engine: TransferEngine,
         settings: SessionSettings,
         delegate: SessionDelegate,
-        fault: RequestFault? = nil
+        monitor: @escaping @Sendable () -> PathMonitor
     ) {
         self.engine = engine
         self.settings = settings
         self.delegate = delegate
-        self.fault = fault
+        paths = SessionPaths(monitor)
+        connections = ConnectionWatches(paths) { engine.renewConnections() }
     }
 
     /// The session, until its last reference goes.
@@ -70,6 +75,9 @@ final class SessionContext: Sendable {
     // MARK: Requests that have not ended
 
     var running: [any SessionWork] { state.withLock { Array($0.running.values) } }
+
+    /// The number of the request that was made last.
+    var lastIdentifier: Int { state.withLock { $0.lastIdentifier } }
 
     /// Numbers are not used twice in a session.
     func nextIdentifier() -> Int {

@@ -2,6 +2,7 @@ public import Dispatch
 internal import Foundation
 public import FoundationNetworking
 package import NetwatchTransport
+package import NetworkReachability
 
 /// Makes requests and keeps them while they run.
 ///
@@ -47,8 +48,17 @@ public final class SessionManager: Sendable {
         self.init(engine: .shared, settings: SessionSettings(unixSocketPath: unixSocketPath))
     }
 
-    package convenience init(engine: TransferEngine, fault: RequestFault? = nil) {
-        self.init(engine: engine, settings: SessionSettings(), fault: fault)
+    /// A session that says nothing and remembers nothing by itself, like ``bare()``.
+    ///
+    /// - Parameters:
+    ///   - engine: Makes its transfers.
+    ///   - monitor: Judges the ways to servers, first made when there is one to judge. It has to watch the network
+    ///     namespace of the engine. Default: the shared one.
+    package convenience init(
+        engine: TransferEngine,
+        monitor: @autoclosure @escaping @Sendable () -> PathMonitor = .shared
+    ) {
+        self.init(engine: engine, settings: SessionSettings(), monitor: monitor())
     }
 
     /// A session that says nothing and remembers nothing by itself: no cookies, no header fields.
@@ -60,9 +70,9 @@ public final class SessionManager: Sendable {
         engine: TransferEngine,
         settings: SessionSettings,
         delegate: SessionDelegate = SessionDelegate(),
-        fault: RequestFault? = nil
+        monitor: @autoclosure @escaping @Sendable () -> PathMonitor = .shared
     ) {
-        context = SessionContext(engine: engine, settings: settings, delegate: delegate, fault: fault)
+        context = SessionContext(engine: engine, settings: settings, delegate: delegate, monitor: monitor)
         context.manager = self
     }
 
@@ -91,6 +101,30 @@ public final class SessionManager: Sendable {
     public var interceptor: (any RequestInterceptor)? {
         get { context.hooks.interceptor }
         set { context.changeHooks { $0.interceptor = newValue } }
+    }
+
+    /// Whether requests that fail because there is no network wait for a path to their host, and are then sent:
+    /// an ``OfflineRetrier`` that is asked when ``retrier`` and ``interceptor`` have declined. Default false.
+    ///
+    /// They wait until the session's `timeoutIntervalForResource` has passed since they were started, 7 days by
+    /// default, however often the path comes and goes. Foundation's `URLSessionConfiguration` has no such
+    /// property on Linux. Apple's waits before a request is sent for the first time; here it is sent at
+    /// once, since a path that nobody knows of may be there all the same, and waits when that has failed.
+    public var waitsForConnectivity: Bool {
+        get { context.hooks.connectivityRetrier != nil }
+        set {
+            context.changeHooks { hooks in
+                guard newValue != (hooks.connectivityRetrier != nil) else { return }
+                hooks.connectivityRetrier = newValue ? OfflineRetrier(maximumRetries: .max) : nil
+            }
+        }
+    }
+
+    /// Is offered the requests that ``retrier`` and ``interceptor`` do not want to try again, before their
+    /// handlers are called. Default `nil`: their failures stand.
+    package var failedRequestOwner: (any FailedRequestOwner)? {
+        get { context.hooks.failedRequestOwner }
+        set { context.changeHooks { $0.failedRequestOwner = newValue } }
     }
 
     /// Who hears what happens to requests, in this order. Default: nobody.

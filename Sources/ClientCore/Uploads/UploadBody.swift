@@ -1,4 +1,4 @@
-internal import Foundation
+package import Foundation
 internal import FoundationNetworking
 internal import Glibc
 package import NetwatchEventLoop
@@ -6,7 +6,7 @@ package import NetwatchTransport
 internal import Synchronization
 
 /// What an upload sends.
-enum UploadBody: Sendable {
+package enum UploadBody: Sendable {
     case data(Data)
     /// A file that is read anew for every transfer.
     case file(URL, TemporaryFile? = nil)
@@ -78,7 +78,7 @@ package struct KeptBody: Sendable {
 }
 
 /// The body that a stream gives, for the one transfer that it lasts for.
-final class OneTimeBody: Sendable {
+package final class OneTimeBody: Sendable {
     private let source: Mutex<BufferedBodySource?>
     /// Only compared with others.
     nonisolated(unsafe) private let stream: InputStream
@@ -106,8 +106,8 @@ final class OneTimeBody: Sendable {
 }
 
 /// A file that goes with its last reference, or before.
-final class TemporaryFile: Sendable {
-    let url: URL
+package final class TemporaryFile: Sendable {
+    package let url: URL
 
     init(_ url: URL) {
         self.url = url

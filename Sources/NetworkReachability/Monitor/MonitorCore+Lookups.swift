@@ -17,7 +17,7 @@ extension MonitorCore {
     }
 
     /// Reads the interfaces anew. Names may have other addresses where the machine is connected otherwise.
-    private func readInterfaces() {
+    func readInterfaces() {
         snapshotIsStale = true
         guard let reader = connection?.reader else { return }
         let before = reader.interfaces

@@ -104,7 +104,7 @@ actor MonitorCore {
         reconnectDue = now + configuration.reconnectInterval
     }
 
-    private func receiveEvents() {
+    func receiveEvents() {
         do {
             if let batch = try connection?.events.drain() { take(batch) }
         } catch {

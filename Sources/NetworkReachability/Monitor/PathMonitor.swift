@@ -173,6 +173,17 @@ public final class PathMonitor: Sendable {
         }
     }
 
+    /// Judges a target once, as it is when the monitor's thread comes to it: the edge away from reachable too,
+    /// which ``watch(_:options:onUpdate:)`` holds back for ``Configuration/settle``. Returns at once.
+    ///
+    /// - Parameters:
+    ///   - target: An address, or ``PathTarget/general``. Names are not looked up: `unknown`.
+    ///   - answer: Called once, on the monitor's thread, which it must not block.
+    package func judge(_ target: PathTarget, answer: @escaping @Sendable (PathStatus.Verdict) -> Void) {
+        guard let core else { return answer(.unknown(.noNetlink)) }
+        core.perform { answer($0.verdictNow(on: target)) }
+    }
+
     /// The interfaces and the way out in general, now. Read on the monitor's thread, for which the caller waits
     /// as it would for a lock.
     public var snapshot: NetworkSnapshot {

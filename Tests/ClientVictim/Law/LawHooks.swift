@@ -3,6 +3,7 @@ internal import Dispatch
 internal import Foundation
 internal import FoundationNetworking
 internal import NetwatchTestSupport
+internal import NetwatchTransport
 internal import Synchronization
 
 /// What a program has put into the session of one seed: it refuses, dawdles, changes its mind and forgets.
@@ -10,9 +11,13 @@ final class LawHooks: Sendable {
     private struct Refusal: Error {}
 
     private let generator: Mutex<SeededGenerator>
-    private let held = Mutex<[RequestRetryCompletion]?>([])
+    /// What is kept unanswered; `nil` when nothing is kept any more.
+    private let held = Mutex<[any Sendable]?>([])
     /// How often the next attempt was granted.
     let retries = Atomic(0)
+    /// How many failed requests were finished here, and how many were taken back.
+    let finished = Atomic(0)
+    let withdrawn = Atomic(0)
 
     init(seed: UInt64) {
         generator = Mutex(SeededGenerator(seed: seed &* 17))
@@ -22,7 +27,7 @@ final class LawHooks: Sendable {
         generator.withLock { Int.random(in: 0..<sides, using: &$0) }
     }
 
-    /// Lets go of everything that a retrier holds, now and from now on.
+    /// Lets go of everything that is held, now and from now on.
     func forget() {
         let forgotten = held.withLock { held in
             defer { held = nil }
@@ -84,5 +89,32 @@ extension LawHooks: RequestInterceptor {
         case 2: return .retry
         default: return .doNotRetry
         }
+    }
+}
+
+extension LawHooks: FailedRequestOwner {
+    /// Refuses, answers at once, later, twice, or never; and gets to know when it is too late.
+    func offer(_ request: FailedRequest) {
+        let choice = roll(8)
+        if choice > 0 { request.whenWithdrawn { _ in self.withdrawn.wrappingAdd(1, ordering: .relaxed) } }
+        switch choice {
+        case 0, 1: break
+        case 2: finish(request)
+        case 3: request.fail(with: Refusal())
+        case 4: held.withLock { $0?.append(request) }
+        case 5:
+            finish(request)
+            request.fail(with: Refusal())
+        default:
+            let delay = Double(roll(3)) / 1000
+            DispatchQueue.global().asyncAfter(deadline: .now() + delay) { self.finish(request) }
+        }
+    }
+
+    private func finish(_ request: FailedRequest) {
+        guard let url = request.original.url else { return request.fail(with: Refusal()) }
+        finished.wrappingAdd(1, ordering: .relaxed)
+        let head = TransferHead(status: 200, version: "HTTP/1.1", headers: [])
+        request.finish(with: OwnerResponse(url: url, head: head, body: Data("from elsewhere".utf8)))
     }
 }

@@ -41,9 +41,9 @@ final class LawRun: Sendable {
         _ hooks: LawHooks,
         _ breakage: LawOrders.Breakage?
     ) -> SessionManager {
-        var fault: RequestFault?
-        if case .fault(let kind) = breakage { fault = RequestFault(kind, at: 2) }
-        let session = SessionManager(engine: world.engine, fault: fault)
+        if case .fault(let fault) = breakage { fault.strike(at: 2) }
+        let session = SessionManager(engine: world.engine)
+        session.failedRequestOwner = hooks
         session.startRequestsImmediately = seed % 4 != 0
         if seed % 3 != 0 { session.adapter = hooks }
         if seed % 5 != 0 { session.retrier = hooks }
@@ -68,6 +68,8 @@ final class LawRun: Sendable {
         tally.handlers = handlerCount.load(ordering: .relaxed)
         tally.waits = ledger.count - tally.handlers
         tally.retries = hooks.retries.load(ordering: .relaxed)
+        tally.handOvers = hooks.finished.load(ordering: .relaxed)
+        tally.withdrawals = hooks.withdrawn.load(ordering: .relaxed)
         tally.reports = ledger.reportCount
         return tally
     }
@@ -81,7 +83,7 @@ final class LawRun: Sendable {
     func run() async -> [String] {
         await rehearse()
         apply(breakage)
-        return ledger.violations + (await whatIsLeft { self.leftovers.objects + self.world.changes })
+        return ledger.violations + (await whatIsLeft { self.leftovers.objects + self.world.additions })
     }
 
     /// Opens what is opened once, which is no leak.

@@ -44,35 +44,36 @@ package struct LawTally: Sendable {
     package var handlers = 0
     package var waits = 0
     package var retries = 0
+    /// How many failed requests their owner has finished, and how many were taken from it.
+    package var handOvers = 0
+    package var withdrawals = 0
     package var reports = 0
 
     package init() {}
 
+    private static let fields: [any WritableKeyPath<LawTally, Int> & Sendable] = [
+        \.seeds, \.requests, \.handlers, \.waits, \.retries, \.handOvers, \.withdrawals, \.reports,
+    ]
+
     /// - Parameter line: What ``line`` was; `nil` for anything else.
     package init?(line: Substring) {
         let numbers = line.split(separator: " ").compactMap { Int($0) }
-        guard numbers.count == 6 else { return nil }
-        (seeds, requests, handlers) = (numbers[0], numbers[1], numbers[2])
-        (waits, retries, reports) = (numbers[3], numbers[4], numbers[5])
+        guard numbers.count == Self.fields.count else { return nil }
+        for (field, number) in zip(Self.fields, numbers) { self[keyPath: field] = number }
     }
 
     package mutating func add(_ other: LawTally) {
-        seeds += other.seeds
-        requests += other.requests
-        handlers += other.handlers
-        waits += other.waits
-        retries += other.retries
-        reports += other.reports
+        for field in Self.fields { self[keyPath: field] += other[keyPath: field] }
     }
 
-    var line: String { "\(seeds) \(requests) \(handlers) \(waits) \(retries) \(reports)" }
+    var line: String { Self.fields.map { "\(self[keyPath: $0])" }.joined(separator: " ") }
 }
 
 extension LawTally: CustomStringConvertible {
     package var description: String {
         """
-        \(seeds) seeds, \(requests) requests tried again \(retries) times, \(handlers) handlers, \(waits) waits, \
-        \(reports) reports of progress
+        \(seeds) seeds, \(requests) requests tried again \(retries) times, \(handOvers) handed over, \(withdrawals) \
+        taken back, \(handlers) handlers, \(waits) waits, \(reports) reports of progress
         """
     }
 }

@@ -45,12 +45,19 @@ final class LawWorld: Sendable {
         stock.withLock { $0 = there }
     }
 
-    /// What is there that was not when stock was taken, and what is not there any more.
-    var changes: [String] {
-        let (descriptors, files) = stock.withLock { $0 }
+    /// What is there that was not when stock was taken. What has gone since was about to go then.
+    var additions: [String] {
         let open = Self.openDescriptors()
-        let changed = open == descriptors ? [] : ["descriptors: now \(open), before \(descriptors)"]
-        return changed + Set(temporaryFiles).subtracting(files).map { "the file \($0) is left" }
+        return stock.withLock { stock in
+            for (kind, count) in stock.descriptors {
+                stock.descriptors[kind] = min(count, open[kind, default: 0])
+            }
+            let more = open.filter { $0.value > stock.descriptors[$0.key, default: 0] }
+            let left = more.map {
+                "descriptors: \($0.value) of \($0.key), \(stock.descriptors[$0.key, default: 0]) before"
+            }
+            return left + Set(temporaryFiles).subtracting(stock.files).map { "the file \($0) is left" }
+        }
     }
 
     private var temporaryFiles: [String] {

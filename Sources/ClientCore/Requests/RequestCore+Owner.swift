@@ -1,0 +1,86 @@
+internal import Foundation
+internal import FoundationNetworking
+internal import NetwatchTransport
+
+// A failed request in the hands of somebody else.
+
+extension RequestCore {
+    func setOwner(_ owner: any FailedRequestOwner) {
+        guard !state.isSettled else { return }
+        self.owner = owner
+        amend(with: .owner)
+    }
+
+    /// Without an owner the failure stands.
+    func offer(_ attempt: Int, after error: any Error) {
+        guard plan.policy.asksRetrier, !error.isCancellation, let original = plan.original.value,
+            let owner = owner ?? context.hooks.failedRequestOwner
+        else { return handle(.declined(attempt: attempt)) }
+        let failed = FailedRequest(
+            original,
+            outcome,
+            upload: plan.upload,
+            error: error,
+            retryCount: attempt - 1
+        ) { answer in
+            self.perform { $0.answered(attempt, answer) }
+        }
+        offered = failed
+        owner.offer(failed)
+    }
+
+    private func answered(_ attempt: Int, _ answer: FailedRequest.Answer) {
+        // It has ended meanwhile, and with it what the answer would be written to.
+        guard !state.isFinished else { return }
+        offered?.settle()
+        switch answer {
+        case .response(let response): handle(.answered(attempt: attempt, failure: take(response)))
+        case .failure(let error): handle(.answered(attempt: attempt, failure: error))
+        case .declined: handle(.declined(attempt: attempt))
+        }
+    }
+
+    /// Puts the response where one of our own would be.
+    ///
+    /// - Returns: Why it could not, a full disk for example.
+    private func take(_ response: OwnerResponse) -> (any Error)? {
+        do {
+            try write(response)
+            return nil
+        } catch {
+            try? sink.end(error)
+            return error
+        }
+    }
+
+    private func write(_ response: OwnerResponse) throws {
+        guard var request = outcome.request ?? plan.original.value else { return }
+        let head = ResponseHead(response.head, from: response.url)
+        try sink.prepare(&request)
+        // A sink that wants another answer is one that has asked for a part of the body, which the owner had not.
+        guard case .take = try sink.begin(head) else { throw URLError(.badServerResponse) }
+        outcome.head = head
+        outcome.clock.responseBegan()
+        outcome.metrics = response.metrics ?? outcome.metrics
+        let metrics = outcome.metrics
+        snapshot.change { values in
+            values.head = head
+            values.metrics = metrics
+        }
+        try sink.write(Array(response.body))
+        downloadProgress.restart()
+        downloadProgress.update(Int64(response.body.count), of: Int64(response.body.count))
+        try sink.end(nil)
+        try sink.accept(head)
+    }
+}
+
+extension FailedRequest.Withdrawal {
+    init(_ interruption: RequestState<RequestCore.Handler>.Interruption) {
+        self =
+            switch interruption {
+            case .cancelled: .cancelled
+            case .sessionDropped: .sessionDropped
+            }
+    }
+}

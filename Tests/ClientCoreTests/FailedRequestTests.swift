@@ -1,0 +1,250 @@
+internal import Foundation
+internal import FoundationNetworking
+internal import NetwatchTestSupport
+internal import NetwatchTransport
+internal import Synchronization
+internal import Testing
+
+@testable internal import ClientCore
+
+/// Failed requests in the hands of somebody who may finish them.
+@Suite(.timeLimit(.minutes(2))) struct FailedRequestTests {
+    private struct Refused: Error {}
+
+    /// Does as it is told with what it is offered.
+    private struct Owner: FailedRequestOwner {
+        let offers = Recorder<UInt>()
+        let take: @Sendable (FailedRequest) -> Void
+
+        func offer(_ request: FailedRequest) {
+            offers.record(UInt(request.retryCount))
+            take(request)
+        }
+    }
+
+    /// Keeps what it is offered.
+    private struct Keeper: FailedRequestOwner {
+        let kept = Recorder<FailedRequest>()
+
+        func offer(_ request: FailedRequest) { kept.record(request) }
+
+        func first() async throws -> FailedRequest {
+            try await kept.wait { !$0.isEmpty }
+            return kept.values[0]
+        }
+    }
+
+    /// Keeps one request until told to let go of it.
+    private final class Forgetful: FailedRequestOwner {
+        let offered = Recorder<UInt>()
+        private let kept = Mutex<FailedRequest?>(nil)
+
+        func offer(_ request: FailedRequest) {
+            kept.withLock { $0 = request }
+            offered.record(1)
+        }
+
+        func forget() {
+            let forgotten = kept.withLock { kept in
+                defer { kept = nil }
+                return kept
+            }
+            withExtendedLifetime(forgotten) {}
+        }
+    }
+
+    private let session: SessionManager
+    private let server: ScriptedServer
+
+    init() throws {
+        session = SessionManager(engine: try TransferEngine())
+        server = try ScriptedServer { _ in .respond(status: 503) }
+    }
+
+    private func answer(_ body: String = "answer", status: Int = 200) throws -> OwnerResponse {
+        OwnerResponse(
+            url: try #require(URL(string: server.url)),
+            head: TransferHead(status: status, version: "HTTP/1.1", headers: [.init("X-Owner", "yes")]),
+            body: Data(body.utf8)
+        )
+    }
+
+    @Test func `a failed request is offered with all that was known of it, and finished with a response`()
+        async throws
+    {
+        let keeper = Keeper()
+        session.failedRequestOwner = keeper
+        session.retrier = Once()
+        let request = session.upload(Data("body".utf8), to: server.url).validate()
+        async let response = request.responseString()
+        let failed = try await keeper.first()
+        #expect(failed.original.url?.absoluteString == server.url)
+        #expect(failed.adapted?.httpMethod == "POST")
+        #expect((failed.error as? AFError)?.responseCode == 503)
+        #expect(failed.response?.statusCode == 503)
+        #expect(failed.retryCount == 1)
+        #expect(failed.upload?.byteCount == 4)
+        failed.finish(with: try answer())
+        failed.fail(with: Refused())
+        #expect(await response.value == "answer")
+        #expect(await response.response?.value(forHTTPHeaderField: "X-Owner") == "yes")
+        #expect(await request.responseString().value == "answer", "a handler that comes late")
+        #expect(request.response?.statusCode == 200)
+        #expect(server.requests.count == 2)
+    }
+
+    @Test func `the owner's answer is not validated, and nothing that comes late changes it`() async throws {
+        let answer = try answer(status: 418)
+        let owner = Owner { $0.finish(with: answer) }
+        let request = session.request(server.url).validate().offerFailure(to: owner)
+        #expect(await request.response().response?.statusCode == 418)
+        request.validate().authenticate(user: "user", password: "password")
+        #expect(await request.response().error == nil)
+        #expect(server.requests.count == 1)
+    }
+
+    @Test func `an owner may finish a request with an error`() async throws {
+        let owner = Owner { $0.fail(with: Refused()) }
+        session.failedRequestOwner = owner
+        let response = await session.request(server.url).validate().response()
+        #expect(response.error is Refused)
+        #expect(response.response?.statusCode == 503)
+    }
+
+    @Test func `a request that its owner lets go of ends with its own error, at once or later`() async throws
+    {
+        let owner = Owner { _ in }
+        session.failedRequestOwner = owner
+        let response = await session.request(server.url).validate().response()
+        #expect((response.error as? AFError)?.responseCode == 503)
+        #expect(owner.offers.values == [0])
+
+        let forgetful = Forgetful()
+        async let later = session.request(server.url).validate().offerFailure(to: forgetful).response()
+        try await forgetful.offered.wait { !$0.isEmpty }
+        forgetful.forget()
+        #expect((await later.error as? AFError)?.responseCode == 503)
+        #expect(owner.offers.values == [0], "a request's own owner is asked in place of the session's")
+    }
+
+    @Test func `a cancelled request does not wait for its owner, who is told before the handlers`()
+        async throws
+    {
+        let keeper = Keeper()
+        session.failedRequestOwner = keeper
+        let order = Recorder<String>()
+        let request = session.request(server.url).validate()
+        request.whenFinished { _ in order.record("handler") }
+        let failed = try await keeper.first()
+        failed.whenWithdrawn { order.record("\($0)") }
+        request.suspend().resume().suspend()
+        request.cancel()
+        #expect((await request.response().error as? URLError)?.code == .cancelled)
+        failed.finish(with: try answer())
+        #expect((await request.response().error as? URLError)?.code == .cancelled)
+        #expect(order.values == ["cancelled", "handler"])
+        failed.whenWithdrawn { order.record("late \($0)") }
+        #expect(order.values == ["cancelled", "handler", "late cancelled"])
+    }
+
+    @Test func `a dropped session ends what others have taken, and tells them`() async throws {
+        let keeper = Keeper()
+        var session: SessionManager? = SessionManager(engine: try TransferEngine())
+        session?.failedRequestOwner = keeper
+        let request = try #require(session).request(server.url).validate()
+        async let response = request.response()
+        let failed = try await keeper.first()
+        let told = Recorder<String>()
+        failed.whenWithdrawn { told.record("\($0)") }
+        session = nil
+        #expect((await response.error as? AFError)?.isSessionDeinitializedError == true)
+        #expect(told.values == ["sessionDropped"])
+    }
+
+    @Test func `a suspended request is finished all the same`() async throws {
+        let keeper = Keeper()
+        session.failedRequestOwner = keeper
+        let request = session.request(server.url).validate()
+        async let response = request.responseString()
+        let failed = try await keeper.first()
+        request.suspend()
+        failed.finish(with: try answer())
+        #expect(await response.value == "answer")
+    }
+
+    @Test func `an owner that is named after the failure is offered it before anybody is told`() async throws
+    {
+        let ended = Recorder<Int>()
+        session.eventMonitors = [Ends(ended: ended)]
+        let request = session.request(server.url).validate()
+        try await ended.wait { !$0.isEmpty }
+        let answer = try answer()
+        request.offerFailure(to: Owner { $0.finish(with: answer) })
+        #expect(await request.responseString().value == "answer")
+    }
+
+    @Test func `a download's answer is in its file`() async throws {
+        let scratch = try ScratchDirectory()
+        let place = URL(fileURLWithPath: scratch.file("answer"))
+        session.failedRequestOwner = Owner { [answer = try answer()] in $0.finish(with: answer) }
+        let download = session.download(server.url) { _, _ in (place, []) }.validate()
+        let response = await download.responseString()
+        #expect(response.value == "answer")
+        #expect(try Data(contentsOf: place) == Data("answer".utf8))
+    }
+
+    @Test func `what was cancelled or could not be made, and a transfer of somebody else's, is not offered`()
+        async throws
+    {
+        let owner = Owner { _ in }
+        session.failedRequestOwner = owner
+        session.delegate.dataTaskDidReceiveResponse = { _, _, _ in .cancel }
+        #expect((await session.request(server.url).response().error as? URLError)?.code == .cancelled)
+        session.delegate.dataTaskDidReceiveResponse = nil
+        #expect(await session.request("").response().error != nil)
+        let url = try URLRequest(url: "http://127.0.0.1:1/", method: .get)
+        let transfer = session.transfer(
+            url,
+            maximumResponseBytes: 1,
+            totalTimeout: .seconds(9),
+            allowsConnectionReuse: false
+        )
+        #expect(await transfer.response().error != nil)
+        #expect(owner.offers.values.isEmpty)
+    }
+
+    @Test func `what an owner leaves with a request goes with the request's end`() async throws {
+        weak var held: Recorder<Int>?
+        let keeper = Keeper()
+        do {
+            let log = Recorder<Int>()
+            held = log
+            session.failedRequestOwner = keeper
+            let request = session.request(server.url).validate()
+            let failed = try await keeper.first()
+            failed.whenWithdrawn { _ in log.record(1) }
+            failed.finish(with: try answer())
+            _ = await request.response()
+        }
+        #expect(held == nil)
+    }
+}
+
+/// Tries everything again once.
+private struct Once: RequestRetrier {
+    func should(
+        _ manager: SessionManager,
+        retry request: Request,
+        with error: any Error,
+        completion: @escaping RequestRetryCompletion
+    ) {
+        completion(request.retryCount == 0, 0)
+    }
+}
+
+/// Notes the ends of requests.
+private struct Ends: EventMonitor {
+    let ended: Recorder<Int>
+
+    func requestDidFinish(_ request: Request, error: (any Error)?) { ended.record(1) }
+}
