@@ -8,6 +8,9 @@ internal import Synchronization
 final class TransferControl: Sendable {
     /// More than what a connection has on its way at once, so that a queue that keeps up never pauses.
     private static let limit = 1 << 20
+    /// What a piece costs beside its bytes, roughly: a server that sends them one by one would fill the memory with
+    /// what holds them.
+    private static let pieceOverhead = 512
 
     private struct State {
         var transfer: TransferID?
@@ -49,18 +52,18 @@ final class TransferControl: Sendable {
         update { $0.isSuspended = isSuspended }
     }
 
-    /// So many bytes wait on the request's queue.
+    /// A piece of so many bytes waits on the request's queue.
     func delivered(_ count: Int) {
         update {
-            $0.outstanding += count
+            $0.outstanding += count + Self.pieceOverhead
             if $0.outstanding > Self.limit { $0.isFull = true }
         }
     }
 
-    /// They no longer do. Half the limit, so that one chunk more or less does not pause and resume each time.
+    /// It no longer does. Half the limit, so that one chunk more or less does not pause and resume each time.
     func taken(_ count: Int) {
         update {
-            $0.outstanding -= count
+            $0.outstanding -= count + Self.pieceOverhead
             if $0.outstanding < Self.limit / 2 { $0.isFull = false }
         }
     }

@@ -53,4 +53,9 @@ package struct HostileOutcome: Codable, Hashable, Sendable {
 package struct HostileMemory: Codable, Hashable, Sendable {
     package var idle: Int
     package var peak: Int
+
+    package init(idle: Int, peak: Int) {
+        self.idle = idle
+        self.peak = peak
+    }
 }

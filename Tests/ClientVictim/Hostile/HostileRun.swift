@@ -22,16 +22,16 @@ struct HostileRun {
 
     func run() async throws {
         _ = await session.request(orders.rehearsal).response()
-        let limit = try limitDescriptors()
         let idle = try ResidentMemory.beginMeasuring()
+        let limit = try limitDescriptors()
         let hoard = [UInt8](repeating: 1, count: orders.hoard << 20)
         for number in 0..<orders.count {
             let url = orders.count > 1 ? "\(orders.url)/\(number)" : orders.url
             try say("outcome", await outcome(of: url))
         }
         withExtendedLifetime(hoard) {}
-        try say("memory", HostileMemory(idle: idle, peak: ResidentMemory.peak()))
         try limit.map(setDescriptorLimit)
+        try say("memory", HostileMemory(idle: idle, peak: ResidentMemory.peak()))
         // The session has survived it.
         try say("after", await outcome(of: orders.rehearsal, .data))
         ClientVictim.say("done")
