@@ -3,8 +3,8 @@
 BUILD_PACKAGES := libnl-3-dev libnl-route-3-dev libcurl4-openssl-dev libssl-dev libsqlite3-dev pkgconf
 DEMO_PACKAGES := $(BUILD_PACKAGES) iproute2 util-linux
 TEST_PACKAGES := $(DEMO_PACKAGES) curl openssl systemd python3-httpbin gunicorn
-# Redis's programs without its service, and what installs the queues written in Python.
-BENCH_PACKAGES := $(DEMO_PACKAGES) redis-tools python3-venv
+# Other clients and queues: Redis's programs without its service, and what installs the queues written in Python.
+BENCH_PACKAGES := $(DEMO_PACKAGES) curl redis-tools python3-venv
 PREFIX ?= /usr/local
 UNITS := $(PREFIX)/lib/systemd/system
 
@@ -31,7 +31,7 @@ fuzz:
 	@scripts/setup $(BUILD_PACKAGES)
 	@scripts/fuzz
 
-## bench: how fast, beside C programs that do the same and beside other programs; twenty minutes
+## bench: how fast, beside C programs that do the same and beside other programs; half an hour
 bench:
 	@scripts/setup $(BENCH_PACKAGES)
 	@scripts/bench

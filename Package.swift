@@ -123,6 +123,12 @@ let package = Package(
             swiftSettings: strict
         ),
         .executableTarget(
+            name: "ClientBenchmark",
+            dependencies: ["BenchmarkSupport", "CNetwatchFloors", "ClientCore", "NetwatchTransport"],
+            path: "Benchmarks/ClientBenchmark",
+            swiftSettings: strict
+        ),
+        .executableTarget(
             name: "FuzzNetlink",
             dependencies: ["NetwatchNetlink"],
             path: "Fuzz/FuzzNetlink",

@@ -3,6 +3,11 @@ package func residentMemory() -> Double {
     Double(field("VmRSS:", of: "/proc/self/status")) * 1024
 }
 
+/// The most that it has held, in bytes (`VmHWM`).
+package func peakMemory() -> Double {
+    Double(field("VmHWM:", of: "/proc/self/status")) * 1024
+}
+
 /// The number behind a name in a file of `/proc`.
 package func field(_ name: String, of path: String) -> Int {
     for line in contents(path).split(separator: "\n") where line.hasPrefix(name) {

@@ -36,7 +36,7 @@ extension Row {
 
     private static func columns(_ cells: [String]) -> String {
         // Names to the left, numbers to the right.
-        let widths = [-26, 10, 10, 10, 10, 10, 10, -15, 0]
+        let widths = [-26, 10, 10, 10, 10, 10, 10, -19, 0]
         let padded = zip(cells, widths).map { cell, width in
             let padding = String(repeating: " ", count: max(0, abs(width) - cell.count))
             return width > 0 ? padding + cell : cell + padding

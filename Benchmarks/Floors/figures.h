@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <time.h>
 
 static inline void floors_fail(const char *call) {
@@ -22,6 +23,14 @@ static inline int64_t floors_now(clockid_t clock) {
 static inline void floors_sleep(int64_t nanoseconds) {
     struct timespec time = {nanoseconds / 1000000000, nanoseconds % 1000000000};
     nanosleep(&time, NULL);
+}
+
+// What all threads of this process have used of the processors.
+static inline double floors_processor_seconds(void) {
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_utime.tv_sec + usage.ru_stime.tv_sec
+        + (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
 }
 
 static inline int floors_ascending(const void *left, const void *right) {

@@ -13,7 +13,6 @@
 #include <sqlite3.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 
 enum { MOST_STATEMENTS = 1024 };
@@ -173,13 +172,6 @@ static int run(int64_t end, int group, int64_t *latencies) {
     return count;
 }
 
-static double cpu(void) {
-    struct rusage usage;
-    getrusage(RUSAGE_SELF, &usage);
-    return usage.ru_utime.tv_sec + usage.ru_stime.tv_sec
-        + (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
-}
-
 static void map(const char *path) {
     struct stat status;
     int file = open(path, O_RDONLY | O_CLOEXEC);
@@ -197,11 +189,11 @@ int main(int argc, char **argv) {
     int transactions = prepare_stretch();
     int64_t *latencies = calloc(transactions + 1, sizeof *latencies);
     int64_t syncs = floors_syncs(), start = floors_now(CLOCK_MONOTONIC);
-    double used = cpu();
+    double used = floors_processor_seconds();
     int done = run(start + (int64_t)(atof(argv[2]) * 1e9), atoi(argv[3]), latencies);
     double seconds = (floors_now(CLOCK_MONOTONIC) - start) / 1e9;
     double executed = (double)operations * done / transactions;
-    printf("rate %.1f\ncpu %.3f\n", executed / seconds, (cpu() - used) / executed * 1e6);
+    printf("rate %.1f\ncpu %.3f\n", executed / seconds, (floors_processor_seconds() - used) / executed * 1e6);
     if (syncs >= 0) printf("syncs %.5f\n", (floors_syncs() - syncs) / executed);
     floors_report("", latencies, done);
     if (done == transactions && sqlite3_total_changes64(database) != expected_changes) {

@@ -1,11 +1,10 @@
 internal import BenchmarkSupport
 internal import CNetwatchFloors
-internal import Glibc
 
 /// What is measured, from its beginning to ``end(operations:)``: time, processors, the disk. A recorder hears of it.
 struct Stretch {
     private let start: Int64
-    private let cpu = processorSeconds()
+    private let cpu = floors_processor_seconds()
     private let syncs = floors_syncs()
     /// When to end it, a moment of ``now()``.
     let deadline: Int64
@@ -21,19 +20,8 @@ struct Stretch {
     func end(operations: Int) {
         let (seconds, count) = (Double(now() - start) / 1e9, Double(operations))
         printFigure("rate", count / seconds)
-        printFigure("cpu", (processorSeconds() - cpu) / count * 1e6)
+        printFigure("cpu", (floors_processor_seconds() - cpu) / count * 1e6)
         if syncs >= 0 { printFigure("syncs", Double(floors_syncs() - syncs) / count) }
         floors_mark(Int64(operations))
     }
-}
-
-/// What all threads of this process have used.
-private func processorSeconds() -> Double {
-    var usage = rusage()
-    getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage)
-    return usage.ru_utime.seconds + usage.ru_stime.seconds
-}
-
-extension timeval {
-    fileprivate var seconds: Double { Double(tv_sec) + Double(tv_usec) / 1e6 }
 }

@@ -43,6 +43,12 @@ static inline CURLcode netwatch_easy_set_open_socket_callback(
     return curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, callback);
 }
 
+static inline CURLcode netwatch_easy_set_close_socket_callback(
+    CURL *easy, curl_closesocket_callback callback
+) {
+    return curl_easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION, callback);
+}
+
 static inline CURLcode netwatch_easy_set_socket_callback(CURL *easy, curl_sockopt_callback callback) {
     return curl_easy_setopt(easy, CURLOPT_SOCKOPTFUNCTION, callback);
 }
@@ -51,12 +57,19 @@ static inline CURLcode netwatch_easy_set_seek_callback(CURL *easy, curl_seek_cal
     return curl_easy_setopt(easy, CURLOPT_SEEKFUNCTION, callback);
 }
 
-static inline CURLcode netwatch_easy_set_progress_callback(CURL *easy, curl_xferinfo_callback callback) {
-    return curl_easy_setopt(easy, CURLOPT_XFERINFOFUNCTION, callback);
-}
 
 static inline CURLcode netwatch_easy_set_request_callback(CURL *easy, curl_prereq_callback callback) {
     return curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, callback);
+}
+
+static inline CURLcode netwatch_easy_set_ssl_context_callback(CURL *easy, curl_ssl_ctx_callback callback) {
+    return curl_easy_setopt(easy, CURLOPT_SSL_CTX_FUNCTION, callback);
+}
+
+// libcurl keeps a copy of the bytes.
+static inline CURLcode netwatch_easy_set_blob(CURL *easy, CURLoption option, const void *bytes, size_t count) {
+    struct curl_blob blob = {(void *)bytes, count, CURL_BLOB_COPY};
+    return curl_easy_setopt(easy, option, &blob);
 }
 
 // The bit mask is deprecated since 7.85 and the text does not exist before it.
@@ -107,6 +120,10 @@ static inline CURLMcode netwatch_multi_set_socket_callback(
 ) {
     CURLMcode result = curl_multi_setopt(multi, CURLMOPT_SOCKETFUNCTION, callback);
     return result != CURLM_OK ? result : curl_multi_setopt(multi, CURLMOPT_SOCKETDATA, context);
+}
+
+static inline CURLMcode netwatch_multi_set_long(CURLM *multi, CURLMoption option, long value) {
+    return curl_multi_setopt(multi, option, value);
 }
 
 static inline CURLMcode netwatch_multi_set_timer_callback(

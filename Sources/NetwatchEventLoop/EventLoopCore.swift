@@ -9,7 +9,7 @@ final class EventLoopCore: Sendable {
         case closure(@Sendable () -> Void)
     }
 
-    private struct State {
+    fileprivate struct State {
         var executor: UnownedSerialExecutor?
         var work: [Work] = []
         var handlers: [UInt64: @Sendable (EventLoop.Readiness) -> Void] = [:]
@@ -17,6 +17,8 @@ final class EventLoopCore: Sendable {
         var armedDeadline: ContinuousClock.Instant?
         var nextToken = firstFreeToken
         var isStopped = false
+        /// Whether the thread sleeps, or is about to, and has to be woken to see work.
+        var isAsleep = false
     }
 
     private static let wakeToken: UInt64 = 0
@@ -44,11 +46,12 @@ final class EventLoopCore: Sendable {
     }
 
     func enqueue(_ work: Work) {
-        let wasEmpty = state.withLock { state in
+        let wasAsleep = state.withLock { state in
             state.work.append(work)
-            return state.work.count == 1
+            defer { state.isAsleep = false }
+            return state.isAsleep
         }
-        if wasEmpty { wakeUp() }
+        if wasAsleep { wakeUp() }
     }
 
     func stop() {
@@ -152,7 +155,8 @@ final class EventLoopCore: Sendable {
     /// Waits for something to happen and handles it. Returns false once the loop was stopped.
     private func turn() -> Bool {
         withUnsafeTemporaryAllocation(of: netwatch_epoll_event.self, capacity: 64) { events in
-            let count = epoll_wait(epoll.rawValue, events.baseAddress, CInt(events.count), -1)
+            let timeout = state.withLock { $0.fallAsleep() ? CInt(-1) : 0 }
+            let count = epoll_wait(epoll.rawValue, events.baseAddress, CInt(events.count), timeout)
             precondition(count >= 0 || errno == EINTR, "epoll_wait: \(errnoDescription(errno))")
             for event in events.prefix(max(0, Int(count))) { dispatch(event) }
         }
@@ -182,6 +186,7 @@ final class EventLoopCore: Sendable {
 
     private func runWork() {
         let (work, executor) = state.withLock { state in
+            state.isAsleep = false
             defer { state.work = [] }
             return (state.work, state.executor)
         }
@@ -202,5 +207,13 @@ final class EventLoopCore: Sendable {
     private func drain(_ descriptor: CInt) {
         var counter: UInt64 = 0
         _ = read(descriptor, &counter, MemoryLayout.size(ofValue: counter))
+    }
+}
+
+extension EventLoopCore.State {
+    /// Returns whether there is nothing to do but to wait.
+    fileprivate mutating func fallAsleep() -> Bool {
+        isAsleep = work.isEmpty && !isStopped
+        return isAsleep
     }
 }

@@ -1,14 +1,18 @@
 /// Values that are taken out in the order they were put in, each in constant time on average.
-struct WaitingLine<Element> {
+package struct WaitingLine<Element> {
     private var arrived: [Element] = []
     /// The next one to take last.
     private var leaving: [Element] = []
 
-    mutating func append(_ element: Element) {
+    package init() {}
+
+    package var isEmpty: Bool { arrived.isEmpty && leaving.isEmpty }
+
+    package mutating func append(_ element: Element) {
         arrived.append(element)
     }
 
-    mutating func popFirst() -> Element? {
+    package mutating func popFirst() -> Element? {
         if leaving.isEmpty {
             leaving = arrived.reversed()
             arrived = []
@@ -17,8 +21,14 @@ struct WaitingLine<Element> {
     }
 
     /// Takes everything out.
-    mutating func removeAll() -> [Element] {
+    package mutating func removeAll() -> [Element] {
         defer { self = WaitingLine() }
         return leaving.reversed() + arrived
+    }
+
+    /// Takes out what does not belong there any more.
+    package mutating func keep(where isKept: (Element) -> Bool) {
+        arrived = arrived.filter(isKept)
+        leaving = leaving.filter(isKept)
     }
 }

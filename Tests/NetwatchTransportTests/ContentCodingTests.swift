@@ -75,12 +75,12 @@ internal import Testing
     @Test func `what httpbin encodes is undone`() async throws {
         let server = try HTTPBin()
         let paths = ["gzip": "gzip", "deflate": "deflate", "brotli": "br"]
-        for (path, coding) in paths where TransferEngine.decodableEncodings.contains(coding) {
+        for (path, coding) in paths where TransferCapabilities.current.decodableEncodings.contains(coding) {
             var request = TransferRequest(url: "\(server.url)/\(path)")
             request.headers = [.init("Accept-Encoding", coding)]
             let record = await engine.run(request)
             #expect(record.text.contains("127.0.0.1"), "\(path)")
         }
-        #expect(TransferEngine.decodableEncodings.contains("gzip"))
+        #expect(TransferCapabilities.current.decodableEncodings.contains("gzip"))
     }
 }

@@ -77,11 +77,10 @@ extension RequestCore {
 
     private func start(_ transfer: TransferRequest, as hop: Hop) {
         let (id, control) = (hop.id, hop.control)
-        let transfer = context.engine.start(transfer) { event in
-            if case .body(let bytes) = event { control.delivered(bytes.count) }
+        let transfer = context.pool.start(transfer) { events in
+            guard control.deliver(events) else { return }
             self.perform { core in
-                if case .body(let bytes) = event { control.taken(bytes.count) }
-                if core.hop?.id == id { core.received(event) }
+                for event in control.take() where core.hop?.id == id { core.received(event) }
             }
         }
         control.begin(transfer)

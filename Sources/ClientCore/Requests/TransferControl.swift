@@ -1,23 +1,28 @@
 internal import NetwatchTransport
 internal import Synchronization
 
-/// Pauses and ends one transfer, from any thread and before its name is known.
+/// Pauses and ends one transfer, from any thread and before its name is known, and keeps what it has delivered
+/// until its request's queue comes for it.
 ///
-/// It also keeps the transfer from delivering faster than its request's queue takes: a slow disk, or a slow
-/// closure, slows the server down in place of filling the memory.
+/// A turn of the queue takes all that waits, which with a small response is all of it: waking a thread for each
+/// part would cost more than handling it. A transfer that delivers faster than its queue takes is paused: a slow
+/// disk, or a slow closure, slows the server down in place of filling the memory.
 final class TransferControl: Sendable {
-    /// More than what a connection has on its way at once, so that a queue that keeps up never pauses.
+    /// How many bytes of body may wait; as many may be in the hands of the queue. More than what a connection has on
+    /// its way at once, so that a queue that keeps up never pauses.
     private static let limit = 1 << 20
     /// What a piece costs beside its bytes, roughly: a server that sends them one by one would fill the memory with
     /// what holds them.
-    private static let pieceOverhead = 512
+    fileprivate static let pieceOverhead = 512
 
     private struct State {
         var transfer: TransferID?
         var isCancelled = false
         var isSuspended = false
         var isFull = false
-        var outstanding = 0
+        var events: [TransferEvent] = []
+        /// How many bytes of body are in the events, and what holds them.
+        var bytes = 0
         var paused: TransferPause = []
 
         var wanted: TransferPause {
@@ -52,30 +57,49 @@ final class TransferControl: Sendable {
         update { $0.isSuspended = isSuspended }
     }
 
-    /// A piece of so many bytes waits on the request's queue.
-    func delivered(_ count: Int) {
-        update {
-            $0.outstanding += count + Self.pieceOverhead
-            if $0.outstanding > Self.limit { $0.isFull = true }
+    /// Keeps events for the request's queue.
+    ///
+    /// - Returns: Whether nothing else was waiting there, so that the queue has to be told.
+    func deliver(_ events: [TransferEvent]) -> Bool {
+        update { state in
+            let isFirst = state.events.isEmpty
+            state.events += events
+            state.bytes += events.cost
+            if state.bytes > Self.limit { state.isFull = true }
+            return isFirst
         }
     }
 
-    /// It no longer does. Half the limit, so that one chunk more or less does not pause and resume each time.
-    func taken(_ count: Int) {
-        update {
-            $0.outstanding -= count + Self.pieceOverhead
-            if $0.outstanding < Self.limit / 2 { $0.isFull = false }
+    /// What was delivered since the last time, in order.
+    func take() -> [TransferEvent] {
+        update { state in
+            defer { (state.events, state.bytes, state.isFull) = ([], 0, false) }
+            return state.events
         }
     }
 
     /// The engine is told under the lock, so that it hears of changes in the order in which they were made.
-    private func update(_ change: (inout State) -> Void) {
+    private func update<Result: Sendable>(_ change: (inout State) -> Result) -> Result {
         state.withLock { state in
-            change(&state)
-            guard let transfer = state.transfer, state.wanted != state.paused else { return }
+            let result = change(&state)
+            guard let transfer = state.transfer, state.wanted != state.paused else { return result }
             if !state.paused.isEmpty { engine.resume(transfer) }
             if !state.wanted.isEmpty { engine.pause(transfer, state.wanted) }
             state.paused = state.wanted
+            return result
+        }
+    }
+}
+
+extension [TransferEvent] {
+    /// The bytes of body in them, and what holds those.
+    fileprivate var cost: Int {
+        reduce(0) { sum, event in
+            if case .body(let bytes) = event {
+                sum + bytes.count + TransferControl.pieceOverhead
+            } else {
+                sum
+            }
         }
     }
 }

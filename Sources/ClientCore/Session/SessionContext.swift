@@ -34,7 +34,7 @@ final class SessionContext: Sendable {
         var lastIdentifier = 0
     }
 
-    let engine: TransferEngine
+    let pool: TransferPool
     let settings: SessionSettings
     let delegate: SessionDelegate
     let paths: SessionPaths
@@ -47,12 +47,15 @@ final class SessionContext: Sendable {
         delegate: SessionDelegate,
         monitor: @escaping @Sendable () -> PathMonitor
     ) {
-        self.engine = engine
+        let pool = TransferPool(engine: engine, connectionsPerHost: settings.connectionsPerHost)
+        self.pool = pool
         self.settings = settings
         self.delegate = delegate
         paths = SessionPaths(monitor)
-        connections = ConnectionWatches(paths) { engine.renewConnections() }
+        connections = ConnectionWatches(paths) { pool.renewConnections() }
     }
+
+    var engine: TransferEngine { pool.engine }
 
     /// The session, until its last reference goes.
     var manager: SessionManager? {

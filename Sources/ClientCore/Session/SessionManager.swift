@@ -22,7 +22,7 @@ public final class SessionManager: Sendable {
     /// Encodings are those that libcurl can take off a body; languages up to six of `LANGUAGE`, `LC_ALL`,
     /// `LC_MESSAGES` and `LANG`; the agent names the program, this system and netwatch.
     public static let defaultHTTPHeaders: HTTPHeaders = DefaultHTTPHeaders.headers(
-        decoders: TransferEngine.decodableEncodings
+        decoders: TransferCapabilities.current.decodableEncodings
     )
 
     let context: SessionContext
@@ -211,10 +211,10 @@ public final class SessionManager: Sendable {
         return start(plan)
     }
 
-    /// Makes requests from now on, of every session on this engine, use new connections and newly
-    /// looked-up names. For when the network path has changed.
+    /// Makes requests from now on use new connections and newly looked-up names. For when the network path has
+    /// changed.
     package func renewConnections() {
-        context.engine.renewConnections()
+        context.pool.renewConnections()
     }
 }
 

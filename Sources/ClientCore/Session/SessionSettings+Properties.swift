@@ -37,14 +37,14 @@ enum ConfigurationProperty: String, CaseIterable, Sendable {
     var treatment: Treatment {
         switch self {
         case .httpAdditionalHeaders, .timeoutIntervalForRequest, .timeoutIntervalForResource,
-            .httpCookieStorage, .httpCookieAcceptPolicy, .httpShouldSetCookies:
+            .httpCookieStorage, .httpCookieAcceptPolicy, .httpShouldSetCookies,
+            .httpMaximumConnectionsPerHost:
             .honoured
         case .connectionProxyDictionary, .allowsCellularAccess, .protocolClasses, .requestCachePolicy,
             .identifier:
             .refused
         case .networkServiceType, .isDiscretionary, .sharedContainerIdentifier,
-            .shouldUseExtendedBackgroundIdleMode, .httpShouldUsePipelining, .httpMaximumConnectionsPerHost,
-            .urlCredentialStorage, .urlCache:
+            .shouldUseExtendedBackgroundIdleMode, .httpShouldUsePipelining, .urlCredentialStorage, .urlCache:
             .ignored
         }
     }

@@ -1,6 +1,7 @@
 internal import Foundation
 internal import FoundationNetworking
 internal import NetwatchEventLoop
+internal import NetwatchTransport
 
 /// What a session takes from a `URLSessionConfiguration`, once: changing the configuration afterwards changes
 /// nothing, as with URLSession.
@@ -11,6 +12,8 @@ struct SessionSettings: Sendable {
     let idleTimeout: Duration
     /// How long a request may take with everything, retries excepted.
     let totalTimeout: Duration
+    /// How many connections to one host there are at most.
+    let connectionsPerHost: Int
     /// Where cookies come from and go to. `nil` without a `httpCookieStorage`.
     let cookies: CookieJar?
     /// Whether requests get a `Cookie` field.
@@ -26,10 +29,14 @@ struct SessionSettings: Sendable {
     /// Foundation's own (`timeoutIntervalForResource`): seven days.
     static let defaultTotalTimeout: TimeInterval = 7 * 24 * 60 * 60
 
+    /// Foundation's own (`httpMaximumConnectionsPerHost`).
+    private static let defaultConnectionsPerHost = 6
+
     init(_ configuration: URLSessionConfiguration) {
         headers = Self.headers(configuration.httpAdditionalHeaders ?? [:])
         idleTimeout = .timeout(configuration.timeoutIntervalForRequest, else: Self.defaultIdleTimeout)
         totalTimeout = .timeout(configuration.timeoutIntervalForResource, else: Self.defaultTotalTimeout)
+        connectionsPerHost = Self.connectionsPerHost(configuration.httpMaximumConnectionsPerHost)
         let policy = configuration.httpCookieAcceptPolicy
         cookies = configuration.httpCookieStorage.map { CookieJar($0, policy: policy) }
         sendsCookies = configuration.httpShouldSetCookies
@@ -42,6 +49,7 @@ struct SessionSettings: Sendable {
         headers = [:]
         idleTimeout = .seconds(Self.defaultIdleTimeout)
         totalTimeout = .seconds(Self.defaultTotalTimeout)
+        connectionsPerHost = TransferPool.defaultConnectionsPerHost
         cookies = nil
         sendsCookies = false
         refusal = nil
@@ -61,6 +69,11 @@ struct SessionSettings: Sendable {
     func idleTimeout(of request: URLRequest) -> Duration {
         guard request.timeoutInterval != Self.defaultIdleTimeout else { return idleTimeout }
         return .timeout(request.timeoutInterval) ?? idleTimeout
+    }
+
+    /// Foundation cannot tell 6 that was set from 6 that is the default, so 6 means netwatch's own.
+    private static func connectionsPerHost(_ number: Int) -> Int {
+        number == defaultConnectionsPerHost ? TransferPool.defaultConnectionsPerHost : max(1, number)
     }
 
     /// Names that differ in case are one field; the last of them in sorted order wins, on every run.

@@ -18,7 +18,7 @@ package struct TransferRequest: Sendable {
     /// The method, sent as it is written.
     package var method: String
     /// An `Accept-Encoding` that is not blank asks for a body in these codings, which is decoded then, unless
-    /// this libcurl cannot (code 61): ``TransferEngine/decodableEncodings``. Without one nothing is decoded.
+    /// this libcurl cannot (code 61): ``TransferCapabilities/decodableEncodings``. Without one nothing is decoded.
     package var headers: [Header] = []
     /// The body; `nil` sends none, and `Content-Length: 0` with the methods that usually have one.
     package var body: TransferBody?
@@ -59,4 +59,9 @@ package struct TransferRequest: Sendable {
         self.url = url
         self.method = method
     }
+}
+
+extension TransferRequest {
+    /// The priority within its range; what is no number is the default.
+    var urgency: Float { priority.isNaN ? 0.5 : min(max(priority, 0), 1) }
 }

@@ -2,7 +2,7 @@
 public struct TransferFailure: Error, Hashable, Sendable {
     /// How far a transfer had come.
     public enum Phase: String, Hashable, Sendable, CaseIterable {
-        /// The request was refused before anything was done for it.
+        /// Nothing had been done for the request yet: it was refused, or waited for others to the same host.
         case prepare
         /// The host's name was being looked up.
         case resolve

@@ -1,3 +1,5 @@
+package import NetwatchEventLoop
+
 /// What a transfer cost, however it ended.
 ///
 /// Durations are since ``startedAt``; each is `nil` when the transfer did not come that far. A request that
@@ -5,9 +7,13 @@
 package struct TransferMetrics: Hashable, Sendable {
     /// When the engine was asked for the transfer.
     package var startedAt: ContinuousClock.Instant
+    /// When it no longer had to wait for other transfers to the same host.
+    package var begun: Duration?
     /// When the host's addresses were known, or known to be unknown; `nil` also when there was nothing to look
     /// up.
     package var lookupEnded: Duration?
+    /// What the host's name was looked up to; empty when there was nothing to look up.
+    package var addresses: [IPAddress] = []
     /// When the connection was made; `nil` also on a reused one.
     package var connected: Duration?
     /// When the TLS handshake was over; `nil` also on a reused connection.

@@ -7,6 +7,8 @@ struct HeadParser {
         case more
         /// The head is complete.
         case head(TransferHead)
+        /// The server speaks another protocol from here on, which nobody has asked it to.
+        case switched
         /// The server has sent more header bytes than anyone needs.
         case tooLarge
     }
@@ -66,7 +68,7 @@ struct HeadParser {
     }
 
     private mutating func endHead() -> Step {
-        guard status >= 200 else { return .more }
+        guard status >= 200 else { return status == 101 ? .switched : .more }
         isComplete = true
         return .head(TransferHead(status: status, version: version, headers: headers))
     }
@@ -79,7 +81,9 @@ struct HeadParser {
 
     /// Header fields are bytes. What is not UTF-8 is read as Latin-1, which loses nothing.
     private static func text(_ bytes: Slice<UnsafeRawBufferPointer>) -> String {
-        String(validating: bytes, as: UTF8.self)
+        let bytes = UnsafeRawBufferPointer(rebasing: bytes)
+        if bytes.allSatisfy({ $0 < 0x80 }) { return String(decoding: bytes, as: UTF8.self) }
+        return String(validating: bytes, as: UTF8.self)
             ?? String(String.UnicodeScalarView(bytes.map { Unicode.Scalar($0) }))
     }
 }

@@ -9,6 +9,17 @@ struct CurlURL: Equatable {
     let host: String
     let port: Int
 
+    var isSecure: Bool { scheme == "https" }
+
+    /// Scheme, host and port: what has connections of its own.
+    var origin: String { "\(scheme)://\(host):\(port)" }
+
+    /// The host without brackets and zone.
+    var bareHost: String {
+        guard host.hasPrefix("[") else { return host }
+        return String(host.dropFirst().prefix { $0 != "]" && $0 != "%" })
+    }
+
     /// The address that the host is, which needs no lookup; without its zone, which libcurl sees to.
     let literal: IPAddress?
 

@@ -37,12 +37,17 @@ struct TransferTarget {
         throw .noAddress(of: family)
     }
 
-    /// When a lookup that has not ended by then fails the transfer, counted from its start.
+    /// When a lookup that has not ended by then fails the transfer, counted from its beginning.
     var lookupTimeout: Duration {
         min(request.connectTimeout, request.totalTimeout ?? request.connectTimeout)
     }
 
-    /// Takes time that has passed since the start off the timeouts that have begun.
+    /// Takes time that the transfer has waited for others off the timeouts that have begun.
+    mutating func wait(_ elapsed: Duration) {
+        request.totalTimeout = request.totalTimeout.map { $0 - elapsed }
+    }
+
+    /// Takes time that the lookup has taken off the timeouts that have begun.
     mutating func spend(_ elapsed: Duration) {
         request.connectTimeout -= elapsed
         request.totalTimeout = request.totalTimeout.map { $0 - elapsed }

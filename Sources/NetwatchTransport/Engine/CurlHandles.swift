@@ -1,16 +1,39 @@
 internal import CNetwatchCurl
 
+/// Easy handles for transfers to come: making one costs as much as a small request does otherwise.
+final class EasyHandleStock {
+    /// More than few transfers that end at the same time; the rest is not worth the memory (some 6 KB each).
+    private static let maximum = 64
+
+    private var handles: [UnsafeMutableRawPointer] = []
+
+    deinit {
+        for handle in handles { curl_easy_cleanup(handle) }
+    }
+
+    /// Fails only when memory is exhausted.
+    func take() -> EasyHandle? {
+        (handles.popLast() ?? curl_easy_init()).map { EasyHandle($0, from: self) }
+    }
+
+    fileprivate func putBack(_ handle: UnsafeMutableRawPointer) {
+        guard handles.count < Self.maximum else { return curl_easy_cleanup(handle) }
+        curl_easy_reset(handle)
+        handles.append(handle)
+    }
+}
+
 /// The one owner of an easy handle.
 struct EasyHandle: ~Copyable {
     let rawValue: UnsafeMutableRawPointer
+    private let stock: EasyHandleStock
 
-    /// Fails only when memory is exhausted.
-    init?() {
-        guard let handle = curl_easy_init() else { return nil }
-        rawValue = handle
+    fileprivate init(_ rawValue: UnsafeMutableRawPointer, from stock: EasyHandleStock) {
+        self.rawValue = rawValue
+        self.stock = stock
     }
 
-    deinit { curl_easy_cleanup(rawValue) }
+    deinit { stock.putBack(rawValue) }
 
     func set(_ option: CURLoption, _ value: Int) throws(TransferFailure) {
         try check(netwatch_easy_set_long(rawValue, option, value), option)
@@ -28,6 +51,10 @@ struct EasyHandle: ~Copyable {
         try check(netwatch_easy_set_pointer(rawValue, option, value), option)
     }
 
+    func set(_ option: CURLoption, blob bytes: [UInt8]) throws(TransferFailure) {
+        try check(netwatch_easy_set_blob(rawValue, option, bytes, bytes.count), option)
+    }
+
     func set(_ option: CURLoption, callback: @escaping curl_write_callback) throws(TransferFailure) {
         try check(netwatch_easy_set_data_callback(rawValue, option, callback), option)
     }
@@ -37,6 +64,14 @@ struct EasyHandle: ~Copyable {
         try check(
             netwatch_easy_set_open_socket_callback(rawValue, callback),
             CURLOPT_OPENSOCKETFUNCTION
+        )
+    }
+
+    /// Closes every socket.
+    func setCloseSocketCallback(_ callback: @escaping curl_closesocket_callback) throws(TransferFailure) {
+        try check(
+            netwatch_easy_set_close_socket_callback(rawValue, callback),
+            CURLOPT_CLOSESOCKETFUNCTION
         )
     }
 
@@ -50,8 +85,9 @@ struct EasyHandle: ~Copyable {
         try check(netwatch_easy_set_seek_callback(rawValue, callback), CURLOPT_SEEKFUNCTION)
     }
 
-    func setProgressCallback(_ callback: @escaping curl_xferinfo_callback) throws(TransferFailure) {
-        try check(netwatch_easy_set_progress_callback(rawValue, callback), CURLOPT_XFERINFOFUNCTION)
+    /// Called with the TLS context of each connection before its handshake.
+    func setSSLContextCallback(_ callback: @escaping curl_ssl_ctx_callback) throws(TransferFailure) {
+        try check(netwatch_easy_set_ssl_context_callback(rawValue, callback), CURLOPT_SSL_CTX_FUNCTION)
     }
 
     /// Called each time that there is a connection to send the request over.

@@ -1,18 +1,46 @@
 internal import CNetwatchCurl
+internal import Glibc
 internal import NetwatchEventLoop
 
 /// A multi handle on an event loop: one pool of connections with the transfers that use it.
 ///
 /// Lives on the loop's thread. libcurl says which descriptors and which timeout it waits for, and is told
-/// when they are ready (`curl_multi_socket_action(3)`). ``close()`` comes before the last reference goes:
+/// when they are ready (`curl_multi_socket_action(3)`). ``end()`` comes before the last reference goes:
 /// closing pooled connections calls back.
 final class CurlMulti {
+    /// What came of letting libcurl work.
+    struct Turn {
+        /// The transfers that have ended.
+        var ended: [TransferID] = []
+        /// Those whose responses have begun, over connections that carry many at a time.
+        var multiplexed: [TransferID] = []
+    }
+
+    /// A socket that the loop watches.
+    private struct Watch {
+        let registration: EventLoop.Registration
+        /// `nil` while no transfer uses the connection: the next one mostly does so soon, and wants the same.
+        var interest: EventLoop.Interest?
+        /// What the loop was told last.
+        var watched: EventLoop.Interest
+    }
+
     private let loop: EventLoop
     private let onReadiness: @Sendable (CInt, EventLoop.Readiness) -> Void
     private let onTimeout: @Sendable () -> Void
+    let trust: TrustContext
+    let handles: EasyHandleStock
+    /// What transfers have to tell at the end of a turn.
+    let round = NewsRound()
     private var handle: MultiHandle?
-    private var registrations: [CInt: EventLoop.Registration] = [:]
+    private var watches: [CInt: Watch] = [:]
+    /// When libcurl wants to look at its timeouts.
+    private var deadline: ContinuousClock.Instant?
+    /// The timer that is set, for the deadline or for an earlier one that is not wanted any more: libcurl changes
+    /// its mind several times for each transfer.
     private var timer: EventLoop.Timer?
+    /// Whether it wants to at once, and the loop knows.
+    private var isDue = false
     private var transfers: [TransferID: Transfer] = [:]
     /// Transfers whose descriptor the loop would not watch.
     private var unwatched: [TransferID: SystemError] = [:]
@@ -20,16 +48,26 @@ final class CurlMulti {
     /// - Parameters:
     ///   - onReadiness: Called on the loop; answers with ``descriptorIsReady(_:_:)``.
     ///   - onTimeout: Called on the loop; answers with ``timeoutHasPassed()``.
-    init?(
+    init(
         loop: EventLoop,
+        trust: TrustContext,
+        handles: EasyHandleStock,
+        connectionsPerHost: Int,
         onReadiness: @escaping @Sendable (CInt, EventLoop.Readiness) -> Void,
         onTimeout: @escaping @Sendable () -> Void
-    ) {
-        guard let handle = MultiHandle() else { return nil }
+    ) throws(TransferFailure) {
+        guard let handle = MultiHandle() else {
+            throw .refused(CURLE_OUT_OF_MEMORY, "out of memory or descriptors")
+        }
         self.loop = loop
+        self.trust = trust
+        self.handles = handles
         self.onReadiness = onReadiness
         self.onTimeout = onTimeout
         let multi = handle.rawValue
+        // Over TLS the engine cannot know beforehand how many transfers a connection takes.
+        netwatch_multi_set_long(multi, CURLMOPT_MAX_HOST_CONNECTIONS, connectionsPerHost)
+        netwatch_multi_set_long(multi, CURLMOPT_MAXCONNECTS, Self.maximumIdleConnections)
         self.handle = consume handle
         let context = Unmanaged.passUnretained(self).toOpaque()
         netwatch_multi_set_socket_callback(
@@ -50,6 +88,10 @@ final class CurlMulti {
             context
         )
     }
+
+    /// How many connections are kept altogether, to whichever hosts, once transfers are done with them. libcurl's
+    /// own number is four for each transfer under way, so that the end of a burst would close most of them.
+    private static let maximumIdleConnections = 256
 
     var isIdle: Bool { transfers.isEmpty }
 
@@ -72,34 +114,40 @@ final class CurlMulti {
         return transfer
     }
 
-    /// Changes what of a transfer stands still, and returns the ids of the transfers that ended. libcurl may
-    /// deliver what it had kept, so this is not for its callbacks.
-    func changePause(of id: TransferID, _ change: (Transfer) -> CURLcode) -> [TransferID] {
-        guard let transfer = transfers[id] else { return [] }
+    /// Changes what of a transfer stands still. libcurl may deliver what it had kept, so this is not for its
+    /// callbacks.
+    func changePause(of id: TransferID, _ change: (Transfer) -> CURLcode) -> Turn {
+        guard let transfer = transfers[id] else { return Turn() }
         let code = change(transfer)
         guard code == CURLE_OK else {
             _ = remove(id)
             transfer.finish(code)
-            return [id]
+            return Turn(ended: [id])
         }
         return act(on: CURL_SOCKET_TIMEOUT, 0)
     }
 
     /// Ends every transfer and closes every connection.
-    func close() {
+    func end() {
         for id in transfers.keys {
             remove(id)?.finish(CURLE_ABORTED_BY_CALLBACK, message: "the transfer engine is gone")
         }
         handle = nil
-        wait(-1)
-        for registration in registrations.values { loop.unregister(registration) }
-        registrations = [:]
+        timer.map(loop.cancel)
+        timer = nil
+        for watch in watches.values { loop.unregister(watch.registration) }
+        watches = [:]
     }
 
     // MARK: What happened on the loop
 
-    /// Lets libcurl work on a descriptor and returns the ids of the transfers that ended.
-    func descriptorIsReady(_ descriptor: CInt, _ readiness: EventLoop.Readiness) -> [TransferID] {
+    /// Lets libcurl work on a descriptor.
+    func descriptorIsReady(_ descriptor: CInt, _ readiness: EventLoop.Readiness) -> Turn {
+        guard watches[descriptor]?.interest != nil else {
+            // The server has closed a connection that nobody uses, which libcurl finds out by itself.
+            unwatch(descriptor)
+            return Turn()
+        }
         var events: CInt = 0
         if readiness.contains(.readable) { events |= CURL_CSELECT_IN }
         if readiness.contains(.writable) { events |= CURL_CSELECT_OUT }
@@ -107,16 +155,24 @@ final class CurlMulti {
         return act(on: descriptor, events)
     }
 
-    /// Lets libcurl look at its timeouts and returns the ids of the transfers that ended.
-    func timeoutHasPassed() -> [TransferID] {
-        timer = nil
+    /// Lets libcurl look at its timeouts.
+    func timeoutHasPassed() -> Turn {
+        if let timer, timer.deadline <= .now { self.timer = nil }
+        isDue = false
+        guard let deadline, handle != nil else { return Turn() }
+        guard deadline <= .now else {
+            setTimer(deadline)
+            return Turn()
+        }
+        self.deadline = nil
         return act(on: CURL_SOCKET_TIMEOUT, 0)
     }
 
-    private func act(on descriptor: CInt, _ events: CInt) -> [TransferID] {
+    private func act(on descriptor: CInt, _ events: CInt) -> Turn {
         var running: CInt = 0
         _ = withHandle { curl_multi_socket_action($0, descriptor, events, &running) }
-        return finishEnded() + finishUnwatched()
+        let ended = finishEnded() + finishUnwatched()
+        return Turn(ended: ended, multiplexed: round.tell())
     }
 
     private func finishEnded() -> [TransferID] {
@@ -151,7 +207,7 @@ final class CurlMulti {
             case CURL_POLL_IN: try watch(descriptor, for: .read)
             case CURL_POLL_OUT: try watch(descriptor, for: .write)
             case CURL_POLL_INOUT: try watch(descriptor, for: [.read, .write])
-            default: registrations.removeValue(forKey: descriptor).map(loop.unregister)
+            default: watches[descriptor]?.interest = nil
             }
         } catch {
             if let easy, let transfer = Transfer.of(easy) { unwatched[transfer.id] = error }
@@ -159,21 +215,51 @@ final class CurlMulti {
     }
 
     private func watch(_ descriptor: CInt, for interest: EventLoop.Interest) throws(SystemError) {
-        if let registration = registrations[descriptor] {
-            return try loop.update(registration, to: interest)
+        if let watch = watches[descriptor] {
+            if watch.watched != interest { try loop.update(watch.registration, to: interest) }
+            watches[descriptor] = Watch(
+                registration: watch.registration,
+                interest: interest,
+                watched: interest
+            )
+            return
         }
         let onReadiness = onReadiness
-        registrations[descriptor] = try loop.register(descriptor, for: interest) { readiness in
+        let registration = try loop.register(descriptor, for: interest) { readiness in
             onReadiness(descriptor, readiness)
         }
+        watches[descriptor] = Watch(registration: registration, interest: interest, watched: interest)
+    }
+
+    private func unwatch(_ descriptor: CInt) {
+        if let watch = watches.removeValue(forKey: descriptor) { loop.unregister(watch.registration) }
+    }
+
+    /// libcurl has done with a socket. It is taken from the loop before its number can be another's.
+    func closeSocket(_ descriptor: CInt) {
+        unwatch(descriptor)
+        close(descriptor)
     }
 
     /// libcurl forbids working in this callback, so that even no time at all waits for the loop.
     private func wait(_ milliseconds: Int) {
-        if let timer { loop.cancel(timer) }
-        timer = nil
-        guard milliseconds >= 0 else { return }
-        timer = loop.schedule(at: .now + .milliseconds(milliseconds), onTimeout)
+        guard milliseconds >= 0 else { return deadline = nil }
+        let deadline = ContinuousClock.now + .milliseconds(milliseconds)
+        self.deadline = deadline
+        if milliseconds > 0 {
+            setTimer(deadline)
+        } else if !isDue {
+            isDue = true
+            loop.execute(onTimeout)
+        }
+    }
+
+    private func setTimer(_ deadline: ContinuousClock.Instant) {
+        if let timer {
+            guard deadline < timer.deadline else { return }
+            loop.cancel(timer)
+        }
+        timer = loop.schedule(at: deadline, onTimeout)
     }
 
     private func withHandle<Result>(_ body: (UnsafeMutableRawPointer) -> Result) -> Result {

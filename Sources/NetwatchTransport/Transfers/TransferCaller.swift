@@ -1,14 +1,19 @@
+internal import NetwatchEventLoop
+
 /// Who asked for a transfer: where its events go, and since when it is under way.
 struct TransferCaller {
     let startedAt: ContinuousClock.Instant
+    /// When it no longer had to wait for others.
+    private(set) var begun: Duration?
     private(set) var lookupEnded: Duration?
+    private var addresses: [IPAddress] = []
     private let body: TransferBody?
-    let deliver: @Sendable (TransferEvent) -> Void
+    let deliver: @Sendable ([TransferEvent]) -> Void
 
     init(
         of request: TransferRequest,
         startedAt: ContinuousClock.Instant,
-        deliver: @escaping @Sendable (TransferEvent) -> Void
+        deliver: @escaping @Sendable ([TransferEvent]) -> Void
     ) {
         self.startedAt = startedAt
         self.deliver = deliver
@@ -21,19 +26,27 @@ struct TransferCaller {
     /// What is known of the costs before there is a handle.
     var metrics: TransferMetrics {
         var metrics = TransferMetrics(startedAt: startedAt)
+        metrics.begun = begun
         metrics.lookupEnded = lookupEnded
+        metrics.addresses = addresses
         return metrics
     }
 
-    mutating func lookupHasEnded() {
+    mutating func hasBegun() {
+        begun = elapsed
+    }
+
+    mutating func lookupHasEnded(_ outcome: NameResolver.Outcome) {
         lookupEnded = elapsed
+        if case .success(let addresses) = outcome { self.addresses = addresses }
     }
 
     /// Reports the end; with what was known before, unless a handle knows more.
-    func end(_ failure: TransferFailure?, _ metrics: TransferMetrics? = nil) {
+    func end(_ failure: TransferFailure?, _ metrics: TransferMetrics? = nil, after news: [TransferEvent] = [])
+    {
         if case .source(let source) = body { source.cancel() }
         var metrics = metrics ?? self.metrics
         metrics.ended = elapsed
-        deliver(.end(TransferEnd(failure: failure, metrics: metrics)))
+        deliver(news + [.end(TransferEnd(failure: failure, metrics: metrics))])
     }
 }

@@ -1,0 +1,59 @@
+internal import Glibc
+internal import NetwatchTransport
+internal import Synchronization
+
+/// The engine below the sessions, on its own.
+struct TransportClient: Client {
+    static let name = "transport"
+
+    private let engine = TransferEngine.shared
+
+    init(connections: Int) {}
+
+    func get(_ url: String, _ completion: @escaping @Sendable (Bool) -> Void) {
+        let answer = Mutex((status: 0, bytes: 0))
+        engine.start(TransferRequest(url: url)) { event in
+            switch event {
+            case .head(let head): answer.withLock { $0.status = head.status }
+            case .body(let bytes): answer.withLock { $0.bytes += bytes.count }
+            case .progress: break
+            case .end(let end):
+                let (status, bytes) = answer.withLock { $0 }
+                completion(end.failure == nil && status == 200 && bytes > 0)
+            }
+        }
+    }
+
+    func download(_ url: String) async throws -> Int {
+        let bytes = Atomic(0)
+        try await transfer(TransferRequest(url: url)) { _ = bytes.wrappingAdd($0.count, ordering: .relaxed) }
+        return bytes.load(ordering: .relaxed)
+    }
+
+    func save(_ url: String, to path: String) async throws -> Int {
+        guard let file = fopen(path, "we") else { throw Unanswered() }
+        nonisolated(unsafe) let open = file
+        try await transfer(TransferRequest(url: url)) { _ = fwrite($0, 1, $0.count, open) }
+        fclose(file)
+        return try length(ofFile: path)
+    }
+
+    func upload(_ path: String, to url: String) async throws {
+        var request = TransferRequest(url: url, method: "PUT")
+        request.body = .source(try BufferedBodySource(path: path))
+        try await transfer(request) { _ in }
+    }
+
+    private func transfer(
+        _ request: TransferRequest,
+        receive: @escaping @Sendable ([UInt8]) -> Void
+    ) async throws {
+        let end = await withCheckedContinuation { continuation in
+            engine.start(request) { event in
+                if case .body(let bytes) = event { receive(bytes) }
+                if case .end(let end) = event { continuation.resume(returning: end) }
+            }
+        }
+        if let failure = end.failure { throw failure }
+    }
+}

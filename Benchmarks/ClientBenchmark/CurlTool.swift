@@ -1,0 +1,49 @@
+internal import BenchmarkSupport
+internal import CNetwatchFloors
+internal import Glibc
+
+/// The command line tool `curl`.
+///
+/// Arguments: `requests`, how many at a time, how many seconds, the URL; or a number of bytes, and curl's arguments.
+enum CurlTool: Measurement {
+    static let name = "curl"
+
+    static func run(_ arguments: [String]) async throws {
+        if arguments[0] == "requests" {
+            requests(Int(arguments[1])!, Double(arguments[2])!, arguments[3])
+        } else {
+            let (seconds, cpu) = curl(arguments.dropFirst().joined(separator: " "))
+            printFigure("throughput", Double(arguments[0])! / 1_048_576 / seconds)
+            printFigure("cpu", cpu * 1e3)
+        }
+    }
+
+    private static func requests(_ clients: Int, _ seconds: Double, _ url: String) {
+        let options = "--parallel --parallel-immediate --parallel-max \(clients) --output /dev/null"
+        let request = { (count: Int) in curl("\(options) '\(url)?[1-\(count)]'") }
+        // It knows no deadline.
+        let sample = 50 * clients
+        let count = Int(Double(sample) / request(sample).seconds * seconds)
+        let (taken, cpu) = request(count)
+        printFigure("rate", Double(count) / taken)
+        printFigure("cpu", cpu / Double(count) * 1e6)
+    }
+
+    /// Runs it to its end: how long that takes, and what it uses of the processors.
+    private static func curl(_ arguments: String) -> (seconds: Double, cpu: Double) {
+        let (start, cpu) = (now(), childrenSeconds())
+        // With --parallel it shows its progress even when it is told to be silent.
+        shell("exec curl --silent --fail --noproxy '*' \(arguments) 2>/dev/null")
+        return (Double(now() - start) / 1e9, childrenSeconds() - cpu)
+    }
+
+    private static func childrenSeconds() -> Double {
+        var usage = rusage()
+        getrusage(__rusage_who_t(RUSAGE_CHILDREN.rawValue), &usage)
+        return usage.ru_utime.seconds + usage.ru_stime.seconds
+    }
+}
+
+extension timeval {
+    fileprivate var seconds: Double { Double(tv_sec) + Double(tv_usec) / 1e6 }
+}

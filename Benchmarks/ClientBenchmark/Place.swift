@@ -1,0 +1,48 @@
+internal import BenchmarkSupport
+
+/// Where everything is.
+struct Place {
+    /// Where the programs were built that measure other clients.
+    private let peers: String
+    /// The directory that `web.sh` serves from.
+    let scratch: String
+
+    /// As `web.sh` has them.
+    let small = "http://127.0.0.1/small"
+    let server = "http://127.0.0.1:81"
+
+    init(_ arguments: [String]) {
+        peers = arguments[1]
+        scratch = arguments[2]
+    }
+
+    func url(of body: Body) -> String { "http://127.0.0.1/\(body.rawValue)" }
+
+    func file(of body: Body) -> String { "\(scratch)/files/\(body.rawValue)" }
+
+    // MARK: Other clients, which may be missing
+
+    func asyncHTTPClient(_ arguments: String) -> Series.Other {
+        .program("async-http-client", "\(peers)/AsyncHTTPClientPeer \(arguments)")
+    }
+
+    /// - Parameter output: The file that a body goes to.
+    func curl(_ arguments: String, output: String = "/dev/null") -> Series.Other {
+        .program("curl", "\(CommandLine.arguments[0]) measure curl \(arguments) --output \(output)")
+    }
+}
+
+/// A file that `web.sh` has made.
+enum Body: String {
+    case large
+    case moderate
+
+    var mebibytes: Int {
+        switch self {
+        case .large: 1024
+        case .moderate: 64
+        }
+    }
+
+    var bytes: Int { mebibytes << 20 }
+}

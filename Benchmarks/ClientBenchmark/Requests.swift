@@ -1,0 +1,24 @@
+internal import BenchmarkSupport
+internal import CNetwatchFloors
+
+/// Small bodies, so many requests at a time.
+///
+/// Arguments: the client; how many; how many seconds; the URL.
+enum Requests: Measurement {
+    static let name = "requests"
+
+    /// Nanoseconds at the beginning that do not count: connections are made, and lazy things are.
+    private static let warmUp: Int64 = 250_000_000
+
+    static func run(_ arguments: [String]) async throws {
+        let (count, url) = (Int(arguments[1])!, arguments[3])
+        let client = client(arguments[0], connections: count)
+        _ = await Load.run(client, url, count: count, until: now() + warmUp)
+        let (start, cpu) = (now(), floors_processor_seconds())
+        let deadline = start + Int64(Double(arguments[2])! * 1e9)
+        let (answered, failed) = await Load.run(client, url, count: count, until: deadline)
+        guard failed == 0 else { fatalError("\(failed) requests of \(arguments[0]) failed") }
+        printFigure("rate", Double(answered) / (Double(now() - start) / 1e9))
+        printFigure("cpu", (floors_processor_seconds() - cpu) / Double(answered) * 1e6)
+    }
+}

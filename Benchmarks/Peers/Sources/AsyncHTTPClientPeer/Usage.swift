@@ -1,0 +1,32 @@
+import Glibc
+
+/// A moment of `CLOCK_MONOTONIC` in nanoseconds.
+func now() -> Int64 {
+    var time = timespec()
+    clock_gettime(CLOCK_MONOTONIC, &time)
+    return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
+}
+
+/// What all threads of this process have used.
+func processorSeconds() -> Double {
+    var usage = rusage()
+    getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage)
+    return usage.ru_utime.seconds + usage.ru_stime.seconds
+}
+
+extension timeval {
+    fileprivate var seconds: Double { Double(tv_sec) + Double(tv_usec) / 1e6 }
+}
+
+/// The most that this process has held in memory, in KiB (`VmHWM`).
+func peakMemory() -> Int {
+    guard let file = fopen("/proc/self/status", "re") else { fatalError("no /proc/self/status") }
+    defer { fclose(file) }
+    var line = [CChar](repeating: 0, count: 256)
+    while fgets(&line, CInt(line.count), file) != nil {
+        let bytes = line.prefix { $0 != 0 }.map(UInt8.init(bitPattern:))
+        let words = String(decoding: bytes, as: UTF8.self).split(whereSeparator: \.isWhitespace)
+        if words.first == "VmHWM:" { return Int(words[1])! }
+    }
+    fatalError("no VmHWM in /proc/self/status")
+}

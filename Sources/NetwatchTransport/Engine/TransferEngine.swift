@@ -1,0 +1,489 @@
+internal import CNetwatchCurl
+package import NetwatchEventLoop
+internal import Synchronization
+
+/// Names one transfer of the process.
+package struct TransferID: Hashable, Sendable {
+    private static let next = Atomic<UInt64>(0)
+
+    private let rawValue: UInt64
+
+    init() {
+        rawValue = Self.next.wrappingAdd(1, ordering: .relaxed).newValue
+    }
+}
+
+/// Makes HTTP transfers with libcurl on one thread of its own.
+///
+/// Names are looked up by ``NameResolver``, never by libcurl, which would start a thread for each. Transfers beyond
+/// what a host is to be bothered with wait in a ``WaitingRoom``.
+package actor TransferEngine {
+    /// A transfer that is not libcurl's yet.
+    fileprivate struct Prospect {
+        var target: TransferTarget
+        var caller: TransferCaller
+        /// Ends it in time.
+        var timer: EventLoop.Timer?
+        var paused: TransferPause = []
+    }
+
+    fileprivate enum Stage {
+        /// For others to the same host to end.
+        case waiting(Prospect)
+        /// For its host's addresses.
+        case lookingUp(Prospect)
+        case underWay(MultiID)
+    }
+
+    private struct Entry {
+        let door: WaitingRoom.Door
+        let connectionsPerHost: Int
+        var stage: Stage
+    }
+
+    fileprivate typealias MultiID = Int
+
+    /// What transfers must have in common to share connections, and a multi handle.
+    fileprivate struct Sharing: Hashable {
+        let pool: TransferPool.ID
+        let trust: TransferTrust
+        /// How often the pool's connections had been renewed.
+        let generation: Int
+        /// Set for one that is tied to a way: no other may take its connection, nor the address it went to.
+        let boundTransfer: TransferID?
+    }
+
+    fileprivate struct Multi {
+        let sharing: Sharing
+        let handle: CurlMulti
+        /// Whether it was without transfers at the last sweep and since.
+        var isStale = false
+    }
+
+    /// How often connections of pools without transfers are closed: after this time at the earliest, and twice of
+    /// it at the latest. libcurl would not use them any more then (`CURLOPT_MAXAGE_CONN`, 118 s), but keep them.
+    private static let sweepInterval = Duration.seconds(60)
+
+    /// The engine that every session shares.
+    ///
+    /// Its first use starts the thread and ends the process when there are no descriptors or threads left
+    /// for it: without it nothing here can work.
+    package static let shared: TransferEngine = {
+        do {
+            return try TransferEngine()
+        } catch {
+            fatalError("netwatch cannot start its transfer thread: \(error)")
+        }
+    }()
+
+    private static let initialized: CURLcode = curl_global_init(Int(CURL_GLOBAL_ALL))
+
+    let loop: EventLoop
+    let resolver: NameResolver
+    private var entries: [TransferID: Entry] = [:]
+    private var room = WaitingRoom()
+    private var multis: [MultiID: Multi] = [:]
+    private var multiIDs: [Sharing: MultiID] = [:]
+    private var newestMulti: MultiID = 0
+    private let handles = EasyHandleStock()
+    /// How often a pool's connections were renewed, if ever.
+    private var generations: [TransferPool.ID: Int] = [:]
+    private var isSweeping = false
+
+    package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+    /// Starts the thread.
+    ///
+    /// - Parameters:
+    ///   - resolver: Who looks names up.
+    ///   - networkNamespace: The namespace that connections are made in; `nil`, the default, is the
+    ///     process's own.
+    /// - Throws: ``SystemError`` when there are no descriptors or threads left, or the namespace cannot be
+    ///   entered.
+    package init(
+        resolver: NameResolver = .shared,
+        networkNamespace: String? = nil
+    ) throws(SystemError) {
+        precondition(Self.initialized == CURLE_OK, "curl_global_init failed")
+        loop = try EventLoop(label: "nw-curl", networkNamespace: networkNamespace)
+        self.resolver = resolver
+    }
+
+    isolated deinit {
+        for multi in multis.values { multi.handle.end() }
+        for entry in entries.values {
+            guard let prospect = entry.stage.prospect else { continue }
+            prospect.timer.map(loop.cancel)
+            prospect.caller.end(.duringLookup(CURLE_ABORTED_BY_CALLBACK, "the transfer engine is gone"))
+        }
+    }
+
+    // MARK: From any thread
+
+    /// Starts a transfer outside any session's pool; see ``TransferPool/start(_:deliver:)``.
+    @discardableResult
+    package nonisolated func start(
+        _ request: TransferRequest,
+        deliver: @escaping @Sendable (TransferEvent) -> Void
+    ) -> TransferID {
+        start(request, .common, TransferPool.defaultConnectionsPerHost) { for event in $0 { deliver(event) } }
+    }
+
+    nonisolated func start(
+        _ request: TransferRequest,
+        _ pool: TransferPool.ID,
+        _ connectionsPerHost: Int,
+        _ deliver: @escaping @Sendable ([TransferEvent]) -> Void
+    ) -> TransferID {
+        let id = TransferID()
+        let caller = TransferCaller(of: request, startedAt: .now, deliver: deliver)
+        perform { $0.enter(id, request, pool, connectionsPerHost, caller) }
+        return id
+    }
+
+    /// Ends a transfer with code 42, unless it has ended before.
+    package nonisolated func cancel(_ id: TransferID) {
+        perform { $0.end(id, .duringLookup(CURLE_ABORTED_BY_CALLBACK, "cancelled")) }
+    }
+
+    /// Lets parts of a transfer stand still, in addition to those that do already, and whatever it is doing.
+    ///
+    /// The name lookup and the connection are made all the same, the head of the request is sent, and the head
+    /// of the response may come; nothing of the bodies is read or delivered once the engine has got around to
+    /// it. libcurl keeps up to 64 KiB that it had received, before decoding, and with HTTP/2 the 32 MiB that its
+    /// window lets the server send; the rest waits in the kernel and with the server. The idle timeout begins
+    /// anew with ``resume(_:)``; the others go on. While nothing is received it is not noticed either that the
+    /// server has gone.
+    package nonisolated func pause(_ id: TransferID, _ what: TransferPause) {
+        perform { $0.setPause(of: id, what) }
+    }
+
+    /// Lets everything of a transfer go on that stands still because of ``pause(_:_:)``.
+    package nonisolated func resume(_ id: TransferID) {
+        perform { $0.setPause(of: id, nil) }
+    }
+
+    /// Renews the connections of transfers outside any session's pool; see ``TransferPool/renewConnections()``.
+    package nonisolated func renewConnections() {
+        renewConnections(of: .common)
+    }
+
+    nonisolated func renewConnections(of pool: TransferPool.ID) {
+        perform { $0.retireMultis(of: pool) }
+    }
+
+    /// Closes a pool's connections, as soon as no transfer uses them.
+    nonisolated func forget(_ pool: TransferPool.ID) {
+        perform { engine in
+            engine.retireMultis(of: pool)
+            engine.generations[pool] = nil
+        }
+    }
+
+    private nonisolated func perform(_ body: @escaping @Sendable (isolated TransferEngine) -> Void) {
+        loop.execute { self.assumeIsolated { body($0) } }
+    }
+
+    // MARK: The life of a transfer
+
+    private func enter(
+        _ id: TransferID,
+        _ request: TransferRequest,
+        _ pool: TransferPool.ID,
+        _ connectionsPerHost: Int,
+        _ caller: TransferCaller
+    ) {
+        do throws(TransferFailure) {
+            let target = try TransferTarget(request)
+            let door = WaitingRoom.Door(pool: pool, origin: request.unixSocketPath ?? target.url.origin)
+            var prospect = Prospect(target: target, caller: caller)
+            let mayBegin = room.enter(id, by: door, limit: connectionsPerHost, priority: request.urgency)
+            if !mayBegin {
+                prospect.timer = timer(for: id, after: request.totalTimeout, "waiting for other transfers")
+            }
+            entries[id] = Entry(door: door, connectionsPerHost: connectionsPerHost, stage: .waiting(prospect))
+            if mayBegin { begin([id]) }
+        } catch {
+            caller.end(error)
+        }
+    }
+
+    /// Begins transfers that have waited, and those that wait for the ones among them that come to nothing.
+    private func begin(_ ids: [TransferID]) {
+        var ids = ids[...]
+        while let id = ids.popFirst() {
+            guard let entry = entries[id], case .waiting(var prospect) = entry.stage else { continue }
+            prospect.begin(loop)
+            do throws(TransferFailure) {
+                if prospect.target.needsLookup {
+                    lookUp(id, prospect)
+                } else {
+                    try launch(id, prospect)
+                }
+            } catch {
+                ids += leave(id)
+                prospect.caller.end(error)
+            }
+        }
+    }
+
+    private func lookUp(_ id: TransferID, _ prospect: Prospect) {
+        var prospect = prospect
+        prospect.timer = timer(for: id, after: prospect.target.lookupTimeout, "the name lookup")
+        entries[id]?.stage = .lookingUp(prospect)
+        resolver.resolve(prospect.target.url.host) { [weak self] outcome in
+            self?.perform { $0.lookedUp(id, outcome) }
+        }
+    }
+
+    private func lookedUp(_ id: TransferID, _ outcome: NameResolver.Outcome) {
+        guard case .lookingUp(var prospect) = entries[id]?.stage else { return }
+        do throws(TransferFailure) {
+            try prospect.take(outcome, loop)
+            try launch(id, prospect)
+        } catch {
+            let next = leave(id)
+            prospect.caller.end(error)
+            begin(next)
+        }
+    }
+
+    private func launch(_ id: TransferID, _ prospect: Prospect) throws(TransferFailure) {
+        guard let entry = entries[id] else { return }
+        let multiID = try multi(for: id, prospect.target.request, entry)
+        defer { forget([], of: multiID) }
+        guard let multi = multis[multiID]?.handle else { return }
+        let transfer = try Transfer(
+            id: id,
+            target: prospect.target,
+            caller: prospect.caller,
+            paused: prospect.paused,
+            multi: multi
+        ) { [weak self] in
+            self?.perform { $0.sourceIsReady(of: id) }
+        }
+        try multi.add(transfer)
+        multis[multiID]?.isStale = false
+        entries[id]?.stage = .underWay(multiID)
+    }
+
+    /// Ends a transfer from outside.
+    ///
+    /// - Parameter failure: What it ends with if libcurl does not have it yet.
+    private func end(_ id: TransferID, _ failure: TransferFailure) {
+        guard let entry = entries[id] else { return }
+        switch entry.stage {
+        case .waiting(let prospect):
+            prospect.timer.map(loop.cancel)
+            room.giveUp(id, by: entry.door)
+            entries[id] = nil
+            prospect.caller.end(
+                TransferFailure(code: failure.code, phase: .prepare, message: failure.message)
+            )
+        case .lookingUp(let prospect):
+            prospect.timer.map(loop.cancel)
+            let next = leave(id)
+            prospect.caller.end(failure)
+            begin(next)
+        case .underWay(let multi):
+            multis[multi]?.handle.remove(id)?.finish(CURLE_ABORTED_BY_CALLBACK, message: "cancelled")
+            forget([id], of: multi)
+        }
+    }
+
+    /// Forgets a transfer that had begun. Returns who may begin in its place.
+    private func leave(_ id: TransferID) -> [TransferID] {
+        guard let entry = entries.removeValue(forKey: id) else { return [] }
+        return room.leave(by: entry.door)
+    }
+
+    private func timer(for id: TransferID, after timeout: Duration?, _ what: String) -> EventLoop.Timer? {
+        guard let timeout else { return nil }
+        return loop.schedule(at: .now + timeout) { [weak self] in
+            self?.assumeIsolated { $0.end(id, .duringLookup(CURLE_OPERATION_TIMEDOUT, "\(what) timed out")) }
+        }
+    }
+
+    // MARK: Pauses
+
+    /// - Parameter what: What stands still in addition; `nil` for nothing any more.
+    private func setPause(of id: TransferID, _ what: TransferPause?) {
+        switch entries[id]?.stage {
+        case .waiting(var prospect):
+            prospect.setPause(what)
+            entries[id]?.stage = .waiting(prospect)
+        case .lookingUp(var prospect):
+            prospect.setPause(what)
+            entries[id]?.stage = .lookingUp(prospect)
+        case .underWay:
+            changePause(of: id) { transfer in what.map(transfer.pause) ?? transfer.resume() }
+        case nil: break
+        }
+    }
+
+    private func sourceIsReady(of id: TransferID) {
+        changePause(of: id) { $0.sourceIsReady() }
+    }
+
+    private func changePause(of id: TransferID, _ change: (Transfer) -> CURLcode) {
+        guard case .underWay(let multi) = entries[id]?.stage else { return }
+        advance(multi) { $0.changePause(of: id, change) }
+    }
+
+    // MARK: Multi handles
+
+    /// The multi handle whose connections a transfer may use.
+    private func multi(
+        for id: TransferID,
+        _ request: TransferRequest,
+        _ entry: Entry
+    ) throws(TransferFailure) -> MultiID {
+        let sharing = Sharing(
+            pool: entry.door.pool,
+            trust: request.trust,
+            generation: generations[entry.door.pool] ?? 0,
+            boundTransfer: request.binding == nil ? nil : id
+        )
+        if let known = multiIDs[sharing] { return known }
+        newestMulti += 1
+        multis[newestMulti] = Multi(
+            sharing: sharing,
+            handle: try makeMulti(newestMulti, TrustContext(request.trust), entry.connectionsPerHost)
+        )
+        multiIDs[sharing] = newestMulti
+        sweepLater()
+        return newestMulti
+    }
+
+    private func makeMulti(
+        _ id: MultiID,
+        _ trust: TrustContext,
+        _ connectionsPerHost: Int
+    ) throws(TransferFailure) -> CurlMulti {
+        try CurlMulti(
+            loop: loop,
+            trust: trust,
+            handles: handles,
+            connectionsPerHost: connectionsPerHost,
+            onReadiness: { [weak self] descriptor, readiness in
+                self?.assumeIsolated { engine in
+                    engine.advance(id) { $0.descriptorIsReady(descriptor, readiness) }
+                }
+            },
+            onTimeout: { [weak self] in
+                self?.assumeIsolated { engine in engine.advance(id) { $0.timeoutHasPassed() } }
+            }
+        )
+    }
+
+    private func advance(_ id: MultiID, _ step: (CurlMulti) -> CurlMulti.Turn) {
+        guard let multi = multis[id]?.handle else { return }
+        let turn = step(multi)
+        for transfer in turn.multiplexed {
+            if let door = entries[transfer]?.door { begin(room.widen(door)) }
+        }
+        forget(turn.ended, of: id)
+    }
+
+    /// No transfer of a pool takes one of its connections any more.
+    private func retireMultis(of pool: TransferPool.ID) {
+        generations[pool, default: 0] += 1
+        for id in multis.keys where multis[id]?.sharing.pool == pool { retire(id) }
+    }
+
+    private func retire(_ id: MultiID) {
+        guard let multi = multis[id] else { return }
+        multiIDs[multi.sharing] = nil
+        forget([], of: id)
+    }
+
+    /// Forgets transfers that have ended, and closes the multi handle too when it is retired and these were its
+    /// last.
+    private func forget(_ ended: [TransferID], of id: MultiID) {
+        let next = ended.flatMap { leave($0) }
+        if let multi = multis[id], multi.handle.isIdle, multiIDs[multi.sharing] != id || multi.isBound {
+            close(id)
+        }
+        begin(next)
+    }
+
+    private func close(_ id: MultiID) {
+        guard let multi = multis.removeValue(forKey: id) else { return }
+        if multiIDs[multi.sharing] == id { multiIDs[multi.sharing] = nil }
+        multi.handle.end()
+    }
+
+    private func sweepLater() {
+        guard !isSweeping else { return }
+        isSweeping = true
+        loop.schedule(at: .now + Self.sweepInterval) { [weak self] in
+            self?.assumeIsolated { $0.sweep() }
+        }
+    }
+
+    private func sweep() {
+        isSweeping = false
+        for id in multis.keys {
+            guard let multi = multis[id], multi.handle.isIdle else { continue }
+            if multi.isStale { close(id) } else { multis[id]?.isStale = true }
+        }
+        if !multis.isEmpty { sweepLater() }
+    }
+}
+
+extension TransferEngine.Multi {
+    var isBound: Bool { sharing.boundTransfer != nil }
+}
+
+extension TransferEngine.Stage {
+    /// What is known of a transfer that libcurl does not have yet.
+    fileprivate var prospect: TransferEngine.Prospect? {
+        switch self {
+        case .waiting(let prospect), .lookingUp(let prospect): prospect
+        case .underWay: nil
+        }
+    }
+}
+
+extension TransferEngine.Prospect {
+    /// It need not wait for others any more.
+    fileprivate mutating func begin(_ loop: EventLoop) {
+        timer.map(loop.cancel)
+        timer = nil
+        caller.hasBegun()
+        target.wait(caller.begun ?? .zero)
+    }
+
+    fileprivate mutating func take(
+        _ outcome: NameResolver.Outcome,
+        _ loop: EventLoop
+    ) throws(TransferFailure) {
+        timer.map(loop.cancel)
+        caller.lookupHasEnded(outcome)
+        target.spend(caller.elapsed - (caller.begun ?? .zero))
+        switch outcome {
+        case .success(let addresses): try target.setAddresses(addresses)
+        case .failure(let failure): throw .noAddress(failure)
+        }
+    }
+
+    fileprivate mutating func setPause(_ what: TransferPause?) {
+        paused = what.map(paused.union) ?? []
+    }
+}
+
+extension TransferFailure {
+    fileprivate static func duringLookup(_ code: CURLcode, _ message: String) -> TransferFailure {
+        TransferFailure(code: Int32(code.rawValue), phase: .resolve, message: message)
+    }
+
+    static func noAddress(_ failure: NameResolver.Failure) -> TransferFailure {
+        TransferFailure(
+            code: Int32(CURLE_COULDNT_RESOLVE_HOST.rawValue),
+            osErrno: failure.errno,
+            resolverCode: failure.code,
+            phase: .resolve,
+            message: "\(failure)"
+        )
+    }
+}

@@ -1,0 +1,213 @@
+internal import CNetwatchCurl
+internal import Glibc
+internal import NetwatchEventLoop
+
+// What libcurl asks for and tells.
+
+extension Transfer {
+    func setCallbacks() throws(TransferFailure) {
+        let context = Unmanaged.passUnretained(self).toOpaque()
+        try easy.set(CURLOPT_PRIVATE, pointer: context)
+        try easy.set(CURLOPT_ERRORBUFFER, pointer: message.rawValue)
+        try setRequestCallbacks(context)
+        try setResponseCallbacks(context)
+        try easy.setCloseSocketCallback { multi, descriptor in
+            Unmanaged<CurlMulti>.fromOpaque(multi!).takeUnretainedValue().closeSocket(descriptor)
+            return 0
+        }
+        // The connection may outlive the transfer, but not the multi handle.
+        try easy.set(CURLOPT_CLOSESOCKETDATA, pointer: Unmanaged.passUnretained(multi).toOpaque())
+        try easy.set(CURLOPT_OPENSOCKETDATA, pointer: context)
+        try easy.setOpenSocketCallback { context, _, address in
+            guard let address = address?.pointee else { return CURL_SOCKET_BAD }
+            return Transfer.at(context!).makeSocket(address.family, address.socktype, address.protocol)
+        }
+        if url.isSecure, multi.trust.judges, TransferCapabilities.current.usesOpenSSL {
+            try easy.set(CURLOPT_SSL_CTX_DATA, pointer: context)
+            try easy.setSSLContextCallback { _, connection, context in
+                guard let connection, let context else { return CURLE_ABORTED_BY_CALLBACK }
+                return Transfer.at(context).judgeHandshakes(of: OpaquePointer(connection))
+            }
+        }
+        guard request.binding != nil else { return }
+        try easy.set(CURLOPT_SOCKOPTDATA, pointer: context)
+        // CURLOPT_INTERFACE would do for the interface or for the source address, not for both.
+        try easy.setSocketCallback { context, socket, _ in
+            Transfer.at(context!).bind(socket) ? CURL_SOCKOPT_OK : CURL_SOCKOPT_ERROR
+        }
+    }
+
+    private func setRequestCallbacks(_ context: UnsafeMutableRawPointer) throws(TransferFailure) {
+        try easy.set(CURLOPT_PREREQDATA, pointer: context)
+        try easy.setRequestCallback { context, _, _, _, _ in
+            Transfer.at(context!).requestBegins() ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT
+        }
+        try easy.set(CURLOPT_READDATA, pointer: context)
+        try easy.set(CURLOPT_READFUNCTION) { bytes, size, count, context in
+            let buffer = UnsafeMutableRawBufferPointer(start: bytes, count: size * count)
+            return Transfer.at(context!).readBody(into: buffer)
+        }
+        try easy.set(CURLOPT_SEEKDATA, pointer: context)
+        try easy.setSeekCallback { context, offset, origin in
+            Transfer.at(context!).rewindBody(to: offset, origin) ? CURL_SEEKFUNC_OK : CURL_SEEKFUNC_FAIL
+        }
+    }
+
+    private func setResponseCallbacks(_ context: UnsafeMutableRawPointer) throws(TransferFailure) {
+        try easy.set(CURLOPT_HEADERDATA, pointer: context)
+        try easy.set(CURLOPT_HEADERFUNCTION) { bytes, size, count, context in
+            let line = UnsafeRawBufferPointer(start: bytes, count: size * count)
+            return Transfer.at(context!).receiveHeader(line)
+        }
+        try easy.set(CURLOPT_WRITEDATA, pointer: context)
+        try easy.set(CURLOPT_WRITEFUNCTION) { bytes, size, count, context in
+            let bytes = UnsafeRawBufferPointer(start: bytes, count: size * count)
+            return Transfer.at(context!).receiveBody(bytes)
+        }
+    }
+
+    /// Debian 12's libcurl leaves its sockets to every program that is started meanwhile, which then keeps the
+    /// connection open.
+    private func makeSocket(_ family: CInt, _ kind: CInt, _ protocol: CInt) -> curl_socket_t {
+        hasBegun = true
+        do throws(SystemError) {
+            return try systemCall("socket") { socket(family, kind | CInt(SOCK_CLOEXEC.rawValue), `protocol`) }
+        } catch {
+            socketFailure = error
+            return CURL_SOCKET_BAD
+        }
+    }
+
+    private func judgeHandshakes(of connection: OpaquePointer) -> CURLcode {
+        let judge = TrustJudge(multi.trust, host: url.bareHost)
+        self.judge = judge
+        return judge.attach(to: connection) ? CURLE_OK : CURLE_OUT_OF_MEMORY
+    }
+
+    private func bind(_ socket: CInt) -> Bool {
+        do throws(SystemError) {
+            try request.binding?.apply(to: socket)
+            return true
+        } catch {
+            stop = .unbound(error)
+            return false
+        }
+    }
+
+    /// There is a connection, and the request will be sent: for the first time, or once more with
+    /// credentials or because an old connection had ended.
+    private func requestBegins() -> Bool {
+        // After a 401 libcurl takes the same connection, and would send again what it swallows.
+        if isReady, !head.hasBegun, !request.allowsConnectionReuse {
+            stop = .wouldBeSentTwice
+            return false
+        }
+        hasBegun = true
+        marks.requestBegins(at: caller.elapsed, easy)
+        heldHead = nil
+        head.restart()
+        // libcurl asks for it only when a part of the body has reached the socket.
+        return feed.isUntouched || rewindBody(to: 0, SEEK_SET)
+    }
+
+    private func rewindBody(to offset: curl_off_t, _ origin: CInt) -> Bool {
+        if offset == 0, origin == SEEK_SET, feed.rewind() { return true }
+        stop = .unsendable(.notRewindable)
+        return false
+    }
+
+    /// Returns how many bytes there are, or one of `CURL_READFUNC_…`.
+    private func readBody(into buffer: UnsafeMutableRawBufferPointer) -> Int {
+        touch()
+        // A pause from before the request is not known to libcurl.
+        guard !paused.contains(.sending) else { return Int(CURL_READFUNC_PAUSE) }
+        switch feed.read(into: buffer) {
+        case .bytes(let count): return count
+        case .end: return 0
+        case .pending:
+            isWaitingForSource = true
+            feed.whenReady(onSourceReady)
+            return Int(CURL_READFUNC_PAUSE)
+        case .failed(let fault):
+            stop = .unsendable(fault)
+            return Int(CURL_READFUNC_ABORT)
+        }
+    }
+
+    /// Returns the count to go on, and 0 to make libcurl end the transfer.
+    private func receiveHeader(_ line: UnsafeRawBufferPointer) -> Int {
+        if !head.hasBegun { marks.firstByte = caller.elapsed }
+        switch head.consume(line) {
+        case .more: break
+        case .head(let head): if mayBeSentAgain(after: head) { heldHead = head } else { deliver(head) }
+        case .tooLarge: stop = .headTooLarge
+        case .switched: stop = .switchedProtocol
+        }
+        return stop == nil ? line.count : 0
+    }
+
+    /// libcurl sends no body while it still negotiates, and then sends the request again even after a success.
+    private func mayBeSentAgain(after head: TransferHead) -> Bool {
+        guard request.credentials != nil else { return false }
+        return head.status == 401 || head.status == 407 || request.isSentWithBody && feed.isUntouched
+    }
+
+    /// Returns the count to go on, and 0 to make libcurl end the transfer.
+    private func receiveBody(_ bytes: UnsafeRawBufferPointer) -> Int {
+        // As in readBody(into:). libcurl brings the same bytes again.
+        guard !paused.contains(.receiving) else { return Int(CURL_WRITEFUNC_PAUSE) }
+        // What would be sent again has no body for us.
+        releaseHeldHead()
+        bodyBytes += bytes.count
+        let excess = max(0, bodyBytes - (request.maximumResponseBodyBytes ?? .max))
+        if excess > 0 { stop = .bodyTooLarge }
+        if bytes.count > excess {
+            touch()
+            news.add(body: UnsafeRawBufferPointer(rebasing: bytes.dropLast(excess)))
+        }
+        return stop == nil ? bytes.count : 0
+    }
+
+    func releaseHeldHead() {
+        if let heldHead { deliver(heldHead) }
+        heldHead = nil
+    }
+
+    private func deliver(_ head: TransferHead) {
+        hasDeliveredHead = true
+        hasJustMultiplexed = head.version == "HTTP/2"
+        touch()
+        news.add(.head(head))
+    }
+
+    /// There will be news at the end of this turn.
+    private func touch() {
+        guard !isInRound else { return }
+        isInRound = true
+        multi.round.add(self)
+    }
+
+    func tellNews() {
+        isInRound = false
+        addProgress()
+        // One that has ended in the meantime has told everything.
+        if !news.isEmpty { caller.deliver(news.take()) }
+    }
+
+    /// libcurl is asked once a turn, not told by it for every packet.
+    func addProgress() {
+        guard hasBegun else { return }
+        // A response that asks for credentials is none of the caller's.
+        let isFinal = hasDeliveredHead
+        let total = easy.offset(CURLINFO_CONTENT_LENGTH_DOWNLOAD_T)
+        let current = TransferProgress(
+            sent: easy.offset(CURLINFO_SIZE_UPLOAD_T),
+            toSend: feed.length,
+            received: isFinal ? easy.offset(CURLINFO_SIZE_DOWNLOAD_T) : 0,
+            toReceive: isFinal && total >= 0 && request.method != "HEAD" ? total : nil
+        )
+        guard current != progress else { return }
+        progress = current
+        news.add(.progress(current))
+    }
+}

@@ -1,0 +1,140 @@
+internal import CNetwatchCurl
+internal import NetwatchEventLoop
+
+extension Transfer {
+    /// Reports the end. The handle has been removed from its multi handle, and nothing is delivered after.
+    func finish(_ code: CURLcode) {
+        guard code == CURLE_OK else { return finish(failure(of: code)) }
+        releaseHeldHead()
+        finish(hasDeliveredHead ? nil : headCut)
+    }
+
+    /// Reports an end that libcurl has no part in.
+    func finish(_ code: CURLcode, errno: CInt = 0, message: String) {
+        finish(failure(code: Int32(code.rawValue), errno: errno, message: message))
+    }
+
+    private func finish(_ failure: TransferFailure?) {
+        addProgress()
+        caller.end(failure, metrics, after: news.take())
+    }
+
+    private func failure(of code: CURLcode) -> TransferFailure {
+        switch stop {
+        case .unbound(let error):
+            let interfaceFailed = Int32(CURLE_INTERFACE_FAILED.rawValue)
+            return failure(code: interfaceFailed, errno: error.errno, message: "\(error)")
+        case .headTooLarge: return headTooLarge
+        case .switchedProtocol:
+            let code = Int32(CURLE_WEIRD_SERVER_REPLY.rawValue)
+            return failure(code: code, message: "the server switched to another protocol unasked")
+        case .bodyTooLarge:
+            let message = "the response's body is longer than \(request.maximumResponseBodyBytes ?? 0) bytes"
+            return failure(code: Int32(CURLE_FILESIZE_EXCEEDED.rawValue), message: message)
+        case .unsendable(let fault):
+            let code = fault.code.rawValue
+            return failure(code: Int32(code), errno: fault.errno, message: fault.message)
+        case .wouldBeSentTwice:
+            let message = "the connection ended before the response, and the request is sent once only"
+            return failure(code: Int32(CURLE_GOT_NOTHING.rawValue), phase: .response, message: message)
+        case nil:
+            // libcurl gives up on a single line of 100 KiB as if memory had run out.
+            if code == CURLE_OUT_OF_MEMORY, reachedPhase == .response, !head.isComplete {
+                return headTooLarge
+            }
+            let text = message.text ?? String(cString: curl_easy_strerror(code))
+            return failure(code: Int32(code.rawValue), errno: errno(of: code), message: text)
+        }
+    }
+
+    private func errno(of code: CURLcode) -> CInt {
+        let known = CInt(easy.long(CURLINFO_OS_ERRNO))
+        // libcurl does not look at why our callback made no socket.
+        guard known == 0, code == CURLE_COULDNT_CONNECT else { return known }
+        return socketFailure?.errno ?? 0
+    }
+
+    /// libcurl takes a head that ends early for a whole one.
+    private var headCut: TransferFailure {
+        let code = Int32(CURLE_PARTIAL_FILE.rawValue)
+        return failure(code: code, message: "the connection ended within the response's head")
+    }
+
+    /// `CURLE_TOO_LARGE`, which Debian 12's header does not have yet.
+    private var headTooLarge: TransferFailure {
+        failure(code: 100, message: "the response's head is longer than \(HeadParser.maximumBytes) bytes")
+    }
+
+    private func failure(
+        code: Int32,
+        errno: CInt = 0,
+        phase: TransferFailure.Phase? = nil,
+        message: String
+    ) -> TransferFailure {
+        var failure = TransferFailure(
+            code: code,
+            osErrno: errno,
+            phase: phase ?? reachedPhase,
+            bytesSent: bytesSent,
+            reusedConnection: reusedConnection,
+            message: message
+        )
+        failure.trust = trustFailure(code)
+        return failure
+    }
+
+    private func trustFailure(_ code: Int32) -> TransferTrustFailure? {
+        switch CURLcode(UInt32(code)) {
+        case CURLE_PEER_FAILED_VERIFICATION:
+            // libcurl looks at the host's name last.
+            let isChainFine = judge?.presented?.verdict.isTrusted ?? false
+            let cause: TransferTrustFailure.Cause =
+                judge?.isRefusedByCheck ?? false ? .check : isChainFine ? .host : .chain
+            return TransferTrustFailure(cause: cause, presented: judge?.presented)
+        case CURLE_SSL_INVALIDCERTSTATUS:
+            return TransferTrustFailure(cause: .stapledStatus, presented: judge?.presented)
+        default: return nil
+        }
+    }
+
+    private var bytesSent: Int64 {
+        guard hasBegun else { return 0 }
+        return Int64(easy.long(CURLINFO_REQUEST_SIZE)) + easy.offset(CURLINFO_SIZE_UPLOAD_T)
+    }
+
+    var isReady: Bool { marks.requestReady != nil }
+
+    private var reusedConnection: Bool { isReady && easy.long(CURLINFO_NUM_CONNECTS) == 0 }
+
+    private var reachedPhase: TransferFailure.Phase {
+        if head.hasBegun { return .response }
+        if isReady { return isSent ? .response : .request }
+        guard hasBegun else { return .connect }
+        // CURLINFO_CONNECT_TIME stays 0 until the handshake is over; the socket's own port does not.
+        guard easy.long(CURLINFO_LOCAL_PORT) > 0 else { return .connect }
+        return url.isSecure ? .tls : .request
+    }
+
+    private var isSent: Bool {
+        let count = easy.offset(CURLINFO_SIZE_UPLOAD_T)
+        guard let length = feed.length else { return feed.hasEnded }
+        return bytesSent > length && count >= length
+    }
+
+    private var metrics: TransferMetrics {
+        var metrics = caller.metrics
+        guard hasBegun else { return metrics }
+        marks.fill(&metrics, easy, isReused: reusedConnection)
+        metrics.fill(from: easy)
+        metrics.reusedConnection = reusedConnection
+        metrics.usedTLS = url.isSecure && isReady
+        return metrics
+    }
+}
+
+extension BodyFeed.Fault {
+    /// How libcurl calls it.
+    fileprivate var code: CURLcode {
+        if case .notRewindable = self { CURLE_SEND_FAIL_REWIND } else { CURLE_READ_ERROR }
+    }
+}

@@ -1,0 +1,37 @@
+internal import CNetwatchCurl
+
+extension Transfer {
+    /// Lets parts of the transfer stand still, in addition to those that do.
+    ///
+    /// libcurl stops at once when it is sending or receiving, and forgets what it is told before; the callbacks
+    /// see to that. Like the functions below, it must not be called from a callback, and what it returns other
+    /// than `CURLE_OK` ends the transfer.
+    func pause(_ what: TransferPause) -> CURLcode {
+        paused.formUnion(what)
+        // libcurl does not count a pause in receiving, but one in sending.
+        try? easy.setIdleTimeout(nil)
+        return applyPause()
+    }
+
+    /// Lets everything go on.
+    func resume() -> CURLcode {
+        guard !paused.isEmpty else { return CURLE_OK }
+        paused = []
+        try? easy.setIdleTimeout(request.idleTimeout)
+        // Only a change makes libcurl forget since when nothing has moved, and it may be waiting for a source.
+        _ = curl_easy_pause(handle, TransferPause.all.mask)
+        return applyPause()
+    }
+
+    func sourceIsReady() -> CURLcode {
+        guard isWaitingForSource else { return CURLE_OK }
+        isWaitingForSource = false
+        return applyPause()
+    }
+
+    private func applyPause() -> CURLcode {
+        let code = curl_easy_pause(handle, paused.union(isWaitingForSource ? .sending : []).mask)
+        // There is no connection yet.
+        return code == CURLE_BAD_FUNCTION_ARGUMENT ? CURLE_OK : code
+    }
+}

@@ -1,0 +1,119 @@
+internal import CNetwatchCurl
+internal import Glibc
+internal import NetwatchEventLoop
+
+/// One transfer under way: an easy handle with everything its callbacks touch.
+///
+/// Lives on the engine's thread. libcurl holds an unretained pointer to it, so whoever adds its handle to a
+/// multi handle keeps the transfer until the handle was removed again.
+final class Transfer {
+    /// Why a callback of ours told libcurl to stop.
+    enum Stop {
+        case unbound(SystemError)
+        case headTooLarge
+        case switchedProtocol
+        case bodyTooLarge
+        case unsendable(BodyFeed.Fault)
+        case wouldBeSentTwice
+    }
+
+    let id: TransferID
+    let request: TransferRequest
+    let url: CurlURL
+    let caller: TransferCaller
+    let onSourceReady: @Sendable () -> Void
+    /// Who drives it, and keeps it while it does.
+    unowned let multi: CurlMulti
+
+    // Fields go in this order: the handle before what it points to.
+    let easy: EasyHandle
+    let headers: StringList
+    let resolved: StringList
+    let message = MessageBuffer()
+
+    var feed: BodyFeed
+    var head = HeadParser()
+    /// A head that is the response's only if the request is not sent again.
+    var heldHead: TransferHead?
+    var hasDeliveredHead = false
+    var bodyBytes = 0
+    var news = TransferNews()
+    /// Whether the round knows that there is news.
+    var isInRound = false
+    /// Whether the news are of the head of a response that came by HTTP/2.
+    var hasJustMultiplexed = false
+    var progress: TransferProgress
+    var marks: TransferMarks
+    var stop: Stop?
+    /// Who judged the server in the last handshake of a connection that was made for this transfer.
+    var judge: TrustJudge?
+    /// Whether libcurl has tried to connect, or has found a connection: before, what the handle tells is of the
+    /// transfer that used it last.
+    var hasBegun = false
+    /// Why the last socket could not be made.
+    var socketFailure: SystemError?
+
+    var paused: TransferPause
+    var isWaitingForSource = false
+
+    /// - Parameters:
+    ///   - target: The request with its timeouts reduced by the time that has passed already.
+    ///   - paused: What stands still from the beginning.
+    ///   - multi: Who is to drive it.
+    ///   - onSourceReady: Called on any thread; answers with ``sourceIsReady()``.
+    /// - Throws: ``TransferFailure`` when libcurl refuses an option.
+    init(
+        id: TransferID,
+        target: TransferTarget,
+        caller: TransferCaller,
+        paused: TransferPause,
+        multi: CurlMulti,
+        onSourceReady: @escaping @Sendable () -> Void
+    ) throws(TransferFailure) {
+        guard let easy = multi.handles.take() else { throw .refused(CURLE_OUT_OF_MEMORY, "out of memory") }
+        self.id = id
+        self.caller = caller
+        self.paused = paused
+        self.onSourceReady = onSourceReady
+        self.multi = multi
+        self.easy = easy
+        request = target.request
+        url = target.url
+        feed = BodyFeed(target.request.body)
+        progress = TransferProgress(sent: 0, toSend: feed.length, received: 0, toReceive: nil)
+        marks = TransferMarks(launched: caller.elapsed)
+        headers = target.request.headerList()
+        resolved = target.resolveList()
+        try self.easy.apply(target.request)
+        if url.isSecure { try self.easy.applyTLS(of: target.request) }
+        try self.easy.set(CURLOPT_HTTPHEADER, pointer: headers.rawValue)
+        if let entry = resolved.rawValue { try self.easy.set(CURLOPT_RESOLVE, pointer: entry) }
+        if !paused.isEmpty { try self.easy.setIdleTimeout(nil) }
+        try setCallbacks()
+    }
+
+    var handle: UnsafeMutableRawPointer { easy.rawValue }
+
+    /// The transfer a handle belongs to.
+    static func of(_ handle: UnsafeMutableRawPointer) -> Transfer? {
+        netwatch_easy_get_private(handle).map(at)
+    }
+
+    /// The transfer that a callback was given.
+    static func at(_ context: UnsafeMutableRawPointer) -> Transfer {
+        Unmanaged<Transfer>.fromOpaque(context).takeUnretainedValue()
+    }
+}
+
+/// Owner of what `CURLOPT_ERRORBUFFER` writes to.
+struct MessageBuffer: ~Copyable {
+    let rawValue = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
+
+    init() { rawValue.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE)) }
+
+    deinit { rawValue.deallocate() }
+
+    var text: String? {
+        rawValue.pointee == 0 ? nil : String(cString: rawValue)
+    }
+}

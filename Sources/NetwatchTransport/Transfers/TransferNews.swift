@@ -1,0 +1,57 @@
+/// What a transfer has to tell since it was last asked, in as few pieces as possible: a small response is told in
+/// one go, head, body and end.
+struct TransferNews {
+    /// A piece of a body that comes in several chunks is at most so long, in bytes.
+    private static let pieceSize = 64 * 1024
+
+    private var events: [TransferEvent] = []
+    /// The end of the body so far.
+    private var piece: [UInt8] = []
+
+    var isEmpty: Bool { events.isEmpty && piece.isEmpty }
+
+    mutating func add(_ event: TransferEvent) {
+        endPiece()
+        events.append(event)
+    }
+
+    mutating func add(body: UnsafeRawBufferPointer) {
+        if piece.count + body.count > Self.pieceSize { endPiece() }
+        if piece.isEmpty {
+            piece = Array(body)
+        } else {
+            piece.reserveCapacity(Self.pieceSize)
+            piece.append(contentsOf: body)
+        }
+    }
+
+    mutating func take() -> [TransferEvent] {
+        endPiece()
+        defer { events = [] }
+        return events
+    }
+
+    private mutating func endPiece() {
+        guard !piece.isEmpty else { return }
+        events.append(.body(piece))
+        piece = []
+    }
+}
+
+/// The transfers that have something to tell at the end of a turn of libcurl.
+final class NewsRound {
+    private var transfers: [Transfer] = []
+
+    func add(_ transfer: Transfer) {
+        transfers.append(transfer)
+    }
+
+    /// Lets them tell it. Returns those of HTTP/2 whose responses have begun.
+    func tell() -> [TransferID] {
+        guard !transfers.isEmpty else { return [] }
+        let told = transfers
+        transfers = []
+        for transfer in told { transfer.tellNews() }
+        return told.filter(\.hasJustMultiplexed).map(\.id)
+    }
+}
