@@ -112,7 +112,9 @@ struct HostileServer {
     private let server: ScriptedServer
 
     init(_ answer: @escaping ScriptedServer.Script) throws {
-        server = try ScriptedServer { $0.target == "/kind" ? .respond("kind") : answer($0) }
+        // Nothing is left of it that a hostile answer could come over.
+        let kind = ScriptedServer.Action.respond(status: 200, headers: [.init("Connection", "close")])
+        server = try ScriptedServer { $0.target == "/kind" ? kind : answer($0) }
     }
 
     var orders: HostileOrders { HostileOrders(url: "\(server.url)/hostile", rehearsal: "\(server.url)/kind") }

@@ -48,15 +48,40 @@ internal import Testing
         )
     }
 
+    private func check(_ bomb: Bomb, _ change: (inout HostileCase) -> Void) async throws {
+        try await HostileCase("", .dataLengthExceedsMaximum, 63, status: 200) { _ in
+            Self.answer(bomb, then: .flood(bomb.rest))
+        }.with { hostile in
+            hostile.acceptedEncodings = "gzip, zstd"
+            change(&hostile)
+        }.check()
+    }
+
     @Test(arguments: bombs) func `a bomb stops at the limit of what is kept in memory`(bomb: Bomb)
         async throws
     {
-        try await HostileCase("", .dataLengthExceedsMaximum, 63, status: 200) { _ in
-            Self.answer(bomb, then: .flood(bomb.rest))
-        }.with {
-            ($0.kind, $0.byteCount) = (.limited(16 << 20), 16 << 20)
-            $0.acceptedEncodings = "gzip, zstd"
-        }.check()
+        try await check(bomb) { ($0.kind, $0.byteCount) = (.limited(1 << 20), 1 << 20) }
+    }
+
+    @Test func `as much as gzip can do is decoded up to a limit of 16 MiB`() async throws {
+        try await check(Self.bombs[0]) { ($0.kind, $0.byteCount) = (.limited(16 << 20), 16 << 20) }
+    }
+
+    /// Where there is no limit of bytes, time is one, and the engine goes on with everything else.
+    @Test(arguments: [HostileOrders.Kind.download, .slowStream])
+    func `as much as gzip can do does not fill the memory`(kind: HostileOrders.Kind) async throws {
+        try await check(Self.bombs[0]) { hostile in
+            (hostile.kind, hostile.totalTimeout) = (kind, 1000)
+            (hostile.error, hostile.code) = (.timedOut, 28)
+        }
+    }
+
+    @Test(arguments: bombs.dropFirst(), [HostileOrders.Kind.download, .slowStream])
+    func `more than gzip can do is refused`(bomb: Bomb, kind: HostileOrders.Kind) async throws {
+        try await check(bomb) { hostile in
+            hostile.kind = kind
+            (hostile.error, hostile.code) = (.cannotDecodeContentData, 61)
+        }
     }
 
     @Test func `a coding that is none, too many, or unknown is an error`() async throws {
