@@ -25,9 +25,15 @@ internal import Testing
     }
 
     @Test func `a session's fields are added to a request that has none of them`() throws {
-        var request = try URLRequest(url: "http://h", method: .get, headers: ["user-agent": "mine"])
-        request.addDefaultHeaders(["User-Agent": "theirs", "DNT": "1"])
-        #expect(request.allHTTPHeaderFields == ["user-agent": "mine", "DNT": "1"])
+        let configuration = URLSessionConfiguration.ephemeral
+        configuration.httpAdditionalHeaders = ["User-Agent": "theirs", "DNT": "1"]
+        let settings = SessionSettings(configuration)
+        let fields = { (headers: HTTPHeaders) in
+            let request = try URLRequest(url: "http://h", method: .get, headers: headers)
+            return TransferRequest.headers(of: request, settings: settings, isForeign: false)
+        }
+        #expect(try fields(["user-agent": "mine"]) == [.init("DNT", "1"), .init("user-agent", "mine")])
+        #expect(try fields([:]) == [.init("DNT", "1"), .init("User-Agent", "theirs")])
     }
 
     @Test func `names keep their spelling, and are found in another`() throws {

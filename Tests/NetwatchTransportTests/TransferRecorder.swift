@@ -42,6 +42,7 @@ final class TransferRecorder: Sendable {
         for waiter in woken { waiter.resume() }
     }
 
+    @discardableResult
     func end() async -> Record {
         await wait { !$0.ends.isEmpty }
     }

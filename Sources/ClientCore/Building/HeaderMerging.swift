@@ -29,9 +29,4 @@ extension URLRequest {
     mutating func setHeaders(_ headers: HTTPHeaders) {
         allHTTPHeaderFields = headers.merged(over: allHTTPHeaderFields ?? [:])
     }
-
-    /// Adds the fields of a session that the request does not have.
-    mutating func addDefaultHeaders(_ headers: HTTPHeaders) {
-        allHTTPHeaderFields = (allHTTPHeaderFields ?? [:]).merged(over: headers)
-    }
 }

@@ -19,16 +19,19 @@ extension URLRequest {
     /// - Parameters:
     ///   - allowedSchemes: Schemes of URLs, in lower case. Default `http` and `https`.
     ///   - body: What is sent. Default: what the request has itself.
+    ///   - fields: The header fields that are sent. Default: those of the request.
     /// - Throws: ``AFError/invalidURL(url:)`` or ``AFError/urlRequestValidationFailed(reason:)``.
     func validateForSending(
         allowedSchemes: Set<String> = ["http", "https"],
-        body: Body = .own
+        body: Body = .own,
+        fields: [TransferRequest.Header]? = nil
     ) throws {
         try validateURL(allowedSchemes)
         try validateMethod()
         try validate(body)
         // Sorted, so that of several culprits the same one is named each time.
-        for (name, value) in (allHTTPHeaderFields ?? [:]).sorted(by: { $0.key < $1.key }) {
+        for field in fields ?? (allHTTPHeaderFields ?? [:]).sortedFields {
+            let (name, value) = (field.name, field.value)
             guard Self.isSendable(name, value), !contradicts(name, value, byteCount(body)) else {
                 throw AFError.urlRequestValidationFailed(reason: .invalidHeader(name: name, value: value))
             }

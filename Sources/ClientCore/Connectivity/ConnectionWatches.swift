@@ -42,6 +42,9 @@ final class ConnectionWatches: Sendable {
     /// The addresses that are watched.
     var addresses: [String] { state.withLock { $0.order } }
 
+    /// Those of them whose way was seen, with its generation.
+    var generations: [String: UInt64] { state.withLock { $0.entries.compactMapValues(\.generation) } }
+
     /// A connection was made to an address. Returns whether it is the only one that is watched now.
     func note(_ address: String) -> Bool {
         guard let parsed = IPAddress(address), !parsed.isLoopback, let host = NetworkHost(address) else {

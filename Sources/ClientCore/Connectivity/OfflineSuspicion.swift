@@ -4,21 +4,35 @@ internal import NetwatchEventLoop
 internal import NetwatchTransport
 internal import NetworkReachability
 
-extension TransferFailure {
-    /// What has to be out of reach for this failure to be that of having no network; `nil` when it is none, or
-    /// when the code says it by itself.
-    ///
-    /// - Parameters:
-    ///   - url: The URL that failed.
-    ///   - address: The address that the connection was to go to, if that is known.
-    func suspectedTarget(_ url: URL, address: String?) -> PathTarget? {
-        guard mayBeOffline, let host = url.host, !host.isLocalName else { return nil }
-        guard let literal = address ?? (IPAddress(host) == nil ? nil : host) else { return .general }
-        return NetworkHost(literal).map(PathTarget.host)
+/// What has to be out of reach for a failure to be that of having no network.
+enum OfflineSuspicion: Hashable, Sendable {
+    /// All of the addresses that the host has.
+    case host([IPAddress])
+    /// Everything: nobody knows where the host is.
+    case general
+
+    /// `nil` for everything.
+    var addresses: [IPAddress]? {
+        switch self {
+        case .host(let addresses): addresses
+        case .general: nil
+        }
     }
 
+    /// - Parameters:
+    ///   - failure: How the transfer failed; there is nothing to suspect when somebody has answered.
+    ///   - url: The URL that failed.
+    ///   - addresses: What its host's name was looked up to.
+    init?(_ failure: TransferFailure, _ url: URL, addresses: [IPAddress]) {
+        guard failure.mayBeOffline, let host = url.host, !host.isLocalName else { return nil }
+        let known = IPAddress(host).map { [$0] } ?? addresses
+        self = known.isEmpty ? .general : .host(known)
+    }
+}
+
+extension TransferFailure {
     /// Whether it happened before anybody has answered: no address was found, or no connection made.
-    private var mayBeOffline: Bool {
+    fileprivate var mayBeOffline: Bool {
         switch code {
         // CURLE_COULDNT_RESOLVE_HOST
         case 6: true

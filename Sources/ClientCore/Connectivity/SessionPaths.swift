@@ -28,9 +28,13 @@ final class SessionPaths: Sendable {
     /// Whether there is a monitor.
     var isStarted: Bool { monitor.withLock { $0 != nil } }
 
-    /// Judges a target as it is now. `answer` is called once, on the monitor's thread, which it must not block.
-    func judge(_ target: PathTarget, answer: @escaping @Sendable (PathStatus.Verdict) -> Void) {
-        withMonitor { $0.judge(target, answer: answer) }
+    /// Judges where a failure came from, as it is now. `answer` is called once, on the monitor's thread, which it
+    /// must not block.
+    func judge(
+        _ suspicion: OfflineSuspicion,
+        answer: @escaping @Sendable (PathStatus.Verdict) -> Void
+    ) {
+        withMonitor { $0.judge(suspicion.addresses, answer: answer) }
     }
 
     private func started() -> PathMonitor {

@@ -16,8 +16,7 @@ extension AFError: LocalizedError {
             "The download could not be moved from \(source.path) to \(destination.path): \(error.inWords)"
         case .downloadResumeFailed(let reason): "The download cannot be continued: \(reason.text)"
         case .fileFailed(let error, let url): "\(url.path): \(error.inWords)"
-        case .serverTrustEvaluationFailed(.defaultEvaluationFailed(let failure)):
-            "The server is not trusted: \(failure.message)"
+        case .serverTrustEvaluationFailed(let reason): "The server is not trusted: \(reason.text)"
         case .sessionConfigurationRefused(let property): "The session's configuration is refused: \(property)"
         case .sessionDeinitialized: "The session was dropped before the request had ended."
         }
@@ -34,6 +33,7 @@ extension AFError.URLRequestValidationFailureReason {
         case .bodyDataInGETRequest(let data): "a GET or HEAD request has a body, of \(data.count) bytes"
         case .unsupportedScheme(let url):
             "the scheme \((url.scheme ?? "").debugDescription) is neither http nor https"
+        case .invalidOption(let name, let value, let accepted): "\(name) is \(value); accepted: \(accepted)"
         case .missingHost(let url): "the URL \(url.absoluteString.debugDescription) names no host"
         }
     }

@@ -86,7 +86,7 @@ extension AFError {
         case .responseSerializationFailed(let reason): reason.underlyingError
         case .downloadedFileMoveFailed(let error, _, _): error
         case .fileFailed(let error, _): error
-        case .serverTrustEvaluationFailed(.defaultEvaluationFailed(let failure)): failure
+        case .serverTrustEvaluationFailed(let reason): reason.output?.transferFailure
         default: nil
         }
     }

@@ -1,5 +1,4 @@
 public import Foundation
-public import NetwatchTransport
 
 /// Errors that are netwatch's own. What the network does wrong is a `URLError`; see
 /// ``Swift/Error/transferFailure``.
@@ -60,6 +59,8 @@ public enum AFError: Error {
         case unsupportedScheme(URL)
         /// The URL names no host.
         case missingHost(URL)
+        /// One of the request's ``RequestOptions`` is out of range.
+        case invalidOption(name: String, value: String, accepted: String)
     }
 
     /// Why a response was refused.
@@ -96,13 +97,6 @@ public enum AFError: Error {
         case decodingFailed(error: any Error)
     }
 
-    /// Why the server was not trusted.
-    public enum ServerTrustFailureReason: Sendable {
-        /// Its certificate did not pass the evaluation against the system's authorities, with the host's
-        /// name; libcurl's verdict is underneath.
-        case defaultEvaluationFailed(TransferFailure)
-    }
-
     /// Why a download was not continued.
     public enum DownloadResumeFailureReason: Sendable {
         /// The data is no resume record of this or an earlier version.
@@ -135,7 +129,7 @@ public enum AFError: Error {
     case fileFailed(error: any Error, url: URL)
     /// The session's configuration asks for what this client does not do and must not leave out silently.
     case sessionConfigurationRefused(property: String)
-    /// The server could not be trusted, so nothing was sent.
+    /// The server was not trusted, or its policy trusts none, so nothing was sent.
     case serverTrustEvaluationFailed(reason: ServerTrustFailureReason)
     /// The request's last ``SessionManager`` reference was dropped before the request had ended. Keep the
     /// session for as long as its requests are to run.

@@ -10,9 +10,7 @@ extension Error {
     /// the system, how far the transfer had come and how much had been sent. `nil` for other errors.
     public var transferFailure: TransferFailure? {
         if let failure = self as? TransferFailure { return failure }
-        if case .serverTrustEvaluationFailed(.defaultEvaluationFailed(let failure)) = self as? AFError {
-            return failure
-        }
+        if case .serverTrustEvaluationFailed(let reason) = self as? AFError { return reason.transferFailure }
         if let error = self as? URLError {
             return error.errorUserInfo[transferFailureKey] as? TransferFailure
         }
@@ -26,9 +24,15 @@ extension TransferFailure {
     /// - Parameters:
     ///   - url: The URL that failed.
     ///   - isOffline: Whether there was no way to where it was to go. Default false: as far as libcurl knows.
-    func error(for url: URL?, isOffline: Bool = false) -> any Error {
-        // CURLE_PEER_FAILED_VERIFICATION
-        if code == 60 { return AFError.serverTrustEvaluationFailed(reason: .defaultEvaluationFailed(self)) }
+    ///   - policy: What the server had to prove. Default: what browsers ask for.
+    func error(
+        for url: URL?,
+        isOffline: Bool = false,
+        under policy: ServerTrustPolicy? = nil
+    ) -> any Error {
+        if let reason = AFError.ServerTrustFailureReason(self, host: url?.host ?? "", under: policy) {
+            return AFError.serverTrustEvaluationFailed(reason: reason)
+        }
         return URLError(self, isOffline ? .notConnectedToInternet : URLError.code(of: self), url: url)
     }
 }

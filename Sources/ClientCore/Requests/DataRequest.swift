@@ -64,10 +64,9 @@ public class DataRequest: Request, @unchecked Sendable {
         completionHandler: @escaping @Sendable (DataResponse<Serializer.SerializedObject>) -> Void
     ) -> Self {
         let queue = queue ?? completionQueue
-        let serialize = responseSerializer.serializeResponse
         whenFinished { outcome in
             // Made here and given away here: nobody else has it.
-            nonisolated(unsafe) let response = DataResponse(outcome, serialize)
+            nonisolated(unsafe) let response = DataResponse(outcome, responseSerializer.serialize(outcome))
             queue.async { completionHandler(response) }
         }
         return self
@@ -82,38 +81,6 @@ public class DataRequest: Request, @unchecked Sendable {
     public func response<Serializer: DataResponseSerializerProtocol>(
         responseSerializer: Serializer
     ) async -> sending DataResponse<Serializer.SerializedObject> {
-        let serialize = responseSerializer.serializeResponse
-        return await finished { DataResponse($0, serialize) }
-    }
-}
-
-extension DefaultDataResponse {
-    fileprivate init(_ outcome: RequestOutcome) {
-        self.init(
-            request: outcome.request,
-            response: outcome.response,
-            data: outcome.body.data,
-            error: outcome.error,
-            timeline: outcome.clock.timeline,
-            metrics: outcome.metrics
-        )
-    }
-}
-
-extension DataResponse {
-    fileprivate init(
-        _ outcome: RequestOutcome,
-        _ serialize: (URLRequest?, HTTPURLResponse?, Data?, (any Error)?) -> Result<Value, any Error>
-    ) {
-        let response = outcome.response
-        let result = serialize(outcome.request, response, outcome.body.data, outcome.error)
-        self.init(
-            request: outcome.request,
-            response: response,
-            data: outcome.body.data,
-            result: result,
-            timeline: outcome.clock.timeline,
-            metrics: outcome.metrics
-        )
+        await finished { DataResponse($0, responseSerializer.serialize($0)) }
     }
 }

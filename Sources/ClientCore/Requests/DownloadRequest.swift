@@ -149,7 +149,7 @@ extension DefaultDownloadResponse {
             resumeData: outcome.body.resumeData,
             error: outcome.error,
             timeline: outcome.clock.timeline,
-            metrics: outcome.metrics
+            metrics: outcome.metrics?.value
         )
     }
 }
@@ -170,7 +170,7 @@ extension DownloadResponse {
             resumeData: outcome.body.resumeData,
             result: result,
             timeline: outcome.clock.timeline,
-            metrics: outcome.metrics
+            metrics: outcome.metrics?.value
         )
     }
 }

@@ -37,6 +37,8 @@ struct Hop {
     let isAuthenticated: Bool
     /// Whether the request left the origin it was made for.
     let isForeign: Bool
+    /// What its server has to prove; `nil` for what browsers ask for.
+    let trustPolicy: ServerTrustPolicy?
     var fate = Fate.undecided
     /// Whether it has ended, and the next one waits for the request to be resumed.
     var isHeld = false

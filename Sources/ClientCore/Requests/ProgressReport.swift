@@ -9,18 +9,39 @@ final class ProgressReport: Sendable {
     typealias Closure = @Sendable (Progress) -> Void
 
     private struct State {
-        var progress = ProgressReport.unknown()
+        var counts = Counts()
+        /// What shows the counts; made for those who look.
+        var shown: Progress?
         var isOver = false
         /// Whether the closure is called once more at most.
         var isSettled = false
         var closure: Closure?
         var queue = DispatchQueue.main
         var isPosted = false
+
+        mutating func show() -> Progress {
+            if let shown { return shown }
+            let progress = Progress(totalUnitCount: -1)
+            counts.show(progress)
+            shown = progress
+            return progress
+        }
+    }
+
+    private struct Counts: Equatable {
+        var done: Int64 = 0
+        /// -1 while it is not known.
+        var total: Int64 = -1
+
+        func show(_ progress: Progress) {
+            if progress.totalUnitCount != total { progress.totalUnitCount = total }
+            progress.completedUnitCount = done
+        }
     }
 
     private let state = Mutex(State())
 
-    var progress: Progress { state.withLock { $0.progress } }
+    var progress: Progress { state.withLock { $0.show() } }
 
     /// The last closure counts. One that comes when there is progress already is told of it.
     func tell(on queue: DispatchQueue, _ closure: @escaping Closure) {
@@ -29,7 +50,7 @@ final class ProgressReport: Sendable {
             let old = state.closure
             state.queue = queue
             state.closure = closure
-            return (state.isOver || state.progress.completedUnitCount > 0, old)
+            return (state.isOver || state.counts.done > 0, old)
         }
         withExtendedLifetime(old) {}
         if hasNews { post() }
@@ -39,8 +60,7 @@ final class ProgressReport: Sendable {
     /// to a total of none.
     func restart() {
         state.withLock { state in
-            state.progress = Self.unknown()
-            state.isOver = false
+            (state.counts, state.shown, state.isOver) = (Counts(), nil, false)
         }
     }
 
@@ -49,14 +69,11 @@ final class ProgressReport: Sendable {
     /// - Parameter total: `nil` while it is not known, which the object shows as -1.
     func update(_ done: Int64, of total: Int64?) {
         let hasChanged = state.withLock { state in
-            let progress = state.progress
-            let (done, total) = (max(done, progress.completedUnitCount), total ?? -1)
-            guard progress.completedUnitCount != done || progress.totalUnitCount != total else {
-                return false
-            }
+            let old = state.counts
             // Foundation traps when a total goes back to 0, whatever was done of it.
-            if total != 0 || progress.totalUnitCount <= 0 { progress.totalUnitCount = total }
-            progress.completedUnitCount = done
+            state.counts = Counts(done: max(done, old.done), total: total == 0 ? max(0, old.total) : total ?? -1)
+            guard state.counts != old else { return false }
+            state.shown.map(state.counts.show)
             return true
         }
         if hasChanged { post() }
@@ -90,12 +107,8 @@ final class ProgressReport: Sendable {
         let (closure, progress) = state.withLock { state in
             state.isPosted = false
             defer { if state.isSettled { state.closure = nil } }
-            return (state.closure, state.progress)
+            return (state.closure, state.show())
         }
         closure?(progress)
-    }
-
-    private static func unknown() -> Progress {
-        Progress(totalUnitCount: -1)
     }
 }

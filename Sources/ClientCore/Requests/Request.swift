@@ -37,7 +37,7 @@ public class Request: SessionWork, @unchecked Sendable {
     public var retryCount: UInt { UInt(core.snapshot.now.retryCount) }
 
     /// What the last attempt cost, once it has ended.
-    public var metrics: RequestMetrics? { core.snapshot.now.metrics }
+    public var metrics: RequestMetrics? { core.snapshot.now.metrics?.value }
 
     // MARK: Control
 

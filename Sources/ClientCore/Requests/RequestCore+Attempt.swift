@@ -54,7 +54,9 @@ extension RequestCore {
             try sink.prepare(&sent)
             hops += 1
             let upload = renewed(upload)
-            let transfer = try transfer(of: sent, upload, credentials, isForeign: isForeign)
+            var transfer = try transfer(of: sent, upload, credentials, isForeign: isForeign)
+            let trust = try context.trust.decision(for: request.url)
+            if let trust { transfer.trust = trust.trust }
             let hop = Hop(
                 id: hops,
                 request: request,
@@ -63,7 +65,8 @@ extension RequestCore {
                 control: TransferControl(context.engine),
                 upload: upload,
                 isAuthenticated: credentials != nil,
-                isForeign: isForeign
+                isForeign: isForeign,
+                trustPolicy: trust?.policy
             )
             self.hop = hop
             isAuthenticated = hop.isAuthenticated
@@ -95,23 +98,32 @@ extension RequestCore {
         if let property = context.settings.refusal {
             throw AFError.sessionConfigurationRefused(property: property)
         }
-        var whole = request
-        whole.addDefaultHeaders(context.settings.headers)
-        try whole.validateForSending(body: upload.map { .upload(byteCount: $0.byteCount) } ?? .own)
-        var transfer = try TransferRequest(
-            request,
-            upload: upload,
-            settings: context.settings,
-            isForeign: isForeign
+        try options.check()
+        let settings = context.settings
+        let fields = TransferRequest.headers(of: request, settings: settings, isForeign: isForeign)
+        try request.validateForSending(
+            body: upload.map { .upload(byteCount: $0.byteCount) } ?? .own,
+            fields: fields
         )
+        var transfer = try TransferRequest(request, fields, upload: upload, settings: settings)
         transfer.credentials = credentials
         transfer.maximumResponseBodyBytes = plan.policy.maximumResponseBytes
         if let allowsReuse = plan.policy.allowsConnectionReuse {
             transfer.allowsConnectionReuse = allowsReuse
         }
-        let total = plan.policy.totalTimeout ?? context.settings.totalTimeout
+        transfer.apply(options(for: request))
+        let total = plan.policy.totalTimeout ?? options.longest ?? context.settings.totalTimeout
         transfer.totalTimeout = total - attemptBegan.duration(to: .now)
         return transfer
+    }
+
+    /// A request's own `timeoutInterval` is nearer than the session's options.
+    private func options(for request: URLRequest) -> RequestOptions {
+        var options = options
+        if plan.options.idleTimeout == nil, request.timeoutInterval != SessionSettings.defaultIdleTimeout {
+            options.idleTimeout = nil
+        }
+        return options
     }
 
     // MARK: What comes back
@@ -217,9 +229,9 @@ extension RequestCore {
     /// Asks the kernel about a failure that may be that of having no network, before anybody hears of it.
     private func transferFailed(_ failure: TransferFailure, _ metrics: TransferMetrics, _ hop: Hop) {
         guard context.settings.unixSocketPath == nil,
-            let target = failure.suspectedTarget(hop.url, address: metrics.remoteAddress)
-        else { return attemptEnded(failure.error(for: hop.url)) }
-        context.paths.judge(target) { verdict in
+            let suspicion = OfflineSuspicion(failure, hop.url, addresses: metrics.addresses)
+        else { return attemptEnded(failure.error(for: hop.url, under: hop.trustPolicy)) }
+        context.paths.judge(suspicion) { verdict in
             self.perform { core in
                 guard core.hop?.id == hop.id else { return }
                 core.attemptEnded(failure.error(for: hop.url, isOffline: verdict.isNotReachable))

@@ -16,6 +16,8 @@ actor RequestCore {
     nonisolated let identifier: Int
     nonisolated let context: SessionContext
     nonisolated let plan: RequestPlan
+    /// The request's own, over the session's as they were when it was made.
+    nonisolated let options: RequestOptions
     nonisolated let snapshot: RequestSnapshot
     nonisolated let uploadProgress = ProgressReport()
     nonisolated let downloadProgress = ProgressReport()
@@ -38,7 +40,7 @@ actor RequestCore {
     var challengeCredentials: TransferCredentials?
     /// Whether credentials went with the last hop.
     var isAuthenticated = false
-    var transactions: [TransactionMetrics] = []
+    var transactions: [Transaction] = []
     /// Who is offered the request if it fails, in place of the session's.
     var owner: (any FailedRequestOwner)?
     /// What the owner was given. Weak, so that its letting go is noticed.
@@ -56,7 +58,8 @@ actor RequestCore {
         self.context = context
         identifier = context.nextIdentifier()
         self.firstRequest = firstRequest
-        sink = plan.makeSink()
+        options = plan.options.over(context.hooks.options)
+        sink = plan.makeSink(options.maximumDataBytes ?? RequestOptions.defaultMaximumDataBytes)
         snapshot = RequestSnapshot(firstRequest.value)
     }
 

@@ -10,7 +10,7 @@ struct RequestOutcome: Sendable {
     var body = ResponseBody()
     var error: (any Error)?
     var clock = RequestClock()
-    var metrics: RequestMetrics?
+    var metrics: OnDemand<RequestMetrics?>?
 
     var response: HTTPURLResponse? { head?.response }
 }
@@ -31,22 +31,29 @@ struct ResponseBody: Sendable {
 struct ResponseHead: Sendable {
     let head: TransferHead
     let url: URL
-    /// The same in Foundation's words. Making it is what most of a small response costs, and handlers,
-    /// validators and metrics all want it.
-    let response: HTTPURLResponse?
+    /// The same in Foundation's words: many small responses cost less than that does, so it is made once at most, and
+    /// for those only who look at it.
+    let foundation: OnDemand<HTTPURLResponse?>
 
     init(_ head: TransferHead, from url: URL) {
         self.head = head
         self.url = url
-        response = HTTPURLResponse(
-            url: url,
-            statusCode: head.status,
-            httpVersion: head.version,
-            headerFields: head.joinedFields
-        )
+        foundation = OnDemand {
+            HTTPURLResponse(
+                url: url,
+                statusCode: head.status,
+                httpVersion: head.version,
+                headerFields: head.joinedFields
+            )
+        }
     }
 
+    var response: HTTPURLResponse? { foundation.value }
+
     var status: Int { head.status }
+
+    /// Whether the status alone says that there is no content.
+    var hasNoContent: Bool { HTTPURLResponse.hasNoContent(status) }
 
     /// The values of a field, in the order they came.
     func values(of name: String) -> [String] { head.fieldValues(name) }

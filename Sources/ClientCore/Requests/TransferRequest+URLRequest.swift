@@ -11,18 +11,17 @@ extension TransferRequest {
     private static let idempotencyKey = "Idempotency-Key"
 
     /// - Parameters:
+    ///   - fields: What ``headers(of:settings:isForeign:)`` has made of it.
     ///   - upload: What is sent in place of the request's own body.
-    ///   - isForeign: Whether the request goes to another origin than the program named, which must not see
-    ///     what the session says to every server.
     init(
         _ request: URLRequest,
+        _ fields: [Header],
         upload: UploadBody?,
-        settings: SessionSettings,
-        isForeign: Bool
+        settings: SessionSettings
     ) throws {
         guard let url = request.url else { throw URLError(.badURL) }
         self.init(url: url.absoluteString, method: request.httpMethod ?? "GET")
-        headers = Self.headers(of: request, settings: settings, isForeign: isForeign)
+        headers = fields
         body = try upload?.transferBody() ?? request.httpBody.map { .bytes(Array($0)) }
         idleTimeout = settings.idleTimeout(of: request)
         unixSocketPath = settings.unixSocketPath
@@ -33,16 +32,16 @@ extension TransferRequest {
             HTTPMethod.isIdempotent(method) || headers.contains { $0.isNamed(Self.idempotencyKey) }
     }
 
-    /// A dictionary has an order of its own on every run; on the wire names are sorted.
-    private static func headers(
-        of request: URLRequest,
-        settings: SessionSettings,
-        isForeign: Bool
-    ) -> [Header] {
-        let common = isForeign ? settings.headers.withoutSecrets : settings.headers
-        var headers = (request.allHTTPHeaderFields ?? [:]).merged(over: common)
-            .sorted { $0.key < $1.key }
-            .map { Header($0.key, $0.value) }
+    /// The fields that are sent. A dictionary has an order of its own on every run; on the wire names are sorted.
+    ///
+    /// - Parameter isForeign: Whether the request goes to another origin than the program named, which must not see
+    ///   what the session says to every server.
+    static func headers(of request: URLRequest, settings: SessionSettings, isForeign: Bool) -> [Header] {
+        let own = request.allHTTPHeaderFields ?? [:]
+        var headers =
+            own.isEmpty && !isForeign
+            ? settings.sortedHeaders
+            : own.merged(over: isForeign ? settings.headers.withoutSecrets : settings.headers).sortedFields
         if !headers.contains(where: { $0.isNamed("User-Agent") }) {
             headers.append(Header("User-Agent", defaultUserAgent))
         }
@@ -56,6 +55,10 @@ extension TransferRequest {
 }
 
 extension HTTPHeaders {
+    var sortedFields: [TransferRequest.Header] {
+        sorted { $0.key < $1.key }.map { TransferRequest.Header($0.key, $0.value) }
+    }
+
     /// Without what proves who is asking, and the name that another server is called by.
     fileprivate var withoutSecrets: HTTPHeaders {
         filter { !["authorization", "proxy-authorization", "cookie", "host"].contains($0.key.lowercased()) }

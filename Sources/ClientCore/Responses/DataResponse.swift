@@ -6,7 +6,7 @@ public struct DataResponse<Value> {
     /// The request that was sent, or `nil` when none could be made.
     public let request: URLRequest?
     /// The head of the response, also when the rest of it did not come.
-    public let response: HTTPURLResponse?
+    public var response: HTTPURLResponse? { responseOnDemand?.value }
     /// The body, as far as it came; `nil` when nothing was sent.
     public let data: Data?
     /// The value, or why there is none.
@@ -14,7 +14,10 @@ public struct DataResponse<Value> {
     /// When what happened.
     public let timeline: Timeline
     /// What the transfer was, in detail; `nil` when nothing was sent.
-    public let metrics: RequestMetrics?
+    public var metrics: RequestMetrics? { metricsOnDemand?.value }
+
+    let responseOnDemand: OnDemand<HTTPURLResponse?>?
+    let metricsOnDemand: OnDemand<RequestMetrics?>?
 
     /// Puts a response together.
     ///
@@ -34,11 +37,11 @@ public struct DataResponse<Value> {
         metrics: RequestMetrics? = nil
     ) {
         self.request = request
-        self.response = response
+        responseOnDemand = response.map { OnDemand(made: $0) }
         self.data = data
         self.result = result
         self.timeline = timeline
-        self.metrics = metrics
+        metricsOnDemand = metrics.map { OnDemand(made: $0) }
     }
 
     /// The value, if there is one.
@@ -51,14 +54,41 @@ public struct DataResponse<Value> {
 extension DataResponse: Sendable where Value: Sendable {}
 
 extension DataResponse {
+    init(_ outcome: RequestOutcome, _ result: Result<Value, any Error>) {
+        self.init(
+            request: outcome.request,
+            data: outcome.body.data,
+            result: result,
+            timeline: outcome.clock.timeline,
+            responseOnDemand: outcome.head?.foundation,
+            metricsOnDemand: outcome.metrics
+        )
+    }
+
+    private init(
+        request: URLRequest?,
+        data: Data?,
+        result: Result<Value, any Error>,
+        timeline: Timeline,
+        responseOnDemand: OnDemand<HTTPURLResponse?>?,
+        metricsOnDemand: OnDemand<RequestMetrics?>?
+    ) {
+        self.request = request
+        self.data = data
+        self.result = result
+        self.timeline = timeline
+        self.responseOnDemand = responseOnDemand
+        self.metricsOnDemand = metricsOnDemand
+    }
+
     func with<T>(_ result: Result<T, any Error>) -> DataResponse<T> {
         DataResponse<T>(
             request: request,
-            response: response,
             data: data,
             result: result,
             timeline: timeline,
-            metrics: metrics
+            responseOnDemand: responseOnDemand,
+            metricsOnDemand: metricsOnDemand
         )
     }
 }

@@ -6,7 +6,7 @@ public struct DefaultDataResponse: Sendable {
     /// The request that was sent, or `nil` when none could be made.
     public let request: URLRequest?
     /// The head of the response, also when the rest of it did not come.
-    public let response: HTTPURLResponse?
+    public var response: HTTPURLResponse? { responseOnDemand?.value }
     /// The body, as far as it came; `nil` when nothing was sent.
     public let data: Data?
     /// Why there is no whole response. A status of 4xx or 5xx is none.
@@ -14,7 +14,10 @@ public struct DefaultDataResponse: Sendable {
     /// When what happened.
     public let timeline: Timeline
     /// What the transfer was, in detail; `nil` when nothing was sent.
-    public let metrics: RequestMetrics?
+    public var metrics: RequestMetrics? { metricsOnDemand?.value }
+
+    let responseOnDemand: OnDemand<HTTPURLResponse?>?
+    let metricsOnDemand: OnDemand<RequestMetrics?>?
 
     /// Puts a response together.
     ///
@@ -34,10 +37,19 @@ public struct DefaultDataResponse: Sendable {
         metrics: RequestMetrics? = nil
     ) {
         self.request = request
-        self.response = response
+        responseOnDemand = response.map { OnDemand(made: $0) }
         self.data = data
         self.error = error
         self.timeline = timeline
-        self.metrics = metrics
+        metricsOnDemand = metrics.map { OnDemand(made: $0) }
+    }
+
+    init(_ outcome: RequestOutcome) {
+        request = outcome.request
+        responseOnDemand = outcome.head?.foundation
+        data = outcome.body.data
+        error = outcome.error
+        timeline = outcome.clock.timeline
+        metricsOnDemand = outcome.metrics
     }
 }

@@ -21,6 +21,12 @@ public struct DataResponseSerializer<Value>: DataResponseSerializerProtocol {
     /// Makes the value of the request, the head of the response, its body, and why it is not whole.
     public var serializeResponse:
         @Sendable (URLRequest?, HTTPURLResponse?, Data?, (any Error)?) -> Result<Value, any Error>
+    {
+        didSet { readsHead = true }
+    }
+
+    /// Whether it looks at more of a head than whether there is no content.
+    private(set) var readsHead = true
 
     /// Makes a serializer.
     ///
@@ -33,5 +39,27 @@ public struct DataResponseSerializer<Value>: DataResponseSerializerProtocol {
             Result<Value, any Error>
     ) {
         self.serializeResponse = serializeResponse
+    }
+}
+
+extension DataResponseSerializer {
+    /// One that looks at nothing of a head but whether the status is 204 or 205.
+    ///
+    /// - Parameter serialize: As above. It may not be given the head of a response with content.
+    static func ofContent(
+        _ serialize: @escaping @Sendable (HTTPURLResponse?, Data?, (any Error)?) -> Result<Value, any Error>
+    ) -> Self {
+        var serializer = Self { serialize($1, $2, $3) }
+        serializer.readsHead = false
+        return serializer
+    }
+}
+
+extension DataResponseSerializerProtocol {
+    /// Makes the value. Foundation's head is made only for a serializer that looks at it.
+    func serialize(_ outcome: RequestOutcome) -> Result<SerializedObject, any Error> {
+        let readsHead = (self as? DataResponseSerializer<SerializedObject>)?.readsHead ?? true
+        let response = readsHead || outcome.head?.hasNoContent == true ? outcome.response : nil
+        return serializeResponse(outcome.request, response, outcome.body.data, outcome.error)
     }
 }

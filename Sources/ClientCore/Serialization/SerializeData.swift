@@ -29,7 +29,7 @@ extension DataRequest {
     /// A serializer that makes nothing of the body but itself; see
     /// ``Request/serializeResponseData(response:data:error:)``.
     public static func dataResponseSerializer() -> DataResponseSerializer<Data> {
-        DataResponseSerializer { _, response, data, error in
+        .ofContent { response, data, error in
             Request.serializeResponseData(response: response, data: data, error: error)
         }
     }

@@ -76,7 +76,7 @@ extension DataRequest {
         of type: T.Type = T.self,
         decoder: any DataDecoder = JSONDecoder()
     ) -> DataResponseSerializer<T> {
-        DataResponseSerializer { _, response, data, error in
+        .ofContent { response, data, error in
             Request.serializeResponseDecodable(
                 decoder: decoder,
                 response: response,

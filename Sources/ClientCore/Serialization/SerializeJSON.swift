@@ -36,7 +36,7 @@ extension DataRequest {
     public static func jsonResponseSerializer(
         options: JSONSerialization.ReadingOptions = .allowFragments
     ) -> DataResponseSerializer<Any> {
-        DataResponseSerializer { _, response, data, error in
+        .ofContent { response, data, error in
             Request.serializeResponseJSON(options: options, response: response, data: data, error: error)
         }
     }

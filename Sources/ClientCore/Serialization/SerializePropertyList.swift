@@ -48,7 +48,7 @@ extension DataRequest {
     public static func propertyListResponseSerializer(
         options: PropertyListSerialization.ReadOptions = []
     ) -> DataResponseSerializer<Any> {
-        DataResponseSerializer { _, response, data, error in
+        .ofContent { response, data, error in
             Request.serializeResponsePropertyList(
                 options: options,
                 response: response,

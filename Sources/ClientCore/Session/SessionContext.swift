@@ -23,6 +23,7 @@ final class SessionContext: Sendable {
         var connectivityRetrier: OfflineRetrier?
         var failedRequestOwner: (any FailedRequestOwner)?
         var monitors: [any EventMonitor] = []
+        var options = RequestOptions()
         var startsImmediately = true
         var completionQueue = DispatchQueue.main
     }
@@ -37,6 +38,7 @@ final class SessionContext: Sendable {
     let pool: TransferPool
     let settings: SessionSettings
     let delegate: SessionDelegate
+    let trust: SessionTrust
     let paths: SessionPaths
     let connections: ConnectionWatches
     private let state = Mutex(State())
@@ -45,12 +47,14 @@ final class SessionContext: Sendable {
         engine: TransferEngine,
         settings: SessionSettings,
         delegate: SessionDelegate,
+        serverTrustPolicyManager: ServerTrustPolicyManager?,
         monitor: @escaping @Sendable () -> PathMonitor
     ) {
         let pool = TransferPool(engine: engine, connectionsPerHost: settings.connectionsPerHost)
         self.pool = pool
         self.settings = settings
         self.delegate = delegate
+        trust = SessionTrust(serverTrustPolicyManager)
         paths = SessionPaths(monitor)
         connections = ConnectionWatches(paths) { pool.renewConnections() }
     }

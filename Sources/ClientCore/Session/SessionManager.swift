@@ -33,11 +33,19 @@ public final class SessionManager: Sendable {
     ///   - configuration: Read once, here; see <doc:SessionConfiguration> for what is honoured. Default:
     ///     Foundation's, which adds no header fields and shares one cookie storage with all of the program.
     ///   - delegate: Takes decisions in the session's place. Default: one that takes none.
+    ///   - serverTrustPolicyManager: Says what each host has to prove, and to whom the client shows who it is; see
+    ///     <doc:Trust>. Default `nil`: the system's authorities vouch for every host.
     public convenience init(
         configuration: URLSessionConfiguration = .default,
-        delegate: SessionDelegate = SessionDelegate()
+        delegate: SessionDelegate = SessionDelegate(),
+        serverTrustPolicyManager: ServerTrustPolicyManager? = nil
     ) {
-        self.init(engine: .shared, settings: SessionSettings(configuration), delegate: delegate)
+        self.init(
+            engine: .shared,
+            settings: SessionSettings(configuration),
+            delegate: delegate,
+            serverTrustPolicyManager: serverTrustPolicyManager
+        )
     }
 
     /// Makes a session whose requests all go to one unix socket (`unix(7)`), whatever host their URLs name. It
@@ -52,13 +60,20 @@ public final class SessionManager: Sendable {
     ///
     /// - Parameters:
     ///   - engine: Makes its transfers.
+    ///   - serverTrustPolicyManager: What servers have to prove. Default: what browsers ask for.
     ///   - monitor: Judges the ways to servers, first made when there is one to judge. It has to watch the network
     ///     namespace of the engine. Default: the shared one.
     package convenience init(
         engine: TransferEngine,
+        serverTrustPolicyManager: ServerTrustPolicyManager? = nil,
         monitor: @autoclosure @escaping @Sendable () -> PathMonitor = .shared
     ) {
-        self.init(engine: engine, settings: SessionSettings(), monitor: monitor())
+        self.init(
+            engine: engine,
+            settings: SessionSettings(),
+            serverTrustPolicyManager: serverTrustPolicyManager,
+            monitor: monitor()
+        )
     }
 
     /// A session that says nothing and remembers nothing by itself: no cookies, no header fields.
@@ -70,9 +85,16 @@ public final class SessionManager: Sendable {
         engine: TransferEngine,
         settings: SessionSettings,
         delegate: SessionDelegate = SessionDelegate(),
+        serverTrustPolicyManager: ServerTrustPolicyManager? = nil,
         monitor: @autoclosure @escaping @Sendable () -> PathMonitor = .shared
     ) {
-        context = SessionContext(engine: engine, settings: settings, delegate: delegate, monitor: monitor)
+        context = SessionContext(
+            engine: engine,
+            settings: settings,
+            delegate: delegate,
+            serverTrustPolicyManager: serverTrustPolicyManager,
+            monitor: monitor
+        )
         context.manager = self
     }
 
@@ -125,6 +147,13 @@ public final class SessionManager: Sendable {
     package var failedRequestOwner: (any FailedRequestOwner)? {
         get { context.hooks.failedRequestOwner }
         set { context.changeHooks { $0.failedRequestOwner = newValue } }
+    }
+
+    /// How requests are carried out that do not say it themselves, by ``URLRequestConvertible/with(_:)``; those made
+    /// from now on. Default: as netwatch does it.
+    public var requestOptions: RequestOptions {
+        get { context.hooks.options }
+        set { context.changeHooks { $0.options = newValue } }
     }
 
     /// Who hears what happens to requests, in this order. Default: nobody.
@@ -180,7 +209,7 @@ public final class SessionManager: Sendable {
     /// session's.
     @discardableResult
     public func request(_ urlRequest: any URLRequestConvertible) -> DataRequest {
-        start(RequestPlan(original: Result { try urlRequest.asURLRequest() }))
+        start(RequestPlan(urlRequest))
     }
 
     /// One transfer: no redirect is followed, no challenge answered, no retrier asked.
@@ -199,7 +228,7 @@ public final class SessionManager: Sendable {
         totalTimeout: Duration,
         allowsConnectionReuse: Bool
     ) -> DataRequest {
-        var plan = RequestPlan(original: Result { try urlRequest.asURLRequest() })
+        var plan = RequestPlan(urlRequest)
         plan.upload = body.map(UploadBody.kept)
         plan.policy = TransferPolicy(
             followsRedirects: false,

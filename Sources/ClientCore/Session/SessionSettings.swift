@@ -8,6 +8,8 @@ internal import NetwatchTransport
 struct SessionSettings: Sendable {
     /// Added to each request that has no field of that name.
     let headers: HTTPHeaders
+    /// The same, as a request without any of its own sends them.
+    let sortedHeaders: [TransferRequest.Header]
     /// How long no byte may go either way.
     let idleTimeout: Duration
     /// How long a request may take with everything, retries excepted.
@@ -34,6 +36,7 @@ struct SessionSettings: Sendable {
 
     init(_ configuration: URLSessionConfiguration) {
         headers = Self.headers(configuration.httpAdditionalHeaders ?? [:])
+        sortedHeaders = headers.sortedFields
         idleTimeout = .timeout(configuration.timeoutIntervalForRequest, else: Self.defaultIdleTimeout)
         totalTimeout = .timeout(configuration.timeoutIntervalForResource, else: Self.defaultTotalTimeout)
         connectionsPerHost = Self.connectionsPerHost(configuration.httpMaximumConnectionsPerHost)
@@ -47,6 +50,7 @@ struct SessionSettings: Sendable {
     /// A session that says nothing and remembers nothing by itself.
     init(unixSocketPath: String? = nil) {
         headers = [:]
+        sortedHeaders = []
         idleTimeout = .seconds(Self.defaultIdleTimeout)
         totalTimeout = .seconds(Self.defaultTotalTimeout)
         connectionsPerHost = TransferPool.defaultConnectionsPerHost

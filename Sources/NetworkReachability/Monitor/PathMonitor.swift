@@ -173,15 +173,18 @@ public final class PathMonitor: Sendable {
         }
     }
 
-    /// Judges a target once, as it is when the monitor's thread comes to it: the edge away from reachable too,
+    /// Judges addresses once, as it is when the monitor's thread comes to it: the edge away from reachable too,
     /// which ``watch(_:options:onUpdate:)`` holds back for ``Configuration/settle``. Returns at once.
     ///
     /// - Parameters:
-    ///   - target: An address, or ``PathTarget/general``. Names are not looked up: `unknown`.
+    ///   - addresses: Of one host, of which one is enough; `nil` for the way out in general.
     ///   - answer: Called once, on the monitor's thread, which it must not block.
-    package func judge(_ target: PathTarget, answer: @escaping @Sendable (PathStatus.Verdict) -> Void) {
+    package func judge(
+        _ addresses: [IPAddress]?,
+        answer: @escaping @Sendable (PathStatus.Verdict) -> Void
+    ) {
         guard let core else { return answer(.unknown(.noNetlink)) }
-        core.perform { answer($0.verdictNow(on: target)) }
+        core.perform { answer($0.verdictNow(on: addresses)) }
     }
 
     /// The interfaces and the way out in general, now. Read on the monitor's thread, for which the caller waits

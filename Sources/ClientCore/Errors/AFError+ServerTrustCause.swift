@@ -1,0 +1,62 @@
+internal import NetwatchTransport
+
+extension AFError.ServerTrustFailureReason {
+    /// What an engine's failure means under a policy; `nil` when it has nothing to do with trust.
+    ///
+    /// - Parameter host: The URL's host, for when the handshake did not tell it.
+    init?(_ failure: TransferFailure, host: String, under policy: ServerTrustPolicy?) {
+        guard let cause = failure.trust?.cause ?? Self.cause(ofCode: failure.code) else { return nil }
+        let output = Output(failure, host: host)
+        switch cause {
+        case .host: self = .hostValidationFailed(output: output)
+        case .stapledStatus: self = .revocationCheckFailed(output: output)
+        case .chain: self = Self.chainFailed(output, policy)
+        case .check: self = Self.checkFailed(output, policy)
+        }
+    }
+
+    /// CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_ISSUER_ERROR and CURLE_SSL_INVALIDCERTSTATUS of
+    /// `libcurl-errors(3)`.
+    private static func cause(ofCode code: Int32) -> TransferTrustFailure.Cause? {
+        switch code {
+        case 60, 83: .chain
+        case 91: .stapledStatus
+        default: nil
+        }
+    }
+
+    private static func chainFailed(_ output: Output, _ policy: ServerTrustPolicy?) -> Self {
+        switch (output.verdict?.problem, policy) {
+        case (.revoked, _), (.revocationUnknown, _): .revocationCheckFailed(output: output)
+        // Its chain is as it is, but does not lead to a pin.
+        case (.unknownIssuer, .pinCertificates(let pins, _, _)),
+            (.selfSigned, .pinCertificates(let pins, _, _)):
+            .certificatePinningFailed(output: output, pinnedCertificates: pins)
+        default: .defaultEvaluationFailed(output: output)
+        }
+    }
+
+    private static func checkFailed(_ output: Output, _ policy: ServerTrustPolicy?) -> Self {
+        switch policy {
+        case .pinCertificates(let pins, _, _):
+            .certificatePinningFailed(output: output, pinnedCertificates: pins)
+        case .pinPublicKeys(_, validateCertificateChain: true, _) where output.verdict?.isTrusted == false:
+            .defaultEvaluationFailed(output: output)
+        case .pinPublicKeys(let keys, _, _): .publicKeyPinningFailed(output: output, pinnedKeys: keys)
+        case .performDefaultEvaluation, .performRevokedEvaluation, .disableEvaluation, .custom, nil:
+            .customEvaluationFailed(output: output)
+        }
+    }
+}
+
+extension AFError.ServerTrustFailureReason.Output {
+    fileprivate init(_ failure: TransferFailure, host: String) {
+        let trust = failure.trust?.presented.map(ServerTrust.init)
+        self.init(
+            host: trust?.host ?? host,
+            verdict: trust?.verdict,
+            certificates: trust?.certificates ?? [],
+            transferFailure: failure
+        )
+    }
+}

@@ -1,0 +1,106 @@
+internal import CNetwatchCrypto
+internal import Foundation
+
+/// A private key as OpenSSL has read it. It has no thread of its own: whoever owns it may use it.
+struct PrivateKey: ~Copyable {
+    let pointer: OpaquePointer
+
+    /// - Parameter pointer: An `EVP_PKEY`, which is this value's from now on.
+    init(owning pointer: OpaquePointer) {
+        self.pointer = pointer
+    }
+
+    deinit {
+        EVP_PKEY_free(pointer)
+    }
+
+    /// Not encrypted.
+    var pem: [UInt8]? {
+        callingOpenSSL {
+            OpenSSLMemory.written { PEM_write_bio_PrivateKey($0, pointer, nil, nil, 0, nil, nil) }
+        }
+    }
+
+    /// Reads the first private key of a file, whatever else is in it.
+    static func reading(_ data: Data, passphrase: String?) throws(InvalidCredential) -> PrivateKey {
+        try CredentialFile.check(data, as: .privateKey)
+        guard PEM.looksLike(data) else { return try readingDER(data, passphrase) }
+        guard let blocks = PEM.blocks(in: data) else { throw InvalidCredential(.privateKey, .unparseable) }
+        guard let block = blocks.first(where: \.isPrivateKey) else {
+            throw InvalidCredential(.privateKey, .notFound(labels: blocks.labels))
+        }
+        return try reading(block, passphrase)
+    }
+
+    private static func reading(
+        _ block: PEMBlock,
+        _ passphrase: String?
+    ) throws(InvalidCredential) -> PrivateKey {
+        if block.isEncrypted, passphrase == nil { throw InvalidCredential(.privateKey, .passphraseMissing) }
+        let key = OpenSSLMemory.reading(block.text) { bio in
+            with(passphrase) { PEM_read_bio_PrivateKey(bio, nil, nil, $0) }
+        }
+        guard let key else {
+            throw InvalidCredential(.privateKey, block.isEncrypted ? .passphraseWrong : .unparseable)
+        }
+        return PrivateKey(owning: key)
+    }
+
+    private static func readingDER(
+        _ data: Data,
+        _ passphrase: String?
+    ) throws(InvalidCredential) -> PrivateKey {
+        let plain = OpenSSLCoding.decoded(
+            data,
+            by: { d2i_AutoPrivateKey(nil, $0, $1) },
+            free: { EVP_PKEY_free($0) }
+        )
+        if let plain { return PrivateKey(owning: plain) }
+        guard isEncrypted(data) else { throw InvalidCredential(.privateKey, .unparseable) }
+        guard let passphrase else { throw InvalidCredential(.privateKey, .passphraseMissing) }
+        let decrypted = OpenSSLMemory.reading(data) { bio in
+            with(passphrase) { d2i_PKCS8PrivateKey_bio(bio, nil, nil, $0) }
+        }
+        guard let decrypted else { throw InvalidCredential(.privateKey, .passphraseWrong) }
+        return PrivateKey(owning: decrypted)
+    }
+
+    /// Whether it has the form of an EncryptedPrivateKeyInfo (RFC 5958 §3).
+    private static func isEncrypted(_ der: Data) -> Bool {
+        let parsed = OpenSSLCoding.decoded(
+            der,
+            by: { d2i_X509_SIG(nil, $0, $1) },
+            free: { X509_SIG_free($0) }
+        )
+        if let parsed { X509_SIG_free(parsed) }
+        return parsed != nil
+    }
+
+    /// Without a passphrase OpenSSL gets an empty one, for else it would ask at the terminal.
+    private static func with(
+        _ passphrase: String?,
+        _ read: (UnsafeMutableRawPointer?) -> OpaquePointer?
+    ) -> OpaquePointer? {
+        var text = Array((passphrase ?? "").utf8CString)
+        return callingOpenSSL { text.withUnsafeMutableBytes { read($0.baseAddress) } }
+    }
+}
+
+extension PEMBlock {
+    /// `PRIVATE KEY`, `ENCRYPTED PRIVATE KEY`, `RSA PRIVATE KEY`, `EC PRIVATE KEY`, …
+    var isPrivateKey: Bool { label.hasSuffix("PRIVATE KEY") }
+
+    /// PKCS#8 by its label, older ones by a header field (RFC 1421).
+    fileprivate var isEncrypted: Bool {
+        label.hasPrefix("ENCRYPTED") || text.range(of: Data("Proc-Type: 4,ENCRYPTED".utf8)) != nil
+    }
+}
+
+extension [PEMBlock] {
+    /// For an error: some of them, each once, for a file may have thousands.
+    var labels: [String] {
+        var seen: [String] = []
+        for block in self where !seen.contains(block.label) && seen.count < 8 { seen.append(block.label) }
+        return seen
+    }
+}

@@ -1,0 +1,78 @@
+public import Foundation
+
+extension ServerTrustPolicy {
+    /// The endings of file names, in capital letters too.
+    private static let extensions = [
+        "cer", "CER", "crt", "CRT", "der", "DER", "pem", "PEM",
+    ]
+
+    /// The certificates of a bundle, from files whose names end in `.cer`, `.crt`, `.der` or `.pem`, in the order of
+    /// their names. Files without a certificate are skipped; ``certificates(in:)-(URL)`` does not.
+    ///
+    /// - Parameter bundle: Default: the program's own. On Linux that is the directory that the program is in.
+    public static func certificates(in bundle: Bundle = .main) -> [Certificate] {
+        paths(in: bundle).flatMap { path in
+            (try? Certificate.certificates(contentsOf: URL(fileURLWithPath: path))) ?? []
+        }
+    }
+
+    /// The keys of ``certificates(in:)-(Bundle)``, and those that are in such a file by themselves in PEM.
+    ///
+    /// - Parameter bundle: Default: the program's own. On Linux that is the directory that the program is in.
+    public static func publicKeys(in bundle: Bundle = .main) -> [PublicKey] {
+        paths(in: bundle).flatMap { path in (try? keys(at: URL(fileURLWithPath: path))) ?? [] }
+    }
+
+    /// The certificates of a directory, from files whose names end in `.cer`, `.crt`, `.der` or `.pem`, in the order
+    /// of their names.
+    ///
+    /// - Parameter directory: A directory; those in it are not looked into.
+    /// - Throws: ``InvalidCredential``, which names the first such file without a certificate, or the directory if
+    ///   that cannot be read.
+    public static func certificates(in directory: URL) throws(InvalidCredential) -> [Certificate] {
+        var all: [Certificate] = []
+        for file in try files(in: directory) { all += try Certificate.certificates(contentsOf: file) }
+        return all
+    }
+
+    /// The keys of a directory, from files whose names end in `.cer`, `.crt`, `.der` or `.pem`, in the order of their
+    /// names: those of certificates, and those that are in a file by themselves.
+    ///
+    /// - Parameter directory: A directory; those in it are not looked into.
+    /// - Throws: ``InvalidCredential``, which names the first such file without a key, or the directory if that cannot
+    ///   be read.
+    public static func publicKeys(in directory: URL) throws(InvalidCredential) -> [PublicKey] {
+        var all: [PublicKey] = []
+        for file in try files(in: directory) { all += try keys(at: file) }
+        return all
+    }
+
+    private static func keys(at file: URL) throws(InvalidCredential) -> [PublicKey] {
+        if let certificates = try? Certificate.certificates(contentsOf: file) {
+            return certificates.map(\.publicKey)
+        }
+        return [try PublicKey(contentsOf: file)]
+    }
+
+    private static func paths(in bundle: Bundle) -> [String] {
+        extensions.flatMap { bundle.paths(forResourcesOfType: $0, inDirectory: nil) }.sorted()
+    }
+
+    private static func files(in directory: URL) throws(InvalidCredential) -> [URL] {
+        do {
+            return try FileManager.default.contentsOfDirectory(at: directory, includingPropertiesForKeys: nil)
+                .filter { extensions.contains($0.pathExtension) }
+                .sorted { $0.path < $1.path }
+        } catch {
+            throw InvalidCredential(.certificate, .unreadable(errno: error.errno), file: directory.path)
+        }
+    }
+}
+
+extension Error {
+    /// The system's error number beneath a Foundation error; `EIO` where it is lost.
+    fileprivate var errno: Int32 {
+        let underlying = (self as NSError).userInfo[NSUnderlyingErrorKey] as? NSError
+        return underlying?.domain == NSPOSIXErrorDomain ? Int32(underlying?.code ?? 5) : 5
+    }
+}

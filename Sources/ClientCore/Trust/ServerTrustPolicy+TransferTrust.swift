@@ -1,0 +1,52 @@
+internal import Foundation
+internal import NetwatchTransport
+
+extension ServerTrustPolicy {
+    /// What the engine is told. Two calls give unequal values where there is a ``TrustCheck`` in it.
+    var transferTrust: TransferTrust {
+        var trust = TransferTrust()
+        switch self {
+        case .performDefaultEvaluation(let validateHost):
+            trust.checksHost = validateHost
+        case .performRevokedEvaluation(let validateHost, let flags):
+            trust.checksHost = validateHost
+            trust.requiresStapledStatus = flags.requiresStapledStatus
+            trust.revocationLists = flags.lists.flatMap(\.pem)
+        case .pinCertificates(let pins, validateCertificateChain: true, let validateHost):
+            trust.anchors = .only(pem: pins.flatMap(\.pem))
+            trust.checksHost = validateHost
+        case .pinCertificates(let pins, _, _):
+            trust.onlyAsks { Self.chain($0, hasOneOf: pins.map(\.data)) { $0.der } }
+        case .pinPublicKeys(let keys, validateCertificateChain: true, let validateHost):
+            trust.checksHost = validateHost
+            let pins = keys.map(\.data)
+            trust.check = TrustCheck {
+                $0.verdict.isTrusted && Self.chain($0, hasOneOf: pins) { $0.publicKey }
+            }
+        case .pinPublicKeys(let keys, _, _):
+            trust.onlyAsks { Self.chain($0, hasOneOf: keys.map(\.data)) { $0.publicKey } }
+        case .disableEvaluation:
+            trust.onlyAsks(nil)
+        case .custom(let evaluation):
+            trust.onlyAsks { presented in evaluation.evaluate(ServerTrust(presented), presented.host) }
+        }
+        return trust
+    }
+
+    private static func chain(
+        _ presented: PresentedTrust,
+        hasOneOf pins: [Data],
+        _ part: (borrowing X509Certificate) -> Data?
+    ) -> Bool {
+        CertificateChain.linked(presented.chain).contains { part($0.x509).map(pins.contains) ?? false }
+    }
+}
+
+extension TransferTrust {
+    /// Nobody but `check` decides.
+    fileprivate mutating func onlyAsks(_ check: (@Sendable (PresentedTrust) -> Bool)?) {
+        anchors = nil
+        checksHost = false
+        self.check = check.map { TrustCheck($0) }
+    }
+}

@@ -1,0 +1,58 @@
+internal import CNetwatchCrypto
+internal import Foundation
+internal import NetwatchEventLoop
+
+/// A certificate as OpenSSL has read it. It has no thread of its own: whoever owns it may use it.
+struct X509Certificate: ~Copyable {
+    private let pointer: OpaquePointer
+
+    /// - Parameter pointer: An `X509`, which is this value's from now on.
+    init(owning pointer: OpaquePointer) {
+        self.pointer = pointer
+    }
+
+    deinit {
+        X509_free(pointer)
+    }
+
+    /// - Returns: `nil` for what is no certificate.
+    static func reading(_ der: Data) -> X509Certificate? {
+        OpenSSLCoding.decoded(der, by: { d2i_X509(nil, $0, $1) }, free: { X509_free($0) })
+            .map { X509Certificate(owning: $0) }
+    }
+
+    var der: Data? { OpenSSLCoding.encoded { i2d_X509(pointer, $0) } }
+    var subject: String { OpenSSLCoding.text(of: X509_get_subject_name(pointer)) }
+    var issuer: String { OpenSSLCoding.text(of: X509_get_issuer_name(pointer)) }
+    var notBefore: Date? { OpenSSLCoding.date(X509_get0_notBefore(pointer)) }
+    var notAfter: Date? { OpenSSLCoding.date(X509_get0_notAfter(pointer)) }
+    /// The SubjectPublicKeyInfo, as it is in the certificate.
+    var publicKey: Data? {
+        OpenSSLCoding.encoded { i2d_X509_PUBKEY(X509_get_X509_PUBKEY(pointer), $0) }
+    }
+
+    func isOf(_ key: borrowing PrivateKey) -> Bool {
+        callingOpenSSL { X509_check_private_key(pointer, key.pointer) == 1 }
+    }
+
+    /// Whether it names the other one as its issuer.
+    func names(asIssuer other: borrowing X509Certificate) -> Bool {
+        X509_NAME_cmp(X509_get_issuer_name(pointer), X509_get_subject_name(other.pointer)) == 0
+    }
+
+    /// Whether the other one's key has signed it.
+    func isSigned(by other: borrowing X509Certificate) -> Bool {
+        callingOpenSSL {
+            guard let key = X509_get0_pubkey(other.pointer) else { return false }
+            return X509_verify(pointer, key) == 1
+        }
+    }
+
+    /// Whether it is for that host, as OpenSSL judges it for libcurl: RFC 6125, with wildcards for a whole label.
+    func names(host: String) -> Bool {
+        callingOpenSSL {
+            if IPAddress(host) != nil { return X509_check_ip_asc(pointer, host, 0) == 1 }
+            return X509_check_host(pointer, host, UInt(host.utf8.count), 0, nil) == 1
+        }
+    }
+}

@@ -1,0 +1,103 @@
+internal import Foundation
+internal import NetwatchEventLoop
+internal import NetwatchTestSupport
+internal import NetwatchTransport
+internal import Testing
+
+@testable internal import ClientCore
+
+/// Connections follow the path.
+@Suite(
+    .enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"),
+    .timeLimit(.minutes(1))
+)
+struct ConnectionWatchesTests {
+    private let testbed: TwoCableTestbed
+    private let monitor: PathMonitor
+    private let session: SessionManager
+
+    init() throws {
+        testbed = try TwoCableTestbed()
+        var configuration = PathMonitor.Configuration()
+        configuration.networkNamespace = testbed.near.path
+        let monitor = PathMonitor(configuration: configuration)
+        self.monitor = monitor
+        session = SessionManager(
+            engine: try TransferEngine(networkNamespace: testbed.near.path),
+            monitor: monitor
+        )
+    }
+
+    private func server() throws -> ScriptedServer {
+        try ScriptedServer(address: TwoCableTestbed.host, in: testbed.far)
+    }
+
+    /// Waits until the way to an address was seen.
+    private func seesWay(to address: String) async {
+        while session.context.connections.generations[address] == nil { await Task.yield() }
+    }
+
+    @Test func `a request after a roam takes a new connection, though the old one looks alive`() async throws
+    {
+        let server = try server()
+        for _ in 0..<2 { #expect(await session.request(server.url).response().error == nil) }
+        await seesWay(to: TwoCableTestbed.host)
+        try testbed.preferFirstCable()
+        monitor.catchUp()
+        #expect(await session.request(server.url).response().error == nil)
+        #expect(server.peers == [testbed.second.source, testbed.first.source])
+        #expect(server.requests.map(\.connection) == [1, 1, 2])
+    }
+
+    @Test func `a request after an outage takes a new connection`() async throws {
+        let server = try server()
+        #expect(await session.request(server.url).response().error == nil)
+        await seesWay(to: TwoCableTestbed.host)
+        let generation = session.context.connections.generations[TwoCableTestbed.host]
+        try testbed.near.ip("route add unreachable \(TwoCableTestbed.host) metric 0 table local")
+        monitor.catchUp()
+        try testbed.near.ip("route del unreachable \(TwoCableTestbed.host) table local")
+        monitor.catchUp()
+        while session.context.connections.generations[TwoCableTestbed.host] == generation {
+            await Task.yield()
+        }
+        #expect(await session.request(server.url).response().error == nil)
+        #expect(server.requests.map(\.connection) == [1, 2])
+    }
+
+    @Test func `a change of somebody else's way leaves connections alone`() async throws {
+        let server = try server()
+        #expect(await session.request(server.url).response().error == nil)
+        await seesWay(to: TwoCableTestbed.host)
+        try testbed.near.ip("route add 198.18.0.0/15 via \(VethTestbed.farAddress)")
+        monitor.catchUp()
+        #expect(await session.request(server.url).response().error == nil)
+        #expect(server.requests.map(\.connection) == [1, 1])
+    }
+
+    @Test func `this machine is not watched, nor is more than the newest addresses`() async throws {
+        let connections = session.context.connections
+        for address in ["127.0.0.1", "::1", "not an address"] {
+            let isFirst = connections.note(address)
+            #expect(!isFirst)
+        }
+        #expect(connections.addresses.isEmpty)
+        #expect(!session.context.paths.isStarted)
+        let many = (1...70).map { "198.18.0.\($0)" }
+        for address in many { _ = connections.note(address) }
+        _ = connections.note(many[10])
+        #expect(connections.addresses == many.suffix(64).filter { $0 != many[10] } + [many[10]])
+        while connections.generations.count < 64 { await Task.yield() }
+    }
+
+    @Test func `watches are let go of when nothing was asked for in the meantime`() async throws {
+        let server = try server()
+        #expect(await session.request(server.url).response().error == nil)
+        let last = session.context.lastIdentifier
+        #expect(await session.request(server.url).response().error == nil)
+        session.context.letGoOfConnections(unusedSince: last)
+        #expect(session.context.connections.addresses == [TwoCableTestbed.host])
+        session.context.letGoOfConnections(unusedSince: last + 1)
+        #expect(session.context.connections.addresses == [])
+    }
+}

@@ -1,0 +1,147 @@
+internal import Dispatch
+internal import Foundation
+internal import FoundationNetworking
+internal import Glibc
+internal import NetwatchEventLoop
+internal import NetwatchTestSupport
+internal import NetwatchTransport
+internal import Synchronization
+internal import Testing
+
+@testable internal import ClientCore
+
+/// Which failures are those of having no network: the kernel decides.
+@Suite(
+    .enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"),
+    .timeLimit(.minutes(1))
+)
+struct OfflineErrorTests {
+    private func code(_ session: SessionManager, _ url: String) async -> URLError.Code? {
+        (await session.request(url).response().error as? URLError)?.code
+    }
+
+    @Test func `a name that nobody can look up is offline without a way out, else unknown`() async throws {
+        let world = try OfflineWorld()
+        let response = await world.session.request("http://host.test/").response()
+        #expect((response.error as? URLError)?.code == .notConnectedToInternet)
+        #expect(response.error?.transferFailure?.code == 6)
+        #expect(response.error?.transferFailure?.resolverCode == EAI_AGAIN)
+        #expect((response.error as? URLError)?.failingURL?.host == "host.test")
+        try world.connect()
+        #expect(await code(world.session, "http://host.test/") == .cannotFindHost)
+    }
+
+    @Test(arguments: ["blackhole", "prohibit", "unreachable"])
+    func `an address whose route says no is offline, whatever connect says`(kind: String) async throws {
+        let world = try OfflineWorld(isConnected: true)
+        try world.testbed.near.ip("route add \(kind) \(OfflineWorld.host)")
+        let response = await world.session.request("http://\(OfflineWorld.host):1/").response()
+        #expect((response.error as? URLError)?.code == .notConnectedToInternet)
+        #expect(response.error?.transferFailure?.code == 7)
+    }
+
+    @Test func `a connection that is not made in time is offline if the cable is out`() async throws {
+        let world = try OfflineWorld(isConnected: true)
+        // Dropped by the far side, which says nothing.
+        try world.testbed.far.ip("route add blackhole 198.51.100.99")
+        try await timesOut(world, as: .timedOut)
+        try world.testbed.setCable(connected: false)
+        try world.testbed.near.shell("until ip -br link show near0 | grep -q ' DOWN '; do :; done")
+        try await timesOut(world, as: .notConnectedToInternet)
+    }
+
+    private func timesOut(_ world: OfflineWorld, as code: URLError.Code) async throws {
+        let response = await world.session.transfer(
+            try URLRequest(url: "http://198.51.100.99/", method: .get),
+            maximumResponseBytes: 1,
+            totalTimeout: .milliseconds(200),
+            allowsConnectionReuse: false
+        ).response()
+        #expect(response.error?.transferFailure?.code == 28)
+        #expect(response.error?.transferFailure?.phase == .connect)
+        #expect((response.error as? URLError)?.code == code)
+    }
+
+    @Test func `a loss that the monitor still holds back counts`() async throws {
+        let world = try OfflineWorld(isConnected: true, settle: .milliseconds(250))
+        #expect(await code(world.session, "http://host.test/") == .cannotFindHost)
+        try world.disconnect()
+        #expect(await code(world.session, "http://host.test/") == .notConnectedToInternet)
+    }
+
+    @Test func `who refuses a connection is there, network or not`() async throws {
+        let world = try OfflineWorld()
+        #expect(await code(world.session, "http://127.0.0.1:1/") == .cannotConnectToHost)
+        #expect(await code(world.session, "http://\(VethTestbed.farAddress):1/") == .cannotConnectToHost)
+        #expect(await code(world.session, "http://localhost:1/") == .cannotFindHost)
+    }
+
+    /// Everything has that address.
+    private func world(resolvingTo address: String) throws -> OfflineWorld {
+        let address = try #require(IPAddress(address))
+        return try OfflineWorld(resolver: NameResolver { _ in .success([address]) })
+    }
+
+    @Test func `a name that was looked up is judged by its address, not by the way out`() async throws {
+        let beyond = try world(resolvingTo: OfflineWorld.host)
+        try beyond.connect()
+        try beyond.testbed.near.ip("route add blackhole \(OfflineWorld.host)")
+        #expect(await code(beyond.session, "http://host.test/") == .notConnectedToInternet)
+        let near = try world(resolvingTo: VethTestbed.farAddress)
+        #expect(await code(near.session, "http://host.test:1/") == .cannotConnectToHost)
+    }
+
+    @Test func `a socket of this machine needs no network`() async throws {
+        let world = try OfflineWorld()
+        let session = SessionManager(
+            engine: world.engine,
+            settings: SessionSettings(unixSocketPath: "/nonexistent/socket"),
+            monitor: world.monitor
+        )
+        #expect(await code(session, "http://service/") == .cannotConnectToHost)
+    }
+
+    @Test func `without netlink libcurl's word stands`() async throws {
+        let world = try OfflineWorld()
+        var configuration = PathMonitor.Configuration()
+        configuration.networkNamespace = "/nonexistent"
+        let blind = PathMonitor(configuration: configuration)
+        let session = SessionManager(engine: world.engine, monitor: blind)
+        #expect(await code(session, "http://host.test/") == .cannotFindHost)
+        #expect(await code(session, "http://\(OfflineWorld.host)/") == .notConnectedToInternet)
+    }
+
+    @Test func `a session that stays on this machine, and whose requests do not fail, has no monitor`()
+        async throws
+    {
+        let world = try OfflineWorld()
+        let made = Mutex(0)
+        let session = SessionManager(
+            engine: world.engine,
+            monitor: {
+                made.withLock { $0 += 1 }
+                return world.monitor
+            }()
+        )
+        let server = try ScriptedServer(address: "127.0.0.1", in: world.testbed.near)
+        #expect(await session.request(server.url).response().error == nil)
+        #expect(await code(session, "http://127.0.0.1:1/") == .cannotConnectToHost)
+        #expect(made.withLock { $0 } == 0)
+        for _ in 0..<2 { #expect(await code(session, "http://host.test/") == .notConnectedToInternet) }
+        #expect(made.withLock { $0 } == 1)
+    }
+
+    @Test func `requests that are cancelled while the kernel is asked end once each`() async throws {
+        let world = try OfflineWorld()
+        let ended = Recorder<Int>()
+        for index in 0..<200 {
+            let request = world.session.request("http://host.test/").response(queue: .global()) { _ in
+                ended.record(index)
+            }
+            if index.isMultiple(of: 2) { DispatchQueue.global().async { request.cancel() } }
+            if index.isMultiple(of: 3) { DispatchQueue.global().async { request.suspend().resume() } }
+        }
+        try await ended.wait { $0.count >= 200 }
+        #expect(ended.values.sorted() == Array(0..<200))
+    }
+}

@@ -1,0 +1,198 @@
+internal import Foundation
+internal import FoundationNetworking
+internal import NetwatchEventLoop
+internal import NetwatchTestSupport
+internal import NetwatchTransport
+internal import Testing
+
+@testable internal import ClientCore
+
+/// Requests that wait in memory for the path to their host.
+@Suite(
+    .enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"),
+    .timeLimit(.minutes(1))
+)
+struct OfflineRetrierTests {
+    /// Notes the delays before further attempts.
+    private struct Delays: EventMonitor {
+        let delays = Recorder<Double>()
+
+        func request(_ request: Request, willRetryAfter delay: TimeInterval, dueTo error: any Error) {
+            delays.record(delay)
+        }
+    }
+
+    private struct Counts: Equatable {
+        var waiters: Int
+        var places: Int
+    }
+
+    private func waiting(_ retrier: OfflineRetrier) -> Counts {
+        let count = retrier.waits.count
+        return Counts(waiters: count.waiters, places: count.places)
+    }
+
+    private func wait(for retrier: OfflineRetrier, _ waiters: Int, _ places: Int) async {
+        while waiting(retrier) != Counts(waiters: waiters, places: places) { await Task.yield() }
+    }
+
+    @Test func `a request waits for the path to its host and is sent again`() async throws {
+        let world = try OfflineWorld()
+        let server = try world.server()
+        let retrier = OfflineRetrier(maximumWait: nil)
+        world.session.interceptor = retrier
+        let request = world.session.request(server.url)
+        async let answer = request.responseString().value
+        await wait(for: retrier, 1, 1)
+        try world.connect()
+        #expect(await answer == "ok")
+        #expect(request.retryCount == 1)
+        #expect(waiting(retrier) == Counts(waiters: 0, places: 0))
+    }
+
+    @Test func `requests for one host share its watch, those for another have their own`() async throws {
+        let world = try OfflineWorld()
+        let server = try world.server()
+        let retrier = OfflineRetrier(maximumWait: nil)
+        world.session.interceptor = retrier
+        let delays = Delays()
+        world.session.eventMonitors = [delays]
+        let requests = (0..<10).map { _ in world.session.request(server.url) }
+        let other = world.session.request("http://203.0.113.77:1/")
+        await wait(for: retrier, 11, 2)
+        // A way to the first host only.
+        try world.testbed.near.ip("route add \(OfflineWorld.host) via \(VethTestbed.farAddress)")
+        for request in requests { #expect(await request.responseString().value == "ok") }
+        #expect(waiting(retrier) == Counts(waiters: 1, places: 1))
+        #expect(delays.delays.values.count { $0 == 0 } == RetryPacing().atOnce)
+        #expect(delays.delays.values.count == 10)
+        other.cancel()
+        await wait(for: retrier, 0, 0)
+    }
+
+    @Test func `a wait that is too long lets the failure stand`() async throws {
+        let world = try OfflineWorld()
+        let retrier = OfflineRetrier(maximumWait: .milliseconds(20))
+        world.session.interceptor = retrier
+        let response = await world.session.request("http://\(OfflineWorld.host):1/").response()
+        #expect((response.error as? URLError)?.code == .notConnectedToInternet)
+        #expect(waiting(retrier) == Counts(waiters: 0, places: 0))
+    }
+
+    @Test func `one who stops waiting does not take the others along`() async throws {
+        let world = try OfflineWorld()
+        let server = try world.server()
+        let retrier = OfflineRetrier(maximumWait: nil)
+        world.session.interceptor = retrier
+        let (first, second) = (world.session.request(server.url), world.session.request(server.url))
+        await wait(for: retrier, 2, 1)
+        first.cancel()
+        #expect((await first.response().error as? URLError)?.code == .cancelled)
+        await wait(for: retrier, 1, 1)
+        try world.connect()
+        #expect(await second.responseString().value == "ok")
+    }
+
+    @Test func `a dropped session ends the wait`() async throws {
+        let world = try OfflineWorld()
+        var session: SessionManager? = SessionManager(engine: world.engine, monitor: world.monitor)
+        session?.waitsForConnectivity = true
+        let request = try #require(session).request("http://\(OfflineWorld.host):1/")
+        let retrier = try #require(session?.context.hooks.connectivityRetrier)
+        await wait(for: retrier, 1, 1)
+        session = nil
+        #expect((await request.response().error as? AFError)?.isSessionDeinitializedError == true)
+        await wait(for: retrier, 0, 0)
+    }
+
+    @Test func `where the path is not what is missing the delays grow, and there is an end`() async throws {
+        let world = try OfflineWorld(isConnected: true)
+        let server = try world.server { _ in .respond(status: 503) }
+        let pacing = RetryPacing(firstDelay: .milliseconds(4))
+        world.session.interceptor = OfflineRetrier(maximumRetries: 3, pacing: pacing) { _ in true }
+        let delays = Delays()
+        world.session.eventMonitors = [delays]
+        let response = await world.session.request(server.url).validate().response()
+        #expect((response.error as? AFError)?.responseCode == 503)
+        #expect(server.requests.count == 4)
+        for (delay, most) in zip(delays.delays.values, [0.004, 0.008, 0.016]) {
+            #expect(delay > most * 0.74 && delay <= most)
+        }
+        #expect(delays.delays.values.count == 3)
+    }
+
+    @Test(arguments: [(InterfaceType.wifi, false), (.veth, true)])
+    func `a path has to leave by what is asked for`(type: InterfaceType, isEnough: Bool) async throws {
+        // What is not enough is waited for until the wait is too long.
+        let longest: (Bool) -> Duration? = { $0 ? nil : .milliseconds(300) }
+        let requiring = OfflineRetrier(maximumWait: longest(isEnough), requiredInterfaceType: type)
+        #expect(try await isEnoughForRequest(requiring) == isEnough)
+        let prohibiting = OfflineRetrier(maximumWait: longest(!isEnough), prohibitedInterfaceTypes: [type])
+        #expect(try await isEnoughForRequest(prohibiting) == !isEnough)
+    }
+
+    /// Whether a request that waits is sent again over a cable between namespaces.
+    private func isEnoughForRequest(_ retrier: OfflineRetrier) async throws -> Bool {
+        let world = try OfflineWorld()
+        let server = try world.server()
+        let delays = Delays()
+        world.session.eventMonitors = [delays]
+        world.session.interceptor = retrier
+        let request = world.session.request(server.url)
+        while retrier.waits.count.waiters == 0, request.metrics == nil { await Task.yield() }
+        try world.connect()
+        _ = await request.response()
+        return !delays.delays.values.isEmpty
+    }
+
+    @Test func `a session waits for connectivity if it is told to, after everybody else`() async throws {
+        struct Asked: RequestInterceptor {
+            let asked = Recorder<UInt>()
+
+            func adapt(_ urlRequest: URLRequest, for session: SessionManager) async throws -> URLRequest {
+                urlRequest
+            }
+
+            func retry(
+                _ request: Request,
+                for session: SessionManager,
+                dueTo error: any Error
+            ) async -> RetryResult {
+                asked.record(request.retryCount)
+                return .doNotRetry
+            }
+        }
+        let world = try OfflineWorld()
+        let server = try world.server()
+        #expect(!world.session.waitsForConnectivity)
+        world.session.waitsForConnectivity = true
+        world.session.waitsForConnectivity = true
+        #expect(world.session.waitsForConnectivity)
+        let interceptor = Asked()
+        world.session.interceptor = interceptor
+        let retrier = try #require(world.session.context.hooks.connectivityRetrier)
+        let request = world.session.request(server.url)
+        await wait(for: retrier, 1, 1)
+        #expect(interceptor.asked.values == [0])
+        try world.connect()
+        #expect(await request.responseString().value == "ok")
+        world.session.waitsForConnectivity = false
+        try world.disconnect()
+        #expect(await world.session.request("http://203.0.113.7/").response().error != nil)
+        #expect(waiting(retrier) == Counts(waiters: 0, places: 0))
+    }
+
+    @Test func `waiting for connectivity ends with the session's total timeout`() async throws {
+        let world = try OfflineWorld()
+        let configuration = URLSessionConfiguration.ephemeral
+        configuration.timeoutIntervalForResource = 0.05
+        let session = SessionManager(
+            engine: world.engine,
+            settings: SessionSettings(configuration),
+            monitor: world.monitor
+        )
+        session.waitsForConnectivity = true
+        let response = await session.request("http://\(OfflineWorld.host):1/").response()
+        #expect((response.error as? URLError)?.code == .notConnectedToInternet)
+    }
+}

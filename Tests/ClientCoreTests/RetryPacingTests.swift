@@ -1,0 +1,46 @@
+internal import NetwatchTestSupport
+internal import Testing
+
+@testable internal import ClientCore
+
+/// How those who have waited are let go.
+@Suite struct RetryPacingTests {
+    @Test(arguments: 0..<50) func `a few go at once, the others one after another, in their order`(
+        seed: UInt64
+    ) {
+        var generator = SeededGenerator(seed: seed)
+        let pacing = RetryPacing(atOnce: 3, interval: .milliseconds(100))
+        let offsets = pacing.offsets(of: 20, using: &generator)
+        #expect(offsets.prefix(3).allSatisfy { $0 == .zero })
+        for (former, latter) in zip(offsets.dropFirst(2), offsets.dropFirst(3)) {
+            #expect((Duration.milliseconds(50)...Duration.milliseconds(150)).contains(latter - former))
+        }
+    }
+
+    @Test(arguments: 0..<50) func `delays double up to the longest, and none is like the other`(
+        seed: UInt64
+    ) {
+        var generator = SeededGenerator(seed: seed)
+        let pacing = RetryPacing(firstDelay: .seconds(1), longestDelay: .seconds(5))
+        #expect(pacing.delay(after: 0, using: &generator) == .zero)
+        for (failures, most) in [(1, 1.0), (2, 2), (3, 4), (4, 5), (5, 5), (1000, 5), (.max, 5)] {
+            let delay = pacing.delay(after: failures, using: &generator).inSeconds
+            #expect(delay <= most && delay >= most * 0.75)
+        }
+        let delays = Set((0..<10).map { _ in pacing.delay(after: 1, using: &generator) })
+        #expect(delays.count > 1)
+    }
+
+    @Test func `figures that make no sense are moved to those that do`() {
+        let pacing = RetryPacing(
+            atOnce: 0,
+            interval: .seconds(-1),
+            firstDelay: .zero,
+            longestDelay: .seconds(-1)
+        )
+        #expect(pacing.atOnce == 1)
+        #expect(pacing.interval == .zero)
+        #expect(pacing.firstDelay == .milliseconds(1))
+        #expect(pacing.longestDelay == .milliseconds(1))
+    }
+}

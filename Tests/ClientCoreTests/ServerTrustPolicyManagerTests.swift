@@ -1,0 +1,142 @@
+internal import Foundation
+internal import NetwatchTestSupport
+internal import NetwatchTransport
+internal import Testing
+
+@testable internal import ClientCore
+
+/// Which policy is whose.
+@Suite(.timeLimit(.minutes(1))) struct ServerTrustPolicyManagerTests {
+    @Test(
+        arguments: [
+            ("example.com", "example.com"), ("Example.COM", "example.com"), ("example.com.", "example.com"),
+            ("[::1]", "::1"), ("::1", "::1"), ("0:0:0:0:0:0:0:1", "::1"), ("127.0.0.1", "127.0.0.1"),
+            ("bücher.example", "xn--bcher-kva.example"),
+        ]
+    )
+    func `a host is the same however it is written`(text: String, expected: String) {
+        #expect(TrustHost.normalized(text) == expected)
+        let manager = ServerTrustPolicyManager(policies: [text: .disableEvaluation])
+        #expect(manager.serverTrustPolicy(forHost: expected) == .disableEvaluation)
+        #expect(manager.serverTrustPolicy(forHost: text) == .disableEvaluation)
+        #expect(manager.serverTrustPolicy(forHost: "other.example") == nil)
+    }
+
+    @Test(
+        arguments: [
+            "", "https://example.com", "example.com:443", "example.com/", "*.example.com", "a b",
+            "user@example.com", "[::1]:443",
+        ]
+    )
+    func `what is no host is refused, and so is every request`(text: String) throws {
+        let manager = ServerTrustPolicyManager(policies: [text: .disableEvaluation])
+        let trust = SessionTrust(manager)
+        let url = try #require(URL(string: "https://example.com/"))
+        for error in [afError { try manager.check() }, afError { _ = try trust.decision(for: url) }] {
+            guard case .invalidPolicyHost(text) = error?.trustReason else {
+                Issue.record("\(String(describing: error))")
+                continue
+            }
+        }
+    }
+
+    @Test func `two policies for one host are refused`() {
+        let manager = ServerTrustPolicyManager(policies: [
+            "example.com": .disableEvaluation,
+            "EXAMPLE.com.": .performDefaultEvaluation(validateHost: true),
+        ])
+        let reason = afError { try manager.check() }?.trustReason
+        if case .invalidPolicyHost = reason {} else { Issue.record("\(String(describing: reason))") }
+    }
+
+    private final class Wildcards: ServerTrustPolicyManager, @unchecked Sendable {
+        let asked = Recorder<String>()
+
+        override func serverTrustPolicy(forHost host: String) -> ServerTrustPolicy? {
+            asked.record(host)
+            return host.hasSuffix(".example.com") ? policies["*.example.com"] : nil
+        }
+    }
+
+    @Test func `a subclass has hosts of its own kind, and is asked for each hop`() throws {
+        let manager = Wildcards(policies: ["*.example.com": .disableEvaluation])
+        let trust = SessionTrust(manager)
+        for host in ["api.Example.com", "api.example.com", "example.com."] {
+            let url = try #require(URL(string: "https://\(host)/"))
+            let decision = try #require(try trust.decision(for: url))
+            #expect(decision.policy == (host.hasPrefix("api") ? .disableEvaluation : nil))
+        }
+        #expect(manager.asked.values == ["api.example.com", "api.example.com", "example.com"])
+    }
+
+    @Test func `hosts without TLS and sessions without a manager are not judged here`() throws {
+        let http = try #require(URL(string: "http://example.com/"))
+        let https = try #require(URL(string: "https://example.com/"))
+        let strict = ServerTrustPolicyManager(policies: [:], allHostsMustBeEvaluated: true)
+        #expect(try SessionTrust(strict).decision(for: http) == nil)
+        #expect(try SessionTrust(nil).decision(for: https) == nil)
+        let lax = SessionTrust(ServerTrustPolicyManager(policies: [:]))
+        #expect(try lax.decision(for: https)?.trust == .standard)
+        let reason = afError { _ = try SessionTrust(strict).decision(for: https) }?.trustReason
+        if case .noRequiredEvaluator("example.com") = reason {
+        } else {
+            Issue.record("\(String(describing: reason))")
+        }
+    }
+
+    @Test func `equal policies give equal trust, so that connections are shared`() throws {
+        let evaluation = ServerTrustPolicy.customEvaluation { _, _ in true }
+        let manager = ServerTrustPolicyManager(policies: [
+            "a.example": evaluation, "b.example": evaluation,
+            "c.example": .customEvaluation { _, _ in true },
+        ])
+        let session = SessionTrust(manager)
+        func trust(_ host: String) throws -> TransferTrust? {
+            try session.decision(for: URL(string: "https://\(host)/"))?.trust
+        }
+        #expect(try trust("a.example") == trust("a.example"))
+        #expect(try trust("a.example") == trust("b.example"))
+        #expect(try trust("a.example") != trust("c.example"))
+    }
+
+    private final class Fickle: ServerTrustPolicyManager, @unchecked Sendable {
+        override func serverTrustPolicy(forHost host: String) -> ServerTrustPolicy? {
+            .customEvaluation { _, _ in true }
+        }
+    }
+
+    @Test func `policies that are made for each request do not add up`() throws {
+        let session = SessionTrust(Fickle(policies: [:]))
+        let url = URL(string: "https://example.com/")
+        for _ in 0..<200 { _ = try session.decision(for: url) }
+        #expect(session.rememberedCount <= 64)
+    }
+
+    @Test func `an identity is shown to its host only`() throws {
+        let authority = try TestAuthority.shared()
+        let issued = try authority.client("manager.test")
+        let identity = try ClientIdentity(
+            certificatesAt: URL(fileURLWithPath: issued.chain),
+            privateKeyAt: URL(fileURLWithPath: issued.key)
+        )
+        let manager = ServerTrustPolicyManager(policies: [:], clientIdentities: ["a.example": identity])
+        let session = SessionTrust(manager)
+        #expect(
+            try session.decision(for: URL(string: "https://A.example/"))?.trust.identity == identity.transfer
+        )
+        #expect(try session.decision(for: URL(string: "https://b.example/"))?.trust.identity == nil)
+    }
+
+    @Test(arguments: [77 as Int32])
+    func `a request that is refused at set-up tells the queue that the set-up is to blame`(code: Int32) {
+        let error = AFError.serverTrustEvaluationFailed(reason: .noCertificatesFound)
+        #expect((error as any Error).transferFailure?.code == code)
+        #expect((error as any Error).transferFailure?.phase == .prepare)
+        #expect((error as any Error).transferFailure?.bytesSent == 0)
+        #expect(error.isServerTrustEvaluationError)
+        #expect(
+            error.localizedDescription
+                == "The server is not trusted: certificates are pinned, but none are given"
+        )
+    }
+}

@@ -1,0 +1,319 @@
+internal import ClientCore
+internal import Foundation
+internal import FoundationNetworking
+internal import NetwatchTestSupport
+internal import NetwatchTransport
+internal import Testing
+
+/// What comes of a request to a server, in a word.
+private enum Outcome: Equatable, Sendable {
+    case answered
+    case chain(ServerTrust.Problem?)
+    case host
+    case revocation(ServerTrust.Problem?)
+    case certificatePin
+    case keyPin
+    case custom
+    case other(String)
+
+    init(_ response: DefaultDataResponse) {
+        switch (response.error as? AFError)?.trustReason {
+        case nil where response.error == nil: self = .answered
+        case .defaultEvaluationFailed(let output): self = .chain(output.verdict?.problem)
+        case .hostValidationFailed: self = .host
+        case .revocationCheckFailed(let output): self = .revocation(output.verdict?.problem)
+        case .certificatePinningFailed: self = .certificatePin
+        case .publicKeyPinningFailed: self = .keyPin
+        case .customEvaluationFailed: self = .custom
+        default: self = .other("\(String(describing: response.error))")
+        }
+    }
+}
+
+/// Requests to nginx, whose certificates are an authority's of the tests.
+@Suite(.enabled(if: TestAuthority.isAvailable, "openssl is not installed"), .timeLimit(.minutes(2)))
+struct ServerTrustTests {
+    private let server: TLSServer
+
+    init() async throws {
+        server = try await TLSServer.shared()
+    }
+
+    private func outcome(_ host: String, _ policy: ServerTrustPolicy?) async -> Outcome {
+        let session = server.session(policy.map { [host: $0] } ?? [:])
+        let response = await session.request("\(server.url(host))/").response()
+        if response.error != nil {
+            #expect(response.error?.transferFailure?.bytesSent == 0, "\(host)")
+            #expect(response.response == nil, "\(host)")
+        }
+        return Outcome(response)
+    }
+
+    private func pins(_ names: String..., chain: Bool = true, host: Bool = true) throws -> ServerTrustPolicy {
+        .pinCertificates(
+            certificates: try names.map(server.certificate),
+            validateCertificateChain: chain,
+            validateHost: host
+        )
+    }
+
+    private func keys(_ names: String..., chain: Bool) throws -> ServerTrustPolicy {
+        .pinPublicKeys(
+            publicKeys: try names.map { try server.certificate($0).publicKey },
+            validateCertificateChain: chain,
+            validateHost: true
+        )
+    }
+
+    // MARK: The system's authorities
+
+    @Test(
+        arguments: [
+            ("valid.test", .chain(.unknownIssuer)), ("expired.test", .chain(.unknownIssuer)),
+            ("self.test", .chain(.selfSigned)),
+        ] as [(String, Outcome)]
+    )
+    private func `nobody the system knows vouches for these`(host: String, expected: Outcome) async throws {
+        #expect(await outcome(host, nil) == expected)
+        #expect(await outcome(host, .performDefaultEvaluation(validateHost: false)) == expected)
+        let standard = await server.session(nil).request("\(server.url(host))/").response()
+        #expect(Outcome(standard) == expected)
+    }
+
+    // MARK: Pinned certificates
+
+    @Test(arguments: ["root", "intermediate", "valid.test"])
+    func `a pinned root, intermediate or certificate of its own lets the server in`(pin: String) async throws
+    {
+        #expect(await outcome("valid.test", try pins(pin)) == .answered)
+        #expect(await outcome("www.wild.test", try pins(pin)) == .answered)
+        #expect(await outcome("localhost", try pins(pin)) == .answered)
+        #expect(await outcome("127.0.0.1", try pins(pin)) == .answered)
+    }
+
+    @Test(
+        arguments: [
+            ("expired.test", .chain(.expired)), ("future.test", .chain(.notYetValid)), ("wrong.test", .host),
+            ("self.test", .certificatePin),
+        ] as [(String, Outcome)]
+    )
+    private func `a pinned root does not make up for what is wrong`(host: String, expected: Outcome)
+        async throws
+    {
+        #expect(await outcome(host, try pins("root")) == expected)
+        #expect(await outcome(host, try pins("intermediate")) == expected)
+    }
+
+    @Test func `another server's pins keep the server out, and the error shows both`() async throws {
+        let policy = try pins("self.test", "wrong.test")
+        let session = server.session(["valid.test": policy])
+        let response = await session.request("\(server.url("valid.test"))/").response()
+        let error = try #require(response.error as? AFError)
+        guard case .certificatePinningFailed(let output, let pinned) = error.trustReason else {
+            Issue.record("\(error)")
+            return
+        }
+        #expect(output.host == "valid.test")
+        #expect(output.certificates.first == (try server.certificate("valid.test")))
+        #expect(output.verdict?.problem == .unknownIssuer)
+        #expect(output.transferFailure.code == 60)
+        #expect(output.transferFailure.phase == .tls)
+        #expect((error as any Error).transferFailure == output.transferFailure)
+        #expect(pinned == [try server.certificate("self.test"), try server.certificate("wrong.test")])
+        #expect(
+            error.localizedDescription.contains(
+                "none of the pinned certificates is in its chain: CN=self.test"
+            )
+        )
+        #expect(error.localizedDescription.contains("it shows CN=valid.test (by CN=netwatch intermediate"))
+    }
+
+    @Test func `a self-signed certificate is its own pin`() async throws {
+        #expect(await outcome("self.test", try pins("self.test")) == .answered)
+    }
+
+    @Test func `the host's name is looked at if it is asked for`() async throws {
+        #expect(await outcome("wrong.test", try pins("root", host: false)) == .answered)
+        #expect(await outcome("wrong.test", try pins("wrong.test", host: true)) == .host)
+    }
+
+    @Test func `without the chain neither time nor name count, but the certificate to the byte`() async throws
+    {
+        for host in ["expired.test", "future.test", "wrong.test", "self.test", "valid.test"] {
+            #expect(await outcome(host, try pins(host, chain: false)) == .answered, "\(host)")
+        }
+        #expect(await outcome("expired.test", try pins("intermediate", chain: false)) == .answered)
+        #expect(await outcome("expired.test", try pins("valid.test", chain: false)) == .certificatePin)
+        // The server does not send it, and nothing on this system knows it.
+        #expect(await outcome("valid.test", try pins("root", chain: false)) == .certificatePin)
+    }
+
+    // MARK: Pinned keys
+
+    @Test func `any key of the chain will do without it, whatever else is wrong`() async throws {
+        for pin in ["expired.test", "intermediate"] {
+            #expect(await outcome("expired.test", try keys(pin, chain: false)) == .answered, "\(pin)")
+        }
+        #expect(await outcome("expired.test", try keys("valid.test", chain: false)) == .keyPin)
+    }
+
+    @Test func `a pinned key does not make up for an authority that nobody knows`() async throws {
+        #expect(await outcome("valid.test", try keys("valid.test", chain: true)) == .chain(.unknownIssuer))
+    }
+
+    @Test func `a key pin survives the renewal of its certificate`() async throws {
+        let key = try server.certificate("valid.test").publicKey
+        let renewed = try server.authority.openssl(
+            """
+            SAN=DNS:renewed.test openssl ca -batch -notext -config openssl.cnf -name intermediate \
+                -extensions server -in valid.test.csr -out renewed.test.pem
+            cat renewed.test.pem
+            """
+        )
+        #expect(try Certificate(data: Data(renewed.utf8)).publicKey == key)
+        let error = await outcome(
+            "expired.test",
+            .pinPublicKeys(
+                publicKeys: [key],
+                validateCertificateChain: false,
+                validateHost: true
+            )
+        )
+        #expect(error == .keyPin)
+    }
+
+    // MARK: Revocation
+
+    /// The system knows none of the tests' authorities, so that the chain is refused before the lists count: here
+    /// they stand for themselves.
+    @Test func `what a server staples is looked at`() async throws {
+        let policy = ServerTrustPolicy.performRevokedEvaluation(
+            validateHost: true,
+            revocationFlags: .stapledStatus
+        )
+        #expect(await outcome("good.test", policy) == .chain(.unknownIssuer))
+    }
+
+    // MARK: A program's own evaluation, and none
+
+    @Test func `a custom evaluation has the only word, and sees everything`() async throws {
+        let seen = Recorder<ServerTrust>()
+        let session = server.session([
+            "expired.test": .customEvaluation { trust, host in
+                seen.record(trust)
+                return host == trust.host
+            },
+            "valid.test": .customEvaluation { _, _ in false },
+        ])
+        let lenient = await session.request("\(server.url("expired.test"))/").response()
+        #expect(Outcome(lenient) == .answered)
+        let strict = await session.request("\(server.url("valid.test"))/").response()
+        #expect(Outcome(strict) == .custom)
+        let trust = try #require(seen.values.first)
+        #expect(trust.host == "expired.test")
+        #expect(
+            trust.certificates == [
+                try server.certificate("expired.test"), try server.certificate("intermediate"),
+            ]
+        )
+        #expect(trust.verdict.problem == .unknownIssuer)
+        #expect(trust.certificateNamesHost)
+        #expect(!trust.isTrustedByDefault)
+    }
+
+    @Test(arguments: ["valid.test", "expired.test", "wrong.test", "self.test", "revoked.test"])
+    func `without evaluation every server is trusted`(host: String) async throws {
+        #expect(await outcome(host, .disableEvaluation) == .answered)
+    }
+
+    // MARK: Hosts
+
+    @Test func `a host without a policy is refused before it is asked, if all must have one`() async throws {
+        let manager = ServerTrustPolicyManager(
+            policies: ["valid.test": try pins("root")],
+            allHostsMustBeEvaluated: true
+        )
+        let session = server.session(manager)
+        let valid = await session.request("\(server.url("valid.test"))/").response()
+        #expect(Outcome(valid) == .answered)
+        let other = await session.request("\(server.url("wrong.test"))/").response()
+        guard case .noRequiredEvaluator("wrong.test") = (other.error as? AFError)?.trustReason else {
+            Issue.record("\(String(describing: other.error))")
+            return
+        }
+        #expect(other.error?.transferFailure?.phase == .prepare)
+    }
+
+    @Test func `pins that can never match keep every request from being sent`() async throws {
+        let session = server.session(["valid.test": try pins("expired.test")])
+        for _ in 0..<2 {
+            let response = await session.request("\(server.url("valid.test"))/").response()
+            guard case .pinnedCertificatesExpired = (response.error as? AFError)?.trustReason else {
+                Issue.record("\(String(describing: response.error))")
+                continue
+            }
+            #expect(response.error?.transferFailure?.phase == .prepare)
+        }
+    }
+
+    @Test func `each hop of a redirect is judged by its own host's policy`() async throws {
+        let session = server.session([
+            "self.test": .disableEvaluation, "valid.test": try pins("root"), "wrong.test": try pins("root"),
+        ])
+        let valid = await session.request("\(server.url("self.test"))/to/valid").response()
+        #expect(Outcome(valid) == .answered)
+        #expect(valid.response?.url?.host == "valid.test")
+        let wrong = await session.request("\(server.url("self.test"))/to/wrong").response()
+        #expect(Outcome(wrong) == .host)
+        // The other way round: a lax policy does not help the host before.
+        let strict = server.session(["self.test": try pins("root"), "valid.test": .disableEvaluation])
+        let refused = await strict.request("\(server.url("self.test"))/to/valid").response()
+        #expect(Outcome(refused) == .certificatePin)
+    }
+
+    private final class Changing: ServerTrustPolicyManager, @unchecked Sendable {
+        private let lock = NSLock()
+        private var policy: ServerTrustPolicy?
+
+        func set(_ policy: ServerTrustPolicy) { lock.withLock { self.policy = policy } }
+        override func serverTrustPolicy(forHost host: String) -> ServerTrustPolicy? {
+            lock.withLock { policy }
+        }
+    }
+
+    @Test func `a strict request after a lax one takes no connection of its`() async throws {
+        let manager = Changing(policies: [:])
+        let session = server.session(manager)
+        let url = "\(server.url("self.test"))/"
+        func get(_ policy: ServerTrustPolicy) async -> (Outcome, connection: String?) {
+            manager.set(policy)
+            let response = await session.request(url).response()
+            return (Outcome(response), response.response?.value(forHTTPHeaderField: "Connection-Number"))
+        }
+        let lax = await get(.disableEvaluation)
+        let again = await get(.disableEvaluation)
+        #expect(lax.0 == .answered)
+        #expect(lax.connection == again.connection)
+        #expect(await get(try pins("root")).0 == .certificatePin)
+        #expect(await get(try keys("valid.test", chain: false)).0 == .keyPin)
+        #expect(await get(.customEvaluation { _, _ in false }).0 == .custom)
+        let pinned = await get(try pins("self.test"))
+        #expect(pinned.0 == .answered)
+        #expect(pinned.connection != lax.connection)
+        #expect(await get(.disableEvaluation).connection == lax.connection)
+    }
+
+    @Test func `a manager of a program's own knows wildcards`() async throws {
+        final class Wildcards: ServerTrustPolicyManager, @unchecked Sendable {
+            override func serverTrustPolicy(forHost host: String) -> ServerTrustPolicy? {
+                host.hasSuffix(".wild.test")
+                    ? policies["*.wild.test"] : super.serverTrustPolicy(forHost: host)
+            }
+        }
+        let session = server.session(Wildcards(policies: ["*.wild.test": try pins("root")]))
+        let wild = await session.request("\(server.url("www.wild.test"))/").response()
+        #expect(Outcome(wild) == .answered)
+        let other = await session.request("\(server.url("valid.test"))/").response()
+        #expect(Outcome(other) == .chain(.unknownIssuer))
+    }
+}

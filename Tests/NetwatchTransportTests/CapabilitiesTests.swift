@@ -1,0 +1,41 @@
+internal import Testing
+
+@testable internal import NetwatchTransport
+
+/// What is said of a libcurl that is not Debian's.
+@Suite struct CapabilitiesTests {
+    private func capabilities(tls: String?, http2: Bool = true) -> TransferCapabilities {
+        TransferCapabilities(version: "8.0.0", tlsLibrary: tls, supportsHTTP2: http2, decodableEncodings: [])
+    }
+
+    @Test func `this machine's lacks nothing`() {
+        #expect(TransferCapabilities.current.shortcomings == [])
+        #expect(TransferCapabilities.current.usesOpenSSL)
+    }
+
+    @Test(arguments: [
+        (nil, true, ["no TLS"]), ("GnuTLS/3.7.9", true, ["GnuTLS/3.7.9"]),
+        ("OpenSSL/3.0.17", false, ["HTTP/1.1"]),
+        ("GnuTLS/3.7.9", false, ["GnuTLS/3.7.9", "HTTP/1.1"]),
+        // Another library in OpenSSL's clothes has its own structures.
+        ("(OpenSSL/3.0.0) GnuTLS/3.7.9", true, ["GnuTLS/3.7.9"]),
+    ])
+    func `what is missing is said, with what remains`(tls: String?, http2: Bool, words: [String]) {
+        let sentences = capabilities(tls: tls, http2: http2).shortcomings
+        #expect(sentences.count == words.count)
+        for (sentence, word) in zip(sentences, words) { #expect(sentence.contains(word)) }
+    }
+
+    @Test func `only what needs a callback needs OpenSSL`() {
+        let other = capabilities(tls: "GnuTLS/3.7.9")
+        var checked = TransferTrust()
+        checked.check = TrustCheck { _ in true }
+        var pinned = TransferTrust()
+        pinned.anchors = .only(pem: [])
+        #expect(other.missing(for: .standard) == nil)
+        #expect(other.missing(for: pinned) == nil)
+        #expect(other.missing(for: checked)?.code == 4)
+        #expect(other.missing(for: checked)?.message.contains("GnuTLS/3.7.9") == true)
+        #expect(capabilities(tls: "OpenSSL/3.0.17").missing(for: checked) == nil)
+    }
+}

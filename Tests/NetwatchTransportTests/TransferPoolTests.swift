@@ -1,0 +1,161 @@
+internal import NetwatchTestSupport
+internal import Testing
+
+@testable internal import NetwatchTransport
+
+/// What sessions have for themselves: connections, and a limit of them.
+@Suite(.timeLimit(.minutes(1))) struct TransferPoolTests {
+    private let engine: TransferEngine
+
+    init() throws {
+        engine = try TransferEngine()
+    }
+
+    private func request(_ server: ScriptedServer, _ path: String = "/", priority: Float = 0.5)
+        -> TransferRequest
+    {
+        var request = TransferRequest(url: server.url + path)
+        request.priority = priority
+        return request
+    }
+
+    @Test func `pools do not share connections`() async throws {
+        let server = try ScriptedServer()
+        let pools = [TransferPool(engine: engine), TransferPool(engine: engine)]
+        for pool in pools + pools { _ = await pool.run(request(server)) }
+        #expect(server.requests.map(\.connection) == [1, 2, 1, 2])
+    }
+
+    @Test func `transfers beyond the limit of connections wait`() async throws {
+        let server = try ScriptedServer { _ in .stall(then: .respond("late")) }
+        let pool = TransferPool(engine: engine, connectionsPerHost: 2)
+        let recorders = (0..<5).map { _ in pool.start(request(server)) }
+        await server.requests(atLeast: 2)
+        await engine.settle()
+        #expect(server.connectionCount == 2)
+        server.release()
+        for recorder in recorders { #expect(await recorder.end().text == "late") }
+        #expect(server.connectionCount == 2)
+    }
+
+    @Test func `the more urgent of those who wait go first`() async throws {
+        let server = try ScriptedServer { $0.number == 1 ? .stall(then: .respond("")) : .respond("") }
+        let pool = TransferPool(engine: engine, connectionsPerHost: 1)
+        let first = pool.start(request(server, "/first"))
+        await server.requests(atLeast: 1)
+        let others = [0.25, 0.5, 0.75].map { pool.start(request(server, "/\($0)", priority: Float($0))) }
+        await engine.settle()
+        server.release()
+        for recorder in [first] + others { await recorder.end() }
+        #expect(server.requests.map(\.target) == ["/first", "/0.75", "/0.5", "/0.25"])
+    }
+
+    @Test func `one that waits can be cancelled, and is never sent`() async throws {
+        let server = try ScriptedServer { _ in .stall(then: .respond("")) }
+        let pool = TransferPool(engine: engine, connectionsPerHost: 1)
+        let first = pool.start(request(server))
+        let waiting = TransferRecorder()
+        let id = pool.start(request(server, "/waiting")) { waiting.deliver($0) }
+        let third = pool.start(request(server, "/third"))
+        engine.cancel(id)
+        let failure = await waiting.end().failure
+        #expect(failure?.code == 42)
+        #expect(failure?.phase == .prepare)
+        server.release()
+        await first.end()
+        #expect(await third.end().hasSucceeded)
+        #expect(server.requests.map(\.target) == ["/", "/third"])
+    }
+
+    @Test func `waiting counts for the total timeout and not for the connection's`() async throws {
+        let server = try ScriptedServer { _ in .stall(then: .respond("")) }
+        let pool = TransferPool(engine: engine, connectionsPerHost: 1)
+        let first = pool.start(request(server))
+        var patient = request(server, "/patient")
+        patient.connectTimeout = .milliseconds(200)
+        let second = pool.start(patient)
+        var impatient = request(server, "/impatient")
+        impatient.totalTimeout = .milliseconds(400)
+        let failure = await pool.start(impatient).end().failure
+        #expect(failure?.code == 28)
+        #expect(failure?.phase == .prepare)
+        server.release()
+        await first.end()
+        // It has waited twice as long as connecting may take.
+        #expect(await second.end().hasSucceeded)
+    }
+
+    @Test func `one that waits can be paused`() async throws {
+        let server = try ScriptedServer { $0.number == 1 ? .stall(then: .respond("")) : .respond("text") }
+        let pool = TransferPool(engine: engine, connectionsPerHost: 1)
+        let first = pool.start(request(server))
+        let waiting = TransferRecorder()
+        let id = pool.start(request(server, "/waiting")) { waiting.deliver($0) }
+        engine.pause(id, .all)
+        server.release()
+        await first.end()
+        await waiting.wait { !$0.heads.isEmpty }
+        #expect(waiting.record.body.isEmpty)
+        engine.resume(id)
+        #expect(await waiting.end().text == "text")
+    }
+
+    @Test func `connections are renewed for one pool only`() async throws {
+        let server = try ScriptedServer()
+        let pools = [TransferPool(engine: engine), TransferPool(engine: engine)]
+        for pool in pools { _ = await pool.run(request(server)) }
+        pools[0].renewConnections()
+        for pool in pools { _ = await pool.run(request(server)) }
+        #expect(server.requests.map(\.connection) == [1, 2, 3, 2])
+    }
+
+    @Test func `the connections of a pool that is gone are closed, after its last transfer`() async throws {
+        let server = try ScriptedServer { $0.number == 1 ? .respond("") : .stall(then: .respond("late")) }
+        var pool: TransferPool? = TransferPool(engine: engine)
+        _ = await pool?.run(request(server))
+        let recorder = pool?.start(request(server))
+        await server.requests(atLeast: 2)
+        pool = nil
+        server.release()
+        #expect(await recorder?.end().text == "late")
+        await server.openConnections(atMost: 0)
+    }
+
+    @Test func `a connection that the server closes while nobody uses it is not used again`() async throws {
+        let server = try ScriptedServer { _ in
+            .send("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", then: .close)
+        }
+        let pool = TransferPool(engine: engine)
+        for _ in 0..<3 {
+            let record = await pool.run(request(server))
+            #expect(record.hasSucceeded)
+            await server.openConnections(atMost: 0)
+        }
+        #expect(server.requests.map(\.connection) == [1, 2, 3])
+    }
+
+    @Test func `many transfers at once all end`() async throws {
+        let server = try ScriptedServer { _ in .respond("text") }
+        let pool = TransferPool(engine: engine, connectionsPerHost: 16)
+        let recorders = (0..<1_000).map { _ in pool.start(request(server)) }
+        for recorder in recorders { #expect(await recorder.end().text == "text") }
+        #expect(server.connectionCount <= 16)
+    }
+}
+
+extension TransferPool {
+    func start(_ request: TransferRequest, deliver: @escaping @Sendable (TransferEvent) -> Void) -> TransferID
+    {
+        start(request) { (events: [TransferEvent]) in for event in events { deliver(event) } }
+    }
+
+    func start(_ request: TransferRequest) -> TransferRecorder {
+        let recorder = TransferRecorder()
+        _ = start(request) { (event: TransferEvent) in recorder.deliver(event) }
+        return recorder
+    }
+
+    func run(_ request: TransferRequest) async -> TransferRecorder.Record {
+        await start(request).end()
+    }
+}
