@@ -217,6 +217,8 @@ extension RequestCore {
         record(end.metrics, of: hop)
         if let credentials = lateCredentials(for: hop) {
             self.hop?.fate = .follow(hop.request, .credential(credentials))
+            // What came was not the response after all.
+            downloadProgress.restart()
         }
         if let hop = self.hop, case .follow = hop.fate, !state.isInterrupted { return hopFollows(hop) }
         guard hop.failure == nil, let failure = end.failure else { return attemptEnded(hop.failure) }

@@ -133,8 +133,14 @@ actor RequestCore {
         case .run(let handler):
             // Somebody is told, so that nothing is sent after it.
             plan.upload?.release()
-            handler(outcome)
+            run(handler)
         }
+    }
+
+    private func run(_ handler: Handler) {
+        guard !RequestFault.dropsHandler.strikes else { return }
+        handler(outcome)
+        if RequestFault.doublesHandler.strikes { handler(outcome) }
     }
 
     // MARK: Preparing
@@ -272,7 +278,7 @@ actor RequestCore {
         uploadProgress.end()
         downloadProgress.end()
         tell { $0.requestDidFinish($1, error: outcome.error) }
-        if let request { context.remove(request.identifier) }
+        if let request, !RequestFault.keepsRequest.strikes { context.remove(request.identifier) }
     }
 
     private func error(of ending: RequestState<Handler>.Ending) -> (any Error)? {

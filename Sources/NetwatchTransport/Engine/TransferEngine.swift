@@ -259,8 +259,8 @@ package actor TransferEngine {
             caller: prospect.caller,
             paused: prospect.paused,
             multi: multi
-        ) { [weak self] in
-            self?.perform { $0.sourceIsReady(of: id) }
+        ) { [weak self] change in
+            self?.perform { $0.changePause(of: id, change) }
         }
         try multi.add(transfer)
         multis[multiID]?.isStale = false
@@ -319,10 +319,6 @@ package actor TransferEngine {
             changePause(of: id) { transfer in what.map(transfer.pause) ?? transfer.resume() }
         case nil: break
         }
-    }
-
-    private func sourceIsReady(of id: TransferID) {
-        changePause(of: id) { $0.sourceIsReady() }
     }
 
     private func changePause(of id: TransferID, _ change: (Transfer) -> CURLcode) {
