@@ -55,6 +55,7 @@ struct TrustedTransferTests {
         var connections: Set<String> = []
         for recorder in recorders {
             let record = await recorder.end()
+            #expect(record.failure == nil)
             #expect(record.metrics?.httpVersion == "h2")
             connections.insert(record.text)
         }

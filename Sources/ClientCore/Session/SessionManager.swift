@@ -25,6 +25,11 @@ public final class SessionManager: Sendable {
         decoders: TransferCapabilities.current.decodableEncodings
     )
 
+    /// What the libcurl of this process cannot do, with what remains, in a sentence each; empty on Debian and
+    /// Ubuntu. Without OpenSSL below it, requests that need more than the system's authorities are refused; without
+    /// HTTP/2 they go by HTTP/1.1.
+    public static var transportShortcomings: [String] { TransferCapabilities.current.shortcomings }
+
     let context: SessionContext
 
     /// Makes a session of its own.
