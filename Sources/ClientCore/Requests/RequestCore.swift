@@ -112,7 +112,7 @@ actor RequestCore {
     }
 
     func tell(_ body: (any EventMonitor, Request) -> Void) {
-        let monitors = context.hooks.monitors
+        let monitors = context.monitors
         guard !monitors.isEmpty, let request else { return }
         for monitor in monitors { body(monitor, request) }
     }
@@ -192,8 +192,8 @@ actor RequestCore {
         if failure != nil { try? sink.end(failure) }
         publishMetrics()
         let attempt = state.attempt
-        if let session = context.manager {
-            context.delegate.taskDidComplete?(session, task, failure)
+        if let hear = context.delegate.taskDidComplete, let session = context.manager {
+            hear(session, task, failure)
         }
         tell { $0.request($1, didEndAttempt: attempt, error: failure) }
         handle(.ended(attempt: attempt, failure: failure))
