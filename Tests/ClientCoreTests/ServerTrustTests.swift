@@ -304,6 +304,15 @@ struct ServerTrustTests {
         #expect(await get(.disableEvaluation).connection == lax.connection)
     }
 
+    /// A TLS session that is resumed comes without certificates, so that nobody would be asked about them.
+    @Test func `no TLS session of an earlier connection lets a server in`() async throws {
+        for _ in 0..<10 {
+            #expect(await outcome("self.test", .customEvaluation { _, _ in true }) == .answered)
+            #expect(await outcome("self.test", .customEvaluation { _, _ in false }) == .custom)
+            #expect(await outcome("self.test", try keys("valid.test", chain: false)) == .keyPin)
+        }
+    }
+
     @Test func `a manager of a program's own knows wildcards`() async throws {
         final class Wildcards: ServerTrustPolicyManager, @unchecked Sendable {
             override func serverTrustPolicy(forHost host: String) -> ServerTrustPolicy? {

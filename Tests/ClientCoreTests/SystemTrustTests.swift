@@ -101,10 +101,11 @@ struct SystemTrustTests {
         #expect(revoked?.text.contains("revocation: certificate revoked (23, certificate 0)") == true)
     }
 
-    @Test func `without its issuer's list, or with an old one, nothing vouches for a certificate`()
-        async throws
-    {
-        let reason = try await reason("valid.test", try lists("foreign.pem"))
+    @Test(arguments: ["foreign.pem", "old.pem"])
+    func `without its issuer's list, or with an old one, nothing vouches for a certificate`(
+        list: String
+    ) async throws {
+        let reason = try await reason("valid.test", try lists(list))
         if case .revocationCheckFailed = reason {} else { Issue.record("\(String(describing: reason))") }
         #expect(reason?.output?.verdict?.problem == .revocationUnknown)
     }

@@ -88,6 +88,10 @@ extension TLSServer {
         let revoked = try authority.server("revoked.test")
         try authority.revoke(revoked)
         _ = try authority.revocationList("list.pem")
+        _ = try authority.revocationList(
+            "old.pem",
+            "-crl_lastupdate 20200101000000Z -crl_nextupdate 20200201000000Z"
+        )
         try authority.openssl("openssl ca -config openssl.cnf -name root -gencrl -out foreign.pem")
         let valid = try authority.server(
             "valid.test",
@@ -113,7 +117,7 @@ extension TLSServer {
                 name: "client.test",
                 issued: try authority.server("client.test"),
                 more:
-                    "ssl_client_certificate \(authority.intermediate); ssl_verify_client on; ssl_verify_depth 3;"
+                    "ssl_client_certificate \(authority.root); ssl_verify_client on; ssl_verify_depth 3;"
             ),
         ]
     }

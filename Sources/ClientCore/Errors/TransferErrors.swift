@@ -78,7 +78,8 @@ extension URLError {
     private static func clientCertificateCode(of failure: TransferFailure) -> URLError.Code? {
         guard [35, 55, 56].contains(failure.code) else { return nil }
         if failure.message.contains("alert certificate required") { return .clientCertificateRequired }
-        return refusals.contains { failure.message.contains("alert \($0)") } ? .clientCertificateRejected : nil
+        return refusals.contains { failure.message.contains("alert \($0)") }
+            ? .clientCertificateRejected : nil
     }
 
     private static let refusals = [
