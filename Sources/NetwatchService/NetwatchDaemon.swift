@@ -53,7 +53,7 @@ package struct NetwatchDaemon: Service {
         settings.stopTimeout = ControlServer.Limits().stopGrace - .seconds(2)
         let queue = try await OfflineQueue(
             configuration: settings,
-            session: .bare(),
+            session: .bare(monitor: monitor),
             monitor: monitor
         )
         do {

@@ -11,7 +11,7 @@ public import NetworkReachability
 /// ```
 ///
 /// Each request waits for the host that it failed at, after redirects too. The kernel is asked about it
-/// (``PathMonitor``), not a server; several requests to one host share one watch, and nothing is watched while
+/// (`PathMonitor`), not a server; several requests to one host share one watch, and nothing is watched while
 /// nobody waits. All may be used from any thread, by several sessions.
 public final class OfflineRetrier: RequestInterceptor {
     private let monitor: PathMonitor?
@@ -25,7 +25,7 @@ public final class OfflineRetrier: RequestInterceptor {
     ///
     /// - Parameters:
     ///   - monitor: Who watches the paths. Default `nil`: the monitor of the request's session, which is
-    ///     ``PathMonitor/shared``.
+    ///     `PathMonitor.shared`.
     ///   - maximumWait: How long a request waits for its path, from its own failure on, whoever else waits for
     ///     the same host. After that its failure stands. What ``RetryPacing`` adds comes on top. Default 5 s; `nil`
     ///     for ever; zero and below does not wait.
@@ -34,7 +34,7 @@ public final class OfflineRetrier: RequestInterceptor {
     ///     fail.
     ///   - pacing: How those who have waited for one host are let go.
     ///   - requiredInterfaceType: What the path has to leave by, or be carried by in the end
-    ///     (``NetworkPath/medium``). Default `nil`: anything.
+    ///     (`NetworkPath.medium`). Default `nil`: anything.
     ///   - prohibitedInterfaceTypes: What the path must neither leave by nor be carried by. Default nothing.
     ///   - isOfflineError: Whether a failure is one to wait after. Called on a thread of no particular queue, and
     ///     not within any lock. Default: ``isNotConnected(_:)``.

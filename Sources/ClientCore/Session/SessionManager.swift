@@ -82,8 +82,12 @@ public final class SessionManager: Sendable {
     }
 
     /// A session that says nothing and remembers nothing by itself: no cookies, no header fields.
-    package static func bare() -> SessionManager {
-        SessionManager(engine: .shared)
+    ///
+    /// - Parameter monitor: Judges the ways to servers. Default: the shared one.
+    package static func bare(
+        monitor: @autoclosure @escaping @Sendable () -> PathMonitor = .shared
+    ) -> SessionManager {
+        SessionManager(engine: .shared, monitor: monitor())
     }
 
     init(
