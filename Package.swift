@@ -159,6 +159,13 @@ let package = Package(
             path: "Tests/QueueVictim",
             swiftSettings: strict
         ),
+        // The process that the client's tests measure and torment.
+        .executableTarget(
+            name: "ClientVictim",
+            dependencies: ["ClientCore", "NetwatchEventLoop", "NetwatchTestSupport", "NetwatchTransport"],
+            path: "Tests/ClientVictim",
+            swiftSettings: strict
+        ),
         .tests("NetwatchEventLoopTests", ["NetwatchEventLoop"]),
         .tests(
             "NetworkReachabilityTests",
@@ -168,7 +175,7 @@ let package = Package(
             ]
         ),
         .tests("NetwatchTransportTests", ["NetwatchEventLoop", "NetwatchTransport"]),
-        .tests("ClientCoreTests", ["ClientCore", "NetwatchEventLoop", "NetwatchTransport"]),
+        .tests("ClientCoreTests", ["ClientCore", "ClientVictim", "NetwatchEventLoop", "NetwatchTransport"]),
         // What the guides show, as a program of theirs is built.
         .testTarget(
             name: "GuideTests",

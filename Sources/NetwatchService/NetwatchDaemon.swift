@@ -114,6 +114,9 @@ package struct NetwatchDaemon: Service {
                 metadata: ["error": "\(failure)"]
             )
         }
+        for shortcoming in SessionManager.transportShortcomings {
+            logger.warning("\(shortcoming)")
+        }
         let summary =
             path.map { "network \($0.reason.map(\.description) ?? "reachable")" } ?? "network unknown"
         logFailure(notifier.notify(.ready, .status(summary)))

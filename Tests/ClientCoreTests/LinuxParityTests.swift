@@ -194,18 +194,23 @@ internal import Testing
         #expect(error?.transferFailure?.bytesSent == 0)
     }
 
-    /// A name server that nobody can ask cannot say that there is no such name: the resolver's code tells one
-    /// from the other, URLError's does not.
+    /// A name server that nobody can ask cannot say that there is no such name: the kernel tells one from the
+    /// other.
     @Test(.enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"))
-    func `a name that nobody can be asked about ends the request with the resolver's reason`() async throws {
+    func `a name that nobody can be asked about means being offline, with the resolver's reason`()
+        async throws
+    {
         let nowhere = try NetworkNamespace()
         let engine = try TransferEngine(
             resolver: NameResolver(networkNamespace: nowhere.path),
             networkNamespace: nowhere.path
         )
-        let session = SessionManager(engine: engine)
+        var configuration = PathMonitor.Configuration()
+        configuration.networkNamespace = nowhere.path
+        let monitor = PathMonitor(configuration: configuration)
+        let session = SessionManager(engine: engine, monitor: monitor)
         let error = await session.request("http://netwatch.example/").response().error
-        #expect((error as? URLError)?.code == .cannotFindHost)
+        #expect((error as? URLError)?.code == .notConnectedToInternet)
         #expect(error?.transferFailure?.resolverCode == EAI_AGAIN)
         #expect(error?.transferFailure?.phase == .resolve)
     }

@@ -33,7 +33,8 @@ struct OfflineRetrierTests {
     }
 
     private func wait(for retrier: OfflineRetrier, _ waiters: Int, _ places: Int) async {
-        while waiting(retrier) != Counts(waiters: waiters, places: places) { await Task.yield() }
+        let expected = Counts(waiters: waiters, places: places)
+        while waiting(retrier) != expected, !Task.isCancelled { await Task.yield() }
     }
 
     @Test func `a request waits for the path to its host and is sent again`() async throws {
@@ -139,7 +140,7 @@ struct OfflineRetrierTests {
         world.session.eventMonitors = [delays]
         world.session.interceptor = retrier
         let request = world.session.request(server.url)
-        while retrier.waits.count.waiters == 0, request.metrics == nil { await Task.yield() }
+        await wait(for: retrier, 1, 1)
         try world.connect()
         _ = await request.response()
         return !delays.delays.values.isEmpty

@@ -48,16 +48,11 @@ struct ScriptedConnection {
         case .stall(let next):
             try waitForRelease()
             try perform(next, for: request)
-        case .endlessHeaders:
-            try write(Array("HTTP/1.1 200 OK\r\n".utf8))
-            while true { try write(Array("X-Endless: \(String(repeating: "x", count: 1000))\r\n".utf8)) }
-        case .endlessBody:
-            try write(Array("HTTP/1.1 200 OK\r\n\r\n".utf8))
-            while true { try write([UInt8](repeating: 0x78, count: 16384)) }
-        case .drippingBody:
-            try write(Array("HTTP/1.1 200 OK\r\n\r\n".utf8))
-            while true {
-                try write([0x78])
+        case .flood(let bytes):
+            while true { try write(bytes) }
+        case .drip(let bytes):
+            for index in sequence(first: 0, next: { ($0 + 1) % bytes.count }) {
+                try write([bytes[index]])
                 poll(nil, 0, 50)
             }
         }

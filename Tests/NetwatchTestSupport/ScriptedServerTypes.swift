@@ -38,16 +38,28 @@ extension ScriptedServer {
         case reset
         /// Does nothing until ``ScriptedServer/release()`` or until the client goes away, then this.
         case stall(then: Action)
-        /// Sends header lines until the client goes away.
-        case endlessHeaders
-        /// Sends a body until the client goes away.
-        case endlessBody
-        /// Sends a body a byte at a time, every 50 ms, until the client goes away.
-        case drippingBody
+        /// Sends these bytes again and again until the client goes away.
+        case flood([UInt8])
+        /// As ``flood(_:)``, one byte every 50 ms.
+        case drip([UInt8])
         /// Sends these bytes, then does the next thing; ``keep`` waits for another request.
         case send([UInt8], then: Action)
         /// Waits for another request.
         case keep
+
+        /// Sends header lines until the client goes away.
+        package static var endlessHeaders: Action {
+            let line = "X-Endless: \(String(repeating: "x", count: 1000))\r\n"
+            return .send("HTTP/1.1 200 OK\r\n", then: .flood(Array(line.utf8)))
+        }
+
+        /// Sends a body until the client goes away.
+        package static var endlessBody: Action {
+            .send("HTTP/1.1 200 OK\r\n\r\n", then: .flood([UInt8](repeating: 0x78, count: 16384)))
+        }
+
+        /// Sends a body a byte at a time, every 50 ms, until the client goes away.
+        package static var drippingBody: Action { .send("HTTP/1.1 200 OK\r\n\r\n", then: .drip([0x78])) }
 
         /// Sends this text, then does the next thing.
         package static func send(_ text: String, then next: Action) -> Action {

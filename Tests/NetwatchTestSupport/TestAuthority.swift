@@ -1,4 +1,5 @@
 internal import Glibc
+internal import Synchronization
 
 /// A root, an intermediate below it, and the certificates that it makes of them, by openssl(1). Everything goes away
 /// with the last reference to it.
@@ -25,6 +26,8 @@ package final class TestAuthority: Sendable {
     package static func shared() throws -> TestAuthority { try only.get() }
 
     package let scratch: ScratchDirectory
+    /// openssl-ca(1) keeps an index, which one at a time may write to.
+    private let index = Mutex(())
 
     /// The certificates of the authorities, in PEM.
     package var root: String { file("root.pem") }
@@ -109,7 +112,7 @@ package final class TestAuthority: Sendable {
     /// Runs commands in the authority's directory.
     @discardableResult
     package func openssl(_ commands: String) throws -> String {
-        try shell("set -e; cd \(scratch.path)\n\(commands)")
+        try index.withLock { _ in try shell("set -e; cd \(scratch.path)\n\(commands)") }
     }
 
     private func issued(_ name: String) -> Issued {

@@ -64,7 +64,8 @@ extension URLRequest {
     /// - Throws: What ``URLConvertible/asURL()`` throws.
     public init(url: any URLConvertible, method: HTTPMethod, headers: HTTPHeaders? = nil) throws {
         self.init(url: try url.asURL())
-        httpMethod = method.rawValue
-        setHeaders(headers ?? [:])
+        // Foundation's own, which it takes time to set.
+        if method != .get { httpMethod = method.rawValue }
+        if let headers, !headers.isEmpty { setHeaders(headers) }
     }
 }

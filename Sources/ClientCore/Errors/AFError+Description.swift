@@ -33,6 +33,7 @@ extension AFError.URLRequestValidationFailureReason {
         case .bodyDataInGETRequest(let data): "a GET or HEAD request has a body, of \(data.count) bytes"
         case .unsupportedScheme(let url):
             "the scheme \((url.scheme ?? "").debugDescription) is neither http nor https"
+        case .invalidOption(let name, let value, let accepted): "\(name) is \(value); accepted: \(accepted)"
         case .missingHost(let url): "the URL \(url.absoluteString.debugDescription) names no host"
         }
     }

@@ -59,6 +59,8 @@ public enum AFError: Error {
         case unsupportedScheme(URL)
         /// The URL names no host.
         case missingHost(URL)
+        /// One of the request's ``RequestOptions`` is out of range.
+        case invalidOption(name: String, value: String, accepted: String)
     }
 
     /// Why a response was refused.

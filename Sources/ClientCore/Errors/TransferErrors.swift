@@ -67,6 +67,7 @@ extension URLError {
         case 61: .cannotDecodeContentData
         case 63: .dataLengthExceedsMaximum
         case 65: .requestBodyStreamExhausted
+        case 67: .userAuthenticationRequired
         case 100: .cannotParseResponse
         default: .unknown
         }

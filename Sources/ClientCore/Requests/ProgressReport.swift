@@ -64,12 +64,14 @@ final class ProgressReport: Sendable {
         }
     }
 
+    /// What was done stays done: a body that a redirect or a challenge asks for again does not take it back.
+    ///
     /// - Parameter total: `nil` while it is not known, which the object shows as -1.
     func update(_ done: Int64, of total: Int64?) {
         let hasChanged = state.withLock { state in
             let old = state.counts
             // Foundation traps when a total goes back to 0, whatever was done of it.
-            state.counts = Counts(done: done, total: total == 0 ? max(0, old.total) : total ?? -1)
+            state.counts = Counts(done: max(done, old.done), total: total == 0 ? max(0, old.total) : total ?? -1)
             guard state.counts != old else { return false }
             state.shown.map(state.counts.show)
             return true

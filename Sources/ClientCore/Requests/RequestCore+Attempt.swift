@@ -98,6 +98,7 @@ extension RequestCore {
         if let property = context.settings.refusal {
             throw AFError.sessionConfigurationRefused(property: property)
         }
+        try options.check()
         let settings = context.settings
         let fields = TransferRequest.headers(of: request, settings: settings, isForeign: isForeign)
         try request.validateForSending(
@@ -110,9 +111,18 @@ extension RequestCore {
         if let allowsReuse = plan.policy.allowsConnectionReuse {
             transfer.allowsConnectionReuse = allowsReuse
         }
-        let total = plan.policy.totalTimeout ?? context.settings.totalTimeout
+        transfer.apply(options)
+        transfer.idleTimeout = idleTimeout(of: request)
+        let total = plan.policy.totalTimeout ?? options.longest ?? context.settings.totalTimeout
         transfer.totalTimeout = total - attemptBegan.duration(to: .now)
         return transfer
+    }
+
+    /// A request's own `timeoutInterval` is nearer than the session's options, but not than its own.
+    nonisolated func idleTimeout(of request: URLRequest) -> Duration {
+        let hasOwn = request.timeoutInterval != SessionSettings.defaultIdleTimeout
+        let option = hasOwn ? plan.options.idleTimeout : options.idleTimeout
+        return option.map { Duration(seconds: $0) } ?? context.settings.idleTimeout(of: request)
     }
 
     // MARK: What comes back
@@ -207,6 +217,8 @@ extension RequestCore {
         record(end.metrics, of: hop)
         if let credentials = lateCredentials(for: hop) {
             self.hop?.fate = .follow(hop.request, .credential(credentials))
+            // What came was not the response after all.
+            downloadProgress.restart()
         }
         if let hop = self.hop, case .follow = hop.fate, !state.isInterrupted { return hopFollows(hop) }
         guard hop.failure == nil, let failure = end.failure else { return attemptEnded(hop.failure) }

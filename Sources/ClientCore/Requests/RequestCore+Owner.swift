@@ -61,7 +61,7 @@ extension RequestCore {
         guard case .take = try sink.begin(head) else { throw URLError(.badServerResponse) }
         outcome.head = head
         outcome.clock.responseBegan()
-        outcome.metrics = response.metrics.map { OnDemand(made: $0) } ?? outcome.metrics
+        if let metrics = response.metrics { outcome.metrics = OnDemand(made: metrics) }
         let metrics = outcome.metrics
         snapshot.change { values in
             values.head = head

@@ -16,6 +16,8 @@ actor RequestCore {
     nonisolated let identifier: Int
     nonisolated let context: SessionContext
     nonisolated let plan: RequestPlan
+    /// The request's own, over the session's as they were when it was made.
+    nonisolated let options: RequestOptions
     nonisolated let snapshot: RequestSnapshot
     nonisolated let uploadProgress = ProgressReport()
     nonisolated let downloadProgress = ProgressReport()
@@ -56,7 +58,8 @@ actor RequestCore {
         self.context = context
         identifier = context.nextIdentifier()
         self.firstRequest = firstRequest
-        sink = plan.makeSink()
+        options = plan.options.over(context.hooks.options)
+        sink = plan.makeSink(options.maximumDataBytes ?? RequestOptions.defaultMaximumDataBytes)
         snapshot = RequestSnapshot(firstRequest.value)
     }
 
@@ -109,7 +112,7 @@ actor RequestCore {
     }
 
     func tell(_ body: (any EventMonitor, Request) -> Void) {
-        let monitors = context.hooks.monitors
+        let monitors = context.monitors
         guard !monitors.isEmpty, let request else { return }
         for monitor in monitors { body(monitor, request) }
     }
@@ -130,8 +133,14 @@ actor RequestCore {
         case .run(let handler):
             // Somebody is told, so that nothing is sent after it.
             plan.upload?.release()
-            handler(outcome)
+            run(handler)
         }
+    }
+
+    private func run(_ handler: Handler) {
+        guard !RequestFault.dropsHandler.strikes else { return }
+        handler(outcome)
+        if RequestFault.doublesHandler.strikes { handler(outcome) }
     }
 
     // MARK: Preparing
@@ -183,8 +192,8 @@ actor RequestCore {
         if failure != nil { try? sink.end(failure) }
         publishMetrics()
         let attempt = state.attempt
-        if let session = context.manager {
-            context.delegate.taskDidComplete?(session, task, failure)
+        if let hear = context.delegate.taskDidComplete, let session = context.manager {
+            hear(session, task, failure)
         }
         tell { $0.request($1, didEndAttempt: attempt, error: failure) }
         handle(.ended(attempt: attempt, failure: failure))
@@ -269,7 +278,7 @@ actor RequestCore {
         uploadProgress.end()
         downloadProgress.end()
         tell { $0.requestDidFinish($1, error: outcome.error) }
-        if let request { context.remove(request.identifier) }
+        if let request, !RequestFault.keepsRequest.strikes { context.remove(request.identifier) }
     }
 
     private func error(of ending: RequestState<Handler>.Ending) -> (any Error)? {

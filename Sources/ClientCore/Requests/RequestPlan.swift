@@ -4,12 +4,25 @@ internal import FoundationNetworking
 /// What a request is to be, before anything is done for it.
 struct RequestPlan: Sendable {
     /// As the caller made it: what further attempts are adapted from.
-    let original: Result<URLRequest, any Error>
+    var original: Result<URLRequest, any Error>
+    /// What was said of it beside the request.
+    var options = RequestOptions()
     /// What is sent in place of the request's own body.
     var upload: UploadBody?
     var policy = TransferPolicy()
     /// Makes what takes the response, once for the request.
-    var makeSink: @Sendable () -> any ResponseSink = { DataSink() }
+    ///
+    /// - Parameter maximumDataBytes: How many bytes may be kept in memory.
+    var makeSink: @Sendable (_ maximumDataBytes: Int) -> any ResponseSink = { DataSink(maximumBytes: $0) }
+
+    init(original: Result<URLRequest, any Error>) {
+        self.original = original
+    }
+
+    init(_ request: any URLRequestConvertible) {
+        original = Result { try request.asURLRequest() }
+        options = (request as? OptionedRequest)?.options ?? RequestOptions()
+    }
 }
 
 /// How far a request does what its session does by itself.

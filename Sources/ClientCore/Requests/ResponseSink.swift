@@ -1,5 +1,6 @@
 internal import Foundation
 internal import FoundationNetworking
+internal import NetwatchTransport
 
 /// Where the body of a response goes. It is used on its request's queue only.
 protocol ResponseSink {
@@ -39,8 +40,13 @@ extension ResponseSink {
 
 /// Keeps a body in memory, or hands it on as it comes.
 struct DataSink: ResponseSink {
+    let maximumBytes: Int
     private var data: Data?
     private var closure: (@Sendable (Data) -> Void)?
+
+    init(maximumBytes: Int) {
+        self.maximumBytes = maximumBytes
+    }
 
     /// - Parameter closure: Takes the body in place of memory, beginning with what is there.
     mutating func stream(to closure: (@Sendable (Data) -> Void)?) {
@@ -63,7 +69,9 @@ struct DataSink: ResponseSink {
             closure(Data(bytes))
         } else {
             if data == nil { data = Data() }
-            data?.append(contentsOf: bytes)
+            let room = maximumBytes - (data?.count ?? 0)
+            data?.append(contentsOf: bytes.prefix(room))
+            if bytes.count > room { throw TransferFailure.tooMuchData(maximumBytes).error(for: nil) }
         }
     }
 
@@ -77,4 +85,17 @@ struct DataSink: ResponseSink {
     mutating func letGo() { closure = nil }
 
     var body: ResponseBody { ResponseBody(data: data) }
+}
+
+extension TransferFailure {
+    /// `CURLE_FILESIZE_EXCEEDED`, as for a limit that libcurl's side knows of.
+    fileprivate static func tooMuchData(_ maximum: Int) -> TransferFailure {
+        let hint = "download it to a file, or allow more by RequestOptions.maximumDataBytes"
+        return TransferFailure(
+            code: 63,
+            phase: .response,
+            message:
+                "the response's body is longer than the \(maximum) bytes that are kept in memory; \(hint)"
+        )
+    }
 }

@@ -11,6 +11,9 @@ final class TransferControl: Sendable {
     /// How many bytes of body may wait; as many may be in the hands of the queue. More than what a connection has on
     /// its way at once, so that a queue that keeps up never pauses.
     private static let limit = 1 << 20
+    /// What a piece costs beside its bytes, roughly: a server that sends them one by one would fill the memory with
+    /// what holds them.
+    fileprivate static let pieceOverhead = 512
 
     private struct State {
         var transfer: TransferID?
@@ -18,7 +21,7 @@ final class TransferControl: Sendable {
         var isSuspended = false
         var isFull = false
         var events: [TransferEvent] = []
-        /// How many bytes of body are in the events.
+        /// How many bytes of body are in the events, and what holds them.
         var bytes = 0
         var paused: TransferPause = []
 
@@ -61,7 +64,7 @@ final class TransferControl: Sendable {
         update { state in
             let isFirst = state.events.isEmpty
             state.events += events
-            state.bytes += events.bodyBytes
+            state.bytes += events.cost
             if state.bytes > Self.limit { state.isFull = true }
             return isFirst
         }
@@ -89,9 +92,14 @@ final class TransferControl: Sendable {
 }
 
 extension [TransferEvent] {
-    fileprivate var bodyBytes: Int {
+    /// The bytes of body in them, and what holds those.
+    fileprivate var cost: Int {
         reduce(0) { sum, event in
-            if case .body(let bytes) = event { sum + bytes.count } else { sum }
+            if case .body(let bytes) = event {
+                sum + bytes.count + TransferControl.pieceOverhead
+            } else {
+                sum
+            }
         }
     }
 }

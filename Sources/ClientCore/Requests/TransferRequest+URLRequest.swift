@@ -23,7 +23,6 @@ extension TransferRequest {
         self.init(url: url.absoluteString, method: request.httpMethod ?? "GET")
         headers = fields
         body = try upload?.transferBody() ?? request.httpBody.map { .bytes(Array($0)) }
-        idleTimeout = settings.idleTimeout(of: request)
         unixSocketPath = settings.unixSocketPath
         // libcurl sends a request again, unasked, when a reused connection ends before the first byte of
         // the response. Twice is once for an idempotent method, and with a key for the server; anything

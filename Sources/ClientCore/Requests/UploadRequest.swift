@@ -13,7 +13,7 @@ public final class UploadRequest: DataRequest, @unchecked Sendable {
     /// - Parameters:
     ///   - queue: Where it is called. Default: the session's ``SessionManager/completionQueue``. Calls that wait
     ///     there are joined into one.
-    ///   - closure: Takes the request's ``uploadProgress``, which begins anew when the body is sent again.
+    ///   - closure: Takes the request's ``uploadProgress``, which begins anew with another attempt.
     @discardableResult
     @preconcurrency
     public func uploadProgress(

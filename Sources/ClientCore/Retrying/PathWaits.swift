@@ -56,9 +56,12 @@ final class PathWaits: Sendable {
         self.isEnough = isEnough
     }
 
-    /// How many wait for how many places.
+    /// How many wait, and for how many places that were seen to be out of reach.
     var count: (waiters: Int, places: Int) {
-        state.withLock { ($0.lines.values.map(\.waiters.count).reduce(0, +), $0.lines.count) }
+        state.withLock { state in
+            let waiters = state.lines.values.map(\.waiters.count)
+            return (waiters.reduce(0, +), state.lines.values.count(where: \.wasMissing))
+        }
     }
 
     /// Waits for a path to a host.

@@ -43,8 +43,8 @@ final class CookieJar: Sendable {
     ///
     /// Cookies beyond ``maximumFieldBytes`` are left out.
     func field(for url: URL, at now: Date = Date()) -> String? {
-        guard let origin = CookieOrigin(url) else { return nil }
         let (cookies, births) = births.withLock { (self.cookies, $0) }
+        guard !cookies.isEmpty, let origin = CookieOrigin(url) else { return nil }
         let mine = cookies.filter { $0.isFor(origin, at: now) }.map { AgedCookie($0, births) }
         return Self.field(of: mine.sorted(by: AgedCookie.isSentBefore).map(\.pair))
     }
@@ -68,7 +68,8 @@ final class CookieJar: Sendable {
     ///   - url: Where the response came from.
     ///   - mainDocumentURL: What `onlyFromMainDocumentDomain` is about. `nil` counts as `url`'s own.
     func take(_ setCookieValues: [String], from url: URL, mainDocumentURL: URL?, at now: Date = Date()) {
-        guard let origin = CookieOrigin(url), accepts(from: origin, mainDocumentURL) else { return }
+        guard !setCookieValues.isEmpty, let origin = CookieOrigin(url), accepts(from: origin, mainDocumentURL)
+        else { return }
         let cookies = setCookieValues.prefix(Self.maximumPerResponse)
             .compactMap { SetCookie($0, at: now) }
             .compactMap { AcceptedCookie($0, from: origin) }

@@ -23,13 +23,13 @@ final class SessionContext: Sendable {
         var connectivityRetrier: OfflineRetrier?
         var failedRequestOwner: (any FailedRequestOwner)?
         var monitors: [any EventMonitor] = []
+        var options = RequestOptions()
         var startsImmediately = true
         var completionQueue = DispatchQueue.main
     }
 
     private struct State {
         weak var manager: SessionManager?
-        var hooks = Hooks()
         var running: [Int: any SessionWork] = [:]
         var lastIdentifier = 0
     }
@@ -41,6 +41,10 @@ final class SessionContext: Sendable {
     let paths: SessionPaths
     let connections: ConnectionWatches
     private let state = Mutex(State())
+    // All requests of a session look at these again and again, from many threads: not under the lock that their
+    // coming and going takes, and not under any for monitors that hardly a session has.
+    private let currentHooks = Mutex(Hooks())
+    private let hasMonitors = Atomic(false)
 
     init(
         engine: TransferEngine,
@@ -66,13 +70,18 @@ final class SessionContext: Sendable {
         set { state.withLock { $0.manager = newValue } }
     }
 
-    var hooks: Hooks { state.withLock { $0.hooks } }
+    var hooks: Hooks { currentHooks.withLock { $0 } }
+
+    var monitors: [any EventMonitor] {
+        hasMonitors.load(ordering: .acquiring) ? hooks.monitors : []
+    }
 
     func changeHooks(_ change: (inout Hooks) -> Void) {
         // What is replaced goes outside the lock: it may be the last reference to anything.
-        let replaced = state.withLock { state in
-            let old = state.hooks
-            change(&state.hooks)
+        let replaced = currentHooks.withLock { hooks in
+            let old = hooks
+            change(&hooks)
+            hasMonitors.store(!hooks.monitors.isEmpty, ordering: .releasing)
             return old
         }
         withExtendedLifetime(replaced) {}

@@ -45,15 +45,26 @@ public final class SessionDelegate: Sendable {
     }
 
     private let closures = Mutex(Closures())
+    /// Whether any was ever set: every request asks several times, and hardly a session has one.
+    private let isUsed = Atomic(false)
 
     /// Makes a delegate that leaves everything as it is.
     public init() {}
 
+    private func read<Closure>(_ closure: (Closures) -> Closure?) -> Closure? {
+        isUsed.load(ordering: .acquiring) ? closures.withLock { closure($0) } : nil
+    }
+
+    private func change(_ change: (inout Closures) -> Void) {
+        closures.withLock { change(&$0) }
+        isUsed.store(true, ordering: .releasing)
+    }
+
     /// Decides where a redirect leads. Default: the response's `Location`, at most 16 times for a request.
     @preconcurrency
     public var taskWillPerformHTTPRedirection: Redirection? {
-        get { closures.withLock { $0.redirection } }
-        set { closures.withLock { $0.redirection = newValue } }
+        get { read { $0.redirection } }
+        set { change { $0.redirection = newValue } }
     }
 
     /// Answers challenges for credentials. Default: the response with the challenge is the request's response.
@@ -62,15 +73,15 @@ public final class SessionDelegate: Sendable {
     /// request asks at most once; credentials that are refused end it with the server's second 401.
     @preconcurrency
     public var taskDidReceiveChallenge: ChallengeAnswer? {
-        get { closures.withLock { $0.challenge } }
-        set { closures.withLock { $0.challenge = newValue } }
+        get { read { $0.challenge } }
+        set { change { $0.challenge = newValue } }
     }
 
     /// Says, when the final head of a response has come, whether its body is wanted. Default: it is.
     @preconcurrency
     public var dataTaskDidReceiveResponse: ResponseAnswer? {
-        get { closures.withLock { $0.response } }
-        set { closures.withLock { $0.response = newValue } }
+        get { read { $0.response } }
+        set { change { $0.response = newValue } }
     }
 
     /// Gives a new stream when a request whose body is a stream has to be sent again, by a retrier or after a
@@ -80,15 +91,15 @@ public final class SessionDelegate: Sendable {
     /// It is not asked during a challenge for credentials, which libcurl answers by itself.
     @preconcurrency
     public var taskNeedNewBodyStream: BodyStream? {
-        get { closures.withLock { $0.bodyStream } }
-        set { closures.withLock { $0.bodyStream = newValue } }
+        get { read { $0.bodyStream } }
+        set { change { $0.bodyStream = newValue } }
     }
 
     /// Hears of the end of each attempt at a request, before validation.
     @preconcurrency
     public var taskDidComplete: Completion? {
-        get { closures.withLock { $0.completion } }
-        set { closures.withLock { $0.completion = newValue } }
+        get { read { $0.completion } }
+        set { change { $0.completion = newValue } }
     }
 }
 

@@ -26,7 +26,8 @@ extension SessionManager {
         keepingPartialFileAt partialFile: URL? = nil,
         to destination: DownloadRequest.DownloadFileDestination? = nil
     ) -> DownloadRequest {
-        startDownload(Self.made(url, method, parameters, encoding, headers), partialFile, destination)
+        let plan = RequestPlan(original: Self.made(url, method, parameters, encoding, headers))
+        return startDownload(plan, partialFile, destination)
     }
 
     /// Downloads what a request that was made elsewhere asks for.
@@ -43,7 +44,7 @@ extension SessionManager {
         keepingPartialFileAt partialFile: URL? = nil,
         to destination: DownloadRequest.DownloadFileDestination? = nil
     ) -> DownloadRequest {
-        startDownload(Result { try urlRequest.asURLRequest() }, partialFile, destination)
+        startDownload(RequestPlan(urlRequest), partialFile, destination)
     }
 
     /// Continues a download that was cancelled or interrupted, in this process or an earlier one.
@@ -64,19 +65,19 @@ extension SessionManager {
         let record = Result { try ResumeRecord(data: resumeData) }
         var plan = RequestPlan(original: record.map { URLRequest(url: $0.url) })
         if let record = record.value {
-            plan.makeSink = { DownloadSink(.resuming(record), to: destination) }
+            plan.makeSink = { _ in DownloadSink(.resuming(record), to: destination) }
         }
         return start(plan, as: DownloadRequest.init)
     }
 
     private func startDownload(
-        _ original: Result<URLRequest, any Error>,
+        _ plan: RequestPlan,
         _ partialFile: URL?,
         _ destination: DownloadRequest.DownloadFileDestination?
     ) -> DownloadRequest {
         let origin = partialFile.map(DownloadSink.Origin.kept) ?? .temporary
-        var plan = RequestPlan(original: original)
-        plan.makeSink = { DownloadSink(origin, to: destination) }
+        var plan = plan
+        plan.makeSink = { _ in DownloadSink(origin, to: destination) }
         return start(plan, as: DownloadRequest.init)
     }
 }

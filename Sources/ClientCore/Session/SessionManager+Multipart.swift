@@ -40,8 +40,8 @@ extension SessionManager {
         queue: DispatchQueue? = nil,
         encodingCompletion: (@Sendable (MultipartFormDataEncodingResult) -> Void)?
     ) {
-        let original = Result { try URLRequest(url: url, method: method, headers: headers) }
-        startUpload(multipartFormData, encodingMemoryThreshold, original, queue, encodingCompletion)
+        let plan = Self.plan(url, method, headers)
+        startUpload(multipartFormData, encodingMemoryThreshold, plan, queue, encodingCompletion)
     }
 
     /// Sends a form with a request that was made elsewhere.
@@ -60,20 +60,20 @@ extension SessionManager {
         queue: DispatchQueue? = nil,
         encodingCompletion: (@Sendable (MultipartFormDataEncodingResult) -> Void)?
     ) {
-        let original = Result { try urlRequest.asURLRequest() }
-        startUpload(multipartFormData, encodingMemoryThreshold, original, queue, encodingCompletion)
+        let plan = RequestPlan(urlRequest)
+        startUpload(multipartFormData, encodingMemoryThreshold, plan, queue, encodingCompletion)
     }
 
     private func startUpload(
         _ fill: @escaping @Sendable (MultipartFormData) -> Void,
         _ threshold: UInt64,
-        _ original: Result<URLRequest, any Error>,
+        _ plan: RequestPlan,
         _ queue: DispatchQueue?,
         _ completion: (@Sendable (MultipartFormDataEncodingResult) -> Void)?
     ) {
         let queue = queue ?? completionQueue
         DispatchQueue.global(qos: .utility).async {
-            let result = self.encode(fill, threshold, original)
+            let result = self.encode(fill, threshold, plan)
             queue.async { completion?(result) }
         }
     }
@@ -81,20 +81,21 @@ extension SessionManager {
     private func encode(
         _ fill: (MultipartFormData) -> Void,
         _ threshold: UInt64,
-        _ original: Result<URLRequest, any Error>
+        _ plan: RequestPlan
     ) -> MultipartFormDataEncodingResult {
         do {
             let form = MultipartFormData()
             fill(form)
-            var request = try original.get()
+            var (request, plan) = (try plan.original.get(), plan)
             request.setValue(form.contentType, forHTTPHeaderField: "Content-Type")
+            plan.original = .success(request)
             guard form.encodedLength > threshold else {
-                let upload = startUpload(.data(try form.encode()), .success(request))
+                let upload = startUpload(.data(try form.encode()), plan)
                 return .success(request: upload, streamingFromDisk: false, streamFileURL: nil)
             }
             let file = TemporaryFile(URL(fileURLWithPath: try TemporaryFiles.newPath()))
             try form.writeEncodedData(to: file.url)
-            let upload = startUpload(.file(file.url, file), .success(request))
+            let upload = startUpload(.file(file.url, file), plan)
             return .success(request: upload, streamingFromDisk: true, streamFileURL: file.url)
         } catch {
             return .failure(error)

@@ -16,13 +16,13 @@ extension SessionManager {
         method: HTTPMethod = .post,
         headers: HTTPHeaders? = nil
     ) -> UploadRequest {
-        startUpload(.data(data), Self.made(url, method, headers))
+        startUpload(.data(data), Self.plan(url, method, headers))
     }
 
     /// Sends data with a request that was made elsewhere.
     @discardableResult
     public func upload(_ data: Data, with urlRequest: any URLRequestConvertible) -> UploadRequest {
-        startUpload(.data(data), Result { try urlRequest.asURLRequest() })
+        startUpload(.data(data), RequestPlan(urlRequest))
     }
 
     /// Sends a file, read as it is sent. No `Content-Type` is added.
@@ -42,13 +42,13 @@ extension SessionManager {
         method: HTTPMethod = .post,
         headers: HTTPHeaders? = nil
     ) -> UploadRequest {
-        startUpload(.file(fileURL), Self.made(url, method, headers))
+        startUpload(.file(fileURL), Self.plan(url, method, headers))
     }
 
     /// Sends a file with a request that was made elsewhere.
     @discardableResult
     public func upload(_ fileURL: URL, with urlRequest: any URLRequestConvertible) -> UploadRequest {
-        startUpload(.file(fileURL), Result { try urlRequest.asURLRequest() })
+        startUpload(.file(fileURL), RequestPlan(urlRequest))
     }
 
     /// Sends what a stream gives, in chunks (RFC 9112 §7.1), on a thread of its own.
@@ -68,7 +68,7 @@ extension SessionManager {
         method: HTTPMethod = .post,
         headers: HTTPHeaders? = nil
     ) -> UploadRequest {
-        startUpload(.stream(OneTimeBody(stream)), Self.made(url, method, headers))
+        startUpload(.stream(OneTimeBody(stream)), Self.plan(url, method, headers))
     }
 
     /// Sends what a stream gives with a request that was made elsewhere.
@@ -77,18 +77,20 @@ extension SessionManager {
         _ stream: sending InputStream,
         with urlRequest: any URLRequestConvertible
     ) -> UploadRequest {
-        startUpload(.stream(OneTimeBody(stream)), Result { try urlRequest.asURLRequest() })
+        startUpload(.stream(OneTimeBody(stream)), RequestPlan(urlRequest))
     }
 
-    func startUpload(_ body: UploadBody, _ original: Result<URLRequest, any Error>) -> UploadRequest {
-        start(RequestPlan(original: original, upload: body), as: UploadRequest.init)
+    func startUpload(_ body: UploadBody, _ plan: RequestPlan) -> UploadRequest {
+        var plan = plan
+        plan.upload = body
+        return start(plan, as: UploadRequest.init)
     }
 
-    private static func made(
+    static func plan(
         _ url: any URLConvertible,
         _ method: HTTPMethod,
         _ headers: HTTPHeaders?
-    ) -> Result<URLRequest, any Error> {
-        Result { try URLRequest(url: url, method: method, headers: headers) }
+    ) -> RequestPlan {
+        RequestPlan(original: Result { try URLRequest(url: url, method: method, headers: headers) })
     }
 }

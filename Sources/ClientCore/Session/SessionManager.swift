@@ -25,6 +25,11 @@ public final class SessionManager: Sendable {
         decoders: TransferCapabilities.current.decodableEncodings
     )
 
+    /// What the libcurl of this process cannot do, with what remains, in a sentence each; empty on Debian and
+    /// Ubuntu. Without OpenSSL below it, requests that need more than the system's authorities are refused; without
+    /// HTTP/2 they go by HTTP/1.1.
+    public static var transportShortcomings: [String] { TransferCapabilities.current.shortcomings }
+
     let context: SessionContext
 
     /// Makes a session of its own.
@@ -129,9 +134,10 @@ public final class SessionManager: Sendable {
     /// an ``OfflineRetrier`` that is asked when ``retrier`` and ``interceptor`` have declined. Default false.
     ///
     /// They wait until the session's `timeoutIntervalForResource` has passed since they were started, 7 days by
-    /// default, however often the path comes and goes. Foundation's `URLSessionConfiguration` has no such
-    /// property on Linux. Apple's waits before a request is sent for the first time; here it is sent at
-    /// once, since a path that nobody knows of may be there all the same, and waits when that has failed.
+    /// default, however often the path comes and goes. The property of this name of Foundation's
+    /// `URLSessionConfiguration` cannot be set on Linux, so it is the session's here. Apple's waits before a
+    /// request is sent for the first time; here it is sent at once, since the kernel's refusal costs nothing, and
+    /// waits when that has failed. ``RequestRetrier`` and ``RequestInterceptor`` hear of the failure before.
     public var waitsForConnectivity: Bool {
         get { context.hooks.connectivityRetrier != nil }
         set {
@@ -147,6 +153,13 @@ public final class SessionManager: Sendable {
     package var failedRequestOwner: (any FailedRequestOwner)? {
         get { context.hooks.failedRequestOwner }
         set { context.changeHooks { $0.failedRequestOwner = newValue } }
+    }
+
+    /// How requests are carried out that do not say it themselves, by ``URLRequestConvertible/with(_:)``; those made
+    /// from now on. Default: as netwatch does it.
+    public var requestOptions: RequestOptions {
+        get { context.hooks.options }
+        set { context.changeHooks { $0.options = newValue } }
     }
 
     /// Who hears what happens to requests, in this order. Default: nobody.
@@ -202,7 +215,7 @@ public final class SessionManager: Sendable {
     /// session's.
     @discardableResult
     public func request(_ urlRequest: any URLRequestConvertible) -> DataRequest {
-        start(RequestPlan(original: Result { try urlRequest.asURLRequest() }))
+        start(RequestPlan(urlRequest))
     }
 
     /// One transfer: no redirect is followed, no challenge answered, no retrier asked.
@@ -221,7 +234,7 @@ public final class SessionManager: Sendable {
         totalTimeout: Duration,
         allowsConnectionReuse: Bool
     ) -> DataRequest {
-        var plan = RequestPlan(original: Result { try urlRequest.asURLRequest() })
+        var plan = RequestPlan(urlRequest)
         plan.upload = body.map(UploadBody.kept)
         plan.policy = TransferPolicy(
             followsRedirects: false,

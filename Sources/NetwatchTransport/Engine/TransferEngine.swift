@@ -150,7 +150,7 @@ package actor TransferEngine {
     ///
     /// The name lookup and the connection are made all the same, the head of the request is sent, and the head
     /// of the response may come; nothing of the bodies is read or delivered once the engine has got around to
-    /// it. libcurl keeps up to 64 KiB that it had received, before decoding, and with HTTP/2 the 32 MiB that its
+    /// it. libcurl keeps up to 16 KiB that it had received, before decoding, and with HTTP/2 the 32 MiB that its
     /// window lets the server send; the rest waits in the kernel and with the server. The idle timeout begins
     /// anew with ``resume(_:)``; the others go on. While nothing is received it is not noticed either that the
     /// server has gone.
@@ -259,8 +259,8 @@ package actor TransferEngine {
             caller: prospect.caller,
             paused: prospect.paused,
             multi: multi
-        ) { [weak self] in
-            self?.perform { $0.sourceIsReady(of: id) }
+        ) { [weak self] change in
+            self?.perform { $0.changePause(of: id, change) }
         }
         try multi.add(transfer)
         multis[multiID]?.isStale = false
@@ -319,10 +319,6 @@ package actor TransferEngine {
             changePause(of: id) { transfer in what.map(transfer.pause) ?? transfer.resume() }
         case nil: break
         }
-    }
-
-    private func sourceIsReady(of id: TransferID) {
-        changePause(of: id) { $0.sourceIsReady() }
     }
 
     private func changePause(of id: TransferID, _ change: (Transfer) -> CURLcode) {

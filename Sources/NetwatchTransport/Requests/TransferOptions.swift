@@ -10,13 +10,12 @@ extension EasyHandle {
         try apply(request.credentials)
         if let encoding = request.acceptEncoding { try set(CURLOPT_ACCEPT_ENCODING, encoding) }
         if let path = request.unixSocketPath { try set(CURLOPT_UNIX_SOCKET_PATH, path) }
-        try set(CURLOPT_BUFFERSIZE, Self.receiveBufferSize)
+        // libcurl does not let it be changed any more when the head has come.
+        let isPlain = request.acceptEncoding == nil
+        try set(CURLOPT_BUFFERSIZE, isPlain ? Inflow.readSize : Inflow.encodedReadSize)
         // See TransferRequest.allowsConnectionReuse.
         if !request.allowsConnectionReuse { try set(CURLOPT_FRESH_CONNECT, 1) }
     }
-
-    /// How much is received at once, in bytes; libcurl's own is 16 KiB.
-    private static let receiveBufferSize = 64 * 1024
 
     /// What holds for every transfer.
     private func applyPolicy() throws(TransferFailure) {

@@ -94,6 +94,10 @@ extension Transfer {
         }
     }
 
+    /// Four for the longest handshakes and a stale nonce, and as often again as libcurl takes another connection for
+    /// one that has ended.
+    static let maximumSendings = 10
+
     /// There is a connection, and the request will be sent: for the first time, or once more with
     /// credentials or because an old connection had ended.
     private func requestBegins() -> Bool {
@@ -103,6 +107,12 @@ extension Transfer {
             return false
         }
         hasBegun = true
+        sendings += 1
+        // libcurl answers challenges as long as the server calls its nonces stale.
+        guard sendings <= Self.maximumSendings else {
+            stop = .askedForever
+            return false
+        }
         marks.requestBegins(at: caller.elapsed, easy)
         heldHead = nil
         head.restart()
@@ -126,7 +136,7 @@ extension Transfer {
         case .end: return 0
         case .pending:
             isWaitingForSource = true
-            feed.whenReady(onSourceReady)
+            feed.whenReady { [later] in later { $0.sourceIsReady() } }
             return Int(CURL_READFUNC_PAUSE)
         case .failed(let fault):
             stop = .unsendable(fault)
@@ -139,7 +149,8 @@ extension Transfer {
         if !head.hasBegun { marks.firstByte = caller.elapsed }
         switch head.consume(line) {
         case .more: break
-        case .head(let head): if mayBeSentAgain(after: head) { heldHead = head } else { deliver(head) }
+        case .head(let head):
+            if mayBeSentAgain(after: head) { heldHead = head } else { deliver(head) }
         case .tooLarge: stop = .headTooLarge
         case .switched: stop = .switchedProtocol
         }
@@ -155,7 +166,9 @@ extension Transfer {
     /// Returns the count to go on, and 0 to make libcurl end the transfer.
     private func receiveBody(_ bytes: UnsafeRawBufferPointer) -> Int {
         // As in readBody(into:). libcurl brings the same bytes again.
-        guard !paused.contains(.receiving) else { return Int(CURL_WRITEFUNC_PAUSE) }
+        guard !paused.contains(.receiving), mayTake(bytes.count) else {
+            return stop == nil ? Int(CURL_WRITEFUNC_PAUSE) : 0
+        }
         // What would be sent again has no body for us.
         releaseHeldHead()
         bodyBytes += bytes.count
@@ -189,6 +202,7 @@ extension Transfer {
 
     func tellNews() {
         isInRound = false
+        inflow.turnEnds()
         addProgress()
         // One that has ended in the meantime has told everything.
         if !news.isEmpty { caller.deliver(news.take()) }

@@ -31,6 +31,13 @@ extension Transfer {
         case .bodyTooLarge:
             let message = "the response's body is longer than \(request.maximumResponseBodyBytes ?? 0) bytes"
             return failure(code: Int32(CURLE_FILESIZE_EXCEEDED.rawValue), message: message)
+        case .bodyInflates:
+            let message =
+                "\(Inflow.encodedReadSize) bytes of the response's body decode to more than \(Inflow.readLimit)"
+            return failure(code: Int32(CURLE_BAD_CONTENT_ENCODING.rawValue), message: message)
+        case .askedForever:
+            let message = "the server has asked for the request \(Self.maximumSendings) times"
+            return failure(code: Int32(CURLE_LOGIN_DENIED.rawValue), phase: .response, message: message)
         case .unsendable(let fault):
             let code = fault.code.rawValue
             return failure(code: Int32(code), errno: fault.errno, message: fault.message)
@@ -43,6 +50,10 @@ extension Transfer {
                 return headTooLarge
             }
             let text = message.text ?? String(cString: curl_easy_strerror(code))
+            // libcurl calls it a failure to receive, like a reset.
+            if code == CURLE_RECV_ERROR, text.hasSuffix("in chunked-encoding") {
+                return failure(code: Int32(CURLE_WEIRD_SERVER_REPLY.rawValue), message: text)
+            }
             return failure(code: Int32(code.rawValue), errno: errno(of: code), message: text)
         }
     }

@@ -29,8 +29,18 @@ extension Transfer {
         return applyPause()
     }
 
+    /// Another turn has begun, in which more may be decoded.
+    func flowOn() -> CURLcode {
+        guard inflow.isHeld else { return CURLE_OK }
+        inflow.isHeld = false
+        return applyPause()
+    }
+
     private func applyPause() -> CURLcode {
-        let code = curl_easy_pause(handle, paused.union(isWaitingForSource ? .sending : []).mask)
+        var paused = paused
+        if isWaitingForSource { paused.insert(.sending) }
+        if inflow.isHeld { paused.insert(.receiving) }
+        let code = curl_easy_pause(handle, paused.mask)
         // There is no connection yet.
         return code == CURLE_BAD_FUNCTION_ARGUMENT ? CURLE_OK : code
     }

@@ -13,6 +13,8 @@ final class Transfer {
         case headTooLarge
         case switchedProtocol
         case bodyTooLarge
+        case bodyInflates
+        case askedForever
         case unsendable(BodyFeed.Fault)
         case wouldBeSentTwice
     }
@@ -21,7 +23,8 @@ final class Transfer {
     let request: TransferRequest
     let url: CurlURL
     let caller: TransferCaller
-    let onSourceReady: @Sendable () -> Void
+    /// Changes it in another turn of the loop; see ``CurlMulti/changePause(of:_:)``.
+    let later: @Sendable (@escaping @Sendable (Transfer) -> CURLcode) -> Void
     /// Who drives it, and keeps it while it does.
     unowned let multi: CurlMulti
 
@@ -55,12 +58,15 @@ final class Transfer {
 
     var paused: TransferPause
     var isWaitingForSource = false
+    var inflow = Inflow()
+    /// How often the request was sent, or at least begun.
+    var sendings = 0
 
     /// - Parameters:
     ///   - target: The request with its timeouts reduced by the time that has passed already.
     ///   - paused: What stands still from the beginning.
     ///   - multi: Who is to drive it.
-    ///   - onSourceReady: Called on any thread; answers with ``sourceIsReady()``.
+    ///   - later: Lets it be changed in another turn of the loop; may be called on any thread.
     /// - Throws: ``TransferFailure`` when libcurl refuses an option.
     init(
         id: TransferID,
@@ -68,13 +74,13 @@ final class Transfer {
         caller: TransferCaller,
         paused: TransferPause,
         multi: CurlMulti,
-        onSourceReady: @escaping @Sendable () -> Void
+        later: @escaping @Sendable (@escaping @Sendable (Transfer) -> CURLcode) -> Void
     ) throws(TransferFailure) {
         guard let easy = multi.handles.take() else { throw .refused(CURLE_OUT_OF_MEMORY, "out of memory") }
         self.id = id
         self.caller = caller
         self.paused = paused
-        self.onSourceReady = onSourceReady
+        self.later = later
         self.multi = multi
         self.easy = easy
         request = target.request

@@ -1,0 +1,102 @@
+internal import ClientCore
+internal import ClientVictim
+internal import Foundation
+internal import NetwatchTestSupport
+internal import Testing
+
+/// Random requests of a server that fails at random, with random calls in between: whatever happens, each handler
+/// and each wait ends once, in their order, progress goes one way, and no object, descriptor or file is left.
+///
+/// Processes of their own make them, because only there nobody else opens anything. 1,000 seeds, 60 with a
+/// sanitizer, 10,000 with `NETWATCH_SOAK=1`, one with `NETWATCH_SEED`.
+@Suite(.serialized) struct CompletionLawTests {
+    private static let environment = ProcessInfo.processInfo.environment
+
+    private static let seeds: Range<UInt64> = {
+        if let one = environment["NETWATCH_SEED"].flatMap(UInt64.init) { return one..<one + 1 }
+        if environment["NETWATCH_SOAK"] == "1" { return 1..<10_001 }
+        return 1..<(environment["NETWATCH_SANITIZER"] == nil ? 1001 : 61)
+    }()
+
+    /// How many seeds a process has: as many as it surely gets through in the time that its end is waited for.
+    private static let part = environment["NETWATCH_SANITIZER"] == nil ? 100 : 20
+
+    @Test func `each handler and each wait ends once, and nothing is left`() async throws {
+        let parts = stride(from: Self.seeds.lowerBound, to: Self.seeds.upperBound, by: Self.part).map {
+            first in
+            LawOrders(firstSeed: first, count: min(Self.part, Int(Self.seeds.upperBound - first)))
+        }
+        let begin = ContinuousClock.now
+        let results = try await Self.run(parts)
+        let tally = results.reduce(into: LawTally()) { $0.add($1.tally) }
+        print("completion law: \(tally) in \(ContinuousClock.now - begin)")
+        #expect(results.flatMap(\.violations).prefix(20) == [])
+        #expect(tally.seeds == Self.seeds.count)
+    }
+
+    @Test(arguments: breakages) func `the check notices what is broken`(breakage: LawOrders.Breakage)
+        async throws
+    {
+        var orders = LawOrders(firstSeed: 1, count: 4)
+        orders.breakage = breakage
+        orders.patience = 1000
+        let result = try await Self.run(orders)
+        #expect(result.violations.contains { $0.contains(Self.complaint(about: breakage)) }, "\(result)")
+    }
+
+    private static let breakages: [LawOrders.Breakage] =
+        RequestFault.allCases.map(LawOrders.Breakage.fault) + [
+            .opensDescriptor, .leavesFile, .reversesProgress, .swapsHandlers,
+        ]
+
+    private static func complaint(about breakage: LawOrders.Breakage) -> String {
+        switch breakage {
+        case .fault(.dropsHandler): "was told 0 times"
+        case .fault(.doublesHandler): "was told 2 times"
+        case .fault(.keepsRequest): "core of request"
+        case .opensDescriptor: "descriptors: "
+        case .leavesFile: "left.behind is left"
+        case .reversesProgress: "goes back from 2 to 1"
+        case .swapsHandlers: "were called as"
+        }
+    }
+
+    // MARK: Processes
+
+    private struct Result {
+        var tally = LawTally()
+        var violations: [String] = []
+    }
+
+    /// Two at a time.
+    private static func run(_ parts: [LawOrders]) async throws -> [Result] {
+        try await withThrowingTaskGroup { group in
+            var (results, rest) = ([Result](), parts[...])
+            for orders in rest.prefix(2) { group.addTask { try await run(orders) } }
+            rest = rest.dropFirst(2)
+            while let result = try await group.next() {
+                results.append(result)
+                if let orders = rest.popFirst() { group.addTask { try await run(orders) } }
+            }
+            return results
+        }
+    }
+
+    private static func run(_ orders: LawOrders) async throws -> Result {
+        let process = try Subprocess(ClientVictim.path, [try ClientOrders.law(orders).argument])
+        let outcome = try await process.outcome()
+        var result = Result()
+        result.violations = outcome.output.filter { $0.hasPrefix("NETWATCH_SEED=") }
+        if let last = outcome.output.last, last.hasPrefix("done "),
+            let tally = LawTally(line: last.dropFirst(5))
+        {
+            result.tally = tally
+        } else {
+            let seed = outcome.output.last { $0.hasPrefix("seed ") }?.dropFirst(5) ?? "?"
+            result.violations.append(
+                "NETWATCH_SEED=\(seed): the process \(outcome.ending) \(outcome.errors.suffix(5))"
+            )
+        }
+        return result
+    }
+}

@@ -1,0 +1,35 @@
+internal import ClientVictim
+internal import Foundation
+internal import Glibc
+internal import NetwatchTestSupport
+internal import Testing
+
+/// What a process lacks, and whether these tests would see it.
+@Suite(.timeLimit(.minutes(3))) struct ExhaustionTests {
+    @Test(arguments: [HostileOrders.Kind.data, .download])
+    func `without descriptors requests fail, and with them they succeed again`(
+        kind: HostileOrders.Kind
+    ) async throws {
+        // Each connection is used once, so that each request needs another.
+        let server = try HostileServer { _ in
+            .respond(status: 200, headers: [.init("Connection", "close")], body: Array("ok".utf8))
+        }
+        var orders = server.orders
+        orders.kind = kind
+        orders.count = 20
+        orders.spareDescriptors = 0
+        let report = try await server.run(orders)
+        #expect(report.outcomes.count == 20)
+        #expect(report.outcomes.allSatisfy { $0.error != nil }, "\(report.outcomes)")
+        report.checkProcess()
+    }
+
+    @Test(.enabled(if: HostileCase.isMemoryMeasured, "a sanitizer's own memory would count"))
+    func `a process that takes more memory than it may is noticed`() async throws {
+        let server = try HostileServer { _ in .respond("ok") }
+        var orders = server.orders
+        orders.hoard = 40
+        let memory = try await server.run(orders).memory
+        #expect(memory.peak - memory.idle > HostileCase.memoryLimit)
+    }
+}

@@ -1,0 +1,152 @@
+internal import ClientVictim
+internal import Foundation
+internal import NetwatchTestSupport
+internal import NetwatchTransport
+internal import Testing
+
+/// What a server does to a request, and the error that has to come of it: once, within its limit, with little memory.
+struct HostileCase: Sendable, CustomTestStringConvertible {
+    /// A process may hold so much more than when it was idle, whatever it is sent. KiB.
+    static let memoryLimit = 32 * 1024
+
+    /// The sanitizers hold memory for themselves.
+    static let isMemoryMeasured = ProcessInfo.processInfo.environment["NETWATCH_SANITIZER"] == nil
+
+    let testDescription: String
+    let answer: ScriptedServer.Script
+    /// `nil` when a response comes of it.
+    var error: URLError.Code?
+    var code: Int32?
+    var phase: TransferFailure.Phase? = .response
+    /// The response's, if there is one.
+    var status: Int?
+    var byteCount: Int?
+    var kind = HostileOrders.Kind.data
+    /// Milliseconds.
+    var totalTimeout = 20_000
+    var hasCredential = false
+    var acceptedEncodings: String?
+
+    init(
+        _ name: String,
+        _ error: URLError.Code?,
+        _ code: Int32?,
+        status: Int? = nil,
+        _ answer: @escaping ScriptedServer.Script
+    ) {
+        testDescription = name
+        self.error = error
+        self.code = code
+        self.status = status
+        self.answer = answer
+        if code == nil { phase = nil }
+    }
+
+    /// A case whose server says the same to everyone.
+    init(
+        _ name: String,
+        _ error: URLError.Code?,
+        _ code: Int32?,
+        status: Int? = nil,
+        _ text: String,
+        then next: ScriptedServer.Action = .close
+    ) {
+        self.init(name, error, code, status: status) { _ in .send(text, then: next) }
+    }
+
+    /// The same with other properties.
+    func with(_ change: (inout HostileCase) -> Void) -> HostileCase {
+        var changed = self
+        change(&changed)
+        return changed
+    }
+
+    func check(sourceLocation: SourceLocation = #_sourceLocation) async throws {
+        let server = try HostileServer(answer)
+        var orders = server.orders
+        orders.kind = kind
+        orders.totalTimeout = totalTimeout
+        orders.hasCredential = hasCredential
+        orders.acceptedEncodings = acceptedEncodings
+        let report = try await server.run(orders)
+        let outcome = try #require(report.outcomes.first)
+        #expect(
+            outcome.error == error.map { "URLError \($0.rawValue)" },
+            "\(outcome)",
+            sourceLocation: sourceLocation
+        )
+        #expect(outcome.transferCode == code, "\(outcome)", sourceLocation: sourceLocation)
+        #expect(outcome.phase == phase?.rawValue, "\(outcome)", sourceLocation: sourceLocation)
+        #expect(outcome.status == status, "\(outcome)", sourceLocation: sourceLocation)
+        if let byteCount { #expect(outcome.byteCount == byteCount, sourceLocation: sourceLocation) }
+        report.checkProcess(sourceLocation: sourceLocation)
+    }
+}
+
+/// What the process said of its requests.
+struct HostileReport: Sendable {
+    var outcomes: [HostileOutcome] = []
+    var memory = HostileMemory(idle: 0, peak: .max)
+    /// What came of a request to a kind server afterwards.
+    var after: HostileOutcome?
+
+    /// That everyone was told once, that the session works, and that little memory was needed.
+    func checkProcess(sourceLocation: SourceLocation = #_sourceLocation) {
+        for outcome in outcomes { #expect(outcome.endings == [1, 1, 1], sourceLocation: sourceLocation) }
+        #expect(
+            after?.status == 200 && after?.error == nil,
+            "\(String(describing: after))",
+            sourceLocation: sourceLocation
+        )
+        guard HostileCase.isMemoryMeasured else { return }
+        #expect(
+            memory.peak - memory.idle <= HostileCase.memoryLimit,
+            "\(memory)",
+            sourceLocation: sourceLocation
+        )
+    }
+}
+
+/// A server that is kind to `/kind` only, and processes that make requests of it.
+struct HostileServer {
+    private let server: ScriptedServer
+
+    init(_ answer: @escaping ScriptedServer.Script) throws {
+        // Nothing is left of it that a hostile answer could come over.
+        let kind = ScriptedServer.Action.respond(status: 200, headers: [.init("Connection", "close")])
+        server = try ScriptedServer { $0.target == "/kind" ? kind : answer($0) }
+    }
+
+    var orders: HostileOrders { HostileOrders(url: "\(server.url)/hostile", rehearsal: "\(server.url)/kind") }
+
+    /// How many requests were answered with harm.
+    var hostileCount: Int { server.requests.filter { $0.target != "/kind" }.count }
+
+    func run(_ orders: HostileOrders) async throws -> HostileReport { try await Self.run(orders) }
+
+    static func run(_ orders: HostileOrders) async throws -> HostileReport {
+        let process = try Subprocess(ClientVictim.path, [try ClientOrders.hostile(orders).argument])
+        let outcome: Subprocess.Outcome
+        do {
+            outcome = try await process.outcome()
+        } catch {
+            process.signal(SIGKILL)
+            throw error
+        }
+        var report = HostileReport()
+        for line in outcome.output {
+            let parts = line.split(separator: " ", maxSplits: 1)
+            let data = Data((parts.dropFirst().first ?? "").utf8)
+            switch parts.first {
+            case "outcome": report.outcomes.append(try JSONDecoder().decode(HostileOutcome.self, from: data))
+            case "after": report.after = try JSONDecoder().decode(HostileOutcome.self, from: data)
+            case "memory": report.memory = try JSONDecoder().decode(HostileMemory.self, from: data)
+            case "done": return report
+            default: break
+            }
+        }
+        throw Unexpected(
+            outcome: "\(outcome.ending): \(outcome.output.suffix(3)) \(outcome.errors.suffix(10))"
+        )
+    }
+}

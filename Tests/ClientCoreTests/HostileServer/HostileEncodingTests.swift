@@ -1,0 +1,102 @@
+internal import ClientVictim
+internal import Foundation
+internal import NetwatchTestSupport
+internal import Testing
+
+/// Bodies that grow when they are decoded.
+@Suite(.timeLimit(.minutes(3))) struct HostileEncodingTests {
+    /// RFC 1952 §2.3: no name, no time.
+    private static let gzipHead: [UInt8] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3]
+    /// How zlib begins a block of zeros: a zero, and a code in which two zero bits are 258 more of them.
+    private static let zeros: [UInt8] = [
+        0xec, 0xc1, 0x01, 0x01, 0, 0, 0, 0x80, 0x90, 0xfe, 0xaf, 0xee, 0x08, 0x0a,
+    ]
+    /// A frame of 1 MiB (RFC 8878 §3.1.1), and a block that is a zero 131,072 times (§3.1.1.2).
+    private static let zstdHead: [UInt8] = [0x28, 0xb5, 0x2f, 0xfd, 0x00, 0x50]
+    private static let zstdBlock: [UInt8] = [0x02, 0x00, 0x10, 0x00]
+
+    /// The beginning of a bomb, and what may follow for ever.
+    struct Bomb: Sendable, CustomTestStringConvertible {
+        let coding: String
+        let head: [UInt8]
+        var rest = [UInt8](repeating: 0, count: 16384)
+
+        var testDescription: String { coding }
+    }
+
+    private static let bombs: [Bomb] = [
+        Bomb(coding: "gzip", head: gzipHead + zeros),
+        Bomb(coding: "gzip, gzip", head: twice),
+        Bomb(
+            coding: "zstd",
+            head: zstdHead,
+            rest: [[UInt8]](repeating: zstdBlock, count: 4096).flatMap { $0 }
+        ),
+    ]
+
+    /// The inner beginning as it is, in a block of its own, then the zeros that follow it.
+    private static var twice: [UInt8] {
+        let inner = gzipHead + zeros
+        let count = UInt8(inner.count)
+        return gzipHead + [0, count, 0, ~count, 0xff] + inner + zeros
+    }
+
+    private static func answer(_ bomb: Bomb, then next: ScriptedServer.Action) -> ScriptedServer.Action {
+        .send(
+            "HTTP/1.1 200 OK\r\nContent-Encoding: \(bomb.coding)\r\n\r\n",
+            then: .send(bomb.head, then: next)
+        )
+    }
+
+    private func check(_ bomb: Bomb, _ change: (inout HostileCase) -> Void) async throws {
+        try await HostileCase("", .dataLengthExceedsMaximum, 63, status: 200) { _ in
+            Self.answer(bomb, then: .flood(bomb.rest))
+        }.with { hostile in
+            hostile.acceptedEncodings = "gzip, zstd"
+            change(&hostile)
+        }.check()
+    }
+
+    @Test(arguments: bombs) func `a bomb stops at the limit of what is kept in memory`(bomb: Bomb)
+        async throws
+    {
+        try await check(bomb) { ($0.kind, $0.byteCount) = (.limited(1 << 20), 1 << 20) }
+    }
+
+    @Test func `as much as gzip can do is decoded up to a limit of 16 MiB`() async throws {
+        try await check(Self.bombs[0]) { ($0.kind, $0.byteCount) = (.limited(16 << 20), 16 << 20) }
+    }
+
+    /// Where there is no limit of bytes, time is one, and the engine goes on with everything else.
+    @Test(arguments: [HostileOrders.Kind.download, .slowStream])
+    func `as much as gzip can do does not fill the memory`(kind: HostileOrders.Kind) async throws {
+        try await check(Self.bombs[0]) { hostile in
+            (hostile.kind, hostile.totalTimeout) = (kind, 1000)
+            (hostile.error, hostile.code) = (.timedOut, 28)
+        }
+    }
+
+    @Test(arguments: bombs.dropFirst(), [HostileOrders.Kind.download, .slowStream])
+    func `more than gzip can do is refused`(bomb: Bomb, kind: HostileOrders.Kind) async throws {
+        try await check(bomb) { hostile in
+            hostile.kind = kind
+            (hostile.error, hostile.code) = (.cannotDecodeContentData, 61)
+        }
+    }
+
+    @Test func `a coding that is none, too many, or unknown is an error`() async throws {
+        let codings = ["gzip", [String](repeating: "gzip", count: 7).joined(separator: ", "), "compress"]
+        for coding in codings {
+            let text = "HTTP/1.1 200 OK\r\nContent-Encoding: \(coding)\r\n\r\nhello"
+            try await HostileCase(
+                "",
+                .cannotDecodeContentData,
+                61,
+                status: coding.count < 10 ? 200 : nil,
+                text
+            )
+            .with { $0.acceptedEncodings = "gzip" }
+            .check()
+        }
+    }
+}

@@ -1,0 +1,59 @@
+internal import ClientVictim
+internal import Foundation
+internal import NetwatchTestSupport
+internal import Testing
+
+/// Servers that answer before they have read, or do not read.
+@Suite(.timeLimit(.minutes(3))) struct HostileUploadTests {
+    /// Reads a request's head, and no more than came with it.
+    private static func isKind(_ peer: SocketPeer) -> Bool {
+        let head = String(decoding: peer.read(), as: UTF8.self)
+        guard head.hasPrefix("GET /kind") else { return false }
+        peer.write(Array("HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok".utf8))
+        return true
+    }
+
+    private func run(
+        _ bytes: Int,
+        totalTimeout: Int = 20_000,
+        _ play: @escaping @Sendable (SocketPeer) -> Void
+    ) async throws -> HostileOutcome {
+        let server = try SocketServer { peer in if !Self.isKind(peer) { play(peer) } }
+        let url = "http://127.0.0.1:\(server.port)"
+        var orders = HostileOrders(url: "\(url)/hostile", rehearsal: "\(url)/kind")
+        orders.kind = .upload(bytes)
+        orders.totalTimeout = totalTimeout
+        let report = try await HostileServer.run(orders)
+        report.checkProcess()
+        return try #require(report.outcomes.first)
+    }
+
+    @Test func `an answer that comes before the body was sent is an answer when it refuses it`() async throws
+    {
+        let outcome = try await run(5 << 20) { peer in
+            peer.write(Array("HTTP/1.1 413 Content Too Large\r\nContent-Length: 2\r\n\r\nno".utf8))
+            peer.waitWithoutReading()
+        }
+        #expect(outcome.error == nil, "\(outcome)")
+        #expect(outcome.status == 413)
+        #expect(outcome.byteCount == 2)
+    }
+
+    @Test func `an answer before the body, and then the connection's end, is an error beside the answer`()
+        async throws
+    {
+        let outcome = try await run(5 << 20) { peer in
+            peer.write(Array("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok".utf8))
+            // What was not read makes it a reset.
+        }
+        #expect(outcome.error == "URLError \(URLError.Code.networkConnectionLost.rawValue)", "\(outcome)")
+        #expect(outcome.phase == "response")
+    }
+
+    @Test func `a server that does not read runs out of time`() async throws {
+        let outcome = try await run(10 << 20, totalTimeout: 1000) { $0.waitWithoutReading() }
+        #expect(outcome.error == "URLError \(URLError.Code.timedOut.rawValue)", "\(outcome)")
+        #expect(outcome.transferCode == 28)
+        #expect(outcome.phase == "request")
+    }
+}

@@ -1,0 +1,155 @@
+internal import Foundation
+internal import FoundationNetworking
+internal import NetwatchTestSupport
+internal import NetwatchTransport
+internal import Testing
+
+@testable internal import ClientCore
+
+/// Timeouts, priority and limits of single requests.
+@Suite(.timeLimit(.minutes(1))) struct RequestOptionsTests {
+    private let session: SessionManager
+
+    init() throws {
+        session = SessionManager(engine: try TransferEngine())
+    }
+
+    private func request(_ server: ScriptedServer, _ path: String = "/") throws -> URLRequest {
+        try URLRequest(url: server.url + path, method: .get)
+    }
+
+    @Test func `a request that takes longer than its total timeout ends`() async throws {
+        let server = try ScriptedServer { _ in .stall(then: .respond("")) }
+        let options = RequestOptions(totalTimeout: 0.2)
+        let error = await session.request(try request(server).with(options)).response().error
+        #expect((error as? URLError)?.code == .timedOut)
+    }
+
+    @Test func `the session's options are for requests that say nothing themselves`() async throws {
+        let server = try ScriptedServer { _ in .stall(then: .respond("late")) }
+        session.requestOptions.totalTimeout = 0.2
+        let patient = session.request(try request(server).with(RequestOptions(totalTimeout: 60)))
+        let error = await session.request(try request(server)).response().error
+        #expect((error as? URLError)?.code == .timedOut)
+        server.release()
+        #expect(await patient.responseString().value == "late")
+    }
+
+    @Test func `connecting may take as long as it is given`() async throws {
+        let deaf = try UnansweringPort()
+        let options = RequestOptions(connectTimeout: 0.2)
+        let url = try URLRequest(url: "http://127.0.0.1:\(deaf.port)/", method: .get)
+        let error = try #require(await session.request(url.with(options)).response().error)
+        #expect(error.transferFailure?.code == 28)
+        #expect(error.transferFailure?.phase == .connect)
+    }
+
+    @Test func `a connected server that is silent for too long is given up`() async throws {
+        let server = try ScriptedServer { _ in .stall(then: .respond("")) }
+        let options = RequestOptions(idleTimeout: 1)
+        let error = try #require(await session.request(try request(server).with(options)).response().error)
+        #expect(error.transferFailure?.code == 28)
+        #expect(error.transferFailure?.phase == .response)
+    }
+
+    @Test func `a request's own timeout interval comes before the session's options`() throws {
+        var request = try URLRequest(url: "http://localhost/", method: .get)
+        session.requestOptions.idleTimeout = 5
+        #expect(idleTimeout(of: request) == .seconds(5))
+        request.timeoutInterval = 7
+        #expect(idleTimeout(of: request) == .seconds(7))
+        #expect(idleTimeout(of: request.with(RequestOptions(idleTimeout: 9))) == .seconds(9))
+    }
+
+    private func idleTimeout(of request: any URLRequestConvertible) -> Duration? {
+        let plan = RequestPlan(request)
+        let core = RequestCore(plan, firstRequest: plan.original, context: session.context)
+        return plan.original.value.map { core.idleTimeout(of: $0) }
+    }
+
+    @Test func `the more urgent request goes first`() async throws {
+        let server = try ScriptedServer { $0.number == 1 ? .stall(then: .respond("")) : .respond("") }
+        let configuration = URLSessionConfiguration.ephemeral
+        configuration.httpMaximumConnectionsPerHost = 1
+        let session = SessionManager(
+            engine: try TransferEngine(),
+            settings: SessionSettings(configuration)
+        )
+        var requests = [session.request(try request(server, "/first"))]
+        await server.requests(atLeast: 1)
+        for priority: Float in [0, 0.5, 1] {
+            let options = RequestOptions(priority: priority)
+            let path = "/\(Int(priority * 2))"
+            requests.append(session.request(try request(server, path).with(options)))
+            await requests.last?.hasEnteredEngine()
+        }
+        server.release()
+        for request in requests { _ = await request.response() }
+        #expect(server.requests.map(\.target) == ["/first", "/2", "/1", "/0"])
+    }
+
+    @Test(arguments: [
+        (RequestOptions(connectTimeout: 0), "connectTimeout is 0.0; accepted: seconds above 0"),
+        (RequestOptions(idleTimeout: -.infinity), "idleTimeout is -inf; accepted: seconds above 0"),
+        (RequestOptions(totalTimeout: .nan), "totalTimeout is nan; accepted: seconds above 0"),
+        (RequestOptions(priority: 1.5), "priority is 1.5; accepted: 0 to 1"),
+        (RequestOptions(maximumDataBytes: -1), "maximumDataBytes is -1; accepted: 0 or more"),
+    ])
+    func `options out of range are refused by name, and nothing is sent`(
+        options: RequestOptions,
+        words: String
+    ) async throws {
+        let server = try ScriptedServer()
+        let error = try #require(await session.request(try request(server).with(options)).response().error)
+        #expect("\(error.localizedDescription)".contains(words))
+        #expect(server.connectionCount == 0)
+    }
+
+    @Test func `a response is kept in memory up to the limit, and its error says what helps`() async throws {
+        let server = try ScriptedServer { _ in .respond(String(repeating: "x", count: 1_000)) }
+        let exact = session.request(try request(server).with(RequestOptions(maximumDataBytes: 1_000)))
+        #expect(await exact.responseData().value?.count == 1_000)
+        let over = session.request(try request(server).with(RequestOptions(maximumDataBytes: 999)))
+        let response = await over.responseData()
+        #expect((response.error as? URLError)?.code == .dataLengthExceedsMaximum)
+        #expect(response.error?.transferFailure?.code == 63)
+        #expect(response.error?.localizedDescription.contains("999 bytes") == true)
+        #expect(response.data?.count == 999)
+        #expect(response.response?.statusCode == 200)
+    }
+
+    @Test func `an endless response ends at the limit that nobody has set`() async throws {
+        let server = try ScriptedServer { _ in .endlessBody }
+        let response = await session.request(server.url).responseData()
+        #expect((response.error as? URLError)?.code == .dataLengthExceedsMaximum)
+        #expect(response.data?.count == 16 << 20)
+    }
+
+    @Test func `downloads and uploads have options too`() async throws {
+        let server = try ScriptedServer { _ in .stall(then: .respond("")) }
+        let options = RequestOptions(totalTimeout: 0.2)
+        let download = await session.download(try request(server).with(options)).response()
+        #expect((download.error as? URLError)?.code == .timedOut)
+        let post = try URLRequest(url: server.url, method: .post)
+        let upload = await session.upload(Data("x".utf8), with: post.with(options)).response()
+        #expect((upload.error as? URLError)?.code == .timedOut)
+    }
+
+    @Test func `the last word counts, option by option`() throws {
+        let inner = try URLRequest(url: "http://localhost/", method: .get)
+            .with(RequestOptions(connectTimeout: 1, priority: 0.25))
+        let outer = inner.with(RequestOptions(connectTimeout: 2))
+        #expect(outer.options == RequestOptions(connectTimeout: 2, priority: 0.25))
+        #expect(try outer.asURLRequest().url?.absoluteString == "http://localhost/")
+    }
+}
+
+extension Request {
+    /// Waits until what was asked of it so far has reached the engine, and the engine has done it.
+    fileprivate func hasEnteredEngine() async {
+        await withCheckedContinuation { done in core.perform { _ in done.resume() } }
+        await withCheckedContinuation { done in
+            _ = core.context.engine.start(TransferRequest(url: "")) { if case .end = $0 { done.resume() } }
+        }
+    }
+}

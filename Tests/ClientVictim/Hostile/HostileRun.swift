@@ -1,0 +1,156 @@
+internal import ClientCore
+internal import Dispatch
+internal import Foundation
+internal import FoundationNetworking
+internal import Glibc
+internal import NetwatchEventLoop
+internal import NetwatchTransport
+internal import Synchronization
+
+/// Makes the requests and says what came of each and how much memory they needed.
+struct HostileRun {
+    private let orders: HostileOrders
+    private let session: SessionManager
+    private let queue = DispatchQueue(label: "handlers")
+
+    init(_ orders: HostileOrders) {
+        self.orders = orders
+        let configuration = URLSessionConfiguration.ephemeral
+        configuration.timeoutIntervalForResource = Double(orders.totalTimeout) / 1000
+        session = SessionManager(configuration: configuration)
+    }
+
+    func run() async throws {
+        _ = await session.request(orders.rehearsal).response()
+        let idle = try ResidentMemory.beginMeasuring()
+        let limit = try limitDescriptors()
+        let hoard = [UInt8](repeating: 1, count: orders.hoard << 20)
+        for number in 0..<orders.count {
+            let url = orders.count > 1 ? "\(orders.url)/\(number)" : orders.url
+            try say("outcome", await outcome(of: url))
+        }
+        withExtendedLifetime(hoard) {}
+        try limit.map(setDescriptorLimit)
+        try say("memory", HostileMemory(idle: idle, peak: ResidentMemory.peak()))
+        // The session has survived it.
+        try say("after", await outcome(of: orders.rehearsal, .data))
+        ClientVictim.say("done")
+    }
+
+    private func say(_ what: String, _ value: some Encodable) throws {
+        ClientVictim.say("\(what) \(String(decoding: try JSONEncoder().encode(value), as: UTF8.self))")
+    }
+
+    // MARK: One request
+
+    private func outcome(of url: String, _ kind: HostileOrders.Kind? = nil) async throws -> HostileOutcome {
+        let request = try make(url, kind ?? orders.kind)
+        if orders.hasCredential { request.authenticate(user: "user", password: "password") }
+        let endings = Mutex([0, 0, 0])
+        let count: @Sendable (Int) -> Void = { place in endings.withLock { $0[place] += 1 } }
+        for place in 0...1 {
+            (request as? DataRequest)?.response(queue: queue) { _ in count(place) }
+            (request as? DownloadRequest)?.response(queue: queue) { _ in count(place) }
+        }
+        var outcome = await end(of: request)
+        count(2)
+        await withCheckedContinuation { done in queue.async { done.resume() } }
+        outcome.endings = endings.withLock { $0 }
+        return outcome
+    }
+
+    private func make(_ url: String, _ kind: HostileOrders.Kind) throws -> Request {
+        var request = try URLRequest(url: url, method: .get)
+        request.setValue(orders.acceptedEncodings, forHTTPHeaderField: "Accept-Encoding")
+        switch kind {
+        case .data: return session.request(request)
+        case .limited(let bytes):
+            return session.transfer(
+                request,
+                maximumResponseBytes: bytes,
+                totalTimeout: .milliseconds(orders.totalTimeout),
+                allowsConnectionReuse: true
+            )
+        case .download: return session.download(request)
+        case .slowStream: return session.request(request).stream { _ in usleep(1000) }
+        case .upload(let bytes):
+            return session.upload(Data(repeating: 1, count: bytes), to: url, method: .post)
+        }
+    }
+
+    private func end(of request: Request) async -> HostileOutcome {
+        var outcome = HostileOutcome(endings: [])
+        var error: (any Error)?
+        if let request = request as? DataRequest {
+            let response = await request.response()
+            (error, outcome.byteCount) = (response.error, response.data?.count)
+        }
+        if let request = request as? DownloadRequest {
+            let response = await request.response()
+            error = response.error
+            let path = response.temporaryURL?.path
+            outcome.byteCount = path.flatMap {
+                (try? FileManager.default.attributesOfItem(atPath: $0)[.size]) as? Int
+            }
+            path.map { _ = unlink($0) }
+        }
+        outcome.status = request.response?.statusCode
+        outcome.error = error.map(Self.word(of:))
+        outcome.transferCode = error?.transferFailure?.code
+        outcome.osErrno = error?.transferFailure?.osErrno
+        outcome.phase = error?.transferFailure?.phase.rawValue
+        outcome.message = error?.transferFailure?.message ?? error.map { "\($0)".prefix(300).description }
+        return outcome
+    }
+
+    private static func word(of error: any Error) -> String {
+        if let error = error as? URLError { return "URLError \(error.code.rawValue)" }
+        return String("\(type(of: error)) \(error)".prefix(200))
+    }
+
+    // MARK: Descriptors
+
+    /// Leaves room for so many more, and returns the limit that was.
+    private func limitDescriptors() throws -> rlim_t? {
+        guard let spare = orders.spareDescriptors else { return nil }
+        var limit = rlimit()
+        try systemCall("getrlimit") { getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) }
+        // The lowest number that is free is the next to be given.
+        let next = try systemCall("dup") { dup(STDOUT_FILENO) }
+        close(next)
+        try setDescriptorLimit(rlim_t(Int(next) + spare))
+        return limit.rlim_cur
+    }
+
+    private func setDescriptorLimit(_ number: rlim_t) throws {
+        var limit = rlimit()
+        try systemCall("getrlimit") { getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) }
+        limit.rlim_cur = number
+        try systemCall("setrlimit") { setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) }
+    }
+}
+
+/// What this process has in memory, as the kernel counts it (`proc_pid_status(5)`).
+enum ResidentMemory {
+    /// Lets the peak begin at what is held now, which is returned. KiB.
+    static func beginMeasuring() throws -> Int {
+        let descriptor = try systemCall("open clear_refs") {
+            open("/proc/self/clear_refs", O_WRONLY | O_CLOEXEC)
+        }
+        defer { close(descriptor) }
+        // 5: the peak.
+        try systemCall("write clear_refs") { write(descriptor, "5", 1) }
+        return try field("VmRSS:")
+    }
+
+    static func peak() throws -> Int { try field("VmHWM:") }
+
+    private static func field(_ name: String) throws -> Int {
+        let status = try String(contentsOfFile: "/proc/self/status", encoding: .utf8)
+        let line = status.split(separator: "\n").first { $0.hasPrefix(name) }
+        guard let number = line?.split(whereSeparator: { $0 == " " || $0 == "\t" }).dropFirst().first else {
+            throw SystemError(call: "read \(name)", errno: ENOENT)
+        }
+        return Int(number) ?? 0
+    }
+}

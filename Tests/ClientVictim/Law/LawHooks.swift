@@ -1,0 +1,120 @@
+internal import ClientCore
+internal import Dispatch
+internal import Foundation
+internal import FoundationNetworking
+internal import NetwatchTestSupport
+internal import NetwatchTransport
+internal import Synchronization
+
+/// What a program has put into the session of one seed: it refuses, dawdles, changes its mind and forgets.
+final class LawHooks: Sendable {
+    private struct Refusal: Error {}
+
+    private let generator: Mutex<SeededGenerator>
+    /// What is kept unanswered; `nil` when nothing is kept any more.
+    private let held = Mutex<[any Sendable]?>([])
+    /// How often the next attempt was granted.
+    let retries = Atomic(0)
+    /// How many failed requests were finished here, and how many were taken back.
+    let finished = Atomic(0)
+    let withdrawn = Atomic(0)
+
+    init(seed: UInt64) {
+        generator = Mutex(SeededGenerator(seed: seed &* 17))
+    }
+
+    private func roll(_ sides: Int) -> Int {
+        generator.withLock { Int.random(in: 0..<sides, using: &$0) }
+    }
+
+    /// Lets go of everything that is held, now and from now on.
+    func forget() {
+        let forgotten = held.withLock { held in
+            defer { held = nil }
+            return held
+        }
+        withExtendedLifetime(forgotten) {}
+    }
+}
+
+extension LawHooks: RequestAdapter {
+    func adapt(_ urlRequest: URLRequest) throws -> URLRequest {
+        if roll(12) == 0 { throw Refusal() }
+        return urlRequest
+    }
+}
+
+extension LawHooks: RequestRetrier {
+    func should(
+        _ manager: SessionManager,
+        retry request: Request,
+        with error: any Error,
+        completion: @escaping RequestRetryCompletion
+    ) {
+        guard request.retryCount < 4 else { return completion(false, 0) }
+        switch roll(7) {
+        case 0, 1: retry(completion, after: 0)
+        case 2:
+            retry(completion, after: 0.002)
+            completion(false, 0)
+        case 3: DispatchQueue.global().async { self.retry(completion, after: 0) }
+        case 4: held.withLock { $0?.append(completion) }
+        case 5: break
+        default: completion(false, 0)
+        }
+    }
+
+    private func retry(_ completion: RequestRetryCompletion, after delay: TimeInterval) {
+        retries.wrappingAdd(1, ordering: .relaxed)
+        completion(true, delay)
+    }
+}
+
+extension LawHooks: RequestInterceptor {
+    func adapt(_ urlRequest: URLRequest, for session: SessionManager) async throws -> URLRequest {
+        if roll(4) == 0 { try await Task.sleep(for: .microseconds(roll(2000))) }
+        if roll(12) == 0 { throw Refusal() }
+        return urlRequest
+    }
+
+    func retry(
+        _ request: Request,
+        for session: SessionManager,
+        dueTo error: any Error
+    ) async -> RetryResult {
+        guard request.retryCount < 4 else { return .doNotRetry }
+        switch roll(5) {
+        case 0: return .doNotRetryWithError(Refusal())
+        case 1: return .retryWithDelay(0.001)
+        case 2: return .retry
+        default: return .doNotRetry
+        }
+    }
+}
+
+extension LawHooks: FailedRequestOwner {
+    /// Refuses, answers at once, later, twice, or never; and gets to know when it is too late.
+    func offer(_ request: FailedRequest) {
+        let choice = roll(8)
+        if choice > 0 { request.whenWithdrawn { _ in self.withdrawn.wrappingAdd(1, ordering: .relaxed) } }
+        switch choice {
+        case 0, 1: break
+        case 2: finish(request)
+        case 3: request.fail(with: Refusal())
+        case 4: held.withLock { $0?.append(request) }
+        case 5:
+            finish(request)
+            request.fail(with: Refusal())
+        default:
+            let delay = Double(roll(3)) / 1000
+            DispatchQueue.global().asyncAfter(deadline: .now() + delay) { self.finish(request) }
+        }
+    }
+
+    private func finish(_ request: FailedRequest) {
+        guard let url = request.original.url else { return request.fail(with: Refusal()) }
+        finished.wrappingAdd(1, ordering: .relaxed)
+        let head = TransferHead(status: 200, version: "HTTP/1.1", headers: [])
+        request.finish(with: OwnerResponse(url: url, head: head, body: Data("from elsewhere".utf8)))
+    }
+}

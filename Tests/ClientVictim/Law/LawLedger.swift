@@ -1,0 +1,96 @@
+internal import Dispatch
+internal import Foundation
+internal import NetwatchTestSupport
+internal import Synchronization
+
+/// Who waits to be told in one seed, who was, and what was wrong with it.
+final class LawLedger: Sendable {
+    private struct Report {
+        let progress: Progress
+        let completed: Int64
+    }
+
+    private struct State {
+        /// How often each of those who wait was told.
+        var counts: [Int] = []
+        /// The handlers of each request, in the order in which they were called.
+        var called: [Int: [Int]] = [:]
+        /// The last report of each attempt's progress, which keeps the object: another one could be made at its
+        /// address.
+        var reports: [ObjectIdentifier: Report] = [:]
+        var reportCount = 0
+        var violations: [String] = []
+    }
+
+    private let state = Mutex(State())
+    private let told = Recorder<Int>()
+
+    // MARK: Handlers
+
+    /// Returns the number of one who waits to be told.
+    func expect() -> Int {
+        state.withLock { state in
+            state.counts.append(0)
+            return state.counts.count - 1
+        }
+    }
+
+    /// - Parameter request: Whose handler it is; `nil` for a wait, which has no place among handlers.
+    func note(_ id: Int, of request: Int?) {
+        state.withLock { state in
+            state.counts[id] += 1
+            if let request { state.called[request, default: []].append(id) }
+        }
+        told.record(id)
+    }
+
+    func swapHandlers() {
+        state.withLock { state in
+            guard let request = state.called.first(where: { $0.value.count > 1 })?.key else { return }
+            state.called[request]!.swapAt(0, 1)
+        }
+    }
+
+    /// Waits until everyone was told. What has not been by then never will be.
+    func settle(patience: Int) async {
+        let expected = state.withLock { $0.counts.count }
+        try? await told.wait(patience: .milliseconds(patience)) { Set($0).count >= expected }
+    }
+
+    // MARK: Progress
+
+    /// Within an attempt progress goes one way, and never beyond the total.
+    func note(_ progress: Progress, of what: String) {
+        // The count first: the total is set before it.
+        let (completed, total) = (progress.completedUnitCount, progress.totalUnitCount)
+        state.withLock { state in
+            state.reportCount += 1
+            let last = state.reports[ObjectIdentifier(progress)]?.completed ?? 0
+            if completed < last {
+                state.violations.append("\(what) goes back from \(last) to \(completed)")
+            }
+            if total >= 0, completed > total {
+                state.violations.append("\(what) is \(completed) of \(total)")
+            }
+            state.reports[ObjectIdentifier(progress)] = Report(progress: progress, completed: completed)
+        }
+    }
+
+    /// How many wait or have waited to be told.
+    var count: Int { state.withLock { $0.counts.count } }
+
+    var reportCount: Int { state.withLock { $0.reportCount } }
+
+    // MARK: The judgement
+
+    var violations: [String] {
+        state.withLock { state in
+            let miscounted = state.counts.enumerated().filter { $0.element != 1 }
+                .map { "number \($0.offset) was told \($0.element) times" }
+            // They were numbered as they were added.
+            let disordered = state.called.filter { $0.value != $0.value.sorted() }
+                .map { "the handlers of request \($0.key) were called as \($0.value)" }
+            return state.violations + miscounted + disordered
+        }
+    }
+}

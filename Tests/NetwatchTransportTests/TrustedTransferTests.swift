@@ -1,0 +1,153 @@
+internal import NetwatchEventLoop
+internal import NetwatchTestSupport
+internal import NetwatchTransport
+internal import Synchronization
+internal import Testing
+
+/// TLS as the engine does it, against nginx: HTTP/2, and which connections trust lets transfers share.
+@Suite(.enabled(if: TestAuthority.isAvailable, "openssl is not installed"), .timeLimit(.minutes(2)))
+struct TrustedTransferTests {
+    private let authority: TestAuthority
+    private let engine: TransferEngine
+    private let pool: TransferPool
+
+    init() throws {
+        authority = try TestAuthority.shared()
+        engine = try TransferEngine(resolver: .answering("127.0.0.1"))
+        pool = TransferPool(engine: engine)
+    }
+
+    private func nginx(_ protocols: String = "http2", name: String) async throws -> Nginx {
+        let issued = try authority.server(name)
+        return try await Nginx(in: try ScratchDirectory()) { port in
+            """
+            keepalive_requests 100000; http2_max_concurrent_streams 200;
+            server {
+                listen 127.0.0.1:\(port) ssl \(protocols); server_name \(name);
+                ssl_certificate \(issued.chain); ssl_certificate_key \(issued.key);
+                location / { return 200 "$connection"; }
+            }
+            """
+        }
+    }
+
+    private func request(_ nginx: Nginx, _ name: String, _ trust: TransferTrust? = nil) throws
+        -> TransferRequest
+    {
+        var request = TransferRequest(url: nginx.url.replacing("http://127.0.0.1", with: "https://\(name)"))
+        request.trust = try trust ?? ours()
+        return request
+    }
+
+    /// The test authority's root vouches.
+    private func ours(_ check: TrustCheck? = nil) throws -> TransferTrust {
+        var trust = TransferTrust()
+        trust.anchors = .only(pem: try ScratchDirectory.read(authority.root))
+        trust.check = check
+        return trust
+    }
+
+    @Test func `many transfers share one connection by HTTP2, also those that were begun together`()
+        async throws
+    {
+        let nginx = try await nginx(name: "two.test")
+        let recorders = try (0..<80).map { _ in pool.start(try request(nginx, "two.test")) }
+        var connections: Set<String> = []
+        for recorder in recorders {
+            let record = await recorder.end()
+            #expect(record.failure == nil)
+            #expect(record.metrics?.httpVersion == "h2")
+            connections.insert(record.text)
+        }
+        #expect(connections.count == 1)
+    }
+
+    @Test func `where HTTP2 is not spoken transfers have connections of their own`() async throws {
+        let nginx = try await nginx("", name: "one.test")
+        let recorders = try (0..<20).map { _ in pool.start(try request(nginx, "one.test")) }
+        for recorder in recorders {
+            let record = await recorder.end()
+            #expect(record.hasSucceeded)
+            #expect(record.metrics?.httpVersion == "http/1.1")
+        }
+    }
+
+    @Test func `a strict transfer after a lax one is refused, and asks the server anew`() async throws {
+        let nginx = try await nginx("", name: "strict.test")
+        var lax = TransferTrust()
+        lax.anchors = nil
+        lax.checksHost = false
+        #expect(await pool.run(try request(nginx, "strict.test", lax)).hasSucceeded)
+        let failure = await pool.run(try request(nginx, "strict.test", .standard)).failure
+        #expect(failure?.code == 60)
+        #expect(failure?.phase == .tls)
+        #expect(failure?.bytesSent == 0)
+        #expect(failure?.trust?.cause == .chain)
+        // X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY, X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN
+        #expect([20, 19].contains(failure?.trust?.presented?.verdict.code))
+        #expect(failure?.trust?.presented?.chain.count == 2)
+    }
+
+    @Test func `a check sees the chain up to its root, once for each connection, and has the last word`()
+        async throws
+    {
+        let nginx = try await nginx("", name: "check.test")
+        let seen = Mutex<[PresentedTrust]>([])
+        let accepting = TrustCheck { trust in
+            seen.withLock { $0.append(trust) }
+            return true
+        }
+        for _ in 0..<3 {
+            #expect(await pool.run(try request(nginx, "check.test", ours(accepting))).hasSucceeded)
+        }
+        let shown = seen.withLock { $0 }
+        #expect(shown.count == 1)
+        #expect(shown.first?.host == "check.test")
+        #expect(shown.first?.chain.count == 3)
+        #expect(shown.first?.verdict.isTrusted == true)
+        let failure = await pool.run(try request(nginx, "check.test", ours(TrustCheck { _ in false })))
+            .failure
+        #expect(failure?.code == 60)
+        #expect(failure?.trust?.cause == .check)
+    }
+
+    @Test func `a check alone decides when nobody has to vouch`() async throws {
+        let nginx = try await nginx("", name: "alone.test")
+        var trust = TransferTrust()
+        trust.anchors = nil
+        trust.checksHost = false
+        trust.check = TrustCheck { !$0.verdict.isTrusted }
+        #expect(await pool.run(try request(nginx, "alone.test", trust)).hasSucceeded)
+        trust.check = TrustCheck { $0.verdict.isTrusted }
+        #expect(await pool.run(try request(nginx, "alone.test", trust)).failure?.trust?.cause == .check)
+    }
+
+    @Test func `another host's certificate is told from one that nobody vouches for`() async throws {
+        let nginx = try await nginx("", name: "right.test")
+        let failure = await pool.run(try request(nginx, "left.test")).failure
+        #expect(failure?.code == 60)
+        #expect(failure?.trust?.cause == .host)
+        #expect(failure?.trust?.presented?.verdict.isTrusted == true)
+    }
+
+    @Test func `lists of revoked certificates that are none are refused before anything is sent`()
+        async throws
+    {
+        var trust = TransferTrust()
+        trust.revocationLists = Array("nonsense".utf8)
+        var request = TransferRequest(url: "https://nowhere.test/")
+        request.trust = trust
+        let failure = await pool.run(request).failure
+        #expect(failure?.code == 82)
+        #expect(failure?.phase == .prepare)
+    }
+}
+
+extension ScratchDirectory {
+    fileprivate static func read(_ path: String) throws -> [UInt8] {
+        let reader = try FileReader(path: path)
+        return try [UInt8](unsafeUninitializedCapacity: Int(reader.length)) { buffer, count in
+            count = try reader.read(into: UnsafeMutableRawBufferPointer(buffer))
+        }
+    }
+}
