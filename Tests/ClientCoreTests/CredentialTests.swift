@@ -129,6 +129,8 @@ struct CredentialTests {
         let line = try #require(String(decoding: key, as: UTF8.self).split(separator: "\n").dropFirst().first)
         #expect(!dumped.contains(line))
         #expect(!dumped.contains("\(key.first!), \(key.dropFirst().first!)"))
+        // `dump` gives each byte a line of its own below its property's name.
+        #expect(!dumped.contains("key:"))
         #expect(dumped.contains("CN=client.test"))
     }
 
