@@ -74,7 +74,6 @@ struct HostileHTTP2Server {
                 'bad-hpack': lambda:
                     [frame(HEADERS, END_HEADERS, stream, b'\xff\xff\xff\xff\xff\xff'), None],
                 'short-length': lambda: sized(stream, b'2', b'longer'),
-                'long-length': lambda: sized(stream, b'9', b'x'),
             }[case]()
 
         def serve(connection):

@@ -36,7 +36,6 @@ struct HostileHTTP2Tests {
         Case(harm: "bad-hpack", code: 52),
         Case(harm: "no-status", code: 92),
         Case(harm: "short-length", code: 92),
-        Case(harm: "long-length", code: 52),
         Case(
             harm: "window-closed",
             code: 28,
