@@ -58,7 +58,7 @@ extension URLError {
         case 6: .cannotFindHost
         case 7: isOffline(failure.osErrno) ? .notConnectedToInternet : .cannotConnectToHost
         case 8: .badServerResponse
-        case 18, 52, 55, 56, 92, 95, 96: .networkConnectionLost
+        case 16, 18, 52, 55, 56, 92, 95, 96: .networkConnectionLost
         case 28: .timedOut
         case 35: .secureConnectionFailed
         case 42: .cancelled

@@ -71,7 +71,10 @@ final class ProgressReport: Sendable {
         let hasChanged = state.withLock { state in
             let old = state.counts
             // Foundation traps when a total goes back to 0, whatever was done of it.
-            state.counts = Counts(done: max(done, old.done), total: total == 0 ? max(0, old.total) : total ?? -1)
+            state.counts = Counts(
+                done: max(done, old.done),
+                total: total == 0 ? max(0, old.total) : total ?? -1
+            )
             guard state.counts != old else { return false }
             state.shown.map(state.counts.show)
             return true

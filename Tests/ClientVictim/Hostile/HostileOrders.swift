@@ -24,6 +24,8 @@ package struct HostileOrders: Codable, Sendable {
     /// Answers challenges for credentials.
     package var hasCredential = false
     package var acceptedEncodings: String?
+    /// Whatever certificate 127.0.0.1 shows is accepted.
+    package var trustsAnybody = false
     /// Descriptors that may be opened beside those that are open before the requests; `nil` for any number.
     package var spareDescriptors: Int?
     /// What the process holds without need while it makes the requests, to show that the measurement notices. MiB.

@@ -17,7 +17,12 @@ struct HostileRun {
         self.orders = orders
         let configuration = URLSessionConfiguration.ephemeral
         configuration.timeoutIntervalForResource = Double(orders.totalTimeout) / 1000
-        session = SessionManager(configuration: configuration)
+        let policy = ServerTrustPolicy.disableEvaluation
+        session = SessionManager(
+            configuration: configuration,
+            serverTrustPolicyManager: orders.trustsAnybody
+                ? ServerTrustPolicyManager(policies: ["127.0.0.1": policy]) : nil
+        )
     }
 
     func run() async throws {

@@ -1,0 +1,107 @@
+internal import Foundation
+internal import NetwatchTestSupport
+
+/// A server of HTTP/2 over TLS whose frames are made by hand, in Python, which has TLS with ALPN.
+struct HostileHTTP2Server {
+    private let server: ServerProcess
+
+    /// - Parameter harm: One of those that the program knows.
+    init(_ harm: String) throws {
+        let authority = try TestAuthority.shared()
+        let issued = try authority.server("http2-\(harm)", for: "IP:127.0.0.1")
+        let scratch = try ScratchDirectory()
+        let program = try scratch.write(Array(Self.program.utf8), to: "server.py")
+        server = try ServerProcess(in: scratch, on: .given) { _ in
+            ["/usr/bin/python3", program, harm, issued.chain, issued.key]
+        }
+    }
+
+    var url: String { server.url.replacing("http:", with: "https:") }
+
+    private static let program = #"""
+        # HTTP/2 (RFC 9113) that answers every request with the harm that the first argument names.
+        import itertools, socket, ssl, sys, threading
+
+        DATA, HEADERS, RST_STREAM, SETTINGS = 0, 1, 3, 4
+        PING, GOAWAY, WINDOW_UPDATE, CONTINUATION = 6, 7, 8, 9
+        END_STREAM, ACK, END_HEADERS = 1, 1, 4
+        OK = b'\x88'  # :status 200 (RFC 7541, appendix A)
+        LINE = b'\x00\x01x\x40' + b'y' * 64  # x: yyyy…, not indexed
+
+        def frame(kind, flags, stream, payload=b''):
+            length = len(payload).to_bytes(3, 'big')
+            return length + bytes([kind, flags]) + number(stream) + payload
+
+        def number(value): return value.to_bytes(4, 'big')
+
+        def head(stream, flags=END_HEADERS): return frame(HEADERS, flags, stream, OK)
+
+        def part(stream): return head(stream) + frame(DATA, 0, stream, b'part')
+
+        def hints(stream): return frame(HEADERS, END_HEADERS, stream, b'\x08\x03103')
+
+        def more(stream, block): return frame(CONTINUATION, 0, stream, block)
+
+        def sized(stream, length, body):
+            # content-length: LENGTH (name 28 of the static table)
+            fields = frame(HEADERS, END_HEADERS, stream, OK + b'\x0f\x0d\x01' + length)
+            return [fields + frame(DATA, END_STREAM, stream, body), None]
+
+        def forever(data):
+            while True: yield data * max(1, 16384 // len(data))
+
+        def harm(case, stream):
+            '''What is sent, piece by piece; then the connection ends, unless the last piece is None.'''
+            return {
+                'nothing': lambda: [None],
+                'half': lambda: [part(stream)],
+                'goaway': lambda: [frame(GOAWAY, 0, 0, number(0) + number(2))],
+                'goaway-mid': lambda: [part(stream) + frame(GOAWAY, 0, 0, number(stream) + number(1))],
+                'reset': lambda: [frame(RST_STREAM, 0, stream, number(2)), None],
+                'reset-mid': lambda: [part(stream) + frame(RST_STREAM, 0, stream, number(2)), None],
+                'refused': lambda: [frame(RST_STREAM, 0, stream, number(7)), None],
+                'continuation': lambda: itertools.chain([head(stream, 0)], forever(more(stream, LINE))),
+                'empty-continuation': lambda:
+                    itertools.chain([head(stream, 0)], forever(more(stream, b''))),
+                'hints': lambda: forever(hints(stream)),
+                'trailers': lambda:
+                    itertools.chain([part(stream)], forever(frame(HEADERS, END_HEADERS, stream, LINE))),
+                'settings': lambda: forever(frame(SETTINGS, 0, 0)),
+                'ping': lambda: forever(frame(PING, 0, 0, bytes(8))),
+                'window-closed': lambda: [None],
+                'window-overflow': lambda: [frame(WINDOW_UPDATE, 0, 0, number(2**31 - 1)) * 2, None],
+                'no-status': lambda: [frame(HEADERS, END_HEADERS | END_STREAM, stream, LINE), None],
+                'bad-hpack': lambda:
+                    [frame(HEADERS, END_HEADERS, stream, b'\xff\xff\xff\xff\xff\xff'), None],
+                'short-length': lambda: sized(stream, b'2', b'longer'),
+            }[case]()
+
+        def serve(connection):
+            try:
+                with context.wrap_socket(connection, server_side=True) as tls:
+                    converse(tls, tls.makefile('rb'))
+            except OSError: pass
+
+        def converse(tls, stream):
+            if len(stream.read(24)) < 24: return
+            tls.sendall(frame(SETTINGS, 0, 0))
+            while len(start := stream.read(9)) == 9:
+                stream.read(int.from_bytes(start[:3], 'big'))
+                kind, flags, number = start[3], start[4], int.from_bytes(start[5:], 'big')
+                if kind == SETTINGS and not flags & ACK: tls.sendall(frame(SETTINGS, ACK, 0))
+                if kind == HEADERS and not answer(tls, number): return
+
+        def answer(tls, number):
+            for piece in harm(sys.argv[1], number):
+                if piece is None: return True
+                tls.sendall(piece)
+            return False
+
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(sys.argv[2], sys.argv[3])
+        context.set_alpn_protocols(['h2'])
+        listener = socket.socket(fileno=3)
+        while True:
+            threading.Thread(target=serve, args=(listener.accept()[0],), daemon=True).start()
+        """#
+}

@@ -1,0 +1,63 @@
+internal import ClientVictim
+internal import Foundation
+internal import NetwatchTestSupport
+internal import NetwatchTransport
+internal import Testing
+
+/// HTTP/2 with frames that end, reset, flood or contradict what they are part of.
+@Suite(.timeLimit(.minutes(3)), .enabled(if: TestAuthority.isAvailable, "needs openssl"))
+struct HostileHTTP2Tests {
+    struct Case: Sendable, CustomTestStringConvertible {
+        let harm: String
+        let code: Int32
+        var error = URLError.Code.networkConnectionLost
+        var phase = TransferFailure.Phase.response
+        var kind = HostileOrders.Kind.limited(1 << 20)
+        var totalTimeout = 20_000
+
+        var testDescription: String { harm }
+    }
+
+    private static let cases: [Case] = [
+        Case(harm: "nothing", code: 28, error: .timedOut, totalTimeout: 2000),
+        Case(harm: "half", code: 18),
+        Case(harm: "goaway", code: 16),
+        Case(harm: "goaway-mid", code: 18),
+        Case(harm: "reset", code: 92),
+        Case(harm: "reset-mid", code: 92),
+        Case(harm: "refused", code: 56),
+        Case(harm: "continuation", code: 56),
+        Case(harm: "empty-continuation", code: 56),
+        Case(harm: "hints", code: 56),
+        Case(harm: "trailers", code: 92),
+        Case(harm: "settings", code: 56),
+        Case(harm: "ping", code: 55),
+        Case(harm: "window-overflow", code: 52),
+        Case(harm: "bad-hpack", code: 52),
+        Case(harm: "no-status", code: 92),
+        Case(harm: "short-length", code: 92),
+        Case(
+            harm: "window-closed",
+            code: 28,
+            error: .timedOut,
+            phase: .request,
+            kind: .upload(1 << 20),
+            totalTimeout: 2000
+        ),
+    ]
+
+    @Test(arguments: cases) func `what a server does to HTTP/2 is an error`(hostile: Case) async throws {
+        let kind = try HostileServer { _ in .close }
+        let server = try HostileHTTP2Server(hostile.harm)
+        var orders = HostileOrders(url: server.url, rehearsal: kind.orders.rehearsal)
+        orders.kind = hostile.kind
+        orders.totalTimeout = hostile.totalTimeout
+        orders.trustsAnybody = true
+        let report = try await kind.run(orders)
+        let outcome = try #require(report.outcomes.first)
+        #expect(outcome.error == "URLError \(hostile.error.rawValue)", "\(outcome)")
+        #expect(outcome.transferCode == hostile.code, "\(outcome)")
+        #expect(outcome.phase == hostile.phase.rawValue, "\(outcome)")
+        report.checkProcess()
+    }
+}
