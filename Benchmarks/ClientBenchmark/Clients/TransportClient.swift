@@ -6,20 +6,24 @@ internal import Synchronization
 struct TransportClient: Client {
     static let name = "transport"
 
-    private let engine = TransferEngine.shared
+    private let pool: TransferPool
 
-    init(connections: Int) {}
+    init(connections: Int) {
+        pool = TransferPool(connectionsPerHost: connections)
+    }
 
     func get(_ url: String, _ completion: @escaping @Sendable (Bool) -> Void) {
         let answer = Mutex((status: 0, bytes: 0))
-        engine.start(TransferRequest(url: url)) { event in
-            switch event {
-            case .head(let head): answer.withLock { $0.status = head.status }
-            case .body(let bytes): answer.withLock { $0.bytes += bytes.count }
-            case .progress: break
-            case .end(let end):
-                let (status, bytes) = answer.withLock { $0 }
-                completion(end.failure == nil && status == 200 && bytes > 0)
+        pool.start(TransferRequest(url: url)) { events in
+            for event in events {
+                switch event {
+                case .head(let head): answer.withLock { $0.status = head.status }
+                case .body(let bytes): answer.withLock { $0.bytes += bytes.count }
+                case .progress: break
+                case .end(let end):
+                    let (status, bytes) = answer.withLock { $0 }
+                    completion(end.failure == nil && status == 200 && bytes > 0)
+                }
             }
         }
     }
@@ -49,9 +53,11 @@ struct TransportClient: Client {
         receive: @escaping @Sendable ([UInt8]) -> Void
     ) async throws {
         let end = await withCheckedContinuation { continuation in
-            engine.start(request) { event in
-                if case .body(let bytes) = event { receive(bytes) }
-                if case .end(let end) = event { continuation.resume(returning: end) }
+            pool.start(request) { events in
+                for event in events {
+                    if case .body(let bytes) = event { receive(bytes) }
+                    if case .end(let end) = event { continuation.resume(returning: end) }
+                }
             }
         }
         if let failure = end.failure { throw failure }
