@@ -40,8 +40,9 @@ internal import Testing
         let recorder = TransferRecorder()
         let own = Recorder<TransferID>()
         let id = engine.start(request) { [engine] event in
-            recorder.deliver(event)
+            // Before anybody knows of the event, whose answer must come after it.
             if isMoment(event), let id = own.values.first { engine.pause(id, what) }
+            recorder.deliver(event)
         }
         // Until it is known who it is.
         engine.pause(id, .all)

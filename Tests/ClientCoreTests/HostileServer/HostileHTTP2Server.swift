@@ -3,12 +3,17 @@ internal import NetwatchTestSupport
 
 /// A server of HTTP/2 over TLS whose frames are made by hand, in Python, which has TLS with ALPN.
 struct HostileHTTP2Server {
+    /// One for all: an authority signs one at a time. Its files go with it.
+    private static let issued = Result {
+        let authority = try TestAuthority()
+        return (authority: authority, server: try authority.server("http2", for: "IP:127.0.0.1"))
+    }
+
     private let server: ServerProcess
 
     /// - Parameter harm: One of those that the program knows.
     init(_ harm: String) throws {
-        let authority = try TestAuthority.shared()
-        let issued = try authority.server("http2-\(harm)", for: "IP:127.0.0.1")
+        let issued = try Self.issued.get().server
         let scratch = try ScratchDirectory()
         let program = try scratch.write(Array(Self.program.utf8), to: "server.py")
         server = try ServerProcess(in: scratch, on: .given) { _ in
