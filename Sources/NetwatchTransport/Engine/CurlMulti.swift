@@ -114,6 +114,11 @@ final class CurlMulti {
         return transfer
     }
 
+    /// See ``Transfer/hold(_:)``.
+    func hold(_ id: TransferID, _ what: TransferPause) {
+        transfers[id]?.hold(what)
+    }
+
     /// Changes what of a transfer stands still. libcurl may deliver what it had kept, so this is not for its
     /// callbacks.
     func changePause(of id: TransferID, _ change: (Transfer) -> CURLcode) -> Turn {

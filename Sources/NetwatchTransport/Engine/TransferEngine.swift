@@ -155,6 +155,8 @@ package actor TransferEngine {
     /// anew with ``resume(_:)``; the others go on. While nothing is received it is not noticed either that the
     /// server has gone.
     package nonisolated func pause(_ id: TransferID, _ what: TransferPause) {
+        // Whoever is being told of a body, and has enough, gets no more of it in this turn.
+        if loop.isCurrent { assumeIsolated { $0.hold(id, what) } }
         perform { $0.setPause(of: id, what) }
     }
 
@@ -319,6 +321,11 @@ package actor TransferEngine {
             changePause(of: id) { transfer in what.map(transfer.pause) ?? transfer.resume() }
         case nil: break
         }
+    }
+
+    private func hold(_ id: TransferID, _ what: TransferPause) {
+        guard case .underWay(let multi) = entries[id]?.stage else { return }
+        multis[multi]?.handle.hold(id, what)
     }
 
     private func changePause(of id: TransferID, _ change: (Transfer) -> CURLcode) {

@@ -177,6 +177,7 @@ extension Transfer {
         if bytes.count > excess {
             touch()
             news.add(body: UnsafeRawBufferPointer(rebasing: bytes.dropLast(excess)))
+            if news.hasPiece { caller.deliver(news.take()) }
         }
         return stop == nil ? bytes.count : 0
     }

@@ -13,6 +13,11 @@ extension Transfer {
         return applyPause()
     }
 
+    /// Lets parts stand still as far as libcurl asks for them, until ``pause(_:)`` tells it. This is for its callbacks.
+    func hold(_ what: TransferPause) {
+        paused.formUnion(what)
+    }
+
     /// Lets everything go on.
     func resume() -> CURLcode {
         guard !paused.isEmpty else { return CURLE_OK }

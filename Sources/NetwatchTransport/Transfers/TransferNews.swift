@@ -10,13 +10,19 @@ struct TransferNews {
 
     var isEmpty: Bool { events.isEmpty && piece.isEmpty }
 
+    /// Whether there is a whole piece of a body, which nobody should have to wait for, nor keep.
+    private(set) var hasPiece = false
+
     mutating func add(_ event: TransferEvent) {
         endPiece()
         events.append(event)
     }
 
     mutating func add(body: UnsafeRawBufferPointer) {
-        if piece.count + body.count > Self.pieceSize { endPiece() }
+        if piece.count + body.count > Self.pieceSize {
+            endPiece()
+            hasPiece = true
+        }
         if piece.isEmpty {
             piece = Array(body)
         } else {
@@ -27,7 +33,7 @@ struct TransferNews {
 
     mutating func take() -> [TransferEvent] {
         endPiece()
-        defer { events = [] }
+        defer { (events, hasPiece) = ([], false) }
         return events
     }
 
