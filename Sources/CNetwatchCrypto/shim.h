@@ -59,7 +59,9 @@ extern int X509_NAME_cmp(const X509_NAME *one, const X509_NAME *other);
 extern int X509_verify(X509 *certificate, EVP_PKEY *key);
 // 1 when the certificate is of that key.
 extern int X509_check_private_key(const X509 *certificate, const EVP_PKEY *key);
-// 1 when the certificate names it: X509_check_host(3).
+// 1 when the certificate names it: X509_check_host(3). With the flag X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS
+// `*.example.com` may stand in it, `f*.example.com` may not.
+static const unsigned int netwatch_x509_no_partial_wildcards = 0x4;
 extern int X509_check_host(X509 *certificate, const char *host, unsigned long count, unsigned int flags,
                            char **name);
 extern int X509_check_ip_asc(X509 *certificate, const char *address, unsigned int flags);

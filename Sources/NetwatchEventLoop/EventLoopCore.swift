@@ -157,7 +157,9 @@ final class EventLoopCore: Sendable {
         withUnsafeTemporaryAllocation(of: netwatch_epoll_event.self, capacity: 64) { events in
             let timeout = state.withLock { $0.fallAsleep() ? CInt(-1) : 0 }
             let count = epoll_wait(epoll.rawValue, events.baseAddress, CInt(events.count), timeout)
-            precondition(count >= 0 || errno == EINTR, "epoll_wait: \(errnoDescription(errno))")
+            let error = errno
+            state.withLock { $0.isAsleep = false }
+            precondition(count >= 0 || error == EINTR, "epoll_wait: \(errnoDescription(error))")
             for event in events.prefix(max(0, Int(count))) { dispatch(event) }
         }
         runWork()
@@ -186,7 +188,6 @@ final class EventLoopCore: Sendable {
 
     private func runWork() {
         let (work, executor) = state.withLock { state in
-            state.isAsleep = false
             defer { state.work = [] }
             return (state.work, state.executor)
         }

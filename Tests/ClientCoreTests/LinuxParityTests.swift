@@ -187,7 +187,8 @@ internal import Testing
     )
     func `an address that there is no way to means being offline`(url: String) async throws {
         let nowhere = try NetworkNamespace()
-        let session = SessionManager(engine: try TransferEngine(networkNamespace: nowhere.path))
+        let engine = try TransferEngine(networkNamespace: nowhere.path)
+        let session = SessionManager(engine: engine, monitor: PathMonitor(of: nowhere))
         let error = await session.request(url).response().error
         #expect((error as? URLError)?.code == .notConnectedToInternet)
         #expect(error?.transferFailure?.osErrno == ENETUNREACH)
@@ -205,14 +206,19 @@ internal import Testing
             resolver: NameResolver(networkNamespace: nowhere.path),
             networkNamespace: nowhere.path
         )
-        var configuration = PathMonitor.Configuration()
-        configuration.networkNamespace = nowhere.path
-        let monitor = PathMonitor(configuration: configuration)
-        let session = SessionManager(engine: engine, monitor: monitor)
+        let session = SessionManager(engine: engine, monitor: PathMonitor(of: nowhere))
         let error = await session.request("http://netwatch.example/").response().error
         #expect((error as? URLError)?.code == .notConnectedToInternet)
         #expect(error?.transferFailure?.resolverCode == EAI_AGAIN)
         #expect(error?.transferFailure?.phase == .resolve)
+    }
+}
+
+extension PathMonitor {
+    fileprivate convenience init(of namespace: NetworkNamespace) {
+        var configuration = Configuration()
+        configuration.networkNamespace = namespace.path
+        self.init(configuration: configuration)
     }
 }
 

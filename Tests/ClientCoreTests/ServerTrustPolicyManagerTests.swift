@@ -22,6 +22,15 @@ internal import Testing
         #expect(manager.serverTrustPolicy(forHost: "other.example") == nil)
     }
 
+    @Test(arguments: ["https://0x7f.1/", "https://2130706433/", "https://127.1/", "https://[0::1]/"])
+    func `a host is what libcurl connects to, however the URL writes it`(text: String) throws {
+        let policies: [String: ServerTrustPolicy] = [
+            "127.0.0.1": .disableEvaluation, "::1": .disableEvaluation,
+        ]
+        let trust = SessionTrust(ServerTrustPolicyManager(policies: policies))
+        #expect(try trust.decision(for: URL(string: text))?.policy == .disableEvaluation)
+    }
+
     @Test(
         arguments: [
             "", "https://example.com", "example.com:443", "example.com/", "*.example.com", "a b",

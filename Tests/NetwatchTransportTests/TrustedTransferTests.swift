@@ -65,11 +65,28 @@ struct TrustedTransferTests {
     @Test func `where HTTP2 is not spoken transfers have connections of their own`() async throws {
         let nginx = try await nginx("", name: "one.test")
         let recorders = try (0..<20).map { _ in pool.start(try request(nginx, "one.test")) }
+        var connections: Set<String> = []
         for recorder in recorders {
             let record = await recorder.end()
             #expect(record.hasSucceeded)
             #expect(record.metrics?.httpVersion == "http/1.1")
+            connections.insert(record.text)
         }
+        #expect(connections.count > 1)
+    }
+
+    @Test func `those who wait for a handshake that does not come are given up in time`() async throws {
+        let deaf = try ScriptedServer(mode: .deaf)
+        let recorders = (0..<8).map { _ in
+            var request = TransferRequest(url: deaf.url.replacing("http:", with: "https:"))
+            request.connectTimeout = .milliseconds(500)
+            request.totalTimeout = .milliseconds(900)
+            return pool.start(request)
+        }
+        for recorder in recorders { #expect(await recorder.end().failure?.code == 28) }
+        let last = recorders.compactMap { $0.record.metrics?.ended }.max() ?? .zero
+        // One after another would take eight times as long as the first.
+        #expect(last < .seconds(3))
     }
 
     @Test func `a strict transfer after a lax one is refused, and asks the server anew`() async throws {

@@ -1,3 +1,4 @@
+internal import NetwatchTestSupport
 internal import Testing
 
 @testable internal import NetwatchTransport
@@ -49,10 +50,51 @@ internal import Testing
     @Test func `a host that takes many transfers over one connection has more room`() {
         var room = WaitingRoom()
         _ = enter(&room, [0.5, 0.5, 0.5], limit: 1)
+        let opened = room.open(door)
+        #expect(opened.isEmpty)
         let widened = room.widen(door)
         let again = room.widen(door)
         #expect(widened == [ids[1], ids[2]])
         #expect(again.isEmpty)
+    }
+
+    @Test(arguments: [true, false])
+    func `a scout goes alone until it is connected or has failed`(isConnected: Bool) {
+        var room = WaitingRoom()
+        let began = ids.prefix(4).map {
+            room.enter($0, by: door, limit: 2, priority: 0.5, needsScout: true)
+        }
+        #expect(began == [true, false, false, false])
+        let next = isConnected ? room.open(door) : room.leave(by: door)
+        #expect(next == (isConnected ? [ids[1]] : [ids[1], ids[2]]))
+    }
+
+    @Test(arguments: (0..<50).map(UInt64.init)) func `a room that everybody has left is empty`(seed: UInt64) {
+        var generator = SeededGenerator(seed: seed)
+        var room = WaitingRoom()
+        var inside: [TransferID] = []
+        var waiting: [TransferID] = []
+        for _ in 0..<200 {
+            var admitted: [TransferID] = []
+            switch Int.random(in: 0..<6, using: &generator) {
+            case 0 where !inside.isEmpty:
+                inside.removeFirst()
+                admitted = room.leave(by: door)
+            case 1 where !waiting.isEmpty:
+                room.giveUp(waiting.remove(at: Int.random(in: waiting.indices, using: &generator)), by: door)
+            case 2: admitted = room.open(door)
+            case 3: admitted = room.widen(door)
+            default:
+                let id = TransferID()
+                let begins = room.enter(id, by: door, limit: 3, priority: 0.5, needsScout: true)
+                if begins { inside.append(id) } else { waiting.append(id) }
+            }
+            inside += admitted
+            waiting.removeAll(where: admitted.contains)
+        }
+        for id in waiting { room.giveUp(id, by: door) }
+        for _ in inside { _ = room.leave(by: door) }
+        #expect(room.isEmpty, "NETWATCH_SEED=\(seed)")
     }
 
     @Test func `a line of those who have given up does not grow`() {

@@ -54,8 +54,12 @@ extension String {
 }
 
 extension PathStatus.Verdict {
-    /// Whether the kernel says that there is no way; not when it could not be asked.
-    var isNotReachable: Bool {
-        if case .notReachable = self { true } else { false }
+    /// Whether the kernel says that there is no way; `nil` when it could not be asked.
+    var isOffline: Bool? {
+        switch self {
+        case .reachable: false
+        case .notReachable: true
+        case .unknown: nil
+        }
     }
 }

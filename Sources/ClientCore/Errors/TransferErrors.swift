@@ -23,17 +23,17 @@ extension TransferFailure {
     ///
     /// - Parameters:
     ///   - url: The URL that failed.
-    ///   - isOffline: Whether there was no way to where it was to go. Default false: as far as libcurl knows.
+    ///   - isOffline: Whether there was no way to where it was to go. Default `nil`: as far as its error number tells.
     ///   - policy: What the server had to prove. Default: what browsers ask for.
     func error(
         for url: URL?,
-        isOffline: Bool = false,
+        isOffline: Bool? = nil,
         under policy: ServerTrustPolicy? = nil
     ) -> any Error {
         if let reason = AFError.ServerTrustFailureReason(self, host: url?.host ?? "", under: policy) {
             return AFError.serverTrustEvaluationFailed(reason: reason)
         }
-        return URLError(self, isOffline ? .notConnectedToInternet : URLError.code(of: self), url: url)
+        return URLError(self, URLError.code(of: self, isOffline: isOffline), url: url)
     }
 }
 
@@ -49,14 +49,17 @@ extension URLError {
     }
 
     /// `libcurl-errors(3)` to the nearest of URLError's codes.
-    fileprivate static func code(of failure: TransferFailure) -> URLError.Code {
+    fileprivate static func code(of failure: TransferFailure, isOffline: Bool?) -> URLError.Code {
+        if isOffline == true { return .notConnectedToInternet }
         if let code = clientCertificateCode(of: failure) { return code }
         return switch failure.code {
         // Before anything was sent the URL is to blame; after, what came back was not HTTP.
         case 1: failure.phase == .prepare ? .unsupportedURL : .badServerResponse
         case 3: .badURL
         case 6: .cannotFindHost
-        case 7: isOffline(failure.osErrno) ? .notConnectedToInternet : .cannotConnectToHost
+        // The kernel has a way there, but a neighbour or a router on it does not answer or has none.
+        case 7 where isOffline == false: .cannotConnectToHost
+        case 7: Self.isOffline(failure.osErrno) ? .notConnectedToInternet : .cannotConnectToHost
         case 8: .badServerResponse
         case 16, 18, 52, 55, 56, 92, 95, 96: .networkConnectionLost
         case 28: .timedOut

@@ -233,7 +233,7 @@ extension RequestCore {
         context.paths.judge(suspicion) { verdict in
             self.perform { core in
                 guard core.hop?.id == hop.id else { return }
-                core.attemptEnded(failure.error(for: hop.url, isOffline: verdict.isNotReachable))
+                core.attemptEnded(failure.error(for: hop.url, isOffline: verdict.isOffline))
             }
         }
     }

@@ -245,7 +245,7 @@ actor RequestCore {
         guard let retrier = context.hooks.connectivityRetrier, let request, attempt == state.attempt,
             !state.isFinished
         else { return handle(.decided(attempt: attempt, .giveUp(nil))) }
-        let left = context.settings.totalTimeout - outcome.clock.elapsed
+        let left = (options.longest ?? context.settings.totalTimeout) - outcome.clock.elapsed
         work = Task { [context] in
             let result = await retrier.retry(request, context, dueTo: error, waitingAtMost: left)
             perform { $0.decide(attempt, RetryDecision(result), about: error) }

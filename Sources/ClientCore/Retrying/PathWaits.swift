@@ -94,13 +94,16 @@ final class PathWaits: Sendable {
     private func join(_ place: Place, _ waiter: Waiter, _ monitor: PathMonitor, _ longest: Duration?) {
         var waiter = waiter
         let id = waiter.id
-        if let longest {
-            waiter.timeout = Task { [weak self] in
-                try await Task.sleep(for: min(longest, Self.longestSleep))
-                self?.leave(id, place)
+        let entry = state.withLock { state in
+            // Under the lock, or one that is over at once would leave before the waiter has joined.
+            waiter.timeout = longest.map { longest in
+                Task { [weak self] in
+                    try await Task.sleep(for: min(longest, Self.longestSleep))
+                    self?.leave(id, place)
+                }
             }
+            return state.join(place, waiter)
         }
-        let entry = state.withLock { $0.join(place, waiter) }
         switch entry {
         case .joined: break
         case .cancelled: waiter.end(.ended)

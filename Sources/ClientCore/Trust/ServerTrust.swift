@@ -13,7 +13,7 @@ public struct ServerTrust: Hashable, Sendable {
     public let verdict: Verdict
 
     init(_ presented: PresentedTrust) {
-        host = presented.host
+        host = TrustHost.normalized(presented.host) ?? presented.host
         certificates = CertificateChain.linked(presented.chain).compactMap(Certificate.init)
         verdict = Verdict(presented.verdict)
     }

@@ -28,7 +28,10 @@ extension ServerTrustPolicy {
         case .disableEvaluation:
             trust.onlyAsks(nil)
         case .custom(let evaluation):
-            trust.onlyAsks { presented in evaluation.evaluate(ServerTrust(presented), presented.host) }
+            trust.onlyAsks { presented in
+                let trust = ServerTrust(presented)
+                return evaluation.evaluate(trust, trust.host)
+            }
         }
         return trust
     }

@@ -37,7 +37,13 @@ final class SessionTrust: Sendable {
     /// - Returns: `nil` for a hop without TLS, and when no manager was given: the default evaluation.
     /// - Throws: ``AFError/serverTrustEvaluationFailed(reason:)`` for a host that is not to be asked at all.
     func decision(for url: URL?) throws -> Decision? {
-        guard let manager, url?.scheme?.lowercased() == "https", let host = url?.host else { return nil }
+        guard let manager, let url, url.scheme?.lowercased() == "https" else { return nil }
+        let host: String
+        do {
+            host = try TransferRequest.host(of: url.absoluteString)
+        } catch {
+            throw error.error(for: url)
+        }
         if let invalidHost { throw Self.failure(.invalidPolicyHost(invalidHost)) }
         let name = TrustHost.normalized(host) ?? host
         let policy = manager.serverTrustPolicy(forHost: name)

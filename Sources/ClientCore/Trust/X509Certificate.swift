@@ -48,11 +48,12 @@ struct X509Certificate: ~Copyable {
         }
     }
 
-    /// Whether it is for that host, as OpenSSL judges it for libcurl: RFC 6125, with wildcards for a whole label.
+    /// Whether it is for that host, by RFC 6125, with wildcards for a whole label only, as libcurl judges it.
     func names(host: String) -> Bool {
         callingOpenSSL {
             if IPAddress(host) != nil { return X509_check_ip_asc(pointer, host, 0) == 1 }
-            return X509_check_host(pointer, host, UInt(host.utf8.count), 0, nil) == 1
+            let flags = netwatch_x509_no_partial_wildcards
+            return X509_check_host(pointer, host, UInt(host.utf8.count), flags, nil) == 1
         }
     }
 }

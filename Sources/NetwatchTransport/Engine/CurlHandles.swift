@@ -1,39 +1,20 @@
 internal import CNetwatchCurl
 
-/// Easy handles for transfers to come: making one costs as much as a small request does otherwise.
-final class EasyHandleStock {
-    /// More than few transfers that end at the same time; the rest is not worth the memory (some 6 KB each).
-    private static let maximum = 64
-
-    private var handles: [UnsafeMutableRawPointer] = []
-
-    deinit {
-        for handle in handles { curl_easy_cleanup(handle) }
-    }
-
-    /// Fails only when memory is exhausted.
-    func take() -> EasyHandle? {
-        (handles.popLast() ?? curl_easy_init()).map { EasyHandle($0, from: self) }
-    }
-
-    fileprivate func putBack(_ handle: UnsafeMutableRawPointer) {
-        guard handles.count < Self.maximum else { return curl_easy_cleanup(handle) }
-        curl_easy_reset(handle)
-        handles.append(handle)
-    }
-}
-
 /// The one owner of an easy handle.
+///
+/// A handle serves one transfer. `curl_easy_reset(3)` would make it ready for another, but leaves in it the last
+/// `Authorization` field (when the request could not be sent), TLS sessions that nobody judges, the last error number
+/// and the length of its buffer.
 struct EasyHandle: ~Copyable {
     let rawValue: UnsafeMutableRawPointer
-    private let stock: EasyHandleStock
 
-    fileprivate init(_ rawValue: UnsafeMutableRawPointer, from stock: EasyHandleStock) {
-        self.rawValue = rawValue
-        self.stock = stock
+    /// Fails only when memory is exhausted.
+    init?() {
+        guard let handle = curl_easy_init() else { return nil }
+        rawValue = handle
     }
 
-    deinit { stock.putBack(rawValue) }
+    deinit { curl_easy_cleanup(rawValue) }
 
     func set(_ option: CURLoption, _ value: Int) throws(TransferFailure) {
         try check(netwatch_easy_set_long(rawValue, option, value), option)
@@ -67,7 +48,7 @@ struct EasyHandle: ~Copyable {
         )
     }
 
-    /// Closes every socket.
+    /// Closes every socket that a request went over; others libcurl closes by itself.
     func setCloseSocketCallback(_ callback: @escaping curl_closesocket_callback) throws(TransferFailure) {
         try check(
             netwatch_easy_set_close_socket_callback(rawValue, callback),

@@ -12,8 +12,8 @@ final class CurlMulti {
     struct Turn {
         /// The transfers that have ended.
         var ended: [TransferID] = []
-        /// Those whose responses have begun, over connections that carry many at a time.
-        var multiplexed: [TransferID] = []
+        /// Those that have come so far for the first time.
+        var milestones: [(id: TransferID, reached: Transfer.Milestones)] = []
     }
 
     /// A socket that the loop watches.
@@ -29,7 +29,6 @@ final class CurlMulti {
     private let onReadiness: @Sendable (CInt, EventLoop.Readiness) -> Void
     private let onTimeout: @Sendable () -> Void
     let trust: TrustContext
-    let handles: EasyHandleStock
     /// What transfers have to tell at the end of a turn.
     let round = NewsRound()
     private var handle: MultiHandle?
@@ -51,8 +50,6 @@ final class CurlMulti {
     init(
         loop: EventLoop,
         trust: TrustContext,
-        handles: EasyHandleStock,
-        connectionsPerHost: Int,
         onReadiness: @escaping @Sendable (CInt, EventLoop.Readiness) -> Void,
         onTimeout: @escaping @Sendable () -> Void
     ) throws(TransferFailure) {
@@ -61,12 +58,9 @@ final class CurlMulti {
         }
         self.loop = loop
         self.trust = trust
-        self.handles = handles
         self.onReadiness = onReadiness
         self.onTimeout = onTimeout
         let multi = handle.rawValue
-        // Over TLS the engine cannot know beforehand how many transfers a connection takes.
-        netwatch_multi_set_long(multi, CURLMOPT_MAX_HOST_CONNECTIONS, connectionsPerHost)
         netwatch_multi_set_long(multi, CURLMOPT_MAXCONNECTS, Self.maximumIdleConnections)
         self.handle = consume handle
         let context = Unmanaged.passUnretained(self).toOpaque()
@@ -114,9 +108,9 @@ final class CurlMulti {
         return transfer
     }
 
-    /// See ``Transfer/hold(_:)``.
-    func hold(_ id: TransferID, _ what: TransferPause) {
-        transfers[id]?.hold(what)
+    /// See ``Transfer/hold()``.
+    func hold(_ id: TransferID) {
+        transfers[id]?.hold()
     }
 
     /// Changes what of a transfer stands still. libcurl may deliver what it had kept, so this is not for its
@@ -127,7 +121,7 @@ final class CurlMulti {
         guard code == CURLE_OK else {
             _ = remove(id)
             transfer.finish(code)
-            return Turn(ended: [id])
+            return Turn(ended: [id], milestones: round.tell())
         }
         return act(on: CURL_SOCKET_TIMEOUT, 0)
     }
@@ -177,7 +171,7 @@ final class CurlMulti {
         var running: CInt = 0
         _ = withHandle { curl_multi_socket_action($0, descriptor, events, &running) }
         let ended = finishEnded() + finishUnwatched()
-        return Turn(ended: ended, multiplexed: round.tell())
+        return Turn(ended: ended, milestones: round.tell())
     }
 
     private func finishEnded() -> [TransferID] {
@@ -212,7 +206,7 @@ final class CurlMulti {
             case CURL_POLL_IN: try watch(descriptor, for: .read)
             case CURL_POLL_OUT: try watch(descriptor, for: .write)
             case CURL_POLL_INOUT: try watch(descriptor, for: [.read, .write])
-            default: watches[descriptor]?.interest = nil
+            default: release(descriptor, of: easy.flatMap(Transfer.of))
             }
         } catch {
             if let easy, let transfer = Transfer.of(easy) { unwatched[transfer.id] = error }
@@ -234,6 +228,16 @@ final class CurlMulti {
             onReadiness(descriptor, readiness)
         }
         watches[descriptor] = Watch(registration: registration, interest: interest, watched: interest)
+    }
+
+    /// A connection that a request went over is kept, and mostly wanted again soon. Another, which was not made in time
+    /// or not needed, libcurl closes without telling.
+    private func release(_ descriptor: CInt, of transfer: Transfer?) {
+        if let transfer, transfer.isReady {
+            watches[descriptor]?.interest = nil
+        } else {
+            unwatch(descriptor)
+        }
     }
 
     private func unwatch(_ descriptor: CInt) {

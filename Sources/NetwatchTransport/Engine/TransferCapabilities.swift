@@ -45,7 +45,8 @@ package struct TransferCapabilities: Hashable, Sendable {
             sentences.append(
                 """
                 libcurl \(version) uses \(tlsLibrary ?? "") in place of OpenSSL: servers are trusted by the system's \
-                authorities only; requests to hosts with pins, own checks or lists of revoked certificates are refused
+                authorities only; requests to hosts with pins, own checks, lists of revoked certificates or client \
+                certificates are refused
                 """
             )
         }
@@ -57,12 +58,23 @@ package struct TransferCapabilities: Hashable, Sendable {
 
     /// Why a trust cannot be kept to; `nil` when it can.
     func missing(for trust: TransferTrust) -> TransferFailure? {
-        let needsCallback = trust.check != nil || !trust.revocationLists.isEmpty
-        guard needsCallback, !usesOpenSSL else { return nil }
+        guard !usesOpenSSL, trust.needsOpenSSL else { return nil }
         let library = tlsLibrary ?? "no TLS library"
         return .refused(
             CURLE_NOT_BUILT_IN,
-            "pins, checks and lists of revoked certificates need libcurl with OpenSSL, and this one has \(library)"
+            """
+            pins, checks, lists of revoked certificates and client certificates need libcurl with OpenSSL, and this one \
+            has \(library)
+            """
         )
+    }
+}
+
+extension TransferTrust {
+    /// Whether it is more than the system's authorities, or nobody, vouching for a server. Certificates are handed over
+    /// in memory, which not every TLS library of libcurl's takes.
+    fileprivate var needsOpenSSL: Bool {
+        let hasOwnAnchors = if case .only = anchors { true } else { false }
+        return hasOwnAnchors || check != nil || !revocationLists.isEmpty || identity != nil
     }
 }

@@ -37,7 +37,6 @@ package actor TransferEngine {
 
     private struct Entry {
         let door: WaitingRoom.Door
-        let connectionsPerHost: Int
         var stage: Stage
     }
 
@@ -85,7 +84,8 @@ package actor TransferEngine {
     private var multis: [MultiID: Multi] = [:]
     private var multiIDs: [Sharing: MultiID] = [:]
     private var newestMulti: MultiID = 0
-    private let handles = EasyHandleStock()
+    /// Pools that are gone, while transfers of theirs are not.
+    private var gonePools: Set<TransferPool.ID> = []
     /// How often a pool's connections were renewed, if ever.
     private var generations: [TransferPool.ID: Int] = [:]
     private var isSweeping = false
@@ -150,13 +150,13 @@ package actor TransferEngine {
     ///
     /// The name lookup and the connection are made all the same, the head of the request is sent, and the head
     /// of the response may come; nothing of the bodies is read or delivered once the engine has got around to
-    /// it. libcurl keeps up to 16 KiB that it had received, before decoding, and with HTTP/2 the 32 MiB that its
+    /// it. libcurl keeps what it had received at once (16 KiB, or what 4 KiB decode to), and with HTTP/2 the 32 MiB that its
     /// window lets the server send; the rest waits in the kernel and with the server. The idle timeout begins
     /// anew with ``resume(_:)``; the others go on. While nothing is received it is not noticed either that the
     /// server has gone.
     package nonisolated func pause(_ id: TransferID, _ what: TransferPause) {
         // Whoever is being told of a body, and has enough, gets no more of it in this turn.
-        if loop.isCurrent { assumeIsolated { $0.hold(id, what) } }
+        if what.contains(.receiving), loop.isCurrent { assumeIsolated { $0.hold(id) } }
         perform { $0.setPause(of: id, what) }
     }
 
@@ -179,6 +179,7 @@ package actor TransferEngine {
         perform { engine in
             engine.retireMultis(of: pool)
             engine.generations[pool] = nil
+            if engine.hasTransfers(of: pool) { engine.gonePools.insert(pool) }
         }
     }
 
@@ -199,11 +200,17 @@ package actor TransferEngine {
             let target = try TransferTarget(request)
             let door = WaitingRoom.Door(pool: pool, origin: request.unixSocketPath ?? target.url.origin)
             var prospect = Prospect(target: target, caller: caller)
-            let mayBegin = room.enter(id, by: door, limit: connectionsPerHost, priority: request.urgency)
+            let mayBegin = room.enter(
+                id,
+                by: door,
+                limit: connectionsPerHost,
+                priority: request.urgency,
+                needsScout: target.url.isSecure && request.binding == nil
+            )
             if !mayBegin {
                 prospect.timer = timer(for: id, after: request.totalTimeout, "waiting for other transfers")
             }
-            entries[id] = Entry(door: door, connectionsPerHost: connectionsPerHost, stage: .waiting(prospect))
+            entries[id] = Entry(door: door, stage: .waiting(prospect))
             if mayBegin { begin([id]) }
         } catch {
             caller.end(error)
@@ -252,9 +259,14 @@ package actor TransferEngine {
 
     private func launch(_ id: TransferID, _ prospect: Prospect) throws(TransferFailure) {
         guard let entry = entries[id] else { return }
-        let multiID = try multi(for: id, prospect.target.request, entry)
+        let multiID = try multi(
+            for: id,
+            prospect.target.request,
+            isSecure: prospect.target.url.isSecure,
+            entry
+        )
         defer { forget([], of: multiID) }
-        guard let multi = multis[multiID]?.handle else { return }
+        guard let multi = multis[multiID]?.handle else { preconditionFailure("a multi handle was just made") }
         let transfer = try Transfer(
             id: id,
             target: prospect.target,
@@ -323,9 +335,9 @@ package actor TransferEngine {
         }
     }
 
-    private func hold(_ id: TransferID, _ what: TransferPause) {
+    private func hold(_ id: TransferID) {
         guard case .underWay(let multi) = entries[id]?.stage else { return }
-        multis[multi]?.handle.hold(id, what)
+        multis[multi]?.handle.hold(id)
     }
 
     private func changePause(of id: TransferID, _ change: (Transfer) -> CURLcode) {
@@ -339,11 +351,13 @@ package actor TransferEngine {
     private func multi(
         for id: TransferID,
         _ request: TransferRequest,
+        isSecure: Bool,
         _ entry: Entry
     ) throws(TransferFailure) -> MultiID {
         let sharing = Sharing(
             pool: entry.door.pool,
-            trust: request.trust,
+            // Without TLS nothing has to be proved.
+            trust: isSecure ? request.trust : .standard,
             generation: generations[entry.door.pool] ?? 0,
             boundTransfer: request.binding == nil ? nil : id
         )
@@ -351,7 +365,7 @@ package actor TransferEngine {
         newestMulti += 1
         multis[newestMulti] = Multi(
             sharing: sharing,
-            handle: try makeMulti(newestMulti, TrustContext(request.trust), entry.connectionsPerHost)
+            handle: try makeMulti(newestMulti, TrustContext(sharing.trust))
         )
         multiIDs[sharing] = newestMulti
         sweepLater()
@@ -360,14 +374,11 @@ package actor TransferEngine {
 
     private func makeMulti(
         _ id: MultiID,
-        _ trust: TrustContext,
-        _ connectionsPerHost: Int
+        _ trust: TrustContext
     ) throws(TransferFailure) -> CurlMulti {
         try CurlMulti(
             loop: loop,
             trust: trust,
-            handles: handles,
-            connectionsPerHost: connectionsPerHost,
             onReadiness: { [weak self] descriptor, readiness in
                 self?.assumeIsolated { engine in
                     engine.advance(id) { $0.descriptorIsReady(descriptor, readiness) }
@@ -382,8 +393,10 @@ package actor TransferEngine {
     private func advance(_ id: MultiID, _ step: (CurlMulti) -> CurlMulti.Turn) {
         guard let multi = multis[id]?.handle else { return }
         let turn = step(multi)
-        for transfer in turn.multiplexed {
-            if let door = entries[transfer]?.door { begin(room.widen(door)) }
+        for (transfer, reached) in turn.milestones {
+            guard let door = entries[transfer]?.door else { continue }
+            if reached.contains(.connected) { begin(room.open(door)) }
+            if reached.contains(.multiplexed) { begin(room.widen(door)) }
         }
         forget(turn.ended, of: id)
     }
@@ -404,10 +417,18 @@ package actor TransferEngine {
     /// last.
     private func forget(_ ended: [TransferID], of id: MultiID) {
         let next = ended.flatMap { leave($0) }
-        if let multi = multis[id], multi.handle.isIdle, multiIDs[multi.sharing] != id || multi.isBound {
+        if let multi = multis[id], multi.handle.isIdle,
+            multiIDs[multi.sharing] != id || multi.isBound || isGone(multi)
+        {
             close(id)
         }
         begin(next)
+    }
+
+    private func isGone(_ multi: Multi) -> Bool { gonePools.contains(multi.sharing.pool) }
+
+    private func hasTransfers(of pool: TransferPool.ID) -> Bool {
+        entries.values.contains { $0.door.pool == pool }
     }
 
     private func close(_ id: MultiID) {
@@ -426,6 +447,7 @@ package actor TransferEngine {
 
     private func sweep() {
         isSweeping = false
+        gonePools = gonePools.filter(hasTransfers)
         for id in multis.keys {
             guard let multi = multis[id], multi.handle.isIdle else { continue }
             if multi.isStale { close(id) } else { multis[id]?.isStale = true }

@@ -21,8 +21,8 @@ package final class TransferPool: Sendable {
         }
     }
 
-    /// How many connections to one host there are at most unless a pool says otherwise. No server is troubled by
-    /// them, and small responses do not become faster with more.
+    /// How many transfers to one host go at a time unless a pool says otherwise. No server is troubled by so many
+    /// connections, and small responses do not become faster with more.
     package static let defaultConnectionsPerHost = 64
 
     package let engine: TransferEngine
@@ -31,9 +31,9 @@ package final class TransferPool: Sendable {
 
     /// - Parameters:
     ///   - engine: Who makes the transfers. Default: the engine that every session shares.
-    ///   - connectionsPerHost: How many connections to one host (scheme, name and port) there are at most, 1 or
-    ///     more. Transfers beyond that wait, the more urgent ones in front. Where the server speaks HTTP/2, a
-    ///     connection carries many transfers (``WaitingRoom/streamsPerConnection``).
+    ///   - connectionsPerHost: How many transfers to one host (scheme, name and port) go at a time, 1 or more, each
+    ///     over a connection of its own. Others wait, the more urgent ones in front. Where the server speaks HTTP/2,
+    ///     there may be ``WaitingRoom/streamsPerConnection`` if that is more.
     package init(
         engine: TransferEngine = .shared,
         connectionsPerHost: Int = TransferPool.defaultConnectionsPerHost
@@ -56,8 +56,9 @@ package final class TransferPool: Sendable {
         engine.start(request, id, connectionsPerHost, deliver)
     }
 
-    /// Makes transfers from now on use new connections and newly looked-up names; those under way keep theirs. For
-    /// when the network path has changed.
+    /// Makes transfers from now on use new connections; those under way keep theirs. For when the network path has
+    /// changed. Names are looked up for each transfer; who comes while one is being looked up gets what that lookup
+    /// comes to.
     package func renewConnections() {
         engine.renewConnections(of: id)
     }

@@ -17,21 +17,37 @@ struct WaitingRoom {
         var inside = 0
         /// How many connections there may be.
         var limit: Int
+        /// Whether it is known that there is a connection to be had, and one that others can share if there are such.
+        var isOpen: Bool
         var isMultiplexed = false
         var waiting = UrgencyLine()
 
-        var capacity: Int { isMultiplexed ? limit * WaitingRoom.streamsPerConnection : limit }
+        var capacity: Int {
+            guard isOpen else { return 1 }
+            return isMultiplexed ? max(limit, WaitingRoom.streamsPerConnection) : limit
+        }
     }
 
-    /// How many transfers libcurl lets one HTTP/2 connection carry (`CURLMOPT_MAX_CONCURRENT_STREAMS`, whose default
-    /// this is). A server may allow fewer.
+    /// How many transfers go at a time to a host that takes many over one connection, if there may not be as many
+    /// connections: what libcurl lets one HTTP/2 connection carry (`CURLMOPT_MAX_CONCURRENT_STREAMS`, whose default this
+    /// is). A server may allow fewer, and gets more connections then.
     static let streamsPerConnection = 100
 
     private var lines: [Door: Line] = [:]
 
     /// Returns whether the transfer may begin; otherwise it waits.
-    mutating func enter(_ id: TransferID, by door: Door, limit: Int, priority: Float) -> Bool {
-        var line = lines.removeValue(forKey: door) ?? Line(limit: limit)
+    ///
+    /// - Parameter needsScout: Whether the first goes alone until it is connected, because only its handshake tells
+    ///   whether the others can share its connection. (libcurl's `CURLOPT_PIPEWAIT` keeps no timeout meanwhile, and lets
+    ///   them fail one after another.)
+    mutating func enter(
+        _ id: TransferID,
+        by door: Door,
+        limit: Int,
+        priority: Float,
+        needsScout: Bool = false
+    ) -> Bool {
+        var line = lines.removeValue(forKey: door) ?? Line(limit: limit, isOpen: !needsScout)
         defer { lines[door] = line }
         line.limit = limit
         guard line.inside < line.capacity else {
@@ -45,6 +61,15 @@ struct WaitingRoom {
     /// A transfer that had begun has ended. Returns who may begin now.
     mutating func leave(by door: Door) -> [TransferID] {
         lines[door]?.inside -= 1
+        // If it was a scout that found nothing out, the others fail together, not one after another.
+        lines[door]?.isOpen = true
+        return admit(by: door)
+    }
+
+    /// The first transfer is connected. Returns who may begin now.
+    mutating func open(_ door: Door) -> [TransferID] {
+        guard lines[door]?.isOpen == false else { return [] }
+        lines[door]?.isOpen = true
         return admit(by: door)
     }
 
@@ -59,6 +84,8 @@ struct WaitingRoom {
         lines[door]?.isMultiplexed = true
         return admit(by: door)
     }
+
+    var isEmpty: Bool { lines.isEmpty }
 
     /// How many places a line keeps, empty ones included.
     func places(at door: Door) -> Int { lines[door]?.waiting.count ?? 0 }

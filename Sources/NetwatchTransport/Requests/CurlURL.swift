@@ -51,6 +51,16 @@ struct CurlURL: Equatable {
     }
 }
 
+extension TransferRequest {
+    /// The host that a transfer to a URL would connect to, without brackets, as libcurl reads it: other parsers take
+    /// `0x0a.7` for a name, which it knows to be 10.0.0.7.
+    ///
+    /// - Throws: ``TransferFailure`` with code 3 (malformed) or 1 (neither http nor https).
+    package static func host(of url: String) throws(TransferFailure) -> String {
+        try CurlURL(parsing: url).bareHost
+    }
+}
+
 /// Owner of a `CURLU`.
 private struct URLParts: ~Copyable {
     private let handle = curl_url()

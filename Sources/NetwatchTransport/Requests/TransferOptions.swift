@@ -10,9 +10,8 @@ extension EasyHandle {
         try apply(request.credentials)
         if let encoding = request.acceptEncoding { try set(CURLOPT_ACCEPT_ENCODING, encoding) }
         if let path = request.unixSocketPath { try set(CURLOPT_UNIX_SOCKET_PATH, path) }
-        // libcurl does not let it be changed any more when the head has come.
-        let isPlain = request.acceptEncoding == nil
-        try set(CURLOPT_BUFFERSIZE, isPlain ? Inflow.readSize : Inflow.encodedReadSize)
+        // It cannot be changed any more when the head has come and says whether the body is coded.
+        if request.acceptEncoding != nil { try set(CURLOPT_BUFFERSIZE, Inflow.encodedReadSize) }
         // See TransferRequest.allowsConnectionReuse.
         if !request.allowsConnectionReuse { try set(CURLOPT_FRESH_CONNECT, 1) }
     }
@@ -25,9 +24,10 @@ extension EasyHandle {
         // An empty text, unlike none, also keeps libcurl from reading http_proxy and its like.
         try set(CURLOPT_PROXY, "")
         try set(CURLOPT_FOLLOWLOCATION, 0)
-        // An address we handed over must not expire before its transfer connects, or libcurl would start
-        // a thread to look the name up again. Every transfer brings new ones, so none grows old.
-        try set(CURLOPT_DNS_CACHE_TIMEOUT, -1)
+        // An address that we handed over must not expire before its transfer connects, or libcurl would start a thread
+        // to look the name up again; but for ever it would keep one for each host of years. Every transfer brings new
+        // ones, so none is used when it is old.
+        try set(CURLOPT_DNS_CACHE_TIMEOUT, 3600)
     }
 
     private func applyMethod(of request: TransferRequest) throws(TransferFailure) {

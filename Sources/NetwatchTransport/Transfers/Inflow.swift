@@ -6,13 +6,11 @@ internal import CNetwatchCurl
 /// fill megabytes before anybody could ask for a pause, and one that sends zeros as gzip has them gigabytes, while the
 /// loop stands still.
 struct Inflow {
-    /// How much is received at once, in bytes; libcurl's own is 16 KiB.
-    static let readSize = 64 * 1024
-    /// The same where a body may have to be decoded, which nothing stops before the end of what was read.
+    /// How much is received at once, in bytes, where a body may have to be decoded, which nothing stops before the end of what was read.
     static let encodedReadSize = 4 * 1024
     /// How much may come of one such read: as much as gzip can do, 1032 bytes of each. Other codings can do a thousand
     /// times that, and only mean harm then.
-    static let readLimit = encodedReadSize * 1032 + readSize
+    static let readLimit = encodedReadSize * 1032 + 64 * 1024
     /// How much may come in one turn before others get theirs.
     private static let turnLimit = 1 << 20
 
@@ -26,6 +24,8 @@ struct Inflow {
 
     /// Whether it stands still until the next turn.
     var isHeld = false
+    /// Whether nobody wants more of it in this turn.
+    var isUnwanted = false
     private var turnBytes = 0
     private var readBytes = 0
     /// How many bytes had come over the wire, which is another number in each read.
@@ -37,14 +37,14 @@ struct Inflow {
             // What comes of a read that was held is all kept by libcurl, and is not held again.
             read = received
             readBytes = 0
-            if turnBytes > Self.turnLimit { return .hold }
+            if isUnwanted || turnBytes > Self.turnLimit { return .hold }
         }
         readBytes += count
         turnBytes += count
         return readBytes > Self.readLimit ? .refuse : .take
     }
 
-    mutating func turnEnds() { turnBytes = 0 }
+    mutating func turnEnds() { (turnBytes, isUnwanted) = (0, false) }
 }
 
 extension Transfer {

@@ -69,7 +69,6 @@ extension Transfer {
     /// Debian 12's libcurl leaves its sockets to every program that is started meanwhile, which then keeps the
     /// connection open.
     private func makeSocket(_ family: CInt, _ kind: CInt, _ protocol: CInt) -> curl_socket_t {
-        hasBegun = true
         do throws(SystemError) {
             return try systemCall("socket") { socket(family, kind | CInt(SOCK_CLOEXEC.rawValue), `protocol`) }
         } catch {
@@ -106,13 +105,17 @@ extension Transfer {
             stop = .wouldBeSentTwice
             return false
         }
-        hasBegun = true
         sendings += 1
         // libcurl answers challenges as long as the server calls its nonces stale.
         guard sendings <= Self.maximumSendings else {
             stop = .askedForever
             return false
         }
+        milestones.insert(.connected)
+        touch()
+        // The server was trusted, and nobody asks what it has shown.
+        judge?.forget()
+        judge = nil
         marks.requestBegins(at: caller.elapsed, easy)
         heldHead = nil
         head.restart()
@@ -189,7 +192,7 @@ extension Transfer {
 
     private func deliver(_ head: TransferHead) {
         hasDeliveredHead = true
-        hasJustMultiplexed = head.version == "HTTP/2"
+        if head.version == "HTTP/2" { milestones.insert(.multiplexed) }
         touch()
         news.add(.head(head))
     }
@@ -201,17 +204,20 @@ extension Transfer {
         multi.round.add(self)
     }
 
-    func tellNews() {
+    /// Returns how far it has come for the first time.
+    func tellNews() -> Milestones {
         isInRound = false
         inflow.turnEnds()
-        addProgress()
+        defer { milestones = [] }
         // One that has ended in the meantime has told everything.
+        guard !isFinished else { return milestones }
+        addProgress()
         if !news.isEmpty { caller.deliver(news.take()) }
+        return milestones
     }
 
     /// libcurl is asked once a turn, not told by it for every packet.
     func addProgress() {
-        guard hasBegun else { return }
         // A response that asks for credentials is none of the caller's.
         let isFinal = hasDeliveredHead
         let total = easy.offset(CURLINFO_CONTENT_LENGTH_DOWNLOAD_T)

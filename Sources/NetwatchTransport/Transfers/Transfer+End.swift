@@ -15,7 +15,9 @@ extension Transfer {
     }
 
     private func finish(_ failure: TransferFailure?) {
+        precondition(!isFinished, "a transfer ends once")
         addProgress()
+        isFinished = true
         caller.end(failure, metrics, after: news.take())
     }
 
@@ -31,10 +33,7 @@ extension Transfer {
         case .bodyTooLarge:
             let message = "the response's body is longer than \(request.maximumResponseBodyBytes ?? 0) bytes"
             return failure(code: Int32(CURLE_FILESIZE_EXCEEDED.rawValue), message: message)
-        case .bodyInflates:
-            let message =
-                "\(Inflow.encodedReadSize) bytes of the response's body decode to more than \(Inflow.readLimit)"
-            return failure(code: Int32(CURLE_BAD_CONTENT_ENCODING.rawValue), message: message)
+        case .bodyInflates: return bodyInflates
         case .askedForever:
             let message = "the server has asked for the request \(Self.maximumSendings) times"
             return failure(code: Int32(CURLE_LOGIN_DENIED.rawValue), phase: .response, message: message)
@@ -46,8 +45,10 @@ extension Transfer {
             return failure(code: Int32(CURLE_GOT_NOTHING.rawValue), phase: .response, message: message)
         case nil:
             // libcurl gives up on a single line of 100 KiB as if memory had run out.
-            if code == CURLE_OUT_OF_MEMORY, reachedPhase == .response, !head.isComplete {
-                return headTooLarge
+            if code == CURLE_OUT_OF_MEMORY, reachedPhase == .response {
+                if !head.isComplete { return headTooLarge }
+                // And keeps no more than 64 MiB of what a pause has caught it decoding.
+                if request.acceptEncoding != nil { return bodyInflates }
             }
             let text = message.text ?? String(cString: curl_easy_strerror(code))
             // libcurl calls it a failure to receive, like a reset.
@@ -59,10 +60,15 @@ extension Transfer {
     }
 
     private func errno(of code: CURLcode) -> CInt {
-        let known = CInt(easy.long(CURLINFO_OS_ERRNO))
         // libcurl does not look at why our callback made no socket.
-        guard known == 0, code == CURLE_COULDNT_CONNECT else { return known }
-        return socketFailure?.errno ?? 0
+        if code == CURLE_COULDNT_CONNECT, let socketFailure { return socketFailure.errno }
+        return CInt(easy.long(CURLINFO_OS_ERRNO))
+    }
+
+    private var bodyInflates: TransferFailure {
+        let message =
+            "\(Inflow.encodedReadSize) bytes of the response's body decode to more than \(Inflow.readLimit)"
+        return failure(code: Int32(CURLE_BAD_CONTENT_ENCODING.rawValue), message: message)
     }
 
     /// libcurl takes a head that ends early for a whole one.
@@ -109,8 +115,7 @@ extension Transfer {
     }
 
     private var bytesSent: Int64 {
-        guard hasBegun else { return 0 }
-        return Int64(easy.long(CURLINFO_REQUEST_SIZE)) + easy.offset(CURLINFO_SIZE_UPLOAD_T)
+        Int64(easy.long(CURLINFO_REQUEST_SIZE)) + easy.offset(CURLINFO_SIZE_UPLOAD_T)
     }
 
     var isReady: Bool { marks.requestReady != nil }
@@ -120,7 +125,6 @@ extension Transfer {
     private var reachedPhase: TransferFailure.Phase {
         if head.hasBegun { return .response }
         if isReady { return isSent ? .response : .request }
-        guard hasBegun else { return .connect }
         // CURLINFO_CONNECT_TIME stays 0 until the handshake is over; the socket's own port does not.
         guard easy.long(CURLINFO_LOCAL_PORT) > 0 else { return .connect }
         return url.isSecure ? .tls : .request
@@ -134,7 +138,6 @@ extension Transfer {
 
     private var metrics: TransferMetrics {
         var metrics = caller.metrics
-        guard hasBegun else { return metrics }
         marks.fill(&metrics, easy, isReused: reusedConnection)
         metrics.fill(from: easy)
         metrics.reusedConnection = reusedConnection

@@ -13,9 +13,10 @@ extension Transfer {
         return applyPause()
     }
 
-    /// Lets parts stand still as far as libcurl asks for them, until ``pause(_:)`` tells it. This is for its callbacks.
-    func hold(_ what: TransferPause) {
-        paused.formUnion(what)
+    /// Takes no more of the body in this turn than what was read already, which libcurl would have to keep. Unlike
+    /// ``pause(_:)`` this may be called from a callback.
+    func hold() {
+        inflow.isUnwanted = true
     }
 
     /// Lets everything go on.

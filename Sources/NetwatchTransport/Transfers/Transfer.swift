@@ -19,6 +19,16 @@ final class Transfer {
         case wouldBeSentTwice
     }
 
+    /// What the transfers that wait for this one's host want to know.
+    struct Milestones: OptionSet {
+        let rawValue: Int
+
+        /// There is a connection, and the request goes over it.
+        static let connected = Milestones(rawValue: 1)
+        /// The response has begun, over a connection that carries many at a time.
+        static let multiplexed = Milestones(rawValue: 2)
+    }
+
     let id: TransferID
     let request: TransferRequest
     let url: CurlURL
@@ -43,16 +53,14 @@ final class Transfer {
     var news = TransferNews()
     /// Whether the round knows that there is news.
     var isInRound = false
-    /// Whether the news are of the head of a response that came by HTTP/2.
-    var hasJustMultiplexed = false
+    /// What the engine is told of with the next news.
+    var milestones: Milestones = []
     var progress: TransferProgress
     var marks: TransferMarks
     var stop: Stop?
+    var isFinished = false
     /// Who judged the server in the last handshake of a connection that was made for this transfer.
     var judge: TrustJudge?
-    /// Whether libcurl has tried to connect, or has found a connection: before, what the handle tells is of the
-    /// transfer that used it last.
-    var hasBegun = false
     /// Why the last socket could not be made.
     var socketFailure: SystemError?
 
@@ -76,7 +84,7 @@ final class Transfer {
         multi: CurlMulti,
         later: @escaping @Sendable (@escaping @Sendable (Transfer) -> CURLcode) -> Void
     ) throws(TransferFailure) {
-        guard let easy = multi.handles.take() else { throw .refused(CURLE_OUT_OF_MEMORY, "out of memory") }
+        guard let easy = EasyHandle() else { throw .refused(CURLE_OUT_OF_MEMORY, "out of memory") }
         self.id = id
         self.caller = caller
         self.paused = paused

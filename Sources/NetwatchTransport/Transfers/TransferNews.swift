@@ -52,12 +52,14 @@ final class NewsRound {
         transfers.append(transfer)
     }
 
-    /// Lets them tell it. Returns those of HTTP/2 whose responses have begun.
-    func tell() -> [TransferID] {
+    /// Lets them tell it. Returns how far some of them have come.
+    func tell() -> [(id: TransferID, reached: Transfer.Milestones)] {
         guard !transfers.isEmpty else { return [] }
         let told = transfers
         transfers = []
-        for transfer in told { transfer.tellNews() }
-        return told.filter(\.hasJustMultiplexed).map(\.id)
+        return told.compactMap { transfer in
+            let reached = transfer.tellNews()
+            return reached.isEmpty ? nil : (transfer.id, reached)
+        }
     }
 }

@@ -4,11 +4,8 @@ internal import Glibc
 extension EasyHandle {
     /// Tells the handle what the server has to prove, and what HTTP to speak over TLS.
     func applyTLS(of request: TransferRequest) throws(TransferFailure) {
-        // A handle is used again, and keeps its TLS sessions (curl_easy_reset(3)). One that is resumed comes without
-        // certificates, so that nobody would be asked about them, whatever another trust had accepted.
+        // A session that is resumed comes without certificates, so that nobody would be asked about them.
         try set(CURLOPT_SSL_SESSIONID_CACHE, 0)
-        // Others wait for the first connection's handshake, which tells whether it takes them all.
-        try set(CURLOPT_PIPEWAIT, 1)
         if TransferCapabilities.current.supportsHTTP2 {
             try set(CURLOPT_STREAM_WEIGHT, request.streamWeight)
         }

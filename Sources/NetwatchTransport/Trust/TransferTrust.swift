@@ -20,7 +20,7 @@ package struct TransferTrust: Hashable, Sendable {
     /// false.
     package var requiresStapledStatus = false
     /// Lists of revoked certificates in PEM; when there are any, the issuer of the server's certificate needs one,
-    /// on which it is not. Default none.
+    /// on which it is not. Default none. Without anchors they count for nothing.
     package var revocationLists: [UInt8] = []
     /// Has the last word, after the chain was evaluated. Default `nil`: the evaluation stands.
     package var check: TrustCheck?
@@ -31,6 +31,20 @@ package struct TransferTrust: Hashable, Sendable {
 
     /// What browsers do.
     package static let standard = TransferTrust()
+}
+
+extension TransferTrust {
+    /// By what tells trusts apart without reading their files, which may be megabytes and are looked up for each
+    /// transfer. Equal ones mostly share their storage, so that comparing them is cheap.
+    package func hash(into hasher: inout Hasher) {
+        if case .only(let pem) = anchors { hasher.combine(pem.count) }
+        hasher.combine(anchors == nil)
+        hasher.combine(checksHost)
+        hasher.combine(requiresStapledStatus)
+        hasher.combine(revocationLists.count)
+        hasher.combine(check)
+        hasher.combine(identity?.key.count)
+    }
 }
 
 /// A judgement of what a server shows. It is equal to itself only, for nobody can tell whether two closures are.

@@ -48,6 +48,11 @@ final class TrustJudge {
         self.host = host
     }
 
+    /// Lets go of what was shown, which a connection would keep for as long as it lasts.
+    func forget() {
+        presented = nil
+    }
+
     /// Has every handshake of a connection ask us. Returns whether that was possible.
     func attach(to connection: OpaquePointer) -> Bool {
         let judge = Unmanaged.passRetained(self)
@@ -68,10 +73,11 @@ final class TrustJudge {
 
     private func accepts(_ evaluation: OpaquePointer) -> Bool {
         context.prepare(evaluation)
-        _ = X509_verify_cert(evaluation)
+        isRefusedByCheck = false
+        let isValid = X509_verify_cert(evaluation) == 1
         let shown = PresentedTrust(evaluation, host: host)
         presented = shown
-        guard shown.verdict.isTrusted || context.trust.anchors == nil else { return false }
+        guard isValid && shown.verdict.isTrusted || context.trust.anchors == nil else { return false }
         isRefusedByCheck = context.trust.check?.evaluate(shown) == false
         // libcurl asks for the last error once more after the handshake.
         X509_STORE_CTX_set_error(evaluation, isRefusedByCheck ? netwatch_x509_error_application : 0)
@@ -133,14 +139,16 @@ private final class RevocationLists {
 
     /// - Parameter pem: One list or more.
     init(_ pem: [UInt8]) throws(TransferFailure) {
-        guard let stack = OPENSSL_sk_new_null(), let bio = BIO_new_mem_buf(pem, CInt(clamping: pem.count))
-        else {
+        guard let stack = OPENSSL_sk_new_null() else {
             throw .refused(CURLE_OUT_OF_MEMORY, "out of memory")
         }
         self.stack = stack
-        defer { BIO_free(bio) }
-        while let list = PEM_read_bio_X509_CRL(bio, nil, nil, nil) {
-            OPENSSL_sk_push(stack, UnsafeRawPointer(list))
+        pem.withUnsafeBytes { bytes in
+            let bio = BIO_new_mem_buf(bytes.baseAddress, CInt(clamping: bytes.count))
+            defer { BIO_free(bio) }
+            while let bio, let list = PEM_read_bio_X509_CRL(bio, nil, nil, nil) {
+                OPENSSL_sk_push(stack, UnsafeRawPointer(list))
+            }
         }
         // Reading ends with an error that says that there is no more.
         ERR_clear_error()

@@ -81,13 +81,13 @@ final class LawRun: Sendable {
 
     /// Returns what was wrong.
     func run() async -> [String] {
-        await rehearse()
+        await carryOut()
         apply(breakage)
         return ledger.violations + (await whatIsLeft { self.leftovers.objects + self.world.additions })
     }
 
-    /// Opens what is opened once, which is no leak.
-    func rehearse() async {
+    /// Everything but what is counted: by itself it opens what is opened once, which is no leak.
+    func carryOut() async {
         world.answer(with: faults)
         await withTaskGroup { group in
             for number in 0..<Self.requestCount {
@@ -102,8 +102,7 @@ final class LawRun: Sendable {
         hooks.forget()
         await ledger.settle(patience: patience)
         await turn()
-        // Connections are kept for other requests: the pool is closed before descriptors are counted.
-        SessionManager(engine: world.engine).renewConnections()
+        // Its connections are closed with it, before descriptors are counted.
         dropSession()
         world.answer(with: nil)
         leftovers.removeFiles()

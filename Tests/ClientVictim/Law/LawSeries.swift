@@ -18,7 +18,7 @@ struct LawSeries {
 
     func run() async throws {
         for seed in 0..<Self.rehearsals {
-            await LawRun(seed: .max - seed, world, nil, patience: orders.patience).rehearse()
+            await LawRun(seed: .max - seed, world, nil, patience: orders.patience).carryOut()
         }
         world.takeStock()
         var tally = LawTally()
