@@ -20,9 +20,11 @@ internal import Testing
         orders.spareDescriptors = 0
         let report = try await server.run(orders)
         #expect(report.outcomes.count == 20)
-        // CURLE_COULDNT_CONNECT
-        #expect(report.outcomes.allSatisfy { $0.transferCode == 7 }, "\(report.outcomes)")
-        #expect(report.outcomes.allSatisfy { $0.error == "URLError -1004" }, "\(report.outcomes)")
+        #expect(report.outcomes.allSatisfy { $0.error != nil }, "\(report.outcomes)")
+        // A download may lack the one for its file before that for its connection.
+        if case .data = kind {
+            #expect(report.outcomes.allSatisfy { $0.transferCode == 7 && $0.error == "URLError -1004" })
+        }
         report.checkProcess()
     }
 
