@@ -245,6 +245,20 @@ struct ServerTrustPolicyTests {
 
     // MARK: Files
 
+    @Test func `all keys of a file are pins, and a damaged certificate in it is said to be that`() throws {
+        let scratch = try ScratchDirectory()
+        let (one, other) = ("intermediate.pem", "root.pem")
+        let key = try authority.openssl("openssl x509 -in \(other) -noout -pubkey")
+        let pem = try String(decoding: authority.data(one), as: UTF8.self)
+        try scratch.write(Array((key + "\n" + pem + "\n" + key).utf8), to: "keys.pem")
+        let directory = URL(fileURLWithPath: scratch.path)
+        let expected = try [root, intermediate, root].map(certificate).map(\.publicKey)
+        #expect(try ServerTrustPolicy.publicKeys(in: directory) == expected)
+        let damaged = pem.replacing("MII", with: "AII")
+        let error = #expect(throws: InvalidCredential.self) { try PublicKey(data: Data(damaged.utf8)) }
+        #expect(error?.kind == .certificate)
+    }
+
     @Test func `pins are read from a directory, and a bad file is named`() throws {
         let scratch = try ScratchDirectory()
         for name in ["b.cer", "c.PEM"] {

@@ -58,7 +58,7 @@ public struct Certificate: Sendable {
     }
 
     /// RFC 7468 §5.1 and, as OpenSSL reads them too, the label of older programs.
-    private static let pemLabels = ["CERTIFICATE", "X509 CERTIFICATE"]
+    static let pemLabels = ["CERTIFICATE", "X509 CERTIFICATE"]
 
     private init(der: Data) throws(InvalidCredential) {
         guard let parsed = X509Certificate.reading(der), let certificate = Certificate(parsed) else {

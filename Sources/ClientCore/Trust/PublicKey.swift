@@ -8,6 +8,10 @@ public struct PublicKey: Hashable, Sendable {
     /// The key in DER, as a certificate has it: SubjectPublicKeyInfo (RFC 5280 §4.1.2.7).
     public let data: Data
 
+    private static let pemLabel = "PUBLIC KEY"
+    /// Of blocks that have a key.
+    static let pemLabels = [pemLabel] + Certificate.pemLabels
+
     /// - Parameter data: What OpenSSL has written.
     init(subjectPublicKeyInfo data: Data) {
         self.data = data
@@ -20,11 +24,16 @@ public struct PublicKey: Hashable, Sendable {
     /// - Throws: ``InvalidCredential``.
     public init(data: Data) throws(InvalidCredential) {
         try CredentialFile.check(data, as: .publicKey)
-        if let certificate = try? Certificate(data: data) {
+        let first = PEM.blocks(in: data)?.first { Self.pemLabels.contains($0.label) }
+        if let first, first.label != Self.pemLabel {
+            self = try Certificate(data: first.text).publicKey
+            return
+        }
+        if first == nil, let certificate = try? Certificate(data: data) {
             self = certificate.publicKey
             return
         }
-        let der = try PEM.contents(of: data, labelled: ["PUBLIC KEY"], as: .publicKey)[0]
+        let der = try PEM.contents(of: data, labelled: [Self.pemLabel], as: .publicKey)[0]
         guard let key = Self.normalized(der) else { throw InvalidCredential(.publicKey, .unparseable) }
         self.data = key
     }

@@ -47,11 +47,19 @@ extension ServerTrustPolicy {
         return all
     }
 
+    /// All of them: the key that will come next is often in the file of the one in use.
     private static func keys(at file: URL) throws(InvalidCredential) -> [PublicKey] {
-        if let certificates = try? Certificate.certificates(contentsOf: file) {
-            return certificates.map(\.publicKey)
+        let data = try CredentialFile.read(file, as: .publicKey)
+        do throws(InvalidCredential) {
+            let blocks = PEM.blocks(in: data)?.filter { PublicKey.pemLabels.contains($0.label) } ?? []
+            // DER, or nothing of the kind, of which the error tells.
+            guard !blocks.isEmpty else { return [try PublicKey(data: data)] }
+            var keys: [PublicKey] = []
+            for block in blocks { keys.append(try PublicKey(data: block.text)) }
+            return keys
+        } catch {
+            throw error.naming(file.path)
         }
-        return [try PublicKey(contentsOf: file)]
     }
 
     private static func paths(in bundle: Bundle) -> [String] {

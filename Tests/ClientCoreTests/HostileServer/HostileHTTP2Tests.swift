@@ -5,11 +5,17 @@ internal import NetwatchTransport
 internal import Testing
 
 /// HTTP/2 with frames that end, reset, flood or contradict what they are part of.
-@Suite(.timeLimit(.minutes(3)), .enabled(if: TestAuthority.isAvailable, "needs openssl"))
+@Suite(
+    .timeLimit(.minutes(3)),
+    .enabled(if: TestAuthority.isAvailable, "needs openssl"),
+    .enabled(if: HostileCase.isMemoryMeasured, "floods take a sanitized process longer than they last")
+)
 struct HostileHTTP2Tests {
     struct Case: Sendable, CustomTestStringConvertible {
         let harm: String
         let code: Int32
+        /// What it may be as well, if the end of the connection comes first.
+        var orCode: Int32?
         var error = URLError.Code.networkConnectionLost
         var phase = TransferFailure.Phase.response
         var kind = HostileOrders.Kind.limited(1 << 20)
@@ -20,9 +26,9 @@ struct HostileHTTP2Tests {
 
     private static let cases: [Case] = [
         Case(harm: "nothing", code: 28, error: .timedOut, totalTimeout: 2000),
-        Case(harm: "half", code: 18),
+        Case(harm: "half", code: 18, orCode: 56),
         Case(harm: "goaway", code: 16),
-        Case(harm: "goaway-mid", code: 18),
+        Case(harm: "goaway-mid", code: 18, orCode: 56),
         Case(harm: "reset", code: 92),
         Case(harm: "reset-mid", code: 92),
         Case(harm: "refused", code: 56),
@@ -56,7 +62,7 @@ struct HostileHTTP2Tests {
         let report = try await kind.run(orders)
         let outcome = try #require(report.outcomes.first)
         #expect(outcome.error == "URLError \(hostile.error.rawValue)", "\(outcome)")
-        #expect(outcome.transferCode == hostile.code, "\(outcome)")
+        #expect([hostile.code, hostile.orCode].contains(outcome.transferCode), "\(outcome)")
         #expect(outcome.phase == hostile.phase.rawValue, "\(outcome)")
         report.checkProcess()
     }

@@ -47,7 +47,8 @@ internal import Testing
             // What was not read makes it a reset.
         }
         #expect(outcome.error == "URLError \(URLError.Code.networkConnectionLost.rawValue)", "\(outcome)")
-        #expect(outcome.phase == "response")
+        // Whichever comes first: the answer's head, or the reset while the body is still being sent.
+        #expect(["request", "response"].contains(outcome.phase))
     }
 
     @Test func `a server that does not read runs out of time`() async throws {
