@@ -24,15 +24,17 @@ internal import Testing
         var testDescription: String { coding }
     }
 
-    private static let bombs: [Bomb] = [
-        Bomb(coding: "gzip", head: gzipHead + zeros),
-        Bomb(coding: "gzip, gzip", head: twice),
-        Bomb(
-            coding: "zstd",
-            head: zstdHead,
-            rest: [[UInt8]](repeating: zstdBlock, count: 4096).flatMap { $0 }
-        ),
-    ]
+    private static var bombs: [Bomb] {
+        [
+            Bomb(coding: "gzip", head: gzipHead + zeros),
+            Bomb(coding: "gzip, gzip", head: twice),
+            Bomb(
+                coding: "zstd",
+                head: zstdHead,
+                rest: [[UInt8]](repeating: zstdBlock, count: 4096).flatMap { $0 }
+            ),
+        ]
+    }
 
     /// The inner beginning as it is, in a block of its own, then the zeros that follow it.
     private static var twice: [UInt8] {

@@ -13,111 +13,130 @@ internal import Testing
         ok + fields.map { "\($0)\r\n" }.joined() + "\r\n" + body
     }
 
-    private static let lengths: [HostileCase] = [
-        HostileCase(
-            "too long",
-            .networkConnectionLost,
-            18,
-            status: 200,
-            length("Content-Length: 10", body: "abc")
-        ),
-        HostileCase(
-            "the largest there is",
-            .networkConnectionLost,
-            18,
-            status: 200,
-            length("Content-Length: 9223372036854775807", body: "abc")
-        ),
-        HostileCase("negative", .badServerResponse, 8, length("Content-Length: -5", body: "abc")),
-        HostileCase("a word", .badServerResponse, 8, length("Content-Length: ten", body: "abc")),
-    ]
+    private static var lengths: [HostileCase] {
+        [
+            HostileCase(
+                "too long",
+                .networkConnectionLost,
+                18,
+                status: 200,
+                length("Content-Length: 10", body: "abc")
+            ),
+            HostileCase(
+                "the largest there is",
+                .networkConnectionLost,
+                18,
+                status: 200,
+                length("Content-Length: 9223372036854775807", body: "abc")
+            ),
+            HostileCase("negative", .badServerResponse, 8, length("Content-Length: -5", body: "abc")),
+            HostileCase("a word", .badServerResponse, 8, length("Content-Length: ten", body: "abc")),
+        ]
+    }
 
     /// What libcurl makes of the rest: a length beyond all numbers is unknown, the last one of two counts, and
     /// chunks count more than any.
-    private static let tolerated: [(HostileCase, Int)] = [
-        (HostileCase("too short", nil, nil, status: 200, length("Content-Length: 2", body: "abcdef")), 2),
-        (
-            HostileCase(
-                "beyond numbers",
-                nil,
-                nil,
-                status: 200,
-                length("Content-Length: \(String(repeating: "9", count: 30))", body: "abc")
-            ), 3
-        ),
-        (
-            HostileCase(
-                "two",
-                nil,
-                nil,
-                status: 200,
-                length("Content-Length: 3", "Content-Length: 6", body: "abcdef")
-            ), 6
-        ),
-        (
-            HostileCase(
-                "before chunks",
-                nil,
-                nil,
-                status: 200,
-                length("Content-Length: 2", "Transfer-Encoding: chunked", body: "5\r\nhello\r\n0\r\n\r\n")
-            ), 5
-        ),
-        (
-            HostileCase(
-                "after chunks",
-                nil,
-                nil,
-                status: 200,
-                length("Transfer-Encoding: chunked", "Content-Length: 2", body: "5\r\nhello\r\n0\r\n\r\n")
-            ), 5
-        ),
-    ]
+    private static var tolerated: [(HostileCase, Int)] {
+        [
+            (HostileCase("too short", nil, nil, status: 200, length("Content-Length: 2", body: "abcdef")), 2),
+            (
+                HostileCase(
+                    "beyond numbers",
+                    nil,
+                    nil,
+                    status: 200,
+                    length("Content-Length: \(String(repeating: "9", count: 30))", body: "abc")
+                ), 3
+            ),
+            (
+                HostileCase(
+                    "two",
+                    nil,
+                    nil,
+                    status: 200,
+                    length("Content-Length: 3", "Content-Length: 6", body: "abcdef")
+                ), 6
+            ),
+            (
+                HostileCase(
+                    "before chunks",
+                    nil,
+                    nil,
+                    status: 200,
+                    length("Content-Length: 2", "Transfer-Encoding: chunked", body: "5\r\nhello\r\n0\r\n\r\n")
+                ), 5
+            ),
+            (
+                HostileCase(
+                    "after chunks",
+                    nil,
+                    nil,
+                    status: 200,
+                    length("Transfer-Encoding: chunked", "Content-Length: 2", body: "5\r\nhello\r\n0\r\n\r\n")
+                ), 5
+            ),
+        ]
+    }
 
-    private static let chunks: [HostileCase] = [
-        HostileCase("no number", .badServerResponse, 8, status: 200, "\(chunked)xyz\r\nhello\r\n0\r\n\r\n"),
-        HostileCase("no line", .badServerResponse, 8, status: 200, "\(chunked)\r\n\r\nhello"),
-        HostileCase("a negative length", .badServerResponse, 8, status: 200, "\(chunked)-1\r\nhello"),
-        HostileCase(
-            "too long a number",
-            .badServerResponse,
-            8,
-            status: 200,
-            "\(chunked)fffffffffffffffffff\r\n"
-        ),
-        HostileCase(
-            "a chunk that goes on",
-            .badServerResponse,
-            8,
-            status: 200,
-            "\(chunked)5\r\nhelloX0\r\n\r\n"
-        ),
-        HostileCase(
-            "a huge one",
-            .networkConnectionLost,
-            18,
-            status: 200,
-            "\(chunked)7fffffffffffffff\r\nhello"
-        ),
-        HostileCase(
-            "trailers for ever",
-            .cannotParseResponse,
-            100,
-            status: 200,
-            "\(chunked)0\r\n",
-            then: .flood(Array(String(repeating: "X-A: b\r\n", count: 2048).utf8))
-        ),
-        HostileCase(
-            "a trailer for ever",
-            .badServerResponse,
-            8,
-            status: 200,
-            "\(chunked)0\r\nX: ",
-            then: .flood(x16)
-        ),
-        HostileCase("an extension for ever", .timedOut, 28, status: 200, "\(chunked)5;", then: .flood(x16))
+    private static var chunks: [HostileCase] {
+        [
+            HostileCase(
+                "no number",
+                .badServerResponse,
+                8,
+                status: 200,
+                "\(chunked)xyz\r\nhello\r\n0\r\n\r\n"
+            ),
+            HostileCase("no line", .badServerResponse, 8, status: 200, "\(chunked)\r\n\r\nhello"),
+            HostileCase("a negative length", .badServerResponse, 8, status: 200, "\(chunked)-1\r\nhello"),
+            HostileCase(
+                "too long a number",
+                .badServerResponse,
+                8,
+                status: 200,
+                "\(chunked)fffffffffffffffffff\r\n"
+            ),
+            HostileCase(
+                "a chunk that goes on",
+                .badServerResponse,
+                8,
+                status: 200,
+                "\(chunked)5\r\nhelloX0\r\n\r\n"
+            ),
+            HostileCase(
+                "a huge one",
+                .networkConnectionLost,
+                18,
+                status: 200,
+                "\(chunked)7fffffffffffffff\r\nhello"
+            ),
+            HostileCase(
+                "trailers for ever",
+                .cannotParseResponse,
+                100,
+                status: 200,
+                "\(chunked)0\r\n",
+                then: .flood(Array(String(repeating: "X-A: b\r\n", count: 2048).utf8))
+            ),
+            HostileCase(
+                "a trailer for ever",
+                .badServerResponse,
+                8,
+                status: 200,
+                "\(chunked)0\r\nX: ",
+                then: .flood(x16)
+            ),
+            HostileCase(
+                "an extension for ever",
+                .timedOut,
+                28,
+                status: 200,
+                "\(chunked)5;",
+                then: .flood(x16)
+            )
             .with { $0.totalTimeout = 1000 },
-    ]
+        ]
+    }
 
     @Test(arguments: lengths) func `a length that is a lie is an error`(hostile: HostileCase) async throws {
         try await hostile.check()
@@ -136,43 +155,45 @@ internal import Testing
 
     // MARK: Too much
 
-    private static let tooMuch: [HostileCase] = [
-        HostileCase(
-            "a body without an end",
-            .dataLengthExceedsMaximum,
-            63,
-            status: 200,
-            "\(ok)\r\n",
-            then: .flood(x16)
-        )
-        .with { ($0.kind, $0.byteCount) = (.limited(16 << 20), 16 << 20) },
-        HostileCase(
-            "a body in pieces of one byte",
-            .dataLengthExceedsMaximum,
-            63,
-            status: 200,
-            chunked,
-            then: .flood(Array(String(repeating: "1\r\nx\r\n", count: 2700).utf8))
-        ).with { ($0.kind, $0.byteCount) = (.limited(100_000), 100_000) },
-        HostileCase(
-            "a download that is slower than its server",
-            .timedOut,
-            28,
-            status: 200,
-            "\(ok)\r\n",
-            then: .flood(x16)
-        )
-        .with { ($0.kind, $0.totalTimeout) = (.download, 1000) },
-        HostileCase(
-            "a closure that is slower than its server",
-            .timedOut,
-            28,
-            status: 200,
-            "\(ok)\r\n",
-            then: .flood(x16)
-        )
-        .with { ($0.kind, $0.totalTimeout) = (.slowStream, 1000) },
-    ]
+    private static var tooMuch: [HostileCase] {
+        [
+            HostileCase(
+                "a body without an end",
+                .dataLengthExceedsMaximum,
+                63,
+                status: 200,
+                "\(ok)\r\n",
+                then: .flood(x16)
+            )
+            .with { ($0.kind, $0.byteCount) = (.limited(16 << 20), 16 << 20) },
+            HostileCase(
+                "a body in pieces of one byte",
+                .dataLengthExceedsMaximum,
+                63,
+                status: 200,
+                chunked,
+                then: .flood(Array(String(repeating: "1\r\nx\r\n", count: 2700).utf8))
+            ).with { ($0.kind, $0.byteCount) = (.limited(100_000), 100_000) },
+            HostileCase(
+                "a download that is slower than its server",
+                .timedOut,
+                28,
+                status: 200,
+                "\(ok)\r\n",
+                then: .flood(x16)
+            )
+            .with { ($0.kind, $0.totalTimeout) = (.download, 1000) },
+            HostileCase(
+                "a closure that is slower than its server",
+                .timedOut,
+                28,
+                status: 200,
+                "\(ok)\r\n",
+                then: .flood(x16)
+            )
+            .with { ($0.kind, $0.totalTimeout) = (.slowStream, 1000) },
+        ]
+    }
 
     @Test(arguments: tooMuch) func `however much comes, it does not fill the memory`(
         hostile: HostileCase

@@ -44,96 +44,116 @@ internal import Testing
         .flood(Array(String(repeating: line, count: 16384 / line.utf8.count).utf8))
     }
 
-    private static let tooLong: [HostileCase] = [
-        HostileCase("endless fields", .cannotParseResponse, 100, ok, then: flood("X-A: b\r\n")),
-        HostileCase("an endless field", .cannotParseResponse, 100, "\(ok)X: ", then: .flood(x16)),
-        HostileCase("an endless name", .cannotParseResponse, 100, ok, then: .flood(x16)),
-        HostileCase("an endless status line", .cannotParseResponse, 100, "HTTP/1.1 200 ", then: .flood(x16)),
-        HostileCase(
-            "100 for ever",
-            .cannotParseResponse,
-            100,
-            "",
-            then: flood("HTTP/1.1 100 Continue\r\n\r\n")
-        ),
-        HostileCase(
-            "103 for ever",
-            .cannotParseResponse,
-            100,
-            "",
-            then: flood("HTTP/1.1 103 Hints\r\nLink: x\r\n\r\n")
-        ),
-        HostileCase(
-            "endless folds",
-            .cannotParseResponse,
-            100,
-            "\(ok)X: y\r\n",
-            then: flood(" x\r\n")
-        ),
-    ]
+    private static var tooLong: [HostileCase] {
+        [
+            HostileCase("endless fields", .cannotParseResponse, 100, ok, then: flood("X-A: b\r\n")),
+            HostileCase("an endless field", .cannotParseResponse, 100, "\(ok)X: ", then: .flood(x16)),
+            HostileCase("an endless name", .cannotParseResponse, 100, ok, then: .flood(x16)),
+            HostileCase(
+                "an endless status line",
+                .cannotParseResponse,
+                100,
+                "HTTP/1.1 200 ",
+                then: .flood(x16)
+            ),
+            HostileCase(
+                "100 for ever",
+                .cannotParseResponse,
+                100,
+                "",
+                then: flood("HTTP/1.1 100 Continue\r\n\r\n")
+            ),
+            HostileCase(
+                "103 for ever",
+                .cannotParseResponse,
+                100,
+                "",
+                then: flood("HTTP/1.1 103 Hints\r\nLink: x\r\n\r\n")
+            ),
+            HostileCase(
+                "endless folds",
+                .cannotParseResponse,
+                100,
+                "\(ok)X: y\r\n",
+                then: flood(" x\r\n")
+            ),
+        ]
+    }
 
-    private static let notHTTP: [HostileCase] = [
-        HostileCase("no head", .badServerResponse, 1, "hello, world\r\n\r\n"),
-        HostileCase("HTTP/9.9", .badServerResponse, 1, "HTTP/9.9 200 OK\r\n\r\nhello"),
-        HostileCase("a status of five digits", .badServerResponse, 1, "HTTP/1.1 99999 OK\r\n\r\n"),
-        HostileCase("a status below 100", .badServerResponse, 1, "HTTP/1.1 099 OK\r\n\r\n"),
-        HostileCase("a negative status", .badServerResponse, 1, "HTTP/1.1 -20 OK\r\n\r\n"),
-        HostileCase("a zero byte in a value", .badServerResponse, 8, "\(ok)X: a\0b\r\n\r\n"),
-        HostileCase("a zero byte in a name", .badServerResponse, 8, "\(ok)X\0Y: a\r\n\r\n"),
-        HostileCase("a line without a colon", .badServerResponse, 8, "\(ok)what is this\r\n\r\n"),
-        HostileCase(
-            "another protocol unasked",
-            .badServerResponse,
-            8,
-            "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\nhello"
-        ),
-        HostileCase(
-            "another protocol unasked, which goes on for ever",
-            .badServerResponse,
-            8,
-            "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n",
-            then: .flood(x16)
-        ),
-    ]
+    private static var notHTTP: [HostileCase] {
+        [
+            HostileCase("no head", .badServerResponse, 1, "hello, world\r\n\r\n"),
+            HostileCase("HTTP/9.9", .badServerResponse, 1, "HTTP/9.9 200 OK\r\n\r\nhello"),
+            HostileCase("a status of five digits", .badServerResponse, 1, "HTTP/1.1 99999 OK\r\n\r\n"),
+            HostileCase("a status below 100", .badServerResponse, 1, "HTTP/1.1 099 OK\r\n\r\n"),
+            HostileCase("a negative status", .badServerResponse, 1, "HTTP/1.1 -20 OK\r\n\r\n"),
+            HostileCase("a zero byte in a value", .badServerResponse, 8, "\(ok)X: a\0b\r\n\r\n"),
+            HostileCase("a zero byte in a name", .badServerResponse, 8, "\(ok)X\0Y: a\r\n\r\n"),
+            HostileCase("a line without a colon", .badServerResponse, 8, "\(ok)what is this\r\n\r\n"),
+            HostileCase(
+                "another protocol unasked",
+                .badServerResponse,
+                8,
+                "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\nhello"
+            ),
+            HostileCase(
+                "another protocol unasked, which goes on for ever",
+                .badServerResponse,
+                8,
+                "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n",
+                then: .flood(x16)
+            ),
+        ]
+    }
 
-    private static let slow: [HostileCase] = [
-        HostileCase("nothing", .timedOut, 28, "", then: .stall(then: .close)),
-        HostileCase("half a head, then nothing", .timedOut, 28, "\(ok)X", then: .stall(then: .close)),
-        HostileCase(
-            "a byte of a head now and then",
-            .timedOut,
-            28,
-            ok,
-            then: .drip(Array("X-A: b\r\n".utf8))
-        ),
-        HostileCase(
-            "a byte of a body now and then",
-            .timedOut,
-            28,
-            status: 200,
-            "\(ok)\r\n",
-            then: .drip([0x78])
-        ),
-    ].map { $0.with { $0.totalTimeout = 1000 } }
+    private static var slow: [HostileCase] {
+        [
+            HostileCase("nothing", .timedOut, 28, "", then: .stall(then: .close)),
+            HostileCase("half a head, then nothing", .timedOut, 28, "\(ok)X", then: .stall(then: .close)),
+            HostileCase(
+                "a byte of a head now and then",
+                .timedOut,
+                28,
+                ok,
+                then: .drip(Array("X-A: b\r\n".utf8))
+            ),
+            HostileCase(
+                "a byte of a body now and then",
+                .timedOut,
+                28,
+                status: 200,
+                "\(ok)\r\n",
+                then: .drip([0x78])
+            ),
+        ].map { $0.with { $0.totalTimeout = 1000 } }
+    }
 
     /// Strange, but clear enough, and not slow to read.
-    private static let odd: [HostileCase] = [
-        HostileCase("line feeds alone", nil, nil, status: 200, "HTTP/1.1 200 OK\nContent-Length: 2\n\nok"),
-        HostileCase(
-            "50,000 fields of one name",
-            nil,
-            nil,
-            status: 200,
-            head + String(repeating: "a:b\r\n", count: 50_000) + "\r\nok"
-        ),
-        HostileCase(
-            "a field of 60,000 lines",
-            nil,
-            nil,
-            status: 200,
-            "\(head)X: y\r\n" + String(repeating: " x\r\n", count: 60_000) + "\r\nok"
-        ),
-    ].map { $0.with { $0.byteCount = 2 } }
+    private static var odd: [HostileCase] {
+        [
+            HostileCase(
+                "line feeds alone",
+                nil,
+                nil,
+                status: 200,
+                "HTTP/1.1 200 OK\nContent-Length: 2\n\nok"
+            ),
+            HostileCase(
+                "50,000 fields of one name",
+                nil,
+                nil,
+                status: 200,
+                head + String(repeating: "a:b\r\n", count: 50_000) + "\r\nok"
+            ),
+            HostileCase(
+                "a field of 60,000 lines",
+                nil,
+                nil,
+                status: 200,
+                "\(head)X: y\r\n" + String(repeating: " x\r\n", count: 60_000) + "\r\nok"
+            ),
+        ].map { $0.with { $0.byteCount = 2 } }
+    }
 
     @Test(arguments: tooLong) func `a head without an end is not taken for a reset`(hostile: HostileCase)
         async throws

@@ -17,28 +17,31 @@ internal import Testing
         }
     }
 
-    private static let redirects: [HostileCase] = [
-        redirect("to itself", .httpTooManyRedirects) { _ in "/hostile" },
-        redirect("ever on", .httpTooManyRedirects) { "\($0)x" },
-        redirect("to 10,000 bytes", .httpTooManyRedirects) { _ in "/" + String(repeating: "x", count: 10_000)
-        },
-        redirect("to ever more bytes", .cannotParseResponse, 100) {
-            $0 + String(repeating: "x", count: 30_000)
-        },
-        redirect("to a file", .unsupportedURL) { _ in "file:///etc/passwd" },
-        redirect("to another protocol", .unsupportedURL) { _ in "ftp://127.0.0.1/" },
-        redirect("to no host", .badServerResponse) { _ in "http:///x" },
-        redirect("to a server that is not there", .cannotConnectToHost, 7) { _ in "https://127.0.0.1:1/" }
-            .with { $0.phase = .connect },
-        redirect("to nowhere", nil) { _ in "" }.with { $0.status = 302 },
-        HostileCase(
-            "with a body for ever",
-            .httpTooManyRedirects,
-            nil,
-            "HTTP/1.1 302 Found\r\nLocation: /x\r\n\r\n",
-            then: .flood([UInt8](repeating: 0x78, count: 16384))
-        ),
-    ]
+    private static var redirects: [HostileCase] {
+        [
+            redirect("to itself", .httpTooManyRedirects) { _ in "/hostile" },
+            redirect("ever on", .httpTooManyRedirects) { "\($0)x" },
+            redirect("to 10,000 bytes", .httpTooManyRedirects) { _ in
+                "/" + String(repeating: "x", count: 10_000)
+            },
+            redirect("to ever more bytes", .cannotParseResponse, 100) {
+                $0 + String(repeating: "x", count: 30_000)
+            },
+            redirect("to a file", .unsupportedURL) { _ in "file:///etc/passwd" },
+            redirect("to another protocol", .unsupportedURL) { _ in "ftp://127.0.0.1/" },
+            redirect("to no host", .badServerResponse) { _ in "http:///x" },
+            redirect("to a server that is not there", .cannotConnectToHost, 7) { _ in "https://127.0.0.1:1/" }
+                .with { $0.phase = .connect },
+            redirect("to nowhere", nil) { _ in "" }.with { $0.status = 302 },
+            HostileCase(
+                "with a body for ever",
+                .httpTooManyRedirects,
+                nil,
+                "HTTP/1.1 302 Found\r\nLocation: /x\r\n\r\n",
+                then: .flood([UInt8](repeating: 0x78, count: 16384))
+            ),
+        ]
+    }
 
     @Test(arguments: redirects) func `redirects end`(hostile: HostileCase) async throws {
         try await hostile.check()
@@ -51,26 +54,28 @@ internal import Testing
         }.with { $0.hasCredential = true }
     }
 
-    private static let challenges: [HostileCase] = [
-        challenge("Basic", "Basic realm=\"x\""),
-        challenge("Digest", "Digest realm=\"x\", nonce=\"NONCE\", qop=\"auth\""),
-        challenge(
-            "Digest of no kind that we know",
-            "Digest realm=\"x\", nonce=\"NONCE\", algorithm=NOPE, qop=\"no\""
-        ),
-        challenge(
-            "Digest with a realm of 50,000 bytes",
-            "Digest realm=\"\(String(repeating: "x", count: 50_000))\", nonce=\"n\""
-        ),
-        challenge("NTLM that leads nowhere", "Negotiate", "NTLM"),
-        challenge(
-            "nonces that are stale for ever",
-            "Digest realm=\"x\", nonce=\"NONCE\", qop=\"auth\", stale=true"
-        )
-        .with {
-            ($0.error, $0.code, $0.phase, $0.status) = (.userAuthenticationRequired, 67, .response, nil)
-        },
-    ]
+    private static var challenges: [HostileCase] {
+        [
+            challenge("Basic", "Basic realm=\"x\""),
+            challenge("Digest", "Digest realm=\"x\", nonce=\"NONCE\", qop=\"auth\""),
+            challenge(
+                "Digest of no kind that we know",
+                "Digest realm=\"x\", nonce=\"NONCE\", algorithm=NOPE, qop=\"no\""
+            ),
+            challenge(
+                "Digest with a realm of 50,000 bytes",
+                "Digest realm=\"\(String(repeating: "x", count: 50_000))\", nonce=\"n\""
+            ),
+            challenge("NTLM that leads nowhere", "Negotiate", "NTLM"),
+            challenge(
+                "nonces that are stale for ever",
+                "Digest realm=\"x\", nonce=\"NONCE\", qop=\"auth\", stale=true"
+            )
+            .with {
+                ($0.error, $0.code, $0.phase, $0.status) = (.userAuthenticationRequired, 67, .response, nil)
+            },
+        ]
+    }
 
     @Test(arguments: challenges) func `challenges end`(hostile: HostileCase) async throws {
         try await hostile.check()
