@@ -18,9 +18,7 @@ struct ConnectionWatchesTests {
 
     init() throws {
         testbed = try TwoCableTestbed()
-        var configuration = PathMonitor.Configuration()
-        configuration.networkNamespace = testbed.near.path
-        let monitor = PathMonitor(configuration: configuration)
+        let monitor = PathMonitor(of: testbed.near)
         self.monitor = monitor
         session = SessionManager(
             engine: try TransferEngine(networkNamespace: testbed.near.path),

@@ -214,14 +214,6 @@ internal import Testing
     }
 }
 
-extension PathMonitor {
-    fileprivate convenience init(of namespace: NetworkNamespace) {
-        var configuration = Configuration()
-        configuration.networkNamespace = namespace.path
-        self.init(configuration: configuration)
-    }
-}
-
 /// What a client answers to a Digest challenge, as far as the test's server looks at it (RFC 7616, with MD5
 /// and `qop=auth`).
 private struct DigestAnswer {

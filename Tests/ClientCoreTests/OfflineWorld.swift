@@ -50,3 +50,12 @@ struct OfflineWorld {
         try testbed.addDefaultRoutes()
     }
 }
+
+extension PathMonitor {
+    /// The monitor of a namespace, with the defaults for everything else.
+    convenience init(of namespace: NetworkNamespace) {
+        var configuration = Configuration()
+        configuration.networkNamespace = namespace.path
+        self.init(configuration: configuration)
+    }
+}
