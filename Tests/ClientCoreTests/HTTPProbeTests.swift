@@ -214,9 +214,7 @@ struct HTTPProbePathTests {
         let testbed = try TwoCableTestbed()
         let server = try ScriptedServer(address: TwoCableTestbed.host, in: testbed.far)
         let engine = try TransferEngine(networkNamespace: testbed.near.path)
-        var configuration = PathMonitor.Configuration()
-        configuration.networkNamespace = testbed.near.path
-        let monitor = PathMonitor(configuration: configuration)
+        let monitor = PathMonitor(of: testbed.near)
         let host = try #require(NetworkHost(TwoCableTestbed.host))
         let statuses = Recorder<PathStatus>()
         let watch = monitor.watch(.host(host)) { statuses.record($0) }

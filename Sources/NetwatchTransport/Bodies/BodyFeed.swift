@@ -32,9 +32,6 @@ struct BodyFeed {
         length = body.map(\.length) ?? 0
     }
 
-    /// Whether all of it was read.
-    var isExhausted: Bool { hasEnded || position == length }
-
     /// Whether none of it was read.
     var isUntouched: Bool { position == 0 && !hasEnded }
 

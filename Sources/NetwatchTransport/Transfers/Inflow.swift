@@ -6,7 +6,8 @@ internal import CNetwatchCurl
 /// fill megabytes before anybody could ask for a pause, and one that sends zeros as gzip has them gigabytes, while the
 /// loop stands still.
 struct Inflow {
-    /// How much is received at once, in bytes, where a body may have to be decoded, which nothing stops before the end of what was read.
+    /// How much is received at once, in bytes, where a body may have to be decoded, which nothing stops before the end
+    /// of what was read.
     static let encodedReadSize = 4 * 1024
     /// How much may come of one such read: as much as gzip can do, 1032 bytes of each. Other codings can do a thousand
     /// times that, and only mean harm then.
