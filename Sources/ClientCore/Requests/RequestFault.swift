@@ -8,11 +8,15 @@ package enum RequestFault: Int, Codable, Sendable, CaseIterable {
     case doublesHandler
     /// A session keeps a request that has ended.
     case keepsRequest
+    /// The answer of a failed request's owner is lost.
+    case dropsAnswer
+    /// Those who wait for a path do not hear that it has come.
+    case dropsWakeUp
 
     private static let armed = Atomic(0)
     private static let left = Atomic(0)
 
-    /// Breaks the handler, or the end of a request, that is the `place`th from now on, in the whole process.
+    /// Breaks the handler, the end of a request, …, that is the `place`th from now on, in the whole process.
     package func strike(at place: Int) {
         Self.left.store(place, ordering: .relaxed)
         Self.armed.store(rawValue, ordering: .releasing)
