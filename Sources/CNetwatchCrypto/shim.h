@@ -108,6 +108,8 @@ typedef struct PKCS12_st PKCS12;
 typedef struct stack_st OPENSSL_STACK;
 extern PKCS12 *d2i_PKCS12(PKCS12 **archive, const unsigned char **bytes, long count);
 extern void PKCS12_free(PKCS12 *archive);
+// 1 when there is one.
+extern int PKCS12_mac_present(const PKCS12 *archive);
 extern int PKCS12_verify_mac(PKCS12 *archive, const char *passphrase, int count);
 extern int PKCS12_parse(PKCS12 *archive, const char *passphrase, EVP_PKEY **key, X509 **certificate,
                         OPENSSL_STACK **others);

@@ -38,6 +38,11 @@ internal import Testing
         print("completion law: \(tally) in \(ContinuousClock.now - begin)")
         #expect(results.flatMap(\.violations).prefix(20) == [])
         #expect(tally.seeds == Self.seeds.count)
+        // What is drawn seldom is in a thousand seeds, or is not drawn.
+        guard tally.seeds >= 1000 else { return }
+        #expect(tally.handOvers > 0 && tally.withdrawals > 0)
+        #expect(tally.refusals > 0 || tls == nil)
+        #expect(tally.awakenings > 0 || !NetworkNamespace.isAvailable)
     }
 
     /// `nil` where there is no openssl(1).

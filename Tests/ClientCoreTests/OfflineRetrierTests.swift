@@ -80,6 +80,32 @@ struct OfflineRetrierTests {
         #expect(waiting(retrier) == Counts(waiters: 0, places: 0))
     }
 
+    @Test func `a wait that is over before it has begun ends all the same`() async throws {
+        let world = try OfflineWorld()
+        let host = try #require(NetworkHost(OfflineWorld.host))
+        let waits = PathWaits(RetryPacing()) { $0.isReachable }
+        let outcomes = await withTaskGroup { group in
+            for _ in 0..<2000 {
+                group.addTask { await waits.wait(for: host, world.monitor, atMost: .nanoseconds(1)) }
+            }
+            return await group.reduce(into: Set<PathWaits.Outcome>()) { $0.insert($1) }
+        }
+        #expect(outcomes == [.ended])
+        #expect(waits.count == (0, 0))
+    }
+
+    @Test func `of those who wait for one path each has a time of its own`() async throws {
+        let world = try OfflineWorld()
+        let host = try #require(NetworkHost(OfflineWorld.host))
+        let waits = PathWaits(RetryPacing()) { $0.isReachable }
+        async let patient = waits.wait(for: host, world.monitor, atMost: nil)
+        while waits.count != (1, 1), !Task.isCancelled { await Task.yield() }
+        #expect(await waits.wait(for: host, world.monitor, atMost: .milliseconds(5)) == .ended)
+        #expect(waits.count == (1, 1))
+        try world.connect()
+        #expect(await patient == .came(after: .zero))
+    }
+
     @Test func `one who stops waiting does not take the others along`() async throws {
         let world = try OfflineWorld()
         let server = try world.server()

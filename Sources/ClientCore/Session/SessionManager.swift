@@ -81,6 +81,13 @@ public final class SessionManager: Sendable {
         )
     }
 
+    /// A session with Foundation's default configuration.
+    ///
+    /// - Parameter monitor: Judges the ways to servers.
+    package convenience init(monitor: PathMonitor) {
+        self.init(engine: .shared, settings: SessionSettings(.default), monitor: monitor)
+    }
+
     /// A session that says nothing and remembers nothing by itself: no cookies, no header fields.
     ///
     /// - Parameter monitor: Judges the ways to servers. Default: the shared one.
