@@ -178,7 +178,8 @@ final class CurlMulti {
     private func act(on descriptor: CInt, _ events: CInt) -> Turn {
         var running: CInt = 0
         _ = withHandle { curl_multi_socket_action($0, descriptor, events, &running) }
-        let ended = finishEnded() + finishUnwatched()
+        var ended = finishEnded()
+        if !unwatched.isEmpty { ended += finishUnwatched() }
         return Turn(ended: ended, milestones: round.tell())
     }
 
@@ -198,7 +199,6 @@ final class CurlMulti {
     }
 
     private func finishUnwatched() -> [TransferID] {
-        guard !unwatched.isEmpty else { return [] }
         let failed = unwatched
         for (id, error) in failed {
             remove(id)?.finish(CURLE_FAILED_INIT, errno: error.errno, message: "\(error)")
