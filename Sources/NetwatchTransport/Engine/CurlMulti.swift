@@ -61,8 +61,8 @@ final class CurlMulti {
         self.onReadiness = onReadiness
         self.onTimeout = onTimeout
         let multi = handle.rawValue
-        netwatch_multi_set_long(multi, CURLMOPT_MAXCONNECTS, Self.maximumIdleConnections)
         self.handle = consume handle
+        keepConnections(Self.leastConnectionsKept)
         let context = Unmanaged.passUnretained(self).toOpaque()
         netwatch_multi_set_socket_callback(
             multi,
@@ -83,9 +83,16 @@ final class CurlMulti {
         )
     }
 
-    /// How many connections are kept altogether, to whichever hosts, once transfers are done with them. libcurl's
-    /// own number is four for each transfer under way, so that the end of a burst would close most of them.
-    private static let maximumIdleConnections = 256
+    /// How many connections are kept altogether, to whichever hosts: as many as there have been transfers at a time,
+    /// but at least these. libcurl's own number is four for each transfer under way, so that the end of a burst would
+    /// close most of them; and with fewer than there are transfers each of them would end with its connection.
+    private static let leastConnectionsKept = 256
+    private var connectionsKept = 0
+
+    private func keepConnections(_ count: Int) {
+        connectionsKept = count
+        _ = withHandle { netwatch_multi_set_long($0, CURLMOPT_MAXCONNECTS, count) }
+    }
 
     var isIdle: Bool { transfers.isEmpty }
 
@@ -98,6 +105,7 @@ final class CurlMulti {
             throw .refused(CURLE_FAILED_INIT, String(cString: curl_multi_strerror(result)))
         }
         transfers[transfer.id] = transfer
+        if transfers.count > connectionsKept { keepConnections(transfers.count) }
     }
 
     /// Takes a transfer out before it has ended.
@@ -170,7 +178,8 @@ final class CurlMulti {
     private func act(on descriptor: CInt, _ events: CInt) -> Turn {
         var running: CInt = 0
         _ = withHandle { curl_multi_socket_action($0, descriptor, events, &running) }
-        let ended = finishEnded() + finishUnwatched()
+        var ended = finishEnded()
+        if !unwatched.isEmpty { ended += finishUnwatched() }
         return Turn(ended: ended, milestones: round.tell())
     }
 
@@ -190,7 +199,6 @@ final class CurlMulti {
     }
 
     private func finishUnwatched() -> [TransferID] {
-        guard !unwatched.isEmpty else { return [] }
         let failed = unwatched
         for (id, error) in failed {
             remove(id)?.finish(CURLE_FAILED_INIT, errno: error.errno, message: "\(error)")

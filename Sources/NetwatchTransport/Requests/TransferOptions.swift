@@ -8,10 +8,12 @@ extension EasyHandle {
         try applyMethod(of: request)
         try applyTimeouts(of: request)
         try apply(request.credentials)
-        if let encoding = request.acceptEncoding { try set(CURLOPT_ACCEPT_ENCODING, encoding) }
+        if let encoding = request.acceptEncoding {
+            try set(CURLOPT_ACCEPT_ENCODING, encoding)
+            // It cannot be changed any more when the head has come and says whether the body is coded.
+            try set(CURLOPT_BUFFERSIZE, Inflow.encodedReadSize)
+        }
         if let path = request.unixSocketPath { try set(CURLOPT_UNIX_SOCKET_PATH, path) }
-        // It cannot be changed any more when the head has come and says whether the body is coded.
-        if request.acceptEncoding != nil { try set(CURLOPT_BUFFERSIZE, Inflow.encodedReadSize) }
         // See TransferRequest.allowsConnectionReuse.
         if !request.allowsConnectionReuse { try set(CURLOPT_FRESH_CONNECT, 1) }
     }
@@ -77,10 +79,12 @@ extension TransferRequest {
     /// The caller's fields, and what keeps libcurl from adding some of its own.
     func headerList() -> StringList {
         var list = StringList()
-        let own = ["Content-Length"] + (acceptEncoding == nil ? [] : ["Accept-Encoding"])
-        for header in headers where !own.contains(where: header.isNamed) {
+        let decodes = acceptEncoding != nil
+        for header in headers {
+            // libcurl writes these itself.
+            if header.isNamed("Content-Length") || decodes && header.isNamed("Accept-Encoding") { continue }
             // `Name:` alone would take the field away; the semicolon sends it without a value.
-            list.append(header.isBlank ? "\(header.name);" : "\(header.name): \(header.value)")
+            list.append(header.isBlank ? header.name + ";" : header.name + ": " + header.value)
         }
         // Many servers do not answer it, and the body then waits for a second.
         if !headers.contains(where: { $0.isNamed("Expect") }) { list.append("Expect:") }

@@ -4,7 +4,8 @@ package enum TransferEvent: Sendable {
     case head(TransferHead)
     case body([UInt8])
     case progress(TransferProgress)
-    case end(TransferEnd)
+    /// Behind a pointer: it is many times as large as the others, and each would take its room.
+    indirect case end(TransferEnd)
 }
 
 /// The head of a final response. Interim ones (1xx), and those that asked for credentials which were sent
