@@ -60,8 +60,9 @@ internal import Testing
     @Test(arguments: breakages) func `the check notices what is broken`(breakage: LawOrders.Breakage)
         async throws
     {
-        // The rarest of them, that somebody waits for a way, does not happen in each seed.
-        var orders = LawOrders(firstSeed: 1, count: 40)
+        // The rarest of them, that somebody waits for a way, does not happen in each seed. The first that is noticed
+        // is the last.
+        var orders = LawOrders(firstSeed: 1, count: 100)
         orders.breakage = breakage
         orders.patience = 1000
         let result = try await Self.run(orders)

@@ -128,6 +128,8 @@ internal import Testing
     }
 
     @Test func `a request's own owner is asked before the session's, and each once`() async throws {
+        // Or it may have failed before its owner is named.
+        session.startRequestsImmediately = false
         let asked = Recorder<String>()
         session.failedRequestOwner = Owner { _ in asked.record("session's") }
         let request = session.request(server.url).validate().offerFailure(
@@ -139,6 +141,8 @@ internal import Testing
     }
 
     @Test func `what the request's own owner takes is nobody else's`() async throws {
+        // Or it may have failed before its owner is named.
+        session.startRequestsImmediately = false
         let (owner, answer) = (Owner { _ in }, try answer())
         session.failedRequestOwner = owner
         let request = session.request(server.url).validate()
@@ -169,6 +173,8 @@ internal import Testing
     @Test func `of two owners of a request's own the one named last counts, the first until it declines`()
         async throws
     {
+        // Or it may have failed before its owner is named.
+        session.startRequestsImmediately = false
         let (forgetful, asked) = (Forgetful(), Recorder<String>())
         session.failedRequestOwner = Owner { _ in asked.record("session's") }
         let request = session.request(server.url).validate()
@@ -184,6 +190,8 @@ internal import Testing
     }
 
     @Test func `each attempt's failure is offered anew`() async throws {
+        // Or it may have failed before its owner is named.
+        session.startRequestsImmediately = false
         let asked = Recorder<String>()
         let ended = Recorder<Int>()
         session.eventMonitors = [Ends(ended: ended)]
@@ -194,6 +202,7 @@ internal import Testing
         let request = session.request(challenging.url).validate().offerFailure(
             to: Owner { _ in asked.record("own") }
         )
+        request.resume()
         try await ended.wait { !$0.isEmpty }
         // Late credentials send it again, as long as nobody was told.
         request.authenticate(user: "user", password: "password")

@@ -154,7 +154,7 @@ final class PathWaits: Sendable {
 
     private func update(_ place: Place, _ id: UInt64, _ status: PathStatus) {
         let isEnough = isEnough(status)
-        if isEnough, RequestFault.dropsWakeUp.strikes { return }
+        if isEnough, RequestFault.dropsWakeUp.strikesFromNow { return }
         let line = state.withLock { state -> Line? in
             guard state.lines[place]?.id == id else { return nil }
             if isEnough { return state.lines.removeValue(forKey: place) }
