@@ -134,6 +134,19 @@ internal import Testing
         #expect(server.requests.map(\.connection) == [1, 2, 3])
     }
 
+    @Test func `as many connections are kept as there were transfers at once`() async throws {
+        let count = 300
+        let server = try ScriptedServer { _ in .stall(then: .respond("")) }
+        let pool = TransferPool(engine: engine, connectionsPerHost: count)
+        for _ in 0..<2 {
+            let recorders = (0..<count).map { _ in pool.start(request(server)) }
+            await server.requests(atLeast: count)
+            server.release()
+            for recorder in recorders { #expect(await recorder.end().hasSucceeded) }
+        }
+        #expect(server.connectionCount == count)
+    }
+
     @Test func `many transfers at once all end`() async throws {
         let server = try ScriptedServer { _ in .respond("text") }
         let pool = TransferPool(engine: engine, connectionsPerHost: 16)
