@@ -29,7 +29,8 @@ struct OriginCache {
         let authority = rest.prefix {
             $0 != UInt8(ascii: "/") && $0 != UInt8(ascii: "?") && $0 != UInt8(ascii: "#")
         }
-        guard authority.allSatisfy(isPlain) else { return nil }
+        // libcurl overlooks a third slash, and takes what follows for the host.
+        guard !authority.isEmpty, authority.allSatisfy(isPlain) else { return nil }
         return String(text[..<authority.endIndex])
     }
 
