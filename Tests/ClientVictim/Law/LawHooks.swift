@@ -18,8 +18,9 @@ final class LawHooks: Sendable {
     /// How many failed requests were finished here, and how many were taken back.
     let finished = Atomic(0)
     let withdrawn = Atomic(0)
-    /// How many attempts failed without a network, were made again after that, and were refused a server.
-    let offline = Atomic(0)
+    /// The numbers of the attempts that failed without a network.
+    let offline = Recorder<Int>()
+    /// How many were made again after that, and were refused a server.
     let awakenings = Atomic(0)
     let refusals = Atomic(0)
     private let offlineRetrier: OfflineRetrier
@@ -117,7 +118,7 @@ extension LawHooks: RequestInterceptor {
 extension LawHooks: EventMonitor {
     func request(_ request: Request, didEndAttempt attempt: Int, error: (any Error)?) {
         guard let error else { return }
-        if OfflineRetrier.isNotConnected(error) { offline.wrappingAdd(1, ordering: .relaxed) }
+        if OfflineRetrier.isNotConnected(error) { offline.record(attempt) }
         if case .serverTrustEvaluationFailed = error as? AFError {
             refusals.wrappingAdd(1, ordering: .relaxed)
         }

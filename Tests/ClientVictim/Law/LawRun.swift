@@ -53,7 +53,7 @@ final class LawRun: Sendable {
             monitor: paths?.monitor ?? .shared
         )
         session.failedRequestOwner = hooks
-        session.eventMonitors = seed % 8 != 0 ? [hooks] : []
+        session.eventMonitors = seed % 8 != 0 || isClosedThroughout(seed) ? [hooks] : []
         if seed % 4 < 2 { session.waitForConnectivity(LawHooks.pacing) }
         session.startRequestsImmediately = seed % 4 != 0
         if seed % 3 != 0 { session.adapter = hooks }
@@ -89,7 +89,7 @@ final class LawRun: Sendable {
         tally.handOvers = hooks.finished.load(ordering: .relaxed)
         tally.withdrawals = hooks.withdrawn.load(ordering: .relaxed)
         tally.losses = lossCount.load(ordering: .relaxed)
-        tally.offline = hooks.offline.load(ordering: .relaxed)
+        tally.offline = hooks.offline.values.count
         tally.awakenings = hooks.awakenings.load(ordering: .relaxed)
         tally.refusals = hooks.refusals.load(ordering: .relaxed)
         tally.reports = ledger.reportCount
@@ -102,9 +102,9 @@ final class LawRun: Sendable {
 
     // MARK: What a program does beside its requests
 
-    /// Whether there is no way before all calls were made: then whoever is to wait for one does, however slow this
-    /// machine is.
-    private var isClosedThroughout: Bool { seed % 6 == 0 }
+    /// Whether there is no way before all calls were made.
+    private var isClosedThroughout: Bool { Self.isClosedThroughout(seed) }
+    private static func isClosedThroughout(_ seed: UInt64) -> Bool { seed % 6 == 0 }
 
     /// Takes the way to the server away, or gives it back.
     func set(isOpen: Bool) {
@@ -143,6 +143,10 @@ final class LawRun: Sendable {
                     await request.run()
                 }
             }
+        }
+        // However slow this machine is, somebody is to wait for the way; there may be nobody who does.
+        if isClosedThroughout, paths != nil {
+            try? await hooks.offline.wait(patience: .milliseconds(250)) { !$0.isEmpty }
         }
         // Ends what stalls and what waits for the way, lets the retriers forget what they hold.
         paths?.set(isOpen: true)
