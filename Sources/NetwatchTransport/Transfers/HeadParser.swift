@@ -54,6 +54,7 @@ struct HeadParser {
         version = String(decoding: parts[0], as: UTF8.self)
         status = parts.count > 1 ? Int(String(decoding: parts[1], as: UTF8.self)) ?? 0 : 0
         fields = HeaderFields()
+        fields.reserveCapacity()
     }
 
     private mutating func addHeader(_ line: Slice<UnsafeRawBufferPointer>) {

@@ -26,6 +26,12 @@ package struct HeaderFields: Hashable, Sendable {
         places.filter { isNamed(name, $0) }.map { text($0.value..<$0.end) }
     }
 
+    /// Makes room for what most servers send.
+    mutating func reserveCapacity() {
+        bytes.reserveCapacity(512)
+        places.reserveCapacity(16)
+    }
+
     mutating func append(name: some Collection<UInt8>, value: some Collection<UInt8>) {
         let start = bytes.count
         bytes += name
