@@ -81,12 +81,6 @@ extension TransferRequest.Header {
     /// Compares names without case, as RFC 9110 §5.1 wants.
     package func isNamed(_ other: String) -> Bool {
         name.utf8.count == other.utf8.count
-            && zip(name.utf8, other.utf8).allSatisfy { $0 == $1 || $0.lowercasedASCII == $1.lowercasedASCII }
-    }
-}
-
-extension UInt8 {
-    fileprivate var lowercasedASCII: UInt8 {
-        (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(self) ? self | 0x20 : self
+            && zip(name.utf8, other.utf8).allSatisfy { $0.lowercasedASCII == $1.lowercasedASCII }
     }
 }

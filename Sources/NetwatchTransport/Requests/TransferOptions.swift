@@ -2,14 +2,16 @@ internal import CNetwatchCurl
 
 extension EasyHandle {
     /// Tells the handle everything about a request but its lists and callbacks.
-    func apply(_ request: TransferRequest) throws(TransferFailure) {
+    ///
+    /// - Parameter acceptEncoding: The request's own.
+    func apply(_ request: TransferRequest, acceptEncoding: String?) throws(TransferFailure) {
         try applyPolicy()
         try set(CURLOPT_URL, request.url)
         try applyMethod(of: request)
         try applyTimeouts(of: request)
         try apply(request.credentials)
-        if let encoding = request.acceptEncoding {
-            try set(CURLOPT_ACCEPT_ENCODING, encoding)
+        if let acceptEncoding {
+            try set(CURLOPT_ACCEPT_ENCODING, acceptEncoding)
             // It cannot be changed any more when the head has come and says whether the body is coded.
             try set(CURLOPT_BUFFERSIZE, Inflow.encodedReadSize)
         }
@@ -77,9 +79,10 @@ extension TransferRequest {
     }
 
     /// The caller's fields, and what keeps libcurl from adding some of its own.
-    func headerList() -> StringList {
+    ///
+    /// - Parameter decodes: Whether libcurl asks for encodings itself.
+    func headerList(decodes: Bool) -> StringList {
         var list = StringList()
-        let decodes = acceptEncoding != nil
         for header in headers {
             // libcurl writes these itself.
             if header.isNamed("Content-Length") || decodes && header.isNamed("Accept-Encoding") { continue }
