@@ -76,7 +76,7 @@ extension TransferFailure {
 }
 
 extension AttemptFailure {
-    fileprivate init(_ error: (any Error)?, _ failure: TransferFailure?, status: Int?) {
+    init(_ error: (any Error)?, _ failure: TransferFailure?, status: Int?) {
         guard let failure else {
             self.init(withoutTransfer: error)
             return
