@@ -28,6 +28,7 @@ final class CurlMulti {
     private let loop: EventLoop
     private let onReadiness: @Sendable (CInt, EventLoop.Readiness) -> Void
     private let onTimeout: @Sendable () -> Void
+    private let watchdog: TurnWatchdog
     let trust: TrustContext
     /// What transfers have to tell at the end of a turn.
     let round = NewsRound()
@@ -49,6 +50,7 @@ final class CurlMulti {
     ///   - onTimeout: Called on the loop; answers with ``timeoutHasPassed()``.
     init(
         loop: EventLoop,
+        watchdog: TurnWatchdog,
         trust: TrustContext,
         onReadiness: @escaping @Sendable (CInt, EventLoop.Readiness) -> Void,
         onTimeout: @escaping @Sendable () -> Void
@@ -57,6 +59,7 @@ final class CurlMulti {
             throw .refused(CURLE_OUT_OF_MEMORY, "out of memory or descriptors")
         }
         self.loop = loop
+        self.watchdog = watchdog
         self.trust = trust
         self.onReadiness = onReadiness
         self.onTimeout = onTimeout
@@ -134,8 +137,7 @@ final class CurlMulti {
         handle = nil
         timer.map(loop.cancel)
         timer = nil
-        for watch in watches.values { loop.unregister(watch.registration) }
-        watches = [:]
+        for descriptor in watches.keys { unwatch(descriptor) }
     }
 
     // MARK: What happened on the loop
@@ -169,9 +171,25 @@ final class CurlMulti {
 
     private func act(on descriptor: CInt, _ events: CInt) -> Turn {
         var running: CInt = 0
+        watchdog.begin()
         _ = withHandle { curl_multi_socket_action($0, descriptor, events, &running) }
-        let ended = finishEnded() + finishUnwatched()
+        let cuts = watchdog.end()
+        for cut in cuts { blame(cut) }
+        let ended = finishEnded() + finishUnwatched() + (cuts.isEmpty ? [] : finishCut())
         return Turn(ended: ended, milestones: round.tell())
+    }
+
+    private func blame(_ cut: TurnWatchdog.Cut) {
+        for transfer in transfers.values where transfer.localPort == cut.localPort {
+            transfer.stop = transfer.stop ?? .heldLibcurl(cut.held)
+        }
+    }
+
+    /// libcurl would ask again over another connection where it may, or is paused and does not look.
+    private func finishCut() -> [TransferID] {
+        let cut = transfers.values.filter(\.hasHeldLibcurl).map(\.id)
+        for id in cut { remove(id)?.finish(CURLE_RECV_ERROR) }
+        return cut
     }
 
     private func finishEnded() -> [TransferID] {
@@ -227,6 +245,7 @@ final class CurlMulti {
         let registration = try loop.register(descriptor, for: interest) { readiness in
             onReadiness(descriptor, readiness)
         }
+        watchdog.add(descriptor)
         watches[descriptor] = Watch(registration: registration, interest: interest, watched: interest)
     }
 
@@ -241,7 +260,9 @@ final class CurlMulti {
     }
 
     private func unwatch(_ descriptor: CInt) {
-        if let watch = watches.removeValue(forKey: descriptor) { loop.unregister(watch.registration) }
+        guard let watch = watches.removeValue(forKey: descriptor) else { return }
+        watchdog.remove(descriptor)
+        loop.unregister(watch.registration)
     }
 
     /// libcurl has done with a socket. It is taken from the loop before its number can be another's.

@@ -79,6 +79,7 @@ package actor TransferEngine {
 
     let loop: EventLoop
     let resolver: NameResolver
+    private let watchdog: TurnWatchdog
     private var entries: [TransferID: Entry] = [:]
     private var room = WaitingRoom()
     private var multis: [MultiID: Multi] = [:]
@@ -106,10 +107,12 @@ package actor TransferEngine {
     ) throws(SystemError) {
         precondition(Self.initialized == CURLE_OK, "curl_global_init failed")
         loop = try EventLoop(label: "nw-curl", networkNamespace: networkNamespace)
+        watchdog = try TurnWatchdog()
         self.resolver = resolver
     }
 
     isolated deinit {
+        defer { watchdog.stop() }
         for multi in multis.values { multi.handle.end() }
         for entry in entries.values {
             guard let prospect = entry.stage.prospect else { continue }
@@ -378,6 +381,7 @@ package actor TransferEngine {
     ) throws(TransferFailure) -> CurlMulti {
         try CurlMulti(
             loop: loop,
+            watchdog: watchdog,
             trust: trust,
             onReadiness: { [weak self] descriptor, readiness in
                 self?.assumeIsolated { engine in

@@ -1,0 +1,50 @@
+internal import CNetwatchLinux
+internal import Glibc
+
+/// A connection, which its descriptor alone does not name: the next one gets the same.
+struct WatchedSocket: Hashable, Sendable {
+    let descriptor: CInt
+    let number: UInt64
+
+    /// How many bytes were read from it since it was made: those that have come without those that wait. 0 for a socket
+    /// that is not TCP; over a unix socket libcurl speaks HTTP/1.1, where nothing keeps it.
+    var takenBytes: UInt64 {
+        // `struct tcp_info` of <linux/tcp.h> up to and with tcpi_bytes_received, which the C library's lacks.
+        let offset = 128
+        var waiting: CInt = 0
+        return withUnsafeTemporaryAllocation(byteCount: offset + 8, alignment: 8) { info in
+            var length = socklen_t(info.count)
+            guard getsockopt(descriptor, CInt(IPPROTO_TCP), TCP_INFO, info.baseAddress, &length) == 0,
+                length >= info.count, netwatch_unread_bytes(descriptor, &waiting) == 0
+            else {
+                return 0
+            }
+            let received = info.load(fromByteOffset: offset, as: UInt64.self)
+            return received - min(received, UInt64(max(0, waiting)))
+        }
+    }
+
+    /// The port of this end; 0 for a socket that has none.
+    var localPort: Int {
+        withUnsafeTemporaryAllocation(of: sockaddr_in6.self, capacity: 1) { address in
+            address.initialize(repeating: sockaddr_in6())
+            var length = socklen_t(MemoryLayout<sockaddr_in6>.size)
+            return address.withMemoryRebound(to: sockaddr.self) { address in
+                getsockname(descriptor, address.baseAddress!, &length)
+                // In the same place for both families.
+                return [AF_INET, AF_INET6].contains(CInt(address[0].sa_family))
+                    ? Int(
+                        UnsafeRawPointer(address.baseAddress!).load(fromByteOffset: 2, as: in_port_t.self)
+                            .bigEndian
+                    )
+                    : 0
+            }
+        }
+    }
+
+    /// Ends it in both directions. What has come may still be read, and then there is an end; whatever comes later makes
+    /// the kernel reset the connection.
+    func shutDown() {
+        shutdown(descriptor, CInt(SHUT_RDWR))
+    }
+}
