@@ -28,7 +28,7 @@ final class CurlMulti {
     private let loop: EventLoop
     private let onReadiness: @Sendable (CInt, EventLoop.Readiness) -> Void
     private let onTimeout: @Sendable () -> Void
-    private let watchdog: TurnWatchdog
+    let watchdog: TurnWatchdog
     let trust: TrustContext
     /// What transfers have to tell at the end of a turn.
     let round = NewsRound()
@@ -44,6 +44,8 @@ final class CurlMulti {
     private var transfers: [TransferID: Transfer] = [:]
     /// Transfers whose descriptor the loop would not watch.
     private var unwatched: [TransferID: SystemError] = [:]
+    /// Connections that the watchdog had cut, and whose transfers are to be ended at the end of this turn.
+    private var cuts: [TurnWatchdog.Cut] = []
 
     /// - Parameters:
     ///   - onReadiness: Called on the loop; answers with ``descriptorIsReady(_:_:)``.
@@ -171,25 +173,32 @@ final class CurlMulti {
 
     private func act(on descriptor: CInt, _ events: CInt) -> Turn {
         var running: CInt = 0
-        watchdog.begin()
+        watchdog.turnBegins()
         _ = withHandle { curl_multi_socket_action($0, descriptor, events, &running) }
-        let cuts = watchdog.end()
-        for cut in cuts { blame(cut) }
-        let ended = finishEnded() + finishUnwatched() + (cuts.isEmpty ? [] : finishCut())
+        watchdog.turnEnds()
+        blameTheCut()
+        let ended = finishEnded() + finishUnwatched() + finishCut()
         return Turn(ended: ended, milestones: round.tell())
     }
 
-    private func blame(_ cut: TurnWatchdog.Cut) {
-        for transfer in transfers.values where transfer.localPort == cut.localPort {
-            transfer.stop = transfer.stop ?? .heldLibcurl(cut.held)
+    /// Marks the transfers whose connections were cut, whether libcurl has closed them yet or not.
+    private func blameTheCut() {
+        let open = watchdog.cuts
+        if !open.isEmpty { cuts += open.filter { watches[$0.key] != nil }.values }
+        for cut in cuts {
+            for transfer in transfers.values where transfer.localPort == cut.localPort {
+                transfer.stop = transfer.stop ?? .keptBusy(cut.bytes)
+            }
         }
     }
 
-    /// libcurl would ask again over another connection where it may, or is paused and does not look.
+    /// Ends those that libcurl would make again over another connection, or has not looked at.
     private func finishCut() -> [TransferID] {
-        let cut = transfers.values.filter(\.hasHeldLibcurl).map(\.id)
-        for id in cut { remove(id)?.finish(CURLE_RECV_ERROR) }
-        return cut
+        guard !cuts.isEmpty else { return [] }
+        cuts = []
+        let ids = transfers.values.filter(\.hasKeptBusy).map(\.id)
+        for id in ids { remove(id)?.finish(CURLE_RECV_ERROR) }
+        return ids
     }
 
     private func finishEnded() -> [TransferID] {
@@ -261,7 +270,7 @@ final class CurlMulti {
 
     private func unwatch(_ descriptor: CInt) {
         guard let watch = watches.removeValue(forKey: descriptor) else { return }
-        watchdog.remove(descriptor)
+        if let cut = watchdog.remove(descriptor) { cuts.append(cut) }
         loop.unregister(watch.registration)
     }
 

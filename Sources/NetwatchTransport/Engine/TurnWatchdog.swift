@@ -3,37 +3,36 @@ internal import Glibc
 internal import NetwatchEventLoop
 internal import Synchronization
 
-/// Ends what keeps libcurl from returning.
+/// Cuts connections that keep libcurl busy in vain.
 ///
-/// An HTTP/2 server that sends frames without a byte of a body, empty `DATA`, `PRIORITY`, `WINDOW_UPDATE`, frames of
-/// no known type, keeps libcurl 7.88.1 reading for as long as they come: it looks at no timeout, and calls nobody back.
-/// As one thread serves every session of the process, one server would hold them all. So a thread beside it looks how
-/// long a turn lasts, and cuts the connection that it reads from with `shutdown(2)`.
+/// An HTTP/2 server that sends frames without a byte of a body (empty `DATA`, `PRIORITY`, `WINDOW_UPDATE`, frames of no
+/// known type) keeps libcurl 7.88.1 reading for as long as they come: it looks at no timeout, calls nobody back, and
+/// does not return. As one thread serves every session of the process, one server could hold them all. So a thread
+/// beside it looks what comes of a turn, and ends such a connection with `shutdown(2)`, after about two seconds.
 ///
-/// A turn costs two writes to memory of our own. The thread looks twice a second while there are turns, and sleeps
-/// when there were none between two looks. ``begin()``, ``end()``, ``add(_:)`` and ``remove(_:)`` are for the engine's
-/// thread.
+/// A turn costs two writes to memory, a callback one. The thread looks twice a second while there are turns, and sleeps
+/// when there was none between two looks. What is said to happen on the engine's thread is called there.
 final class TurnWatchdog: Sendable {
     /// A connection that was cut.
     struct Cut {
-        /// The port of this end, by which transfers know which connection they had.
+        /// The port of its end here, by which transfers know which connection they had.
         let localPort: Int
-        /// How much processor time libcurl had used by then.
-        let held: Duration
+        /// How many bytes of no use had come over it in the last half a second.
+        let bytes: UInt64
     }
 
-    /// How long the thread waits between two looks; see ``LongTurn`` for how many it takes.
+    /// How long the thread waits between two looks; ``VainWork/patience`` of them are enough.
     static let interval = Duration.milliseconds(500)
 
     private struct Sockets {
-        var watched: [CInt: WatchedSocket] = [:]
+        var watched: [CInt: UInt64] = [:]
+        var cut: [CInt: Cut] = [:]
         var nextNumber: UInt64 = 0
-        var cuts: [Cut] = []
     }
 
-    private let interval: Duration
     /// Odd while one is under way.
     private let turns = Atomic<UInt64>(0)
+    private let usefulBytes = Atomic<UInt64>(0)
     private let sockets = Mutex(Sockets())
     private let hasCuts = Atomic<Bool>(false)
     private let isAsleep = Atomic<Bool>(false)
@@ -44,49 +43,55 @@ final class TurnWatchdog: Sendable {
 
     /// Starts the thread, which runs until ``stop()``.
     ///
-    /// - Parameter interval: For tests.
     /// - Throws: ``SystemError`` of `pthread_create`.
-    init(interval: Duration = TurnWatchdog.interval) throws(SystemError) {
-        self.interval = interval
+    init() throws(SystemError) {
         try startDetachedThread(named: "nw-watchdog") { self.run() }
     }
 
+    /// Ends the thread.
     func stop() {
         isStopped.store(true, ordering: .sequentiallyConsistent)
         bell.signal()
     }
 
-    // MARK: The engine's thread
+    // MARK: On the engine's thread
 
     /// libcurl is about to be called.
-    func begin() {
+    func turnBegins() {
         turns.store(turns.load(ordering: .relaxed) + 1, ordering: .sequentiallyConsistent)
         if isAsleep.load(ordering: .sequentiallyConsistent) { wakeUp() }
     }
 
-    /// libcurl has returned. Returns the connections that were cut since the last turn.
-    func end() -> [Cut] {
+    /// libcurl has returned.
+    func turnEnds() {
         turns.store(turns.load(ordering: .relaxed) + 1, ordering: .releasing)
-        guard hasCuts.load(ordering: .acquiring) else { return [] }
-        hasCuts.store(false, ordering: .relaxed)
-        return sockets.withLock { sockets in
-            defer { sockets.cuts = [] }
-            return sockets.cuts
-        }
     }
 
-    /// A connection may be read from. It is cut only before ``remove(_:)``, which therefore has to come before its
-    /// descriptor is closed.
+    /// libcurl has brought or taken bytes of a head or a body.
+    func hasMoved(_ count: Int) {
+        usefulBytes.store(usefulBytes.load(ordering: .relaxed) + UInt64(count), ordering: .relaxed)
+    }
+
+    /// A connection may be cut, until ``remove(_:)``, which has to come before its descriptor is closed.
     func add(_ descriptor: CInt) {
         sockets.withLock { sockets in
-            let number = sockets.nextNumber
+            sockets.watched[descriptor] = sockets.nextNumber
             sockets.nextNumber += 1
-            sockets.watched[descriptor] = WatchedSocket(descriptor: descriptor, number: number)
         }
     }
 
-    func remove(_ descriptor: CInt) {
-        sockets.withLock { _ = $0.watched.removeValue(forKey: descriptor) }
+    /// - Returns: What has become of the connection, if it was cut.
+    func remove(_ descriptor: CInt) -> Cut? {
+        sockets.withLock { sockets in
+            sockets.watched[descriptor] = nil
+            defer { hasCuts.store(!sockets.cut.isEmpty, ordering: .releasing) }
+            return sockets.cut.removeValue(forKey: descriptor)
+        }
+    }
+
+    /// The connections that were cut and are open still, by descriptor.
+    var cuts: [CInt: Cut] {
+        hasCuts.load(ordering: .acquiring) ? sockets.withLock { $0.cut } : [:]
     }
 
     private func wakeUp() {
@@ -95,19 +100,17 @@ final class TurnWatchdog: Sendable {
         if isAsleep.exchange(false, ordering: .sequentiallyConsistent) { bell.signal() }
     }
 
-    // MARK: The thread beside it
+    // MARK: On the thread beside it
 
     private func run() {
-        var seen = turns.load(ordering: .relaxed)
-        var longTurn = LongTurn()
-        while !isStopped.load(ordering: .relaxed) {
+        var seen = turns.load(ordering: .sequentiallyConsistent)
+        var work = VainWork()
+        sleep(after: seen)
+        while !isStopped.load(ordering: .sequentiallyConsistent) {
+            look(&work)
+            _ = bell.wait(timeout: .now() + Self.dispatchInterval)
             let turn = turns.load(ordering: .sequentiallyConsistent)
-            if turn.isMultiple(of: 2), turn == seen {
-                sleep(after: turn)
-            } else {
-                if !turn.isMultiple(of: 2), turn == seen { look(at: turn, &longTurn) }
-                _ = bell.wait(timeout: .now() + .nanoseconds(interval.wholeNanoseconds))
-            }
+            if turn.isMultiple(of: 2), turn == seen { sleep(after: turn) }
             seen = turn
         }
     }
@@ -115,23 +118,29 @@ final class TurnWatchdog: Sendable {
     /// Waits for a turn after that one.
     private func sleep(after turn: UInt64) {
         isAsleep.store(true, ordering: .sequentiallyConsistent)
-        let isLate = turns.load(ordering: .sequentiallyConsistent) != turn
-        // If the turn has seen that we sleep, it rings.
-        if isLate, isAsleep.exchange(false, ordering: .sequentiallyConsistent) { return }
+        let hasBegun = turns.load(ordering: .sequentiallyConsistent) != turn
+        // Unless that turn has seen us asleep, and rings.
+        if hasBegun, isAsleep.exchange(false, ordering: .sequentiallyConsistent) { return }
         bell.wait()
     }
 
-    private func look(at turn: UInt64, _ longTurn: inout LongTurn) {
+    private func look(_ work: inout VainWork) {
+        let account = VainWork.Account(
+            processorTime: processorTime,
+            usefulBytes: usefulBytes.load(ordering: .relaxed)
+        )
+        // While it is locked no descriptor is closed.
         sockets.withLock { sockets in
-            let look = LongTurn.Look(
-                turn: turn,
-                processorTime: processorTime,
-                taken: sockets.watched.values.reduce(into: [:]) { $0[$1] = $1.takenBytes }
-            )
-            guard let verdict = longTurn.judge(look) else { return }
-            verdict.socket.shutDown()
-            sockets.cuts.append(Cut(localPort: verdict.socket.localPort, held: verdict.held))
+            let verdict = work.judge(account) {
+                sockets.watched.reduce(into: [:]) { read, entry in
+                    let socket = WatchedSocket(descriptor: entry.key, number: entry.value)
+                    read[socket] = socket.readBytes
+                }
+            }
+            guard let socket = verdict?.socket, let bytes = verdict?.bytes else { return }
+            sockets.cut[socket.descriptor] = Cut(localPort: socket.localPort, bytes: bytes)
             hasCuts.store(true, ordering: .releasing)
+            socket.shutDown()
         }
     }
 
@@ -141,10 +150,8 @@ final class TurnWatchdog: Sendable {
         clock_gettime(clock.load(ordering: .relaxed), &time)
         return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)
     }
-}
 
-extension Duration {
-    fileprivate var wholeNanoseconds: Int {
-        Int(components.seconds) * 1_000_000_000 + Int(components.attoseconds / 1_000_000_000)
-    }
+    private static let dispatchInterval = DispatchTimeInterval.milliseconds(
+        Int(interval / .milliseconds(1))
+    )
 }

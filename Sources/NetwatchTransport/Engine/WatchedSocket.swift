@@ -8,7 +8,7 @@ struct WatchedSocket: Hashable, Sendable {
 
     /// How many bytes were read from it since it was made: those that have come without those that wait. 0 for a socket
     /// that is not TCP; over a unix socket libcurl speaks HTTP/1.1, where nothing keeps it.
-    var takenBytes: UInt64 {
+    var readBytes: UInt64 {
         // `struct tcp_info` of <linux/tcp.h> up to and with tcpi_bytes_received, which the C library's lacks.
         let offset = 128
         var waiting: CInt = 0
@@ -26,20 +26,15 @@ struct WatchedSocket: Hashable, Sendable {
 
     /// The port of this end; 0 for a socket that has none.
     var localPort: Int {
-        withUnsafeTemporaryAllocation(of: sockaddr_in6.self, capacity: 1) { address in
-            address.initialize(repeating: sockaddr_in6())
-            var length = socklen_t(MemoryLayout<sockaddr_in6>.size)
-            return address.withMemoryRebound(to: sockaddr.self) { address in
-                getsockname(descriptor, address.baseAddress!, &length)
-                // In the same place for both families.
-                return [AF_INET, AF_INET6].contains(CInt(address[0].sa_family))
-                    ? Int(
-                        UnsafeRawPointer(address.baseAddress!).load(fromByteOffset: 2, as: in_port_t.self)
-                            .bigEndian
-                    )
-                    : 0
-            }
+        var address = sockaddr_in6()
+        var length = socklen_t(MemoryLayout<sockaddr_in6>.size)
+        withUnsafeMutablePointer(to: &address) { address in
+            let address = UnsafeMutableRawPointer(address).assumingMemoryBound(to: sockaddr.self)
+            _ = getsockname(descriptor, address, &length)
         }
+        // It is in the same place for both families.
+        let hasPort = [AF_INET, AF_INET6].contains(CInt(address.sin6_family))
+        return hasPort ? Int(address.sin6_port.bigEndian) : 0
     }
 
     /// Ends it in both directions. What has come may still be read, and then there is an end; whatever comes later makes

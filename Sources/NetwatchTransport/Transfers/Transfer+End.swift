@@ -5,7 +5,7 @@ extension Transfer {
     /// Reports the end. The handle has been removed from its multi handle, and nothing is delivered after.
     func finish(_ code: CURLcode) {
         // The end that the watchdog has made may look like the response's.
-        guard code == CURLE_OK, !hasHeldLibcurl else { return finish(failure(of: code)) }
+        guard code == CURLE_OK, !hasKeptBusy else { return finish(failure(of: code)) }
         releaseHeldHead()
         finish(hasDeliveredHead ? nil : headCut)
     }
@@ -44,9 +44,9 @@ extension Transfer {
         case .wouldBeSentTwice:
             let message = "the connection ended before the response, and the request is sent once only"
             return failure(code: Int32(CURLE_GOT_NOTHING.rawValue), phase: .response, message: message)
-        case .heldLibcurl(let duration):
+        case .keptBusy(let bytes):
             let message =
-                "the server kept libcurl busy for \(duration.rounded) and sent nothing of the response"
+                "the server kept libcurl busy with \(bytes) bytes in half a second that were of no response"
             return failure(code: Int32(CURLE_WEIRD_SERVER_REPLY.rawValue), phase: .response, message: message)
         case nil:
             // libcurl gives up on a single line of 100 KiB as if memory had run out.
@@ -123,7 +123,7 @@ extension Transfer {
         Int64(easy.long(CURLINFO_REQUEST_SIZE)) + easy.offset(CURLINFO_SIZE_UPLOAD_T)
     }
 
-    var hasHeldLibcurl: Bool { if case .heldLibcurl = stop { true } else { false } }
+    var hasKeptBusy: Bool { if case .keptBusy = stop { true } else { false } }
 
     /// By which its connection is known. 0 without one.
     var localPort: Int { easy.long(CURLINFO_LOCAL_PORT) }
@@ -160,13 +160,5 @@ extension BodyFeed.Fault {
     /// How libcurl calls it.
     fileprivate var code: CURLcode {
         if case .notRewindable = self { CURLE_SEND_FAIL_REWIND } else { CURLE_READ_ERROR }
-    }
-}
-
-extension Duration {
-    /// In seconds and tenths: `1.5 s`.
-    fileprivate var rounded: String {
-        let tenths = components.seconds * 10 + components.attoseconds / 100_000_000_000_000_000
-        return "\(tenths / 10).\(tenths % 10) s"
     }
 }

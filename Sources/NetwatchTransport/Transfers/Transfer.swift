@@ -17,8 +17,8 @@ final class Transfer {
         case askedForever
         case unsendable(BodyFeed.Fault)
         case wouldBeSentTwice
-        /// Not a callback, but ``TurnWatchdog`` beside it: the server has kept libcurl busy for so long.
-        case heldLibcurl(Duration)
+        /// Not a callback's doing, but that of ``TurnWatchdog``: the server has sent so many bytes in vain.
+        case keptBusy(UInt64)
     }
 
     /// What the transfers that wait for this one's host want to know.

@@ -27,9 +27,10 @@ struct HostileHTTP2Server {
         # HTTP/2 (RFC 9113) that answers every request with the harm that the first argument names.
         import itertools, socket, ssl, sys, threading
 
-        DATA, HEADERS, RST_STREAM, SETTINGS = 0, 1, 3, 4
+        DATA, HEADERS, PRIORITY, RST_STREAM, SETTINGS = 0, 1, 2, 3, 4
+        ALTSVC, UNKNOWN = 10, 200
         PING, GOAWAY, WINDOW_UPDATE, CONTINUATION = 6, 7, 8, 9
-        END_STREAM, ACK, END_HEADERS = 1, 1, 4
+        END_STREAM, ACK, END_HEADERS, PADDED = 1, 1, 4, 8
         OK = b'\x88'  # :status 200 (RFC 7541, appendix A)
         LINE = b'\x00\x01x\x40' + b'y' * 64  # x: yyyy…, not indexed
 
@@ -53,7 +54,11 @@ struct HostileHTTP2Server {
             return [fields + frame(DATA, END_STREAM, stream, body), None]
 
         def forever(data):
-            while True: yield data * max(1, 16384 // len(data))
+            # So much at once that it is never waited for.
+            data *= (1 << 20) // len(data)
+            while True: yield data
+
+        def held(stream, data): return itertools.chain([head(stream)], forever(data))
 
         def harm(case, stream):
             '''What is sent, piece by piece; then the connection ends, unless the last piece is None.'''
@@ -73,6 +78,16 @@ struct HostileHTTP2Server {
                     itertools.chain([part(stream)], forever(frame(HEADERS, END_HEADERS, stream, LINE))),
                 'settings': lambda: forever(frame(SETTINGS, 0, 0)),
                 'ping': lambda: forever(frame(PING, 0, 0, bytes(8))),
+                'empty-data': lambda: held(stream, frame(DATA, 0, stream)),
+                'second-empty-data': lambda: [head(stream), None] if stream == 1
+                    else held(stream, frame(DATA, 0, stream)),
+                'padding': lambda: held(stream, frame(DATA, PADDED, stream, b'\x40' + bytes(64))),
+                'priorities': lambda: held(stream, frame(PRIORITY, 0, stream, number(0) + b'\x10')),
+                'windows': lambda: held(stream, frame(WINDOW_UPDATE, 0, 0, number(1))),
+                'ping-acks': lambda: held(stream, frame(PING, ACK, 0, bytes(8))),
+                'goaways': lambda: held(stream, frame(GOAWAY, 0, 0, number(2**31 - 1) + number(0))),
+                'services': lambda: held(stream, frame(ALTSVC, 0, 0, b'\x00\x01axx')),
+                'unknown': lambda: held(stream, frame(UNKNOWN, 0, stream)),
                 'window-closed': lambda: [None],
                 'window-overflow': lambda: [frame(WINDOW_UPDATE, 0, 0, number(2**31 - 1)) * 2, None],
                 'no-status': lambda: [frame(HEADERS, END_HEADERS | END_STREAM, stream, LINE), None],

@@ -43,6 +43,15 @@ struct HostileHTTP2Tests {
             Case(harm: "bad-hpack", code: 52),
             Case(harm: "no-status", code: 92),
             Case(harm: "short-length", code: 92),
+            // What libcurl would read for ever.
+            held("empty-data"),
+            held("padding"),
+            held("priorities"),
+            held("windows"),
+            held("ping-acks"),
+            held("goaways"),
+            held("services"),
+            held("unknown"),
             Case(
                 harm: "window-closed",
                 code: 28,
@@ -52,6 +61,10 @@ struct HostileHTTP2Tests {
                 totalTimeout: 2000
             ),
         ]
+    }
+
+    private static func held(_ harm: String) -> Case {
+        Case(harm: harm, code: 8, error: .badServerResponse)
     }
 
     @Test(arguments: cases) func `what a server does to HTTP/2 is an error`(hostile: Case) async throws {
