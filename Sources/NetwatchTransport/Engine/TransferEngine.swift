@@ -174,6 +174,7 @@ package actor TransferEngine {
     }
 
     nonisolated func renewConnections(of pool: TransferPool.ID) {
+        resolver.renew()
         perform { $0.retireMultis(of: pool) }
     }
 

@@ -8,7 +8,7 @@ internal import Synchronization
 /// An HTTP/2 server that sends frames without a byte of a body (empty `DATA`, `PRIORITY`, `WINDOW_UPDATE`, frames of no
 /// known type) keeps libcurl 7.88.1 reading for as long as they come: it looks at no timeout, calls nobody back, and
 /// does not return. As one thread serves every session of the process, one server could hold them all. So a thread
-/// beside it looks what comes of a turn, and ends such a connection with `shutdown(2)`, after about two seconds.
+/// beside it looks what comes of libcurl's work, and ends such a connection with `shutdown(2)`, after about two seconds.
 ///
 /// A turn costs two writes to memory, a callback one. The thread looks twice a second while there are turns, and sleeps
 /// when there was none between two looks. What is said to happen on the engine's thread is called there.
@@ -17,7 +17,7 @@ final class TurnWatchdog: Sendable {
     struct Cut {
         /// The port of its end here, by which transfers know which connection they had.
         let localPort: Int
-        /// How many bytes of no use had come over it in the last half a second.
+        /// How many bytes of no use had come over it between the last looks.
         let bytes: UInt64
     }
 

@@ -15,7 +15,7 @@ struct VainWork {
     /// A connection that is to be cut.
     struct Verdict {
         let socket: WatchedSocket
-        /// How many bytes were read from it between the last two looks.
+        /// How many bytes were read from it since the thread had been busy before.
         let bytes: UInt64
     }
 
@@ -30,8 +30,9 @@ struct VainWork {
     /// anything has 9 others, and the smallest chunk 5.
     static let wastePerByte: UInt64 = 100
 
-    private var last: Account?
-    private var lastRead: [WatchedSocket: UInt64] = [:]
+    private var processorTime: Duration?
+    /// What there was when the thread had been busy last.
+    private var baseline: (usefulBytes: UInt64, read: [WatchedSocket: UInt64]) = (0, [:])
     private var findings: [WatchedSocket: Int] = [:]
 
     /// Judges what was done since the last look.
@@ -40,20 +41,20 @@ struct VainWork {
     ///   thread was busy.
     /// - Returns: The connection to cut. One at a time: if there are others, they keep the thread busy still.
     mutating func judge(_ now: Account, _ read: () -> [WatchedSocket: UInt64]) -> Verdict? {
-        defer { last = now }
-        guard let last, now.processorTime - last.processorTime >= Self.leastProcessorTime else {
-            (lastRead, findings) = ([:], findings.compactMapValues { $0 > 1 ? $0 - 1 : nil })
+        defer { processorTime = now.processorTime }
+        guard let processorTime, now.processorTime - processorTime >= Self.leastProcessorTime else {
+            findings = findings.compactMapValues { $0 > 1 ? $0 - 1 : nil }
             return nil
         }
         let read = read()
-        defer { lastRead = read }
-        let waste = Self.wastePerByte * (now.usefulBytes - last.usefulBytes)
+        defer { baseline = (now.usefulBytes, read) }
+        let waste = Self.wastePerByte * (now.usefulBytes - baseline.usefulBytes)
         var news: [WatchedSocket: UInt64] = [:]
-        for (socket, count) in read { news[socket] = lastRead[socket].map { count - min($0, count) } }
+        for (socket, count) in read { news[socket] = baseline.read[socket].map { count - min($0, count) } }
         return count(news) { $0 >= Self.leastBytes && $0 > waste }
     }
 
-    /// - Parameter news: How many bytes were read from each connection since the last look.
+    /// - Parameter news: How many bytes were read from each connection since then.
     private mutating func count(_ news: [WatchedSocket: UInt64], _ isVain: (UInt64) -> Bool) -> Verdict? {
         findings = news.reduce(into: [:]) { findings, entry in
             let count = self.findings[entry.key, default: 0] + (isVain(entry.value) ? 1 : -1)

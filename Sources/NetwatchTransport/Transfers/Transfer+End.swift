@@ -46,7 +46,7 @@ extension Transfer {
             return failure(code: Int32(CURLE_GOT_NOTHING.rawValue), phase: .response, message: message)
         case .keptBusy(let bytes):
             let message =
-                "the server kept libcurl busy with \(bytes) bytes in half a second that were of no response"
+                "the server kept libcurl busy with frames of which nothing comes, \(bytes) bytes of late"
             return failure(code: Int32(CURLE_WEIRD_SERVER_REPLY.rawValue), phase: .response, message: message)
         case nil:
             // libcurl gives up on a single line of 100 KiB as if memory had run out.
