@@ -41,7 +41,8 @@ internal import Testing
         #expect(answered.values == [found, found, found])
     }
 
-    @Test func `a lookup after the renewal asks anew, and those before it get their own answer`() async throws {
+    @Test func `a lookup after the renewal asks anew, and those before it get their own answer`() async throws
+    {
         let gate = Gate()
         let asked = Recorder<String>(), answered = Recorder<String>()
         let resolver = NameResolver { name in

@@ -430,6 +430,9 @@ package actor TransferEngine {
         begin(next)
     }
 
+    /// How many multi handles there are.
+    var multiCount: Int { multis.count }
+
     private func isGone(_ multi: Multi) -> Bool { gonePools.contains(multi.sharing.pool) }
 
     private func hasTransfers(of pool: TransferPool.ID) -> Bool {

@@ -48,10 +48,16 @@ struct HostileHTTP2Server {
 
         def more(stream, block): return frame(CONTINUATION, 0, stream, block)
 
-        def sized(stream, length, body):
+        def sized_head(stream, length):
             # content-length: LENGTH (name 28 of the static table)
-            fields = frame(HEADERS, END_HEADERS, stream, OK + b'\x0f\x0d\x01' + length)
-            return [fields + frame(DATA, END_STREAM, stream, body), None]
+            field = b'\x0f\x0d' + bytes([len(length)]) + length
+            return frame(HEADERS, END_HEADERS, stream, OK + field)
+
+        def sized(stream, length, body):
+            return [sized_head(stream, length) + frame(DATA, END_STREAM, stream, body), None]
+
+        # Longer than a frame may be (RFC 9113, section 4.2).
+        def large(stream): return frame(DATA, 0, stream, bytes(16385))
 
         def forever(data):
             # So much at once that it is never waited for.
@@ -93,6 +99,9 @@ struct HostileHTTP2Server {
                 'no-status': lambda: [frame(HEADERS, END_HEADERS | END_STREAM, stream, LINE), None],
                 'bad-hpack': lambda:
                     [frame(HEADERS, END_HEADERS, stream, b'\xff\xff\xff\xff\xff\xff'), None],
+                'large': lambda: [part(stream) + large(stream), None],
+                'sized-large': lambda:
+                    [sized_head(stream, b'16389') + frame(DATA, 0, stream, b'part') + large(stream), None],
                 'short-length': lambda: sized(stream, b'2', b'longer'),
             }[case]()
 

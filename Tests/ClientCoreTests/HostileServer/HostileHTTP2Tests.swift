@@ -43,6 +43,7 @@ struct HostileHTTP2Tests {
             Case(harm: "bad-hpack", code: 52),
             Case(harm: "no-status", code: 92),
             Case(harm: "short-length", code: 92),
+            Case(harm: "sized-large", code: 18),
             // What libcurl would read for ever.
             held("empty-data"),
             held("padding"),
@@ -68,17 +69,31 @@ struct HostileHTTP2Tests {
     }
 
     @Test(arguments: cases) func `what a server does to HTTP/2 is an error`(hostile: Case) async throws {
+        let report = try await report(of: hostile)
+        let outcome = try #require(report.outcomes.first)
+        #expect(outcome.error == "URLError \(hostile.error.rawValue)", "\(outcome)")
+        #expect([hostile.code, hostile.orCode].contains(outcome.transferCode), "\(outcome)")
+        #expect(outcome.phase == hostile.phase.rawValue, "\(outcome)")
+        report.checkProcess()
+    }
+
+    @Test func `libcurl takes a body without a length for whole when an error of HTTP/2 ends the connection`()
+        async throws
+    {
+        // The trap itself: if this ever fails, TransferEnd.failure need not tell of it any more.
+        let report = try await report(of: Case(harm: "large", code: 0))
+        let outcome = try #require(report.outcomes.first)
+        #expect(outcome.error == nil && outcome.status == 200 && outcome.byteCount == 4, "\(outcome)")
+        report.checkProcess()
+    }
+
+    private func report(of hostile: Case) async throws -> HostileReport {
         let kind = try HostileServer { _ in .close }
         let server = try HostileHTTP2Server(hostile.harm)
         var orders = HostileOrders(url: server.url, rehearsal: kind.orders.rehearsal)
         orders.kind = hostile.kind
         orders.totalTimeout = hostile.totalTimeout
         orders.trustsAnybody = true
-        let report = try await kind.run(orders)
-        let outcome = try #require(report.outcomes.first)
-        #expect(outcome.error == "URLError \(hostile.error.rawValue)", "\(outcome)")
-        #expect([hostile.code, hostile.orCode].contains(outcome.transferCode), "\(outcome)")
-        #expect(outcome.phase == hostile.phase.rawValue, "\(outcome)")
-        report.checkProcess()
+        return try await kind.run(orders)
     }
 }
