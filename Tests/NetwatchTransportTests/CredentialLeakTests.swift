@@ -71,4 +71,21 @@ internal import Testing
         #expect(others.allSatisfy { $0.values(of: "Authorization").isEmpty })
         #expect(server.requests.contains { !$0.values(of: "Authorization").isEmpty } || ending == .body)
     }
+
+    @Test func `not even after a transfer whose request was made and could not be sent`() async throws {
+        // A server of HTTP/1.0 takes no body whose length is not known, which libcurl finds out when it has made the
+        // field. `curl_easy_reset(3)` would leave it in the handle.
+        let old = "HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 0\r\n\r\n"
+        let server = try ScriptedServer { _ in .send(old, then: .keep) }
+        let engine = try TransferEngine(resolver: .answering("127.0.0.1"))
+        let hosts = ["http://one.test:\(server.port)", "http://two.test:\(server.port)"]
+        _ = await engine.run(TransferRequest(url: hosts[0]))
+        var unsendable = secret(hosts[0], .basic, .body)
+        unsendable.body = .source(SteppedSource(length: nil, [.bytes([1]), .end]))
+        let failure = await engine.run(unsendable).failure
+        #expect(failure?.code == 25 && failure?.bytesSent == 0)
+        for host in hosts { #expect(await engine.run(TransferRequest(url: host)).hasSucceeded) }
+        #expect(server.requests.count == 3)
+        #expect(server.requests.allSatisfy { $0.values(of: "Authorization").isEmpty })
+    }
 }

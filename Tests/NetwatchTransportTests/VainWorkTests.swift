@@ -20,6 +20,8 @@ internal import Testing
         var (time, useful) = (Duration.seconds(1000), UInt64(5))
         var read: [WatchedSocket: UInt64] = [:]
         var cuts: [Int: WatchedSocket] = [:]
+        // Where it begins.
+        read = intervals[0].read.mapValues { _ in 7 }
         _ = work.judge(.init(processorTime: time, usefulBytes: useful)) { read }
         for (index, interval) in intervals.enumerated() {
             time += interval.used
@@ -32,19 +34,20 @@ internal import Testing
     }
 
     @Test func `a connection that is read from in vain is cut at the patience's end`() {
-        // The first interval only shows where it begins.
-        #expect(cuts(Array(repeating: Interval(), count: 5)) == [4: Self.culprit])
+        #expect(cuts(Array(repeating: Interval(), count: 5)) == [3: Self.culprit])
     }
 
     @Test func `one after another is cut`() {
         let both = Interval(read: [Self.culprit: 50_000_000, Self.other: 50_000_000])
         let cuts = cuts(Array(repeating: both, count: 6))
         #expect(Set(cuts.values) == [Self.culprit, Self.other])
-        #expect(cuts.keys.sorted() == [4, 5])
+        #expect(cuts.keys.sorted() == [3, 4])
     }
 
     @Test func `a pause now and then does not help`() {
-        let pattern = [Interval(), Interval(), Interval(used: .zero, read: [Self.culprit: 0])]
+        let pattern = [
+            Interval(), Interval(), Interval(used: .zero, read: [Self.culprit: 0, Self.other: 0]),
+        ]
         #expect(cuts(Array(repeating: pattern, count: 10).flatMap(\.self)).values.contains(Self.culprit))
     }
 
@@ -63,8 +66,13 @@ internal import Testing
 
     @Test func `a thread that waits is not busy`() {
         // As in a callback that blocks, or while the machine is suspended.
-        let interval = Interval(used: .milliseconds(10))
+        let interval = Interval(used: .milliseconds(5))
         #expect(cuts(Array(repeating: interval, count: 50)).isEmpty)
+    }
+
+    @Test func `a thread that has little of the processor is busy all the same`() {
+        let interval = Interval(used: TurnWatchdog.interval / 40)
+        #expect(cuts(Array(repeating: interval, count: 20)) == [15: Self.culprit])
     }
 
     @Test func `many connections that take turns are not to blame`() {

@@ -21,34 +21,47 @@ struct VainWork {
 
     /// How often it has to be found at it, more often than not.
     static let patience = 4
-    /// What of the processor has to be used between two looks: a tenth, because others may want it too.
+    /// What of the processor has to be used to be busy: a tenth of the time between two looks.
     static let leastProcessorTime = TurnWatchdog.interval / 10
-    /// How many bytes have to be read between two looks: a record of TLS. Fewer may only seem to be, since what has come
+    /// How many bytes have to be read meanwhile: a record of TLS. Fewer may only seem to be, since what has come
     /// and what waits are not counted at the same moment.
     static let leastBytes: UInt64 = 16 * 1024
     /// How many bytes may be read for each that is good for something. The smallest frame of HTTP/2 that carries
     /// anything has 9 others, and the smallest chunk 5.
     static let wastePerByte: UInt64 = 100
 
-    private var processorTime: Duration?
-    /// What there was when the thread had been busy last.
-    private var baseline: (usefulBytes: UInt64, read: [WatchedSocket: UInt64]) = (0, [:])
+    /// How many looks it may take to use that much, because the thread may have to share the processor with many.
+    /// Then what was found out before begins to be forgotten.
+    static let longestSpan = 5
+
+    /// The state of affairs that the next one is compared with.
+    private struct Baseline {
+        let account: Account
+        let read: [WatchedSocket: UInt64]
+        var looks = 0
+    }
+
+    private var baseline: Baseline?
     private var findings: [WatchedSocket: Int] = [:]
 
-    /// Judges what was done since the last look.
+    /// Judges what was done since the last time that the thread had been busy.
     ///
     /// - Parameter read: How many bytes were read from each connection since that was made; asked for only when the
-    ///   thread was busy.
+    ///   thread was busy, or may be from now on.
     /// - Returns: The connection to cut. One at a time: if there are others, they keep the thread busy still.
     mutating func judge(_ now: Account, _ read: () -> [WatchedSocket: UInt64]) -> Verdict? {
-        defer { processorTime = now.processorTime }
-        guard let processorTime, now.processorTime - processorTime >= Self.leastProcessorTime else {
+        guard let baseline, baseline.looks < Self.longestSpan else {
             findings = findings.compactMapValues { $0 > 1 ? $0 - 1 : nil }
+            self.baseline = Baseline(account: now, read: read())
+            return nil
+        }
+        self.baseline?.looks += 1
+        guard now.processorTime - baseline.account.processorTime >= Self.leastProcessorTime else {
             return nil
         }
         let read = read()
-        defer { baseline = (now.usefulBytes, read) }
-        let waste = Self.wastePerByte * (now.usefulBytes - baseline.usefulBytes)
+        self.baseline = Baseline(account: now, read: read)
+        let waste = Self.wastePerByte * (now.usefulBytes - baseline.account.usefulBytes)
         var news: [WatchedSocket: UInt64] = [:]
         for (socket, count) in read { news[socket] = baseline.read[socket].map { count - min($0, count) } }
         return count(news) { $0 >= Self.leastBytes && $0 > waste }
