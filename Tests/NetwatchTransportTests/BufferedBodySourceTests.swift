@@ -62,17 +62,18 @@ internal import Testing
         }
     }
 
-    @Test func `no more is read ahead than two chunks`() async throws {
+    @Test func `no more is read ahead than there is room for`() async throws {
         let reader = CountingReader(chunks: 100)
         let source = BufferedBodySource(reader, length: nil)
         var byte: UInt8 = 0
         while withUnsafeMutableBytes(of: &byte, { source.read(into: $0) }) != .bytes(1) {
             await withCheckedContinuation { ready in source.whenReady { ready.resume() } }
         }
-        try await reader.reads.wait { $0.count >= 2 }
+        let room = 4
+        try await reader.reads.wait { $0.count >= room }
         for _ in 0..<1000 {
             await Task.yield()
-            #expect(reader.reads.values.count <= 2)
+            #expect(reader.reads.values.count <= room)
         }
         source.cancel()
     }

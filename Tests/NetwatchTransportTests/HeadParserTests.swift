@@ -45,7 +45,12 @@ internal import Testing
         _ = Array("HTTP/1.1 200 OK\r\n".utf8).withUnsafeBytes { parser.consume($0) }
         _ = (Array("a: caf".utf8) + [0xe9]).withUnsafeBytes { parser.consume($0) }
         let step = Array("\r\n".utf8).withUnsafeBytes { parser.consume($0) }
-        #expect(step == .head(TransferHead(status: 200, version: "HTTP/1.1", headers: [.init("a", "café")])))
+        guard case .head(let head) = step else {
+            Issue.record("no head")
+            return
+        }
+        #expect(head.headers == [.init("a", "café")])
+        #expect(head.fields.values(of: "A") == ["café"])
     }
 
     @Test func `all heads of a transfer share one limit`() {

@@ -1,3 +1,4 @@
+internal import Dispatch
 internal import NetwatchEventLoop
 internal import NetwatchTestSupport
 internal import Testing
@@ -173,6 +174,23 @@ internal import Testing
             await server.openConnections(atMost: 0)
         }
         #expect(server.requests.map(\.connection) == [1, 2, 3])
+    }
+
+    @Test func `as many connections are kept as there were transfers at once`() async throws {
+        let count = 300
+        let gate = DispatchSemaphore(value: 0)
+        let server = try ScriptedServer { _ in
+            gate.wait()
+            return .respond("")
+        }
+        let pool = TransferPool(engine: engine, connectionsPerHost: count)
+        for round in 1...2 {
+            let recorders = (0..<count).map { _ in pool.start(request(server)) }
+            await server.requests(atLeast: round * count)
+            for _ in recorders { gate.signal() }
+            for recorder in recorders { #expect(await recorder.end().hasSucceeded) }
+        }
+        #expect(server.connectionCount == count)
     }
 
     @Test func `many transfers at once all end`() async throws {

@@ -56,7 +56,7 @@ enum ResumeAnswer: Sendable {
 
     private static func judgePart(_ record: ResumeRecord, _ head: TransferHead) -> ResumeAnswer {
         // Several parts in one body, which nobody asked for, have no Content-Range of their own.
-        let values = head.fieldValues("content-range")
+        let values = head.fields.values(of: "content-range")
         guard values.count == 1, case .part(let range, let total)? = ContentRange(values[0]) else {
             return invalid("Content-Range `\(values.joined(separator: ", "))` is no range of bytes")
         }
@@ -89,7 +89,7 @@ enum ResumeAnswer: Sendable {
     }
 
     private static func isMultipart(_ head: TransferHead) -> Bool {
-        head.fieldValues("content-type").contains { $0.lowercased().hasPrefix("multipart/byteranges") }
+        head.fields.values(of: "content-type").contains { $0.lowercased().hasPrefix("multipart/byteranges") }
     }
 
     private static func invalid(_ text: String) -> ResumeAnswer {

@@ -121,7 +121,7 @@ struct ResumeRecord: Hashable, Sendable {
     }
 
     private static func takesRanges(_ head: TransferHead) -> Bool {
-        head.fieldValues("accept-ranges").joined(separator: ",").lowercased().split(separator: ",")
+        head.fields.values(of: "accept-ranges").joined(separator: ",").lowercased().split(separator: ",")
             .contains { $0.trimmingCharacters(in: .whitespaces) == "bytes" }
     }
 

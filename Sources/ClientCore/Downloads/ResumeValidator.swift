@@ -17,7 +17,7 @@ enum ResumeValidator: Hashable, Sendable {
     /// The validator of a response; the entity tag where there is one, also a weak one, because a date must
     /// then not be used. `nil` when none is strong.
     init?(_ head: TransferHead) {
-        if !head.fieldValues("etag").isEmpty {
+        if !head.fields.values(of: "etag").isEmpty {
             guard let tag = head.singleField("etag") else { return nil }
             self.init(entityTag: tag)
             return
@@ -54,8 +54,8 @@ enum ResumeValidator: Hashable, Sendable {
     /// for the rest of this version only.
     func isContradicted(by head: TransferHead) -> Bool {
         switch self {
-        case .entityTag(let tag): head.fieldValues("etag").contains { $0 != tag }
-        case .lastModified(let date): head.fieldValues("last-modified").contains { $0 != date }
+        case .entityTag(let tag): head.fields.values(of: "etag").contains { $0 != tag }
+        case .lastModified(let date): head.fields.values(of: "last-modified").contains { $0 != date }
         }
     }
 

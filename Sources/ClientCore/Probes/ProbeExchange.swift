@@ -45,7 +45,7 @@ struct ProbeExchange: Sendable {
 
     /// The first value of a header field.
     func header(_ name: String) -> String? {
-        head?.fieldValues(name).first
+        head?.fields.values(of: name).first
     }
 
     /// The result that this exchange comes to.

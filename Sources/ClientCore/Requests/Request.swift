@@ -119,14 +119,14 @@ public class Request: SessionWork, @unchecked Sendable {
 
     /// Calls `handler` once on the request's own serial queue, after those added before it.
     func whenFinished(_ handler: @escaping RequestCore.Handler) {
-        core.perform { $0.handle(.added(handler)) }
+        core.performWithNext { $0.handle(.added(handler)) }
     }
 
     /// Adds a check of a whole response.
     func addValidator(
         _ validate: @escaping @Sendable (RequestOutcome, HTTPURLResponse) -> ValidationResult
     ) -> Self {
-        core.perform { core in
+        core.performWithNext { core in
             // The last reference may be this chain of calls: see ``RequestCore/amend(with:)``.
             defer { withExtendedLifetime(self) {} }
             core.addValidator { outcome in

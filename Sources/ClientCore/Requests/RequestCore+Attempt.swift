@@ -42,7 +42,8 @@ extension RequestCore {
         return snapshot.now.credential.flatMap { TransferCredentials($0) } ?? challengeCredentials
     }
 
-    /// Sends one request. Whatever is wrong with it ends the attempt.
+    /// Sends one request. Whatever is wrong with it ends the attempt, in a turn of its own: the first request may be
+    /// sent on a thread of the program's.
     private func sendHop(
         _ request: URLRequest,
         _ upload: UploadBody?,
@@ -74,12 +75,13 @@ extension RequestCore {
             tell { $0.request($1, willSend: sent) }
             start(transfer, as: hop)
         } catch {
-            attemptEnded(error)
+            perform { $0.attemptEnded(error) }
         }
     }
 
     private func start(_ transfer: TransferRequest, as hop: Hop) {
         let (id, control) = (hop.id, hop.control)
+        queue.setAwaiting(true)
         let transfer = context.pool.start(transfer) { events in
             guard control.deliver(events) else { return }
             self.perform { core in

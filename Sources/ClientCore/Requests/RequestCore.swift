@@ -12,7 +12,7 @@ actor RequestCore {
     /// Says why the response is refused, or `nil`.
     typealias Validator = @Sendable (RequestOutcome) -> (any Error)?
 
-    nonisolated let queue = SerialQueue(label: "netwatch.request")
+    nonisolated let queue = SerialQueue()
     nonisolated let identifier: Int
     nonisolated let context: SessionContext
     nonisolated let plan: RequestPlan
@@ -46,7 +46,7 @@ actor RequestCore {
     /// What the owner was given. Weak, so that its letting go is noticed.
     weak var offered: FailedRequest?
 
-    private let firstRequest: Result<URLRequest, any Error>
+    private nonisolated let firstRequest: Result<URLRequest, any Error>
     private var validators: [Validator] = []
     private var work: Task<Void, Never>?
 
@@ -59,12 +59,34 @@ actor RequestCore {
         identifier = context.nextIdentifier()
         self.firstRequest = firstRequest
         options = plan.options.over(context.hooks.options)
-        sink = plan.makeSink(options.maximumDataBytes ?? RequestOptions.defaultMaximumDataBytes)
+        sink = plan.sink(options.maximumDataBytes ?? RequestOptions.defaultMaximumDataBytes)
         snapshot = RequestSnapshot(firstRequest.value)
     }
 
     nonisolated func perform(_ body: @escaping @Sendable (isolated RequestCore) -> Void) {
         queue.async { self.assumeIsolated { body($0) } }
+    }
+
+    /// As ``perform(_:)``, for what has no effect while a transfer is under way.
+    nonisolated func performWithNext(_ body: @escaping @Sendable (isolated RequestCore) -> Void) {
+        queue.asyncWithNext { self.assumeIsolated { body($0) } }
+    }
+
+    /// Takes up the request, and starts it if that is wanted.
+    nonisolated func begin(_ request: Request, starts: Bool) {
+        guard !mayCallProgram else { return perform { $0.begin(request, starts) } }
+        queue.begin { assumeIsolated { $0.begin(request, starts) } }
+    }
+
+    private func begin(_ request: Request, _ starts: Bool) {
+        self.request = request
+        if starts { resume() }
+    }
+
+    /// Whether sending the request may call what the program has given, or wait for a disk: not on a thread of the
+    /// program's, which may hold a lock.
+    private nonisolated var mayCallProgram: Bool {
+        firstRequest.error != nil || plan.upload != nil || plan.makeSink != nil || context.mayCallProgram
     }
 
     func handle(_ event: RequestState<Handler>.Event) {
@@ -185,6 +207,7 @@ actor RequestCore {
 
     func attemptEnded(_ failure: (any Error)?) {
         hop = nil
+        queue.setAwaiting(false)
         outcome.clock.complete()
         // What came whole, but too late to be anything but cancelled, can be continued as what did not.
         let interrupted = state.isInterrupted ? URLError(.cancelled) : nil

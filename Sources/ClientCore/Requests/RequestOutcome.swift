@@ -56,7 +56,7 @@ struct ResponseHead: Sendable {
     var hasNoContent: Bool { HTTPURLResponse.hasNoContent(status) }
 
     /// The values of a field, in the order they came.
-    func values(of name: String) -> [String] { head.fieldValues(name) }
+    func values(of name: String) -> [String] { head.fields.values(of: name) }
 }
 
 extension TransferHead {

@@ -10,10 +10,8 @@ struct RequestPlan: Sendable {
     /// What is sent in place of the request's own body.
     var upload: UploadBody?
     var policy = TransferPolicy()
-    /// Makes what takes the response, once for the request.
-    ///
-    /// - Parameter maximumDataBytes: How many bytes may be kept in memory.
-    var makeSink: @Sendable (_ maximumDataBytes: Int) -> any ResponseSink = { DataSink(maximumBytes: $0) }
+    /// Makes what takes the response, once for the request; `nil` keeps it in memory.
+    var makeSink: (@Sendable () -> any ResponseSink)?
 
     init(original: Result<URLRequest, any Error>) {
         self.original = original
@@ -22,6 +20,11 @@ struct RequestPlan: Sendable {
     init(_ request: any URLRequestConvertible) {
         original = Result { try request.asURLRequest() }
         options = (request as? OptionedRequest)?.options ?? RequestOptions()
+    }
+
+    /// - Parameter maximumDataBytes: How many bytes may be kept in memory.
+    func sink(_ maximumDataBytes: Int) -> any ResponseSink {
+        makeSink?() ?? DataSink(maximumBytes: maximumDataBytes)
     }
 }
 

@@ -26,7 +26,7 @@ public final class StreamRequest: SessionWork {
 
     init(_ hostName: String, _ port: Int, _ context: SessionContext) {
         let identifier = context.nextIdentifier()
-        let queue = SerialQueue(label: "netwatch.stream")
+        let queue = SerialQueue()
         self.identifier = identifier
         self.queue = queue
         connection = context.engine.stream(to: hostName, port: port) {

@@ -1,20 +1,15 @@
 internal import NetwatchTransport
 
 extension TransferHead {
-    /// The values of all fields of a name, in the order they came.
-    func fieldValues(_ name: String) -> [String] {
-        headers.filter { $0.isNamed(name) }.map(\.value)
-    }
-
     /// The value of a field that may come once only; `nil` when there is none, or when several contradict
     /// each other.
     func singleField(_ name: String) -> String? {
-        let values = Set(fieldValues(name))
+        let values = Set(fields.values(of: name))
         return values.count == 1 ? values.first : nil
     }
 
     /// Whether the body is another one than the file, compressed for example: its offsets are not the file's.
     var isEncoded: Bool {
-        fieldValues("content-encoding").contains { $0.lowercased() != "identity" }
+        fields.values(of: "content-encoding").contains { $0.lowercased() != "identity" }
     }
 }

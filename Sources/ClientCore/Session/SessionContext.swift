@@ -76,6 +76,9 @@ final class SessionContext: Sendable {
         hasMonitors.load(ordering: .acquiring) ? hooks.monitors : []
     }
 
+    /// Whether sending a request may call what the program has given.
+    var mayCallProgram: Bool { trust.asksProgram || hasMonitors.load(ordering: .acquiring) }
+
     func changeHooks(_ change: (inout Hooks) -> Void) {
         // What is replaced goes outside the lock: it may be the last reference to anything.
         let replaced = currentHooks.withLock { hooks in

@@ -65,7 +65,7 @@ extension SessionManager {
         let record = Result { try ResumeRecord(data: resumeData) }
         var plan = RequestPlan(original: record.map { URLRequest(url: $0.url) })
         if let record = record.value {
-            plan.makeSink = { _ in DownloadSink(.resuming(record), to: destination) }
+            plan.makeSink = { DownloadSink(.resuming(record), to: destination) }
         }
         return start(plan, as: DownloadRequest.init)
     }
@@ -77,7 +77,7 @@ extension SessionManager {
     ) -> DownloadRequest {
         let origin = partialFile.map(DownloadSink.Origin.kept) ?? .temporary
         var plan = plan
-        plan.makeSink = { _ in DownloadSink(origin, to: destination) }
+        plan.makeSink = { DownloadSink(origin, to: destination) }
         return start(plan, as: DownloadRequest.init)
     }
 }

@@ -283,10 +283,7 @@ extension SessionManager {
         let core = RequestCore(plan, firstRequest: adapted, context: context)
         let request = make(core)
         context.add(request)
-        core.perform { core in
-            core.request = request
-            if hooks.startsImmediately { core.resume() }
-        }
+        core.begin(request, starts: hooks.startsImmediately)
         return request
     }
 }

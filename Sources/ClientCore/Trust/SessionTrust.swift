@@ -28,10 +28,14 @@ final class SessionTrust: Sendable {
     private let invalidHost: String?
     private let cache = Mutex<[Key: TransferTrust]>([:])
 
+    /// Whether policies come from what the program has written.
+    let asksProgram: Bool
+
     init(_ manager: ServerTrustPolicyManager?) {
         self.manager = manager
+        asksProgram = manager.map { type(of: $0) != ServerTrustPolicyManager.self } ?? false
         // What other keys mean only a subclass knows.
-        invalidHost = manager.flatMap { type(of: $0) == ServerTrustPolicyManager.self ? $0.invalidHost : nil }
+        invalidHost = asksProgram ? nil : manager?.invalidHost
     }
 
     /// - Returns: `nil` for a hop without TLS, and when no manager was given: the default evaluation.

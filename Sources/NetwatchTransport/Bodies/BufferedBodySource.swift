@@ -18,14 +18,14 @@ package protocol BlockingReader: AnyObject, Sendable {
 
 /// A body from a reader that waits, which a queue of its own reads ahead into a small buffer.
 ///
-/// The queue has a thread while there is room in the buffer and more to read. Nothing is read before it is
-/// asked for the first time. A reader that is waiting when the source is cancelled is let go of once it comes
-/// back.
+/// The queue gets a thread when half of the buffer is empty, and keeps it until the buffer is full or everything is
+/// read. Nothing is read before it is asked for the first time. A reader that is waiting when the source is cancelled
+/// is let go of once it comes back.
 package final class BufferedBodySource: TransferBodySource {
     /// How much is read at once, in bytes.
     static let chunkSize = 64 * 1024
     /// How many chunks are read ahead.
-    static let maximumChunks = 2
+    static let maximumChunks = 4
 
     fileprivate struct State {
         var chunks: [ArraySlice<UInt8>] = []
@@ -38,6 +38,7 @@ package final class BufferedBodySource: TransferBodySource {
         var wake: (@Sendable () -> Void)?
 
         var hasRoom: Bool { chunks.count < maximumChunks && ending == nil && !isCancelled }
+        var isHalfEmpty: Bool { chunks.count <= maximumChunks / 2 }
         var isReady: Bool { !chunks.isEmpty || ending != nil }
     }
 
@@ -92,7 +93,7 @@ package final class BufferedBodySource: TransferBodySource {
 
     private func readAhead() {
         let starts = state.withLock { state in
-            guard state.hasRoom, !state.isReading else { return false }
+            guard state.hasRoom, state.isHalfEmpty, !state.isReading else { return false }
             state.isReading = true
             return true
         }
@@ -100,15 +101,15 @@ package final class BufferedBodySource: TransferBodySource {
     }
 
     private func fill() {
-        let outcome = Result { () throws(SystemError) in try readChunk() }
-        let wake = state.withLock { state in
-            state.isReading = false
-            if state.mustRewind { state.rewound(reader.rewind()) } else { state.add(outcome) }
-            defer { if state.isReady { state.wake = nil } }
-            return state.isReady ? state.wake : nil
+        while state.withLock({ $0.keepReading() }) {
+            let outcome = Result { () throws(SystemError) in try readChunk() }
+            let wake = state.withLock { state in
+                if state.mustRewind { state.rewound(reader.rewind()) } else { state.add(outcome) }
+                defer { if state.isReady { state.wake = nil } }
+                return state.isReady ? state.wake : nil
+            }
+            wake?()
         }
-        wake?()
-        readAhead()
     }
 
     private func readChunk() throws(SystemError) -> [UInt8] {
@@ -133,6 +134,12 @@ extension BufferedBodySource.State {
         chunks[0].removeFirst(taken.count)
         if chunks[0].isEmpty { chunks.removeFirst() }
         return .bytes(taken.count)
+    }
+
+    /// Whether the thread goes on; if not, it has left.
+    fileprivate mutating func keepReading() -> Bool {
+        isReading = hasRoom
+        return isReading
     }
 
     fileprivate mutating func add(_ outcome: Result<[UInt8], SystemError>) {

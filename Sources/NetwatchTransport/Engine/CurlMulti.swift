@@ -66,8 +66,8 @@ final class CurlMulti {
         self.onReadiness = onReadiness
         self.onTimeout = onTimeout
         let multi = handle.rawValue
-        netwatch_multi_set_long(multi, CURLMOPT_MAXCONNECTS, Self.maximumIdleConnections)
         self.handle = consume handle
+        keepConnections(Self.leastConnectionsKept)
         let context = Unmanaged.passUnretained(self).toOpaque()
         netwatch_multi_set_socket_callback(
             multi,
@@ -88,9 +88,16 @@ final class CurlMulti {
         )
     }
 
-    /// How many connections are kept altogether, to whichever hosts, once transfers are done with them. libcurl's
-    /// own number is four for each transfer under way, so that the end of a burst would close most of them.
-    private static let maximumIdleConnections = 256
+    /// How many connections are kept altogether, to whichever hosts: as many as there have been transfers at a time,
+    /// but at least these. libcurl's own number is four for each transfer under way, so that the end of a burst would
+    /// close most of them; and with fewer than there are transfers each of them would end with its connection.
+    private static let leastConnectionsKept = 256
+    private var connectionsKept = 0
+
+    private func keepConnections(_ count: Int) {
+        connectionsKept = count
+        _ = withHandle { netwatch_multi_set_long($0, CURLMOPT_MAXCONNECTS, count) }
+    }
 
     var isIdle: Bool { transfers.isEmpty }
 
@@ -103,6 +110,7 @@ final class CurlMulti {
             throw .refused(CURLE_FAILED_INIT, String(cString: curl_multi_strerror(result)))
         }
         transfers[transfer.id] = transfer
+        if transfers.count > connectionsKept { keepConnections(transfers.count) }
     }
 
     /// Takes a transfer out before it has ended.
@@ -177,7 +185,9 @@ final class CurlMulti {
         _ = withHandle { curl_multi_socket_action($0, descriptor, events, &running) }
         watchdog.turnEnds()
         blameTheCut()
-        let ended = finishEnded() + finishUnwatched() + finishCut()
+        var ended = finishEnded()
+        if !unwatched.isEmpty { ended += finishUnwatched() }
+        if !cuts.isEmpty { ended += finishCut() }
         return Turn(ended: ended, milestones: round.tell())
     }
 
@@ -194,7 +204,6 @@ final class CurlMulti {
 
     /// Ends those that libcurl would make again over another connection, or has not looked at.
     private func finishCut() -> [TransferID] {
-        guard !cuts.isEmpty else { return [] }
         cuts = []
         let ids = transfers.values.filter(\.hasKeptBusy).map(\.id)
         for id in ids { remove(id)?.finish(CURLE_RECV_ERROR) }
@@ -217,7 +226,6 @@ final class CurlMulti {
     }
 
     private func finishUnwatched() -> [TransferID] {
-        guard !unwatched.isEmpty else { return [] }
         let failed = unwatched
         for (id, error) in failed {
             remove(id)?.finish(CURLE_FAILED_INIT, errno: error.errno, message: "\(error)")

@@ -18,13 +18,18 @@ package struct TransferID: Hashable, Sendable {
 /// Names are looked up by ``NameResolver``, never by libcurl, which would start a thread for each. Transfers beyond
 /// what a host is to be bothered with wait in a ``WaitingRoom``.
 package actor TransferEngine {
-    /// A transfer that is not libcurl's yet.
-    fileprivate struct Prospect {
+    /// A transfer that is not libcurl's yet. A class, because it is handed about more than anything else here.
+    fileprivate final class Prospect {
         var target: TransferTarget
         var caller: TransferCaller
         /// Ends it in time.
         var timer: EventLoop.Timer?
         var paused: TransferPause = []
+
+        init(_ target: TransferTarget, _ caller: TransferCaller) {
+            self.target = target
+            self.caller = caller
+        }
     }
 
     fileprivate enum Stage {
@@ -81,6 +86,7 @@ package actor TransferEngine {
     let resolver: NameResolver
     private let watchdog: TurnWatchdog
     private var entries: [TransferID: Entry] = [:]
+    private var origins = OriginCache()
     private var room = WaitingRoom()
     private var multis: [MultiID: Multi] = [:]
     private var multiIDs: [Sharing: MultiID] = [:]
@@ -201,9 +207,9 @@ package actor TransferEngine {
         _ caller: TransferCaller
     ) {
         do throws(TransferFailure) {
-            let target = try TransferTarget(request)
+            let target = try TransferTarget(request, &origins)
             let door = WaitingRoom.Door(pool: pool, origin: request.unixSocketPath ?? target.url.origin)
-            var prospect = Prospect(target: target, caller: caller)
+            let prospect = Prospect(target, caller)
             let mayBegin = room.enter(
                 id,
                 by: door,
@@ -225,7 +231,7 @@ package actor TransferEngine {
     private func begin(_ ids: [TransferID]) {
         var ids = ids[...]
         while let id = ids.popFirst() {
-            guard let entry = entries[id], case .waiting(var prospect) = entry.stage else { continue }
+            guard let entry = entries[id], case .waiting(let prospect) = entry.stage else { continue }
             prospect.begin(loop)
             do throws(TransferFailure) {
                 if prospect.target.needsLookup {
@@ -241,7 +247,6 @@ package actor TransferEngine {
     }
 
     private func lookUp(_ id: TransferID, _ prospect: Prospect) {
-        var prospect = prospect
         prospect.timer = timer(for: id, after: prospect.target.lookupTimeout, "the name lookup")
         entries[id]?.stage = .lookingUp(prospect)
         resolver.resolve(prospect.target.url.host) { [weak self] outcome in
@@ -250,7 +255,7 @@ package actor TransferEngine {
     }
 
     private func lookedUp(_ id: TransferID, _ outcome: NameResolver.Outcome) {
-        guard case .lookingUp(var prospect) = entries[id]?.stage else { return }
+        guard case .lookingUp(let prospect) = entries[id]?.stage else { return }
         do throws(TransferFailure) {
             try prospect.take(outcome, loop)
             try launch(id, prospect)
@@ -327,12 +332,7 @@ package actor TransferEngine {
     /// - Parameter what: What stands still in addition; `nil` for nothing any more.
     private func setPause(of id: TransferID, _ what: TransferPause?) {
         switch entries[id]?.stage {
-        case .waiting(var prospect):
-            prospect.setPause(what)
-            entries[id]?.stage = .waiting(prospect)
-        case .lookingUp(var prospect):
-            prospect.setPause(what)
-            entries[id]?.stage = .lookingUp(prospect)
+        case .waiting(let prospect), .lookingUp(let prospect): prospect.setPause(what)
         case .underWay:
             changePause(of: id) { transfer in what.map(transfer.pause) ?? transfer.resume() }
         case nil: break
@@ -480,14 +480,14 @@ extension TransferEngine.Stage {
 
 extension TransferEngine.Prospect {
     /// It need not wait for others any more.
-    fileprivate mutating func begin(_ loop: EventLoop) {
+    fileprivate func begin(_ loop: EventLoop) {
         timer.map(loop.cancel)
         timer = nil
         caller.hasBegun()
         target.wait(caller.begun ?? .zero)
     }
 
-    fileprivate mutating func take(
+    fileprivate func take(
         _ outcome: NameResolver.Outcome,
         _ loop: EventLoop
     ) throws(TransferFailure) {
@@ -500,7 +500,7 @@ extension TransferEngine.Prospect {
         }
     }
 
-    fileprivate mutating func setPause(_ what: TransferPause?) {
+    fileprivate func setPause(_ what: TransferPause?) {
         paused = what.map(paused.union) ?? []
     }
 }

@@ -9,10 +9,9 @@ struct CurlURL: Equatable {
     let host: String
     let port: Int
 
-    var isSecure: Bool { scheme == "https" }
-
     /// Scheme, host and port: what has connections of its own.
-    var origin: String { "\(scheme)://\(host):\(port)" }
+    let origin: String
+    let isSecure: Bool
 
     /// The host without brackets and zone.
     var bareHost: String {
@@ -25,10 +24,7 @@ struct CurlURL: Equatable {
 
     /// - Throws: ``TransferFailure`` with code 3 (malformed) or 1 (neither http nor https).
     init(parsing text: String) throws(TransferFailure) {
-        // libcurl would turn other names into punycode, and look that up.
-        guard text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7f }) else {
-            throw .refused(CURLE_URL_MALFORMAT, "the URL contains spaces, controls or bytes beyond ASCII")
-        }
+        try Self.checkBytes(of: text)
         let parts = URLParts()
         let result = parts.parse(text)
         guard result == CURLUE_OK else {
@@ -41,8 +37,17 @@ struct CurlURL: Equatable {
         guard scheme == "http" || scheme == "https" else {
             throw .refused(CURLE_UNSUPPORTED_PROTOCOL, "the URL's scheme is neither http nor https")
         }
+        origin = "\(scheme)://\(host):\(port)"
+        isSecure = scheme == "https"
         literal = Self.literal(host)
         guard !host.isEmpty else { throw .refused(CURLE_URL_MALFORMAT, "the URL names no host") }
+    }
+
+    /// libcurl would turn other names into punycode, and look that up.
+    static func checkBytes(of text: String) throws(TransferFailure) {
+        guard text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7f }) else {
+            throw .refused(CURLE_URL_MALFORMAT, "the URL contains spaces, controls or bytes beyond ASCII")
+        }
     }
 
     private static func literal(_ host: String) -> IPAddress? {

@@ -80,6 +80,7 @@ extension TransferRequest {
 extension TransferRequest.Header {
     /// Compares names without case, as RFC 9110 §5.1 wants.
     package func isNamed(_ other: String) -> Bool {
-        name.utf8.count == other.utf8.count && name.lowercased() == other.lowercased()
+        name.utf8.count == other.utf8.count
+            && zip(name.utf8, other.utf8).allSatisfy { $0.lowercasedASCII == $1.lowercasedASCII }
     }
 }

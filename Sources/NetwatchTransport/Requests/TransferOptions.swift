@@ -2,16 +2,20 @@ internal import CNetwatchCurl
 
 extension EasyHandle {
     /// Tells the handle everything about a request but its lists and callbacks.
-    func apply(_ request: TransferRequest) throws(TransferFailure) {
+    ///
+    /// - Parameter acceptEncoding: The request's own.
+    func apply(_ request: TransferRequest, acceptEncoding: String?) throws(TransferFailure) {
         try applyPolicy()
         try set(CURLOPT_URL, request.url)
         try applyMethod(of: request)
         try applyTimeouts(of: request)
         try apply(request.credentials)
-        if let encoding = request.acceptEncoding { try set(CURLOPT_ACCEPT_ENCODING, encoding) }
+        if let acceptEncoding {
+            try set(CURLOPT_ACCEPT_ENCODING, acceptEncoding)
+            // It cannot be changed any more when the head has come and says whether the body is coded.
+            try set(CURLOPT_BUFFERSIZE, Inflow.encodedReadSize)
+        }
         if let path = request.unixSocketPath { try set(CURLOPT_UNIX_SOCKET_PATH, path) }
-        // It cannot be changed any more when the head has come and says whether the body is coded.
-        if request.acceptEncoding != nil { try set(CURLOPT_BUFFERSIZE, Inflow.encodedReadSize) }
         // See TransferRequest.allowsConnectionReuse.
         if !request.allowsConnectionReuse { try set(CURLOPT_FRESH_CONNECT, 1) }
     }
@@ -75,12 +79,15 @@ extension TransferRequest {
     }
 
     /// The caller's fields, and what keeps libcurl from adding some of its own.
-    func headerList() -> StringList {
+    ///
+    /// - Parameter decodes: Whether libcurl asks for encodings itself.
+    func headerList(decodes: Bool) -> StringList {
         var list = StringList()
-        let own = ["Content-Length"] + (acceptEncoding == nil ? [] : ["Accept-Encoding"])
-        for header in headers where !own.contains(where: header.isNamed) {
+        for header in headers {
+            // libcurl writes these itself.
+            if header.isNamed("Content-Length") || decodes && header.isNamed("Accept-Encoding") { continue }
             // `Name:` alone would take the field away; the semicolon sends it without a value.
-            list.append(header.isBlank ? "\(header.name);" : "\(header.name): \(header.value)")
+            list.append(header.isBlank ? header.name + ";" : header.name + ": " + header.value)
         }
         // Many servers do not answer it, and the body then waits for a second.
         if !headers.contains(where: { $0.isNamed("Expect") }) { list.append("Expect:") }

@@ -9,9 +9,9 @@ struct TransferTarget {
     private(set) var addresses: [IPAddress] = []
 
     /// - Throws: ``TransferFailure`` of a request that may not be sent.
-    init(_ request: TransferRequest) throws(TransferFailure) {
+    init(_ request: TransferRequest, _ origins: inout OriginCache) throws(TransferFailure) {
         try request.validate()
-        url = try CurlURL(parsing: request.url)
+        url = try origins.url(request.url)
         self.request = request
         if let literal = url.literal { _ = try usable([literal]) }
         if let known = request.addresses { try setAddresses(known) }

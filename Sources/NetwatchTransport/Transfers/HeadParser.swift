@@ -20,7 +20,7 @@ struct HeadParser {
     private var bytes = 0
     private var status = 0
     private var version = ""
-    private var headers: [TransferRequest.Header] = []
+    private var fields = HeaderFields()
     private(set) var isComplete = false
     /// Whether any line of the response has come.
     private(set) var hasBegun = false
@@ -51,39 +51,31 @@ struct HeadParser {
 
     private mutating func beginHead(_ line: Slice<UnsafeRawBufferPointer>) {
         let parts = line.split(separator: UInt8(ascii: " "), maxSplits: 2)
-        version = Self.text(parts[0])
-        status = parts.count > 1 ? Int(Self.text(parts[1])) ?? 0 : 0
-        headers = []
+        version = String(decoding: parts[0], as: UTF8.self)
+        status = parts.count > 1 ? Int(String(decoding: parts[1], as: UTF8.self)) ?? 0 : 0
+        fields = HeaderFields()
+        fields.reserveCapacity()
     }
 
     private mutating func addHeader(_ line: Slice<UnsafeRawBufferPointer>) {
-        if line.startIndex != line.base.startIndex, let last = headers.popLast() {
-            // An obsolete folded line (RFC 9112 §5.2) continues the value of the one before.
-            headers.append(.init(last.name, "\(last.value) \(Self.text(line))"))
-            return
-        }
+        // An obsolete folded line (RFC 9112 §5.2) continues the value of the one before.
+        if line.startIndex != line.base.startIndex, fields.continueLast(line) { return }
         guard let colon = line.firstIndex(of: UInt8(ascii: ":")) else { return }
-        let name = Self.text(Self.trimmed(line[..<colon]))
-        headers.append(.init(name, Self.text(Self.trimmed(line[line.index(after: colon)...]))))
+        fields.append(
+            name: Self.trimmed(line[..<colon]),
+            value: Self.trimmed(line[line.index(after: colon)...])
+        )
     }
 
     private mutating func endHead() -> Step {
         guard status >= 200 else { return status == 101 ? .switched : .more }
         isComplete = true
-        return .head(TransferHead(status: status, version: version, headers: headers))
+        return .head(TransferHead(status: status, version: version, fields: fields))
     }
 
     private static func trimmed(_ line: Slice<UnsafeRawBufferPointer>) -> Slice<UnsafeRawBufferPointer> {
         let isBlank: (UInt8) -> Bool = { $0 == 0x20 || $0 == 0x09 || $0 == 0x0d || $0 == 0x0a }
         guard let first = line.firstIndex(where: { !isBlank($0) }) else { return line[line.endIndex...] }
         return line[first...line.lastIndex { !isBlank($0) }!]
-    }
-
-    /// Header fields are bytes. What is not UTF-8 is read as Latin-1, which loses nothing.
-    private static func text(_ bytes: Slice<UnsafeRawBufferPointer>) -> String {
-        let bytes = UnsafeRawBufferPointer(rebasing: bytes)
-        if bytes.allSatisfy({ $0 < 0x80 }) { return String(decoding: bytes, as: UTF8.self) }
-        return String(validating: bytes, as: UTF8.self)
-            ?? String(String.UnicodeScalarView(bytes.map { Unicode.Scalar($0) }))
     }
 }

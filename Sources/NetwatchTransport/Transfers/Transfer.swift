@@ -98,9 +98,10 @@ final class Transfer {
         feed = BodyFeed(target.request.body)
         progress = TransferProgress(sent: 0, toSend: feed.length, received: 0, toReceive: nil)
         marks = TransferMarks(launched: caller.elapsed)
-        headers = target.request.headerList()
+        let acceptEncoding = target.request.acceptEncoding
+        headers = target.request.headerList(decodes: acceptEncoding != nil)
         resolved = target.resolveList()
-        try self.easy.apply(target.request)
+        try self.easy.apply(target.request, acceptEncoding: acceptEncoding)
         if url.isSecure { try self.easy.applyTLS(of: target.request) }
         try self.easy.set(CURLOPT_HTTPHEADER, pointer: headers.rawValue)
         if let entry = resolved.rawValue { try self.easy.set(CURLOPT_RESOLVE, pointer: entry) }

@@ -42,11 +42,15 @@ struct TransferCaller {
     }
 
     /// Reports the end; with what was known before, unless a handle knows more.
-    func end(_ failure: TransferFailure?, _ metrics: TransferMetrics? = nil, after news: [TransferEvent] = [])
-    {
+    func end(
+        _ failure: TransferFailure?,
+        _ metrics: TransferMetrics? = nil,
+        after news: consuming [TransferEvent] = []
+    ) {
         if case .source(let source) = body { source.cancel() }
         var metrics = metrics ?? self.metrics
         metrics.ended = elapsed
-        deliver(news + [.end(TransferEnd(failure: failure, metrics: metrics))])
+        news.append(.end(TransferEnd(failure: failure, metrics: metrics)))
+        deliver(news)
     }
 }

@@ -4,7 +4,8 @@ package enum TransferEvent: Sendable {
     case head(TransferHead)
     case body([UInt8])
     case progress(TransferProgress)
-    case end(TransferEnd)
+    /// Behind a pointer: it is many times as large as the others, and each would take its room.
+    indirect case end(TransferEnd)
 }
 
 /// The head of a final response. Interim ones (1xx), and those that asked for credentials which were sent
@@ -13,14 +14,20 @@ package struct TransferHead: Hashable, Sendable {
     package let status: Int
     /// As the server wrote it: `HTTP/1.1`, `HTTP/2`.
     package let version: String
-    /// In the order they came, names as the server wrote them.
-    package let headers: [TransferRequest.Header]
+    package let fields: HeaderFields
 
-    package init(status: Int, version: String, headers: [TransferRequest.Header]) {
+    package init(status: Int, version: String, fields: HeaderFields) {
         self.status = status
         self.version = version
-        self.headers = headers
+        self.fields = fields
     }
+
+    package init(status: Int, version: String, headers: [TransferRequest.Header]) {
+        self.init(status: status, version: version, fields: HeaderFields(headers))
+    }
+
+    /// In the order they came, names as the server wrote them.
+    package var headers: [TransferRequest.Header] { fields.all }
 }
 
 /// How many bytes of the bodies have gone over the wire. Reported when something has changed.

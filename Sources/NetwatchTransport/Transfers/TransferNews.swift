@@ -15,6 +15,8 @@ struct TransferNews {
 
     mutating func add(_ event: TransferEvent) {
         endPiece()
+        // A small response is a head, a piece, progress and an end.
+        if events.isEmpty { events.reserveCapacity(4) }
         events.append(event)
     }
 

@@ -1,0 +1,72 @@
+/// The fields of a response's head, as they came, one behind the other.
+///
+/// Hardly any of them is ever asked for, so that texts are made of those that are, when they are.
+package struct HeaderFields: Hashable, Sendable {
+    /// Where a field is: its name begins at `name`, its value at `value`.
+    private struct Place: Hashable {
+        let name: Int
+        let value: Int
+        var end: Int
+    }
+
+    private var bytes: [UInt8] = []
+    private var places: [Place] = []
+
+    package init(_ headers: [TransferRequest.Header] = []) {
+        for header in headers { append(name: Array(header.name.utf8), value: Array(header.value.utf8)) }
+    }
+
+    /// In the order they came, names as the server wrote them.
+    package var all: [TransferRequest.Header] {
+        places.map { .init(text($0.name..<$0.value), text($0.value..<$0.end)) }
+    }
+
+    /// The values of the fields of a name, whatever its case, in the order they came.
+    package func values(of name: String) -> [String] {
+        places.filter { isNamed(name, $0) }.map { text($0.value..<$0.end) }
+    }
+
+    /// Makes room for what most servers send.
+    mutating func reserveCapacity() {
+        bytes.reserveCapacity(512)
+        places.reserveCapacity(16)
+    }
+
+    mutating func append(name: some Collection<UInt8>, value: some Collection<UInt8>) {
+        let start = bytes.count
+        bytes += name
+        let middle = bytes.count
+        bytes += value
+        places.append(Place(name: start, value: middle, end: bytes.count))
+    }
+
+    /// Adds to the value of the last field, after a space. Returns whether there is one.
+    mutating func continueLast(_ text: some Collection<UInt8>) -> Bool {
+        guard !places.isEmpty else { return false }
+        bytes.append(UInt8(ascii: " "))
+        bytes += text
+        places[places.endIndex - 1].end = bytes.count
+        return true
+    }
+
+    private func isNamed(_ name: String, _ place: Place) -> Bool {
+        place.value - place.name == name.utf8.count
+            && zip(bytes[place.name..<place.value], name.utf8).allSatisfy {
+                $0.lowercasedASCII == $1.lowercasedASCII
+            }
+    }
+
+    /// Fields are bytes. What is not UTF-8 is read as Latin-1, which loses nothing.
+    private func text(_ range: Range<Int>) -> String {
+        let bytes = bytes[range]
+        return String(validating: bytes, as: UTF8.self)
+            ?? String(String.UnicodeScalarView(bytes.map { Unicode.Scalar($0) }))
+    }
+}
+
+extension UInt8 {
+    /// Names are compared without case (RFC 9110 §5.1).
+    var lowercasedASCII: UInt8 {
+        (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(self) ? self | 0x20 : self
+    }
+}

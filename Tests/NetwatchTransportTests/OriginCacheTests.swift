@@ -1,0 +1,44 @@
+internal import Testing
+
+@testable internal import NetwatchTransport
+
+/// What is remembered of URLs must not differ from what is parsed.
+@Suite struct OriginCacheTests {
+    private static let texts = [
+        "http://example.com", "http://example.com/", "http://example.com/a?b#c", "http://example.com?q",
+        "http://example.com#f",
+        "http://example.com:8080/x", "http://example.com:80/", "https://example.com/",
+        "https://example.com:8080/",
+        "HTTP://example.com/", "http://EXAMPLE.com/", "http://user:secret@example.com/",
+        "http://user@example.com:8080/",
+        "http://example.com:8080@other.example/", "http://127.0.0.1/", "http://0x0a.7/", "http://[::1]:81/",
+        "http://[fe80::1%25lo]/", "http://a%2eb/", "http://example.com\\@other.example/",
+        "http:///example.com/",
+        "http://example.com:/", "http://example.com:99999/", "http://-/", "http://../", "ftp://example.com/",
+        "example.com", "",
+        "http://", "http:// /", "http://example.com/ x", "http://example.com/\u{e9}", "http://example.com/\n",
+    ]
+
+    private func outcome(_ parse: () throws(TransferFailure) -> CurlURL) -> Result<CurlURL, TransferFailure> {
+        Result { () throws(TransferFailure) in try parse() }
+    }
+
+    @Test func `a URL is read the same whatever came before`() {
+        var origins = OriginCache()
+        for _ in 0..<2 {
+            for text in Self.texts.flatMap({ [$0, $0 + "/more", $0 + "@evil.example/"] }) {
+                let remembered = Result { () throws(TransferFailure) in try origins.url(text) }
+                #expect(
+                    remembered == outcome { () throws(TransferFailure) in try CurlURL(parsing: text) },
+                    "\(text)"
+                )
+            }
+        }
+    }
+
+    @Test func `many origins do not add up`() throws {
+        var origins = OriginCache()
+        for number in 0..<1_000 { #expect(try origins.url("http://host\(number)/").host == "host\(number)") }
+        #expect(try origins.url("http://host0/").host == "host0")
+    }
+}
