@@ -204,7 +204,8 @@ final class CurlMulti {
 
     /// Ends those that libcurl would make again over another connection, or has not looked at.
     private func finishCut() -> [TransferID] {
-        cuts = []
+        // Removing the last transfer of a connection closes it.
+        defer { cuts = [] }
         let ids = transfers.values.filter(\.hasKeptBusy).map(\.id)
         for id in ids { remove(id)?.finish(CURLE_RECV_ERROR) }
         return ids
