@@ -75,6 +75,36 @@ extern X509_NAME *X509_CRL_get_issuer(const X509_CRL *list);
 extern const ASN1_TIME *X509_CRL_get0_lastUpdate(const X509_CRL *list);
 extern const ASN1_TIME *X509_CRL_get0_nextUpdate(const X509_CRL *list);
 
+// X509_verify_cert(3): 1 is success. A store shares what is added to it; an evaluation shares nothing, and is freed
+// before its store.
+typedef struct x509_store_st X509_STORE;
+typedef struct x509_store_ctx_st X509_STORE_CTX;
+typedef struct X509_VERIFY_PARAM_st X509_VERIFY_PARAM;
+typedef struct stack_st OPENSSL_STACK;
+extern X509_STORE *X509_STORE_new(void);
+extern void X509_STORE_free(X509_STORE *store);
+extern int X509_STORE_add_cert(X509_STORE *store, X509 *certificate);
+extern int X509_STORE_add_crl(X509_STORE *store, X509_CRL *list);
+extern X509_STORE_CTX *X509_STORE_CTX_new(void);
+extern void X509_STORE_CTX_free(X509_STORE_CTX *evaluation);
+extern int X509_STORE_CTX_init(X509_STORE_CTX *evaluation, X509_STORE *store, X509 *certificate,
+                               OPENSSL_STACK *others);
+// Takes what is usual for a purpose: `ssl_server`.
+extern int X509_STORE_CTX_set_default(X509_STORE_CTX *evaluation, const char *name);
+extern void X509_STORE_CTX_set_flags(X509_STORE_CTX *evaluation, unsigned long flags);
+extern X509_VERIFY_PARAM *X509_STORE_CTX_get0_param(const X509_STORE_CTX *evaluation);
+extern void X509_VERIFY_PARAM_set_auth_level(X509_VERIFY_PARAM *parameters, int level);
+extern int X509_verify_cert(X509_STORE_CTX *evaluation);
+// X509_V_FLAG_CRL_CHECK and X509_V_FLAG_PARTIAL_CHAIN.
+static const unsigned long netwatch_x509_crl_check = 0x4;
+static const unsigned long netwatch_x509_partial_chain = 0x80000;
+
+extern OPENSSL_STACK *OPENSSL_sk_new_null(void);
+extern int OPENSSL_sk_push(OPENSSL_STACK *stack, const void *element);
+extern int OPENSSL_sk_num(const OPENSSL_STACK *stack);
+extern void *OPENSSL_sk_value(const OPENSSL_STACK *stack, int index);
+extern void OPENSSL_sk_free(OPENSSL_STACK *stack);
+
 // ASN1_TIME_set(3): `long` is this system's time_t.
 extern ASN1_TIME *ASN1_TIME_set(ASN1_TIME *time, long seconds);
 extern int ASN1_TIME_diff(int *days, int *seconds, const ASN1_TIME *from, const ASN1_TIME *to);
@@ -105,14 +135,12 @@ extern void EVP_PKEY_free(EVP_PKEY *key);
 
 // PKCS12_parse(3). The certificates that it gives are the caller's.
 typedef struct PKCS12_st PKCS12;
-typedef struct stack_st OPENSSL_STACK;
 extern PKCS12 *d2i_PKCS12(PKCS12 **archive, const unsigned char **bytes, long count);
 extern void PKCS12_free(PKCS12 *archive);
+// 1 when there is one.
+extern int PKCS12_mac_present(const PKCS12 *archive);
 extern int PKCS12_verify_mac(PKCS12 *archive, const char *passphrase, int count);
 extern int PKCS12_parse(PKCS12 *archive, const char *passphrase, EVP_PKEY **key, X509 **certificate,
                         OPENSSL_STACK **others);
-extern int OPENSSL_sk_num(const OPENSSL_STACK *stack);
-extern void *OPENSSL_sk_value(const OPENSSL_STACK *stack, int index);
-extern void OPENSSL_sk_free(OPENSSL_STACK *stack);
 
 #endif

@@ -157,6 +157,25 @@ struct CredentialFailureTests {
         #expect(failure("legacy.p12")?.reason == .unsupported)
     }
 
+    /// Whether it is encrypted or not, and whatever the passphrase.
+    @Test(arguments: ["-keypbe NONE -certpbe NONE", ""])
+    func `an archive without a digest is said to be that`(encryption: String) throws {
+        _ = try authority.client("client.test")
+        try authority.openssl(
+            """
+            openssl pkcs12 -export -nomac \(encryption) -in client.test.chain -inkey client.test.key \
+                -passout pass:secret -out nomac.p12
+            """
+        )
+        let file = authority.url("nomac.p12")
+        for passphrase in [nil, "", "secret", "guess"] {
+            let error = failure { _ = try ClientIdentity(contentsOf: file, passphrase: passphrase) }
+            #expect(error?.reason == .digestMissing)
+            #expect(error?.file == file.path)
+            #expect(error?.description.contains("without a digest (MAC)") == true)
+        }
+    }
+
     @Test func `PEM that does not end, or is no base64, is damaged`() throws {
         for text in [
             "-----BEGIN CERTIFICATE-----\n", "-----BEGIN CERTIFICATE",

@@ -119,12 +119,95 @@ internal import Testing
         #expect((response.error as? AFError)?.responseCode == 503)
         #expect(owner.offers.values == [0])
 
+        session.failedRequestOwner = nil
         let forgetful = Forgetful()
         async let later = session.request(server.url).validate().offerFailure(to: forgetful).response()
         try await forgetful.offered.wait { !$0.isEmpty }
         forgetful.forget()
         #expect((await later.error as? AFError)?.responseCode == 503)
-        #expect(owner.offers.values == [0], "a request's own owner is asked in place of the session's")
+    }
+
+    @Test func `a request's own owner is asked before the session's, and each once`() async throws {
+        // Or it may have failed before its owner is named.
+        session.startRequestsImmediately = false
+        let asked = Recorder<String>()
+        session.failedRequestOwner = Owner { _ in asked.record("session's") }
+        let request = session.request(server.url).validate().offerFailure(
+            to: Owner { _ in asked.record("own") }
+        )
+        #expect((await request.response().error as? AFError)?.responseCode == 503)
+        #expect(asked.values == ["own", "session's"])
+        #expect(server.requests.count == 1)
+    }
+
+    @Test func `what the request's own owner takes is nobody else's`() async throws {
+        // Or it may have failed before its owner is named.
+        session.startRequestsImmediately = false
+        let (owner, answer) = (Owner { _ in }, try answer())
+        session.failedRequestOwner = owner
+        let request = session.request(server.url).validate()
+            .offerFailure(to: Owner { $0.finish(with: answer) })
+        #expect(await request.responseString().value == "answer")
+        #expect(owner.offers.values.isEmpty)
+    }
+
+    @Test func `an owner that is named while the session's has the request is asked when that lets go of it`()
+        async throws
+    {
+        let forgetful = Forgetful()
+        session.failedRequestOwner = forgetful
+        let request = session.request(server.url).validate()
+        async let response = request.responseString()
+        try await forgetful.offered.wait { !$0.isEmpty }
+        let answer = try answer()
+        let own = Owner { $0.finish(with: answer) }
+        request.offerFailure(to: own)
+        // A turn of the request's, by which the owner is named.
+        await withCheckedContinuation { done in request.core.perform { _ in done.resume() } }
+        #expect(own.offers.values.isEmpty)
+        forgetful.forget()
+        #expect(await response.value == "answer")
+        #expect(forgetful.offered.values == [1])
+    }
+
+    @Test func `of two owners of a request's own the one named last counts, the first until it declines`()
+        async throws
+    {
+        // Or it may have failed before its owner is named.
+        session.startRequestsImmediately = false
+        let (forgetful, asked) = (Forgetful(), Recorder<String>())
+        session.failedRequestOwner = Owner { _ in asked.record("session's") }
+        let request = session.request(server.url).validate()
+            .offerFailure(to: Owner { _ in asked.record("replaced") })
+            .offerFailure(to: forgetful)
+        async let response = request.response()
+        try await forgetful.offered.wait { !$0.isEmpty }
+        request.offerFailure(to: Owner { _ in asked.record("last") })
+        await withCheckedContinuation { done in request.core.perform { _ in done.resume() } }
+        forgetful.forget()
+        #expect((await response.error as? AFError)?.responseCode == 503)
+        #expect(asked.values == ["last", "session's"])
+    }
+
+    @Test func `each attempt's failure is offered anew`() async throws {
+        // Or it may have failed before its owner is named.
+        session.startRequestsImmediately = false
+        let asked = Recorder<String>()
+        let ended = Recorder<Int>()
+        session.eventMonitors = [Ends(ended: ended)]
+        session.failedRequestOwner = Owner { _ in asked.record("session's") }
+        let challenging = try ScriptedServer { _ in
+            .respond(status: 401, headers: [.init("WWW-Authenticate", "Basic realm=\"r\"")])
+        }
+        let request = session.request(challenging.url).validate().offerFailure(
+            to: Owner { _ in asked.record("own") }
+        )
+        request.resume()
+        try await ended.wait { !$0.isEmpty }
+        // Late credentials send it again, as long as nobody was told.
+        request.authenticate(user: "user", password: "password")
+        #expect((await request.response().error as? AFError)?.responseCode == 401)
+        #expect(asked.values == ["own", "session's", "own", "session's"])
     }
 
     @Test func `a cancelled request does not wait for its owner, who is told before the handlers`()

@@ -40,6 +40,16 @@ struct OfflineErrorTests {
         #expect(response.error?.transferFailure?.code == 7)
     }
 
+    @Test func `a router on the way that knows none is not a missing network`() async throws {
+        let world = try OfflineWorld(isConnected: true)
+        // It says so by ICMP (RFC 792), of which the kernel makes the error number of a missing route.
+        try world.testbed.far.setParameter("net/ipv4/ip_forward", to: "1")
+        try world.testbed.far.ip("route add unreachable 198.51.100.99")
+        let response = await world.session.request("http://198.51.100.99/").response()
+        #expect(response.error?.transferFailure?.osErrno == EHOSTUNREACH)
+        #expect((response.error as? URLError)?.code == .cannotConnectToHost)
+    }
+
     @Test func `a connection that is not made in time is offline if the cable is out`() async throws {
         let world = try OfflineWorld(isConnected: true)
         // Dropped by the far side, which says nothing.

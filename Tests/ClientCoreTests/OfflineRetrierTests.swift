@@ -80,6 +80,40 @@ struct OfflineRetrierTests {
         #expect(waiting(retrier) == Counts(waiters: 0, places: 0))
     }
 
+    @Test func `a time that is over at once ends the wait`() async throws {
+        let world = try OfflineWorld()
+        let host = try #require(NetworkHost(OfflineWorld.host))
+        let atOnce: PathWaits.Timer = { _, body in
+            body()
+            return Task {}
+        }
+        let waits = PathWaits(RetryPacing(), timer: atOnce) { $0.isReachable }
+        #expect(await waits.wait(for: host, world.monitor, atMost: .seconds(1)) == .ended)
+        #expect(waits.count == (0, 0))
+        // And one of the shortest, whatever threads make of it.
+        let quick = PathWaits(RetryPacing()) { $0.isReachable }
+        let outcomes = await withTaskGroup { group in
+            for _ in 0..<500 {
+                group.addTask { await quick.wait(for: host, world.monitor, atMost: .nanoseconds(1)) }
+            }
+            return await group.reduce(into: Set<PathWaits.Outcome>()) { $0.insert($1) }
+        }
+        #expect(outcomes == [.ended])
+        #expect(quick.count == (0, 0))
+    }
+
+    @Test func `of those who wait for one path each has a time of its own`() async throws {
+        let world = try OfflineWorld()
+        let host = try #require(NetworkHost(OfflineWorld.host))
+        let waits = PathWaits(RetryPacing()) { $0.isReachable }
+        async let patient = waits.wait(for: host, world.monitor, atMost: nil)
+        while waits.count != (1, 1), !Task.isCancelled { await Task.yield() }
+        #expect(await waits.wait(for: host, world.monitor, atMost: .milliseconds(5)) == .ended)
+        #expect(waits.count == (1, 1))
+        try world.connect()
+        #expect(await patient == .came(after: .zero))
+    }
+
     @Test func `one who stops waiting does not take the others along`() async throws {
         let world = try OfflineWorld()
         let server = try world.server()

@@ -117,6 +117,7 @@ struct ServerTrustTests {
         #expect(output.host == "valid.test")
         #expect(output.certificates.first == (try server.certificate("valid.test")))
         #expect(output.verdict?.problem == .unknownIssuer)
+        #expect(output.missingIssuer == "CN=netwatch root")
         #expect(output.transferFailure.code == 60)
         #expect(output.transferFailure.phase == .tls)
         #expect((error as any Error).transferFailure == output.transferFailure)
@@ -127,6 +128,24 @@ struct ServerTrustTests {
             )
         )
         #expect(error.localizedDescription.contains("it shows CN=valid.test (by CN=netwatch intermediate"))
+    }
+
+    @Test func `a server that does not send its intermediate is told from one without a pin`() async throws {
+        let session = server.session(["alone.test": try pins("root")])
+        let response = await session.request("\(server.url("alone.test"))/").response()
+        let error = try #require(response.error as? AFError)
+        guard case .certificatePinningFailed(let output, _) = error.trustReason else {
+            Issue.record("\(error)")
+            return
+        }
+        #expect(output.certificates == [try server.certificate("alone.test")])
+        #expect(output.missingIssuer == "CN=netwatch intermediate")
+        let words =
+            "its chain ends for want of `CN=netwatch intermediate`: unable to get local issuer certificate "
+            + "(20, certificate 0)"
+        #expect(error.localizedDescription.contains(words), "\(error.localizedDescription)")
+        #expect(await outcome("alone.test", try pins("intermediate")) == .answered)
+        #expect(await outcome("alone.test", try pins("alone.test")) == .answered)
     }
 
     @Test func `a self-signed certificate is its own pin`() async throws {

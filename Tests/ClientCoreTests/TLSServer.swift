@@ -110,6 +110,8 @@ extension TLSServer {
                 issued: try authority.server("future.test", validity: ("20900101000000Z", "20910101000000Z"))
             ),
             Host(name: "wrong.test", issued: try authority.server("wrong.test", for: "DNS:right.test")),
+            // Which is sent without the intermediate that has signed it.
+            Host(name: "alone.test", issued: try authority.server("alone.test").alone),
             Host(name: "self.test", issued: try authority.selfSigned("self.test")),
             stapled("good.test", authority, isRevoked: false),
             stapled("bad.test", authority, isRevoked: true),

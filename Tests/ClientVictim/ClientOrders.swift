@@ -34,6 +34,8 @@ package struct LawOrders: Codable, Sendable {
 
     package var firstSeed: UInt64
     package var count: Int
+    /// A server that some of the requests go to, which has to be trusted; `nil` for none.
+    package var tls: LawTLS?
     package var breakage: Breakage?
     /// How long a seed has for what is to come back. Milliseconds; only a failing seed takes as long.
     package var patience = 20_000

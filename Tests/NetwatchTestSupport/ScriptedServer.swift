@@ -85,6 +85,9 @@ package final class ScriptedServer: Sendable {
     /// Lets all go on that is stalled, now and from now on.
     package func release() { core.release() }
 
+    /// Ends all connections that are open now.
+    package func hangUp() { core.hangUp() }
+
     /// Closes everything and waits for the threads to end. Once is enough; more does nothing.
     package func stop() { core.stop() }
 }
@@ -158,13 +161,19 @@ final class ScriptedServerCore: Sendable {
         eventfd_write(released.rawValue, 1)
     }
 
+    func hangUp() {
+        // Wakes the threads; each closes its own connection.
+        log.withLock { log in
+            for descriptor in log.open { shutdown(descriptor, CInt(SHUT_RDWR)) }
+        }
+    }
+
     func stop() {
         let isFirst = log.withLock { log in
             defer { log.isStopped = true }
-            // Wakes the threads; each closes its own connection.
-            for descriptor in log.open { shutdown(descriptor, CInt(SHUT_RDWR)) }
             return !log.isStopped
         }
+        hangUp()
         guard isFirst else { return }
         release()
         shutdown(listener.rawValue, CInt(SHUT_RDWR))

@@ -10,6 +10,9 @@ package final class TestAuthority: Sendable {
         package let key: String
         /// The certificate and the intermediate, as a server sends them.
         package let chain: String
+
+        /// The same without the intermediate.
+        package var alone: Issued { Issued(certificate: certificate, key: key, chain: certificate) }
     }
 
     /// Who signs.

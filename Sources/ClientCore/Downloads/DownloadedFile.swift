@@ -10,11 +10,14 @@ internal import NetwatchEventLoop
 enum DownloadedFile {
     /// - Parameters:
     ///   - source: The file. It stays when this fails.
+    ///   - open: A path of the same file that needs no name (`/proc/self/fd/N`), by which it is copied when somebody
+    ///     has removed it: who tidies up a temporary directory does not ask. Default `nil`: then that is an error.
     ///   - destination: Its place, a file URL.
     ///   - options: What may be done to make room.
     ///   - isDurable: Whether to wait until the new name is on the disk.
     static func move(
         _ source: String,
+        open: String? = nil,
         to destination: URL,
         options: DownloadOptions,
         isDurable: Bool
@@ -24,9 +27,12 @@ enum DownloadedFile {
         if !isSame(source, path) {
             do {
                 try put(source, path, options)
-            } catch {
-                guard error.errno == EXDEV else { throw error }
+            } catch let error where error.errno == EXDEV {
                 try copy(source, path, options)
+                try removeFile(source)
+            } catch let error where error.errno == ENOENT && access(source, F_OK) != 0 {
+                guard let open else { throw error }
+                try copy(open, path, options)
             }
         }
         // A file system without permissions refuses; the file is in its place all the same.
@@ -72,7 +78,7 @@ enum DownloadedFile {
         _ = FileDescriptor(owning: try systemCall("open \(path)") { open(path, flags, 0o600) })
     }
 
-    /// To another file system: first everything under a hidden name, then into its place.
+    /// To another file system, for example: first everything under a hidden name, then into its place.
     private static func copy(
         _ source: String,
         _ path: String,
@@ -88,7 +94,6 @@ enum DownloadedFile {
             try? removeFile(copy)
             throw error
         }
-        try removeFile(source)
     }
 
     private static func writeCopy(of source: String, to copy: String) throws(SystemError) {

@@ -70,8 +70,8 @@ final class PartialDownload: Sendable {
     ///
     /// - Throws: ``AFError/fileFailed(error:url:)``.
     static func temporary() throws -> PartialDownload {
-        let path = try failing(at: NSTemporaryDirectory()) { try TemporaryFiles.newPath() }
-        return PartialDownload(try failing(at: path) { try PartialFile.creating(path) }, isKept: false)
+        let file = try failing(at: NSTemporaryDirectory()) { try TemporaryFiles.newFile() }
+        return PartialDownload(file, isKept: false)
     }
 
     /// The file at a place of the user's: what is there of an earlier download of that URL, or a new one.
@@ -176,7 +176,7 @@ final class PartialDownload: Sendable {
                 try state.file.truncate(to: 0)
             } else if state.file.length > 0 {
                 // An old record may be about, so its file has to go.
-                let fresh = try PartialFile.creating(try TemporaryFiles.newPath())
+                let fresh = try TemporaryFiles.newFile()
                 let old = state.file.path
                 state.file = fresh
                 try removeFile(old)
@@ -244,7 +244,13 @@ final class PartialDownload: Sendable {
                 try state.file.sync()
                 // Afterwards the place could be another request's, and the record there its.
                 if isKept { try ResumeRecordFile(of: state.file.path).remove() }
-                try DownloadedFile.move(source.path, to: destination, options: options, isDurable: isKept)
+                try DownloadedFile.move(
+                    source.path,
+                    open: state.file.openPath,
+                    to: destination,
+                    options: options,
+                    isDurable: isKept
+                )
                 state.close()
             } catch {
                 try? note(&state)

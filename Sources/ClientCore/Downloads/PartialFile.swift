@@ -102,6 +102,9 @@ struct PartialFile: ~Copyable, Sendable {
         do { return try body() } catch { throw .system(error) }
     }
 
+    /// A path that leads to it, whatever has become of its name.
+    var openPath: String { "/proc/self/fd/\(descriptor.rawValue)" }
+
     /// Writes behind what is there. After an error part of the bytes may have been written; `length` says.
     mutating func append(_ bytes: UnsafeRawBufferPointer) throws(SystemError) {
         var rest = bytes[...]

@@ -10,11 +10,37 @@ enum TemporaryFiles {
     private static let prefix = "netwatch-"
     private static let suffix = ".partial"
 
+    /// Makes a new file.
+    ///
+    /// - Parameters:
+    ///   - parent: The temporary directory.
+    ///   - make: For tests.
+    static func newFile(
+        in parent: String = temporaryDirectory,
+        _ make: (String) throws(PartialFile.Failure) -> PartialFile = PartialFile.creating
+    ) throws(PartialFile.Failure) -> PartialFile {
+        // Who tidies up the temporary directory may remove ours, while it is empty, between the two calls.
+        for _ in 0..<4 {
+            do throws(PartialFile.Failure) {
+                return try make(try path(in: parent))
+            } catch {
+                guard case .system(let error) = error, error.errno == ENOENT else { throw error }
+            }
+        }
+        return try make(try path(in: parent))
+    }
+
+    private static func path(in parent: String) throws(PartialFile.Failure) -> String {
+        do throws(SystemError) { return try newPath(in: parent) } catch { throw .system(error) }
+    }
+
     /// A path for a new file.
-    static func newPath() throws(SystemError) -> String {
+    ///
+    /// - Parameter parent: The temporary directory.
+    static func newPath(in parent: String = temporaryDirectory) throws(SystemError) -> String {
         var generator = SystemRandomNumberGenerator()
         let number = (0..<2).map { _ in hexadecimal(generator.next()) }.joined()
-        return "\(try directory())/\(prefix)\(number)\(suffix)"
+        return "\(try directory(in: parent))/\(prefix)\(number)\(suffix)"
     }
 
     /// Whether a file can be one of ours by its name.
@@ -30,8 +56,7 @@ enum TemporaryFiles {
     }
 
     /// One directory for all processes of the user, unless somebody else has taken its name.
-    private static func directory() throws(SystemError) -> String {
-        let parent = temporaryDirectory()
+    private static func directory(in parent: String) throws(SystemError) -> String {
         let path = "\(parent)/\(prefix)downloads-\(geteuid())"
         if mkdir(path, 0o700) == 0 || isPrivate(path) { return path }
         var template = Array("\(path)-XXXXXX".utf8CString)
@@ -41,7 +66,7 @@ enum TemporaryFiles {
         return String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
 
-    private static func temporaryDirectory() -> String {
+    static var temporaryDirectory: String {
         let path = NSTemporaryDirectory()
         return path.count > 1 && path.hasSuffix("/") ? String(path.dropLast()) : path
     }

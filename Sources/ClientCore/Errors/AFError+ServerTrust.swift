@@ -11,6 +11,17 @@ extension AFError {
             public let verdict: ServerTrust.Verdict?
             /// The server's certificate, the one whose key has signed it, and so on.
             public let certificates: [Certificate]
+            /// Whose certificate was missing to go on with the chain, when that is what OpenSSL says: the issuer of
+            /// the last of ``certificates``. The server should have sent it, unless it is a root, which has to be known
+            /// here.
+            public var missingIssuer: String? {
+                let lacksIssuer = verdict.map { Self.lackingIssuer.contains($0.code) } ?? false
+                return lacksIssuer ? certificates.last?.issuer : nil
+            }
+
+            /// X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT, …_LOCALLY, and X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE.
+            private static let lackingIssuer: Set<Int32> = [2, 20, 21]
+
             /// libcurl's words, and how far the transfer came.
             public let transferFailure: TransferFailure
         }
@@ -85,7 +96,9 @@ extension AFError.ServerTrustFailureReason {
         case .hostValidationFailed(let output): output.text("its certificate is another host's")
         case .revocationCheckFailed(let output): output.text("revocation: \(output.verdictText)")
         case .certificatePinningFailed(let output, let pins):
-            output.text("none of the pinned certificates is in its chain: \(Self.list(pins))")
+            output.text(
+                "none of the pinned certificates is in its chain: \(Self.list(pins))\(output.missingIssuerText)"
+            )
         case .publicKeyPinningFailed(let output, let keys):
             output.text(
                 "none of the pinned keys is in its chain: \(Self.list(keys)); it has "
@@ -106,6 +119,11 @@ extension AFError.ServerTrustFailureReason.Output {
     fileprivate func text(_ problem: String) -> String {
         let shown = certificates.first.map { "; it shows \($0)" } ?? ""
         return "\(host): \(problem)\(shown)"
+    }
+
+    /// A chain that ends before it has come to a pin may be one that the server has not sent all of.
+    fileprivate var missingIssuerText: String {
+        missingIssuer.map { "; its chain ends for want of `\($0)`: \(verdictText)" } ?? ""
     }
 
     /// OpenSSL's words if it has any to say against the server, else libcurl's.

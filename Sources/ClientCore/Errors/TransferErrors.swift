@@ -51,7 +51,11 @@ extension URLError {
     /// `libcurl-errors(3)` to the nearest of URLError's codes.
     fileprivate static func code(of failure: TransferFailure, isOffline: Bool?) -> URLError.Code {
         if isOffline == true { return .notConnectedToInternet }
-        if let code = clientCertificateCode(of: failure) { return code }
+        switch failure.clientCertificateRefusal {
+        case .required?: return .clientCertificateRequired
+        case .rejected?: return .clientCertificateRejected
+        case nil: break
+        }
         return switch failure.code {
         // Before anything was sent the URL is to blame; after, what came back was not HTTP.
         case 1: failure.phase == .prepare ? .unsupportedURL : .badServerResponse
@@ -75,20 +79,6 @@ extension URLError {
         default: .unknown
         }
     }
-
-    /// What the server says of the client's certificate, in an alert of TLS (RFC 8446 §6.2), of which libcurl only
-    /// keeps OpenSSL's words. In TLS 1.3 the handshake is over by then, and the alert comes in place of the response.
-    private static func clientCertificateCode(of failure: TransferFailure) -> URLError.Code? {
-        guard [35, 55, 56].contains(failure.code) else { return nil }
-        if failure.message.contains("alert certificate required") { return .clientCertificateRequired }
-        return refusals.contains { failure.message.contains("alert \($0)") }
-            ? .clientCertificateRejected : nil
-    }
-
-    private static let refusals = [
-        "bad certificate", "unsupported certificate", "certificate revoked", "certificate expired",
-        "certificate unknown", "unknown ca", "access denied",
-    ]
 
     /// Whether the packets could not leave this machine.
     private static func isOffline(_ errno: Int32) -> Bool {

@@ -4,10 +4,10 @@ internal import Synchronization
 
 /// A request that has failed, in the hands of somebody who may finish it.
 ///
-/// It ends once: by the first call of ``finish(with:)`` or ``fail(with:)``; with the error it failed of, when
-/// the last reference to it goes; or without its owner, by being cancelled or by the end of its session, of
-/// which ``whenWithdrawn(_:)`` tells. Suspending and resuming it change nothing. All functions may be called
-/// from any thread.
+/// It ends once: by the first call of ``finish(with:)`` or ``fail(with:)``; when the last reference to it goes, which
+/// offers the request to the next who may finish it, or lets the error that it failed of stand; or without its
+/// owner, by being cancelled or by the end of its session, of which ``whenWithdrawn(_:)`` tells. Suspending and
+/// resuming it change nothing. All functions may be called from any thread.
 package final class FailedRequest: Sendable {
     /// Why a request is over without its owner.
     package enum Withdrawal: Sendable {
@@ -97,7 +97,8 @@ package final class FailedRequest: Sendable {
             defer { state.answer = nil }
             return state.answer
         }
-        taken?(answer)
+        guard let taken, !RequestFault.dropsAnswer.strikes else { return }
+        taken(answer)
     }
 
     // MARK: For its request

@@ -2,7 +2,8 @@
 /// example.
 ///
 /// A session may have one, ``SessionManager/failedRequestOwner``, and a request its own,
-/// ``Request/offerFailure(to:)``. It comes after everybody who may retry, and before the handlers.
+/// ``Request/offerFailure(to:)``, which is asked first. They come after everybody who may retry, and before the
+/// handlers, and each is asked once about one failure.
 package protocol FailedRequestOwner: Sendable {
     /// Offers a failed request. Who keeps it has taken it, and owes it an end; who lets go of it has not.
     ///

@@ -103,9 +103,9 @@ public class Request: SessionWork, @unchecked Sendable {
 
     // MARK: For the package
 
-    /// Names who is offered the request if it fails, in place of the session's
-    /// ``SessionManager/failedRequestOwner``. One that is named after the failure is offered it as long as no
-    /// handler was called.
+    /// Names who is offered the request if it fails, before the session's ``SessionManager/failedRequestOwner``, which
+    /// is asked when this one declines. One that is named after the failure is offered it as long as no handler was
+    /// called; while the session's has it in hand, when that declines. The one named last counts.
     @discardableResult
     package func offerFailure(to owner: any FailedRequestOwner) -> Self {
         core.perform { core in

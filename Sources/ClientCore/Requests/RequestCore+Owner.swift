@@ -7,14 +7,14 @@ internal import NetwatchTransport
 extension RequestCore {
     func setOwner(_ owner: any FailedRequestOwner) {
         guard !state.isSettled else { return }
-        self.owner = owner
+        owners.name(owner)
         amend(with: .owner)
     }
 
-    /// Without an owner the failure stands.
+    /// Offers the failure to the next who was not asked about it. When all have declined it stands.
     func offer(_ attempt: Int, after error: any Error) {
         guard plan.policy.asksRetrier, !error.isCancellation, let original = plan.original.value,
-            let owner = owner ?? context.hooks.failedRequestOwner
+            let owner = owners.next(context.hooks.failedRequestOwner)
         else { return handle(.declined(attempt: attempt)) }
         let failed = FailedRequest(
             original,
@@ -23,20 +23,20 @@ extension RequestCore {
             error: error,
             retryCount: attempt - 1
         ) { answer in
-            self.perform { $0.answered(attempt, answer) }
+            self.perform { $0.answered(attempt, answer, after: error) }
         }
         offered = failed
         owner.offer(failed)
     }
 
-    private func answered(_ attempt: Int, _ answer: FailedRequest.Answer) {
+    private func answered(_ attempt: Int, _ answer: FailedRequest.Answer, after error: any Error) {
         // It has ended meanwhile, and with it what the answer would be written to.
         guard !state.isFinished else { return }
         offered?.settle()
         switch answer {
         case .response(let response): handle(.answered(attempt: attempt, failure: take(response)))
         case .failure(let error): handle(.answered(attempt: attempt, failure: error))
-        case .declined: handle(.declined(attempt: attempt))
+        case .declined: offer(attempt, after: error)
         }
     }
 

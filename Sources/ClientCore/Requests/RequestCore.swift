@@ -41,9 +41,9 @@ actor RequestCore {
     /// Whether credentials went with the last hop.
     var isAuthenticated = false
     var transactions: [Transaction] = []
-    /// Who is offered the request if it fails, in place of the session's.
-    var owner: (any FailedRequestOwner)?
-    /// What the owner was given. Weak, so that its letting go is noticed.
+    /// Who is offered the request if it fails.
+    var owners = FailureOwners()
+    /// What an owner was given. Weak, so that its letting go is noticed.
     weak var offered: FailedRequest?
 
     private nonisolated let firstRequest: Result<URLRequest, any Error>
@@ -97,7 +97,7 @@ actor RequestCore {
     /// Drops the program's closures, which may hold the request that holds them.
     func letGo() {
         validators = []
-        owner = nil
+        owners = FailureOwners()
         sink.letGo()
         uploadProgress.letGo()
         downloadProgress.letGo()
@@ -169,6 +169,7 @@ actor RequestCore {
 
     private func prepare(_ attempt: Int) {
         outcome.head = nil
+        owners.begin()
         guard case .success(let original) = plan.original else {
             return handle(.prepared(attempt: attempt, failure: plan.original.error))
         }

@@ -26,7 +26,7 @@ struct RequestState<Handler> {
         case waited(attempt: Int)
         /// Who was offered the failed request has finished it, with a response or with another failure.
         case answered(attempt: Int, failure: (any Error)?)
-        /// Nobody takes the failed request, or whoever took it has let go of it.
+        /// Nobody takes the failed request, or whoever took it has let go of it, and there is nobody left to ask.
         case declined(attempt: Int)
         case added(Handler)
         /// Something was added to a request that may have ended before it was.
@@ -54,7 +54,7 @@ struct RequestState<Handler> {
         /// Ask whether to try again. Answered by ``Event/decided(attempt:_:)``.
         case askRetrier(attempt: Int, any Error)
         case wait(attempt: Int, Duration)
-        /// Offer the failed request to who may finish it. Answered by ``Event/answered(attempt:failure:)`` or
+        /// Offer the failed request to those who may finish it, one after another. Answered by ``Event/answered(attempt:failure:)`` or
         /// ``Event/declined(attempt:)``.
         case offer(attempt: Int, any Error)
         /// Tell who was offered the request that it is over.

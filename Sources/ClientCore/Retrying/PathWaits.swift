@@ -46,13 +46,29 @@ final class PathWaits: Sendable {
     /// 68 years; adding much more to the present would overflow.
     private static let longestSleep: Duration = .seconds(Int32.max)
 
+    /// Calls a closure after a time, unless the task that it returns was cancelled by then.
+    typealias Timer = @Sendable (Duration, _ body: @escaping @Sendable () -> Void) -> Task<Void, any Error>
+
     private let pacing: RetryPacing
+    private let timer: Timer
     private let isEnough: @Sendable (PathStatus) -> Bool
     private let state = Mutex(State())
 
-    /// - Parameter isEnough: Whether a status ends a wait. Called on the monitor's thread.
-    init(_ pacing: RetryPacing, isEnough: @escaping @Sendable (PathStatus) -> Bool) {
+    /// - Parameters:
+    ///   - timer: For tests.
+    ///   - isEnough: Whether a status ends a wait. Called on the monitor's thread.
+    init(
+        _ pacing: RetryPacing,
+        timer: @escaping Timer = { time, body in
+            Task {
+                try await Task.sleep(for: time)
+                body()
+            }
+        },
+        isEnough: @escaping @Sendable (PathStatus) -> Bool
+    ) {
         self.pacing = pacing
+        self.timer = timer
         self.isEnough = isEnough
     }
 
@@ -92,23 +108,19 @@ final class PathWaits: Sendable {
     // MARK: Coming and going
 
     private func join(_ place: Place, _ waiter: Waiter, _ monitor: PathMonitor, _ longest: Duration?) {
-        var waiter = waiter
-        let id = waiter.id
-        let entry = state.withLock { state in
-            // Under the lock, or one that is over at once would leave before the waiter has joined.
-            waiter.timeout = longest.map { longest in
-                Task { [weak self] in
-                    try await Task.sleep(for: min(longest, Self.longestSleep))
-                    self?.leave(id, place)
-                }
-            }
-            return state.join(place, waiter)
-        }
-        switch entry {
+        switch state.withLock({ $0.join(place, waiter) }) {
         case .joined: break
-        case .cancelled: waiter.end(.ended)
+        case .cancelled: return waiter.end(.ended)
         case .opened(let line): watch(place, line, monitor)
         }
+        // Not before it has joined: a time that is over at once would find nobody to end.
+        if let longest { limit(waiter.id, place, to: longest) }
+    }
+
+    private func limit(_ id: UInt64, _ place: Place, to longest: Duration) {
+        let timeout = timer(min(longest, Self.longestSleep)) { [weak self] in self?.leave(id, place) }
+        let isWaiting = state.withLock { $0.note(timeout, of: id, place) }
+        if !isWaiting { timeout.cancel() }
     }
 
     private func watch(_ place: Place, _ line: UInt64, _ monitor: PathMonitor) {
@@ -142,6 +154,7 @@ final class PathWaits: Sendable {
 
     private func update(_ place: Place, _ id: UInt64, _ status: PathStatus) {
         let isEnough = isEnough(status)
+        if isEnough, RequestFault.dropsWakeUp.strikesFromNow { return }
         let line = state.withLock { state -> Line? in
             guard state.lines[place]?.id == id else { return nil }
             if isEnough { return state.lines.removeValue(forKey: place) }
@@ -183,6 +196,17 @@ extension PathWaits.State {
         }
         lines[place] = .init(id: waiter.id, waiters: [waiter])
         return .opened(waiter.id)
+    }
+
+    /// Returns whether it still waits.
+    fileprivate mutating func note(
+        _ timeout: Task<Void, any Error>,
+        of id: UInt64,
+        _ place: PathWaits.Place
+    ) -> Bool {
+        guard let index = lines[place]?.waiters.lastIndex(where: { $0.id == id }) else { return false }
+        lines[place]?.waiters[index].timeout = timeout
+        return true
     }
 
     fileprivate mutating func leave(

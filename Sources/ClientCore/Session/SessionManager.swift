@@ -81,6 +81,13 @@ public final class SessionManager: Sendable {
         )
     }
 
+    /// A session with Foundation's default configuration.
+    ///
+    /// - Parameter monitor: Judges the ways to servers.
+    package convenience init(monitor: PathMonitor) {
+        self.init(engine: .shared, settings: SessionSettings(.default), monitor: monitor)
+    }
+
     /// A session that says nothing and remembers nothing by itself: no cookies, no header fields.
     ///
     /// - Parameter monitor: Judges the ways to servers. Default: the shared one.
@@ -145,11 +152,15 @@ public final class SessionManager: Sendable {
     public var waitsForConnectivity: Bool {
         get { context.hooks.connectivityRetrier != nil }
         set {
-            context.changeHooks { hooks in
-                guard newValue != (hooks.connectivityRetrier != nil) else { return }
-                hooks.connectivityRetrier = newValue ? OfflineRetrier(maximumRetries: .max) : nil
-            }
+            guard newValue != waitsForConnectivity else { return }
+            waitForConnectivity(newValue ? RetryPacing() : nil)
         }
+    }
+
+    /// Sets ``waitsForConnectivity`` with a pacing of one's own, or with `nil` ends it.
+    package func waitForConnectivity(_ pacing: RetryPacing?) {
+        let retrier = pacing.map { OfflineRetrier(maximumRetries: .max, pacing: $0) }
+        context.changeHooks { $0.connectivityRetrier = retrier }
     }
 
     /// Is offered the requests that ``retrier`` and ``interceptor`` do not want to try again, before their

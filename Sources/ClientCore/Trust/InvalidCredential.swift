@@ -33,6 +33,9 @@ public struct InvalidCredential: Error, Hashable, Sendable {
         case passphraseMissing
         /// The key is encrypted with another passphrase.
         case passphraseWrong
+        /// The archive has no digest (MAC) that the passphrase could be checked by, and its content be told from
+        /// somebody else's.
+        case digestMissing
         /// The key is not the certificate's.
         case keyMismatch
         /// It is of a kind that this OpenSSL does not know.
@@ -74,6 +77,8 @@ extension InvalidCredential: LocalizedError, CustomStringConvertible {
             "has no \(kind.rawValue), but \(Self.list(labels)); \(kind.accepted) is accepted"
         case .passphraseMissing: "has a \(kind.rawValue) that is encrypted; pass its passphrase"
         case .passphraseWrong: "has a \(kind.rawValue) that the passphrase does not decrypt"
+        case .digestMissing:
+            "has a \(kind.rawValue) without a digest (MAC), so that nobody can tell whose it is; make it with one"
         case .keyMismatch: "has a private key that is not the certificate's"
         case .unsupported: "has a \(kind.rawValue) of a kind that this OpenSSL does not know"
         }

@@ -15,6 +15,7 @@ struct PKCS12Archive: ~Copyable {
         )
         guard let parsed else { throw InvalidCredential(.identity, .unparseable) }
         defer { PKCS12_free(parsed) }
+        guard PKCS12_mac_present(parsed) == 1 else { throw InvalidCredential(.identity, .digestMissing) }
         guard isIntact(parsed, passphrase ?? "") else {
             throw InvalidCredential(.identity, passphrase == nil ? .passphraseMissing : .passphraseWrong)
         }

@@ -22,7 +22,9 @@ public struct ServerTrust: Hashable, Sendable {
     public var publicKeys: [PublicKey] { certificates.map(\.publicKey) }
 
     /// Whether the server's own certificate is for the host: RFC 6125, with wildcards for a whole label.
-    public var certificateNamesHost: Bool {
+    public var certificateNamesHost: Bool { certificateNames(host) }
+
+    func certificateNames(_ host: String) -> Bool {
         guard let parsed = certificates.first.flatMap({ ParsedCertificate(Array($0.data)) }) else {
             return false
         }

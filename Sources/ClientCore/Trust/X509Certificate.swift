@@ -4,7 +4,7 @@ internal import NetwatchEventLoop
 
 /// A certificate as OpenSSL has read it. It has no thread of its own: whoever owns it may use it.
 struct X509Certificate: ~Copyable {
-    private let pointer: OpaquePointer
+    let pointer: OpaquePointer
 
     /// - Parameter pointer: An `X509`, which is this value's from now on.
     init(owning pointer: OpaquePointer) {

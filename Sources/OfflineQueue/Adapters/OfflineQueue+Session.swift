@@ -6,18 +6,18 @@ extension OfflineQueue {
     ///
     /// - Parameters:
     ///   - configuration: Where the queue is kept and how it works.
-    ///   - session: Makes the requests. Default: one of the queue's own.
+    ///   - session: Makes the requests. Default `nil`: one of the queue's own, whose paths `monitor` watches too.
     ///   - monitor: Tells when a host becomes reachable. Default `PathMonitor.shared`.
     /// - Throws: ``QueueError``: `invalidConfiguration`, `alreadyOwned` with the owner's process id,
     ///   `directoryUnusable`, `storeUnusable`, `storeUnavailable`, `storeFailed`.
     public init(
         configuration: Configuration,
-        session: SessionManager = SessionManager(),
+        session: SessionManager? = nil,
         monitor: PathMonitor = .shared
     ) async throws {
         try await self.init(
             configuration: configuration,
-            sender: SessionSender(session: session),
+            sender: SessionSender(session: session ?? SessionManager(monitor: monitor)),
             gate: MonitorGate(monitor: monitor)
         )
     }

@@ -82,7 +82,9 @@ extension AttemptFailure {
             return
         }
         self.init(
-            code: failure.code,
+            // A refusal in TLS 1.3 looks like a connection that was lost, and is as much a matter of the set-up as a
+            // certificate that libcurl cannot use: CURLE_SSL_CERTPROBLEM.
+            code: failure.clientCertificateRefusal == nil ? failure.code : 58,
             errno: failure.osErrno,
             phase: Phase(failure.phase),
             bytesSent: failure.bytesSent,

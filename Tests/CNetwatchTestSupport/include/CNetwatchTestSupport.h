@@ -6,4 +6,9 @@
 /// cannot be undone. Returns 0, or an error number.
 int netwatch_deny_netlink(void);
 
+/// Adds an unreachable route for 128.0.0.0/1, which is nearer than a default route, or takes it away, in the network
+/// namespace of an IPv4 socket: some microseconds, where ip(8) takes milliseconds. Needs CAP_NET_ADMIN there. Returns
+/// 0, or an error number: EEXIST or ESRCH when it is so already.
+int netwatch_set_upper_half_unreachable(int socket, int is_unreachable);
+
 #endif

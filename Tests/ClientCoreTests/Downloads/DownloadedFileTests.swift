@@ -53,6 +53,20 @@ internal import Testing
         #expect(one.st_mode == other.st_mode)
     }
 
+    @Test func `a file that somebody has removed meanwhile is copied by its descriptor`() throws {
+        let open = try FileDescriptor.opening(source)
+        let byDescriptor = "/proc/self/fd/\(open.rawValue)"
+        try FileManager.default.removeItem(atPath: source)
+        let place = URL(fileURLWithPath: directory.file("file"))
+        try DownloadedFile.move(source, open: byDescriptor, to: place, options: [], isDurable: true)
+        #expect(try Data(contentsOf: place) == body)
+        // What is missing is the place, not the file.
+        let nowhere = URL(fileURLWithPath: directory.file("no/file"))
+        #expect(throws: SystemError.self) {
+            try DownloadedFile.move(source, open: byDescriptor, to: nowhere, options: [], isDurable: true)
+        }
+    }
+
     @Test func `an occupied place is an error, and nothing is lost`() throws {
         let path = directory.file("file")
         try Data("old".utf8).write(to: URL(fileURLWithPath: path))

@@ -49,6 +49,31 @@ internal import Testing
         try download.append(bytes(60))
     }
 
+    @Test(arguments: [false, true])
+    func `what somebody has tidied away meanwhile still gets to its place`(replaces: Bool) throws {
+        let download = try PartialDownload.temporary()
+        try download.startOver(get(), wholeHead(100))
+        try download.append(bytes(100))
+        try download.finish(expecting: 100)
+        try FileManager.default.removeItem(at: download.url)
+        try download.move(to: place, options: replaces ? [.removePreviousFile] : [])
+        #expect(contents(place.path) == bytes(100))
+    }
+
+    @Test func `a directory that is tidied away before its file is made is made again`() throws {
+        var (directories, tries) = ([String](), 0)
+        let made = try TemporaryFiles.newFile(in: directory.path) { path throws(PartialFile.Failure) in
+            directories.append((path as NSString).deletingLastPathComponent)
+            tries += 1
+            if tries < 4 { rmdir(directories[tries - 1]) }
+            return try PartialFile.creating(path)
+        }
+        #expect(tries == 4)
+        #expect(Set(directories).count == 1)
+        let path = made.path
+        #expect(access(path, F_OK) == 0)
+    }
+
     @Test func `a temporary file is nobody else's, and goes with its owner`() throws {
         var download: PartialDownload? = try PartialDownload.temporary()
         let path = try #require(download?.url.path)

@@ -18,14 +18,37 @@ final class LawHooks: Sendable {
     /// How many failed requests were finished here, and how many were taken back.
     let finished = Atomic(0)
     let withdrawn = Atomic(0)
+    /// The numbers of the attempts that failed without a network.
+    let offline = Recorder<Int>()
+    /// How many were made again after that, and were refused a server.
+    let awakenings = Atomic(0)
+    let refusals = Atomic(0)
+    private let offlineRetrier: OfflineRetrier
+
+    /// As quick as a seed is.
+    static let pacing = RetryPacing(
+        atOnce: 2,
+        interval: .microseconds(200),
+        firstDelay: .milliseconds(1),
+        longestDelay: .milliseconds(4)
+    )
 
     init(seed: UInt64) {
         generator = Mutex(SeededGenerator(seed: seed &* 17))
+        let waits: [Duration?] = [nil, nil, .microseconds(1), .milliseconds(3)]
+        offlineRetrier = OfflineRetrier(
+            maximumWait: waits[Int(seed / 4 % 4)],
+            maximumRetries: 8,
+            pacing: Self.pacing
+        )
     }
 
     private func roll(_ sides: Int) -> Int {
         generator.withLock { Int.random(in: 0..<sides, using: &$0) }
     }
+
+    /// The word of a custom evaluation, which it has for each connection anew.
+    var trusts: Bool { roll(3) != 0 }
 
     /// Lets go of everything that is held, now and from now on.
     func forget() {
@@ -87,8 +110,22 @@ extension LawHooks: RequestInterceptor {
         case 0: return .doNotRetryWithError(Refusal())
         case 1: return .retryWithDelay(0.001)
         case 2: return .retry
-        default: return .doNotRetry
+        default: return await offlineRetrier.retry(request, for: session, dueTo: error)
         }
+    }
+}
+
+extension LawHooks: EventMonitor {
+    func request(_ request: Request, didEndAttempt attempt: Int, error: (any Error)?) {
+        guard let error else { return }
+        if OfflineRetrier.isNotConnected(error) { offline.record(attempt) }
+        if case .serverTrustEvaluationFailed = error as? AFError {
+            refusals.wrappingAdd(1, ordering: .relaxed)
+        }
+    }
+
+    func request(_ request: Request, willRetryAfter delay: TimeInterval, dueTo error: any Error) {
+        if OfflineRetrier.isNotConnected(error) { awakenings.wrappingAdd(1, ordering: .relaxed) }
     }
 }
 

@@ -51,10 +51,15 @@ final class LawLedger: Sendable {
         }
     }
 
-    /// Waits until everyone was told. What has not been by then never will be.
+    /// Waits until everyone was told. Who has not been by then never would be: the end of the session, which comes
+    /// next, ends whatever there is.
     func settle(patience: Int) async {
         let expected = state.withLock { $0.counts.count }
         try? await told.wait(patience: .milliseconds(patience)) { Set($0).count >= expected }
+        state.withLock { state in
+            let untold = state.counts.indices.filter { state.counts[$0] == 0 }
+            state.violations += untold.map { "number \($0) was told 0 times" }
+        }
     }
 
     // MARK: Progress
@@ -85,7 +90,7 @@ final class LawLedger: Sendable {
 
     var violations: [String] {
         state.withLock { state in
-            let miscounted = state.counts.enumerated().filter { $0.element != 1 }
+            let miscounted = state.counts.enumerated().filter { $0.element > 1 }
                 .map { "number \($0.offset) was told \($0.element) times" }
             // They were numbered as they were added.
             let disordered = state.called.filter { $0.value != $0.value.sorted() }

@@ -55,7 +55,7 @@ struct LawRequest {
     }
 
     private mutating func make(_ session: SessionManager) -> Request {
-        let url = "\(run.world.server.url)/\(run.seed)/\(number)"
+        let url = "\(server())/\(run.seed)/\(number)"
         let body = Data(repeating: 1, count: 1 << roll(18))
         switch roll(10) {
         case 0: return session.upload(body, to: url)
@@ -68,6 +68,11 @@ struct LawRequest {
         case 7: return session.request(url).stream { _ in }
         default: return session.request(url)
         }
+    }
+
+    private mutating func server() -> String {
+        if let paths = run.paths { return roll(3) == 0 ? paths.named : paths.server.url }
+        return roll(4) == 0 ? run.world.tls?.url ?? run.world.server.url : run.world.server.url
     }
 
     private func file(_ name: String) -> URL { URL(fileURLWithPath: run.world.scratch.file(name)) }
@@ -85,7 +90,7 @@ struct LawRequest {
     // MARK: Calls
 
     private mutating func call(_ request: Request) {
-        switch roll(12) {
+        switch roll(15) {
         case 0, 1: request.suspend()
         case 2, 3: request.resume()
         case 4: if roll(3) == 0 { request.cancel() }
@@ -94,6 +99,8 @@ struct LawRequest {
         case 7: request.authenticate(user: "user", password: "password")
         case 8: validate(request)
         case 9, 10: if run.breakage != .fault(.doublesHandler) { wait(for: request) }
+        case 11: run.nameOwner(of: request, isKeeper: roll(3) == 0)
+        case 12, 13: run.set(isOpen: roll(3) == 0)
         default: addHandler(to: request)
         }
     }
@@ -133,6 +140,7 @@ struct LawRequest {
 
     private mutating func wait(for request: Request) {
         let (id, run) = (run.ledger.expect(), run)
+        run.countWait()
         let task = Task {
             if let request = request as? DataRequest { _ = await request.response() }
             if let request = request as? DownloadRequest { _ = await request.responseString() }

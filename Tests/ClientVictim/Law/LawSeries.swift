@@ -13,7 +13,7 @@ struct LawSeries {
 
     init(_ orders: LawOrders) throws {
         self.orders = orders
-        world = try LawWorld()
+        world = try LawWorld(orders.tls)
     }
 
     func run() async throws {
@@ -30,6 +30,8 @@ struct LawSeries {
             // What one seed has left is not the next one's.
             if !violations.isEmpty { world.takeStock() }
             tally.add(run.tally)
+            // To be noticed once is enough, and takes all patience.
+            if orders.breakage != nil, !violations.isEmpty { break }
         }
         ClientVictim.say("done \(tally.line)")
         // What a broken seed still waits for never comes.
@@ -47,12 +49,20 @@ package struct LawTally: Sendable {
     /// How many failed requests their owner has finished, and how many were taken from it.
     package var handOvers = 0
     package var withdrawals = 0
+    /// How often the way to the server was taken away, attempts failed because of it, and were made again when it was
+    /// back.
+    package var losses = 0
+    package var offline = 0
+    package var awakenings = 0
+    /// How many attempts ended with a server that was not trusted.
+    package var refusals = 0
     package var reports = 0
 
     package init() {}
 
     private static let fields: [any WritableKeyPath<LawTally, Int> & Sendable] = [
-        \.seeds, \.requests, \.handlers, \.waits, \.retries, \.handOvers, \.withdrawals, \.reports,
+        \.seeds, \.requests, \.handlers, \.waits, \.retries, \.handOvers, \.withdrawals, \.losses,
+        \.offline, \.awakenings, \.refusals, \.reports,
     ]
 
     /// - Parameter line: What ``line`` was; `nil` for anything else.
@@ -73,7 +83,8 @@ extension LawTally: CustomStringConvertible {
     package var description: String {
         """
         \(seeds) seeds, \(requests) requests tried again \(retries) times, \(handOvers) handed over, \(withdrawals) \
-        taken back, \(handlers) handlers, \(waits) waits, \(reports) reports of progress
+        taken back, \(losses) times the way was lost, \(offline) attempts without one, \(awakenings) made again for \
+        it, \(refusals) servers refused, \(handlers) handlers, \(waits) waits, \(reports) reports of progress
         """
     }
 }

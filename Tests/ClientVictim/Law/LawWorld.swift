@@ -13,13 +13,17 @@ final class LawWorld: Sendable {
 
     let engine: TransferEngine
     let server: ScriptedServer
+    /// `nil` where namespaces cannot be made: then no path is lost.
+    let paths: LawPaths?
+    let tls: LawTLS?
     /// A file to upload, and the places where downloads are kept.
     let scratch: ScratchDirectory
     private let temporary: ScratchDirectory
     private let answering: Answering
     private let stock = Mutex<(descriptors: [String: Int], files: [String])>(([:], []))
 
-    init() throws {
+    init(_ tls: LawTLS?) throws {
+        self.tls = tls
         scratch = try ScratchDirectory()
         _ = try scratch.write([UInt8](repeating: 7, count: 100_000), to: "body")
         temporary = try ScratchDirectory()
@@ -27,10 +31,12 @@ final class LawWorld: Sendable {
         engine = try TransferEngine()
         let answering = Answering()
         self.answering = answering
-        // In the same process: what it holds is counted too, and goes when the client's side has gone.
-        server = try ScriptedServer { request in
+        let script: ScriptedServer.Script = { request in
             answering.faults.withLock { $0 }?.answer(request) ?? .close
         }
+        // In the same process: what it holds is counted too, and goes when the client's side has gone.
+        server = try ScriptedServer(script)
+        paths = NetworkNamespace.isAvailable ? try LawPaths(script) : nil
     }
 
     func answer(with faults: LawFaults?) {

@@ -1,0 +1,53 @@
+internal import ClientCore
+internal import Synchronization
+
+/// An owner of one request that keeps it and never answers, so that somebody has to cancel it.
+final class LawKeeper: FailedRequestOwner {
+    private struct State {
+        var request: Request?
+        var kept: [FailedRequest] = []
+    }
+
+    private let ledger: LawLedger
+    private let withdrawn: @Sendable () -> Void
+    private let state: Mutex<State>
+
+    /// - Parameter withdrawn: Called for each failed request that was taken from it.
+    init(of request: Request, _ ledger: LawLedger, withdrawn: @escaping @Sendable () -> Void) {
+        self.ledger = ledger
+        self.withdrawn = withdrawn
+        state = Mutex(State(request: request))
+    }
+
+    /// What is kept ends by being cancelled, or with its session, and in no other way: its keeper hears of it once.
+    func offer(_ request: FailedRequest) {
+        let id = state.withLock { state -> Int? in
+            guard state.request != nil else { return nil }
+            state.kept.append(request)
+            return ledger.expect()
+        }
+        guard let id else { return }
+        request.whenWithdrawn { [ledger, withdrawn] _ in
+            withdrawn()
+            ledger.note(id, of: nil)
+        }
+    }
+
+    /// Cancels the request if it is kept; what is offered from now on is declined.
+    func close() {
+        let (request, hasKept) = state.withLock { state in
+            defer { state.request = nil }
+            return (state.request, !state.kept.isEmpty)
+        }
+        if hasKept { request?.cancel() }
+    }
+
+    /// Lets go of what it has kept.
+    func forget() {
+        let kept = state.withLock { state in
+            defer { state.kept = [] }
+            return state.kept
+        }
+        withExtendedLifetime(kept) {}
+    }
+}
