@@ -92,6 +92,11 @@ static inline int netwatch_clone_file(int destination, int source) {
     return ioctl(destination, 0x40049409, source);
 }
 
+// FIONREAD of tcp(7): how many bytes have come that nobody has read.
+static inline int netwatch_unread_bytes(int descriptor, int *count) {
+    return ioctl(descriptor, 0x541b, count);
+}
+
 // prctl(2) is variadic, which Swift does not import. 15 is PR_SET_NAME.
 extern int prctl(int option, ...);
 static inline void netwatch_set_thread_name(const char *name) {

@@ -4,7 +4,7 @@ internal import Synchronization
 /// Resolves names with `getaddrinfo(3)` on a few threads of its own.
 ///
 /// A lookup may block for tens of seconds when name servers are silent, so it must never run on an event
-/// loop or on the cooperative pool. Lookups of a name that is being looked up join it; when every thread
+/// loop or on the cooperative pool. Lookups of a name that is being looked up join it, until ``renew()``; when every thread
 /// is busy the others wait their turn, however many they are. A thread without work ends.
 ///
 /// A resolver of a network namespace asks its name servers from there. Which ones those are it reads, like
@@ -30,10 +30,18 @@ package final class NameResolver: Sendable {
 
     package typealias Outcome = Result<[IPAddress], Failure>
 
+    /// What lookups have in common that join each other.
+    private struct Question: Hashable {
+        let name: String
+        let generation: UInt64
+    }
+
     private struct State {
-        var waiters: [String: [@Sendable (Outcome) -> Void]] = [:]
-        var pending = WaitingLine<String>()
+        var waiters: [Question: [@Sendable (Outcome) -> Void]] = [:]
+        var pending = WaitingLine<Question>()
         var threads = 0
+        /// How often what was being looked up has become old.
+        var generation: UInt64 = 0
     }
 
     private let maximumThreads: Int
@@ -64,14 +72,21 @@ package final class NameResolver: Sendable {
     /// The addresses come in the order of `getaddrinfo(3)`, which is RFC 6724's; there is at least one.
     package func resolve(_ name: String, completion: @escaping @Sendable (Outcome) -> Void) {
         let startsThread = state.withLock { state in
-            state.waiters[name, default: []].append(completion)
-            guard state.waiters[name]!.count == 1 else { return false }
-            state.pending.append(name)
+            let question = Question(name: name, generation: state.generation)
+            state.waiters[question, default: []].append(completion)
+            guard state.waiters[question]!.count == 1 else { return false }
+            state.pending.append(question)
             guard state.threads < maximumThreads else { return false }
             state.threads += 1
             return true
         }
         if startsThread { startThread() }
+    }
+
+    /// Makes lookups from now on join none that is under way, nor one that waits: the network has changed, and with it
+    /// perhaps the answer. Who waits already gets what they have asked for.
+    package func renew() {
+        state.withLock { $0.generation += 1 }
     }
 
     private func startThread() {
@@ -93,18 +108,18 @@ package final class NameResolver: Sendable {
 
     /// Looks names up until none is waiting.
     private func work() {
-        while let name = nextName() {
-            let outcome = lookUp(name)
-            let waiters = state.withLock { $0.waiters.removeValue(forKey: name) ?? [] }
+        while let question = nextQuestion() {
+            let outcome = lookUp(question.name)
+            let waiters = state.withLock { $0.waiters.removeValue(forKey: question) ?? [] }
             for waiter in waiters { waiter(outcome) }
         }
     }
 
-    private func nextName() -> String? {
+    private func nextQuestion() -> Question? {
         state.withLock { state in
-            let name = state.pending.popFirst()
-            if name == nil { state.threads -= 1 }
-            return name
+            let question = state.pending.popFirst()
+            if question == nil { state.threads -= 1 }
+            return question
         }
     }
 

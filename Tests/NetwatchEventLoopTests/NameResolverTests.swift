@@ -41,6 +41,32 @@ internal import Testing
         #expect(answered.values == [found, found, found])
     }
 
+    @Test func `a lookup after the renewal asks anew, and those before it get their own answer`() async throws
+    {
+        let gate = Gate()
+        let asked = Recorder<String>(), answered = Recorder<String>()
+        let resolver = NameResolver { name in
+            asked.record(name)
+            let number = asked.values.count
+            if number == 1 { gate.wait() }
+            return .success([IPAddress("192.0.2.\(number)")!])
+        }
+        let note: @Sendable (String) -> @Sendable (NameResolver.Outcome) -> Void = { who in
+            { answered.record("\(who) \((try? $0.get())?.first?.description ?? "")") }
+        }
+        resolver.resolve("a.example", completion: note("before"))
+        try await asked.wait { $0.count == 1 }
+        resolver.resolve("a.example", completion: note("joined"))
+        resolver.renew()
+        resolver.resolve("a.example", completion: note("after"))
+        try await answered.wait { $0.count == 1 }
+        #expect(answered.values == ["after 192.0.2.2"])
+        gate.open()
+        try await answered.wait { $0.count == 3 }
+        #expect(answered.values.suffix(2) == ["before 192.0.2.1", "joined 192.0.2.1"])
+        #expect(asked.values == ["a.example", "a.example"])
+    }
+
     @Test func `a namespace that is not there fails everything that waits`() async throws {
         let answered = Recorder<NameResolver.Outcome>()
         let resolver = NameResolver(networkNamespace: "/no/such/namespace")

@@ -52,6 +52,21 @@ internal import Testing
         #expect(failure?.bytesSent == 0)
     }
 
+    @Test func `while it connects, and the next one has a socket of the same number`() async throws {
+        let port = try UnansweringPort()
+        let server = try ScriptedServer { _ in .respond(status: 200, headers: [.init("Connection", "close")])
+        }
+        // Other tests make sockets too, and may take the number once or twice.
+        for _ in 0..<50 {
+            let unanswered = TransferRequest(url: "http://127.0.0.1:\(port.port)/")
+            _ = await cancelled(unanswered, on: engine) { await engine.settle() }
+            var request = TransferRequest(url: server.url)
+            request.allowsConnectionReuse = false
+            request.totalTimeout = .seconds(20)
+            #expect(await engine.run(request).hasSucceeded)
+        }
+    }
+
     @Test func `in the TLS handshake`() async throws {
         let server = try ScriptedServer(mode: .deaf)
         let request = TransferRequest(url: "https://127.0.0.1:\(server.port)/")

@@ -67,8 +67,7 @@ internal import Testing
 
     @Test func `a transfer paused before its connection delivers nothing, and keeps little`() async throws {
         let recorder = TransferRecorder()
-        let id = engine.start(request("/large")) { recorder.deliver($0) }
-        engine.pause(id, .receiving)
+        let id = await engine.start(request("/large"), pausing: .receiving, recorder)
         await server.requests(atLeast: 1)
         await letTimePass()
         #expect(recorder.record.body.isEmpty)
@@ -139,8 +138,7 @@ internal import Testing
     @Test func `an end that came during the pause is told after it`() async throws {
         let closing = try ScriptedServer { _ in .send("HTTP/1.0 200 OK\r\n\r\nabc", then: .close) }
         let recorder = TransferRecorder()
-        let id = engine.start(TransferRequest(url: closing.url)) { recorder.deliver($0) }
-        engine.pause(id, .receiving)
+        let id = await engine.start(TransferRequest(url: closing.url), pausing: .receiving, recorder)
         await closing.requests(atLeast: 1)
         await closing.openConnections(atMost: 0)
         await letTimePass()
@@ -154,8 +152,7 @@ internal import Testing
         var request = request("/large")
         request.maximumResponseBodyBytes = 10
         let recorder = TransferRecorder()
-        let id = engine.start(request) { recorder.deliver($0) }
-        engine.pause(id, .receiving)
+        let id = await engine.start(request, pausing: .receiving, recorder)
         await server.requests(atLeast: 1)
         await letTimePass()
         engine.resume(id)
@@ -178,7 +175,7 @@ internal import Testing
 
     @Test func `a transfer paused before its connection sends nothing of its body`() async throws {
         let recorder = TransferRecorder()
-        let id = await engine.startPaused(request("/", body: .bytes(Self.large)), recorder)
+        let id = await engine.start(request("/", body: .bytes(Self.large)), pausing: .sending, recorder)
         await letTimePass()
         #expect(recorder.record.progress.allSatisfy { $0.sent == 0 })
         #expect(server.requests.allSatisfy { $0.method == "GET" })
@@ -231,8 +228,7 @@ internal import Testing
         var request = request("/", body: .bytes(Self.large))
         request.idleTimeout = .seconds(1)
         let recorder = TransferRecorder()
-        let id = engine.start(request) { recorder.deliver($0) }
-        engine.pause(id, pause)
+        let id = await engine.start(request, pausing: pause, recorder)
         await letIdleTimeoutPass()
         #expect(recorder.record.ends.isEmpty)
         engine.resume(id)
@@ -281,9 +277,13 @@ extension TransferEvent {
 
 extension TransferEngine {
     /// Starts and pauses in one turn of the engine's thread, so that nothing can happen in between.
-    fileprivate func startPaused(_ request: TransferRequest, _ recorder: TransferRecorder) -> TransferID {
+    fileprivate func start(
+        _ request: TransferRequest,
+        pausing what: TransferPause,
+        _ recorder: TransferRecorder
+    ) -> TransferID {
         let id = start(request) { recorder.deliver($0) }
-        pause(id, .sending)
+        pause(id, what)
         return id
     }
 }

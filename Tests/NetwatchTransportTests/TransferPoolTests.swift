@@ -1,4 +1,5 @@
 internal import Dispatch
+internal import NetwatchEventLoop
 internal import NetwatchTestSupport
 internal import Testing
 
@@ -120,6 +121,46 @@ internal import Testing
         server.release()
         #expect(await recorder?.end().text == "late")
         await server.openConnections(atMost: 0)
+    }
+
+    @Test func `transfers of a pool that is gone end as others do, and nothing of it is left`() async throws {
+        let gate = Gate()
+        let engine = try TransferEngine(resolver: gate.resolver)
+        let server = try ScriptedServer { _ in .stall(then: .respond("late")) }
+        var pool: TransferPool? = TransferPool(engine: engine, connectionsPerHost: 1)
+        let running = pool?.start(request(server))
+        await server.requests(atLeast: 1)
+        let waiting = pool?.start(request(server, "/waiting"))
+        let lookingUp = pool?.start(TransferRequest(url: "http://netwatch.invalid:\(server.port)/"))
+        await gate.isEntered()
+        pool = nil
+        await engine.settle()
+        gate.open()
+        server.release()
+        for recorder in [running, waiting, lookingUp] { #expect(await recorder?.end().text == "late") }
+        await server.openConnections(atMost: 0)
+        #expect(await engine.multiCount == 0)
+    }
+
+    @Test func `after the renewal a name is looked up anew, though it is being looked up`() async throws {
+        let gate = NetwatchTestSupport.Gate()
+        let asked = Recorder<String>()
+        let resolver = NameResolver { name in
+            asked.record(name)
+            if asked.values.count == 1 { gate.wait() }
+            return .success([IPAddress("127.0.0.1")!])
+        }
+        let server = try ScriptedServer()
+        let pool = TransferPool(engine: try TransferEngine(resolver: resolver))
+        let request = TransferRequest(url: "http://netwatch.invalid:\(server.port)/")
+        let first = pool.start(request)
+        try await asked.wait { $0.count == 1 }
+        pool.renewConnections()
+        // The first lookup is still under way.
+        #expect(await pool.run(request).hasSucceeded)
+        #expect(first.record.ends.isEmpty)
+        gate.open()
+        #expect(await first.end().hasSucceeded)
     }
 
     @Test func `a connection that the server closes while nobody uses it is not used again`() async throws {

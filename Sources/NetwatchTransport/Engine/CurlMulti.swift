@@ -28,6 +28,7 @@ final class CurlMulti {
     private let loop: EventLoop
     private let onReadiness: @Sendable (CInt, EventLoop.Readiness) -> Void
     private let onTimeout: @Sendable () -> Void
+    let watchdog: TurnWatchdog
     let trust: TrustContext
     /// What transfers have to tell at the end of a turn.
     let round = NewsRound()
@@ -43,12 +44,15 @@ final class CurlMulti {
     private var transfers: [TransferID: Transfer] = [:]
     /// Transfers whose descriptor the loop would not watch.
     private var unwatched: [TransferID: SystemError] = [:]
+    /// Connections that the watchdog had cut, and whose transfers are to be ended at the end of this turn.
+    private var cuts: [TurnWatchdog.Cut] = []
 
     /// - Parameters:
     ///   - onReadiness: Called on the loop; answers with ``descriptorIsReady(_:_:)``.
     ///   - onTimeout: Called on the loop; answers with ``timeoutHasPassed()``.
     init(
         loop: EventLoop,
+        watchdog: TurnWatchdog,
         trust: TrustContext,
         onReadiness: @escaping @Sendable (CInt, EventLoop.Readiness) -> Void,
         onTimeout: @escaping @Sendable () -> Void
@@ -57,6 +61,7 @@ final class CurlMulti {
             throw .refused(CURLE_OUT_OF_MEMORY, "out of memory or descriptors")
         }
         self.loop = loop
+        self.watchdog = watchdog
         self.trust = trust
         self.onReadiness = onReadiness
         self.onTimeout = onTimeout
@@ -142,8 +147,7 @@ final class CurlMulti {
         handle = nil
         timer.map(loop.cancel)
         timer = nil
-        for watch in watches.values { loop.unregister(watch.registration) }
-        watches = [:]
+        for descriptor in watches.keys { unwatch(descriptor) }
     }
 
     // MARK: What happened on the loop
@@ -177,10 +181,34 @@ final class CurlMulti {
 
     private func act(on descriptor: CInt, _ events: CInt) -> Turn {
         var running: CInt = 0
+        watchdog.turnBegins()
         _ = withHandle { curl_multi_socket_action($0, descriptor, events, &running) }
+        watchdog.turnEnds()
+        blameTheCut()
         var ended = finishEnded()
         if !unwatched.isEmpty { ended += finishUnwatched() }
+        if !cuts.isEmpty { ended += finishCut() }
         return Turn(ended: ended, milestones: round.tell())
+    }
+
+    /// Marks the transfers whose connections were cut, whether libcurl has closed them yet or not.
+    private func blameTheCut() {
+        let open = watchdog.cuts
+        if !open.isEmpty { cuts += open.filter { watches[$0.key] != nil }.values }
+        for cut in cuts {
+            for transfer in transfers.values where transfer.localPort == cut.localPort {
+                transfer.stop = transfer.stop ?? .keptBusy(cut.bytes)
+            }
+        }
+    }
+
+    /// Ends those that libcurl would make again over another connection, or has not looked at.
+    private func finishCut() -> [TransferID] {
+        // Removing the last transfer of a connection closes it.
+        defer { cuts = [] }
+        let ids = transfers.values.filter(\.hasKeptBusy).map(\.id)
+        for id in ids { remove(id)?.finish(CURLE_RECV_ERROR) }
+        return ids
     }
 
     private func finishEnded() -> [TransferID] {
@@ -235,6 +263,7 @@ final class CurlMulti {
         let registration = try loop.register(descriptor, for: interest) { readiness in
             onReadiness(descriptor, readiness)
         }
+        watchdog.add(descriptor)
         watches[descriptor] = Watch(registration: registration, interest: interest, watched: interest)
     }
 
@@ -249,7 +278,9 @@ final class CurlMulti {
     }
 
     private func unwatch(_ descriptor: CInt) {
-        if let watch = watches.removeValue(forKey: descriptor) { loop.unregister(watch.registration) }
+        guard let watch = watches.removeValue(forKey: descriptor) else { return }
+        if let cut = watchdog.remove(descriptor) { cuts.append(cut) }
+        loop.unregister(watch.registration)
     }
 
     /// libcurl has done with a socket. It is taken from the loop before its number can be another's.

@@ -84,6 +84,7 @@ package actor TransferEngine {
 
     let loop: EventLoop
     let resolver: NameResolver
+    private let watchdog: TurnWatchdog
     private var entries: [TransferID: Entry] = [:]
     private var origins = OriginCache()
     private var room = WaitingRoom()
@@ -112,10 +113,12 @@ package actor TransferEngine {
     ) throws(SystemError) {
         precondition(Self.initialized == CURLE_OK, "curl_global_init failed")
         loop = try EventLoop(label: "nw-curl", networkNamespace: networkNamespace)
+        watchdog = try TurnWatchdog()
         self.resolver = resolver
     }
 
     isolated deinit {
+        defer { watchdog.stop() }
         for multi in multis.values { multi.handle.end() }
         for entry in entries.values {
             guard let prospect = entry.stage.prospect else { continue }
@@ -177,6 +180,7 @@ package actor TransferEngine {
     }
 
     nonisolated func renewConnections(of pool: TransferPool.ID) {
+        resolver.renew()
         perform { $0.retireMultis(of: pool) }
     }
 
@@ -378,6 +382,7 @@ package actor TransferEngine {
     ) throws(TransferFailure) -> CurlMulti {
         try CurlMulti(
             loop: loop,
+            watchdog: watchdog,
             trust: trust,
             onReadiness: { [weak self] descriptor, readiness in
                 self?.assumeIsolated { engine in
@@ -424,6 +429,9 @@ package actor TransferEngine {
         }
         begin(next)
     }
+
+    /// How many multi handles there are.
+    var multiCount: Int { multis.count }
 
     private func isGone(_ multi: Multi) -> Bool { gonePools.contains(multi.sharing.pool) }
 

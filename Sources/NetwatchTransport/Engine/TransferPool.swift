@@ -57,8 +57,8 @@ package final class TransferPool: Sendable {
     }
 
     /// Makes transfers from now on use new connections; those under way keep theirs. For when the network path has
-    /// changed. Names are looked up for each transfer; who comes while one is being looked up gets what that lookup
-    /// comes to.
+    /// changed. Their names are looked up anew, even while the same name is being looked up already
+    /// (``NameResolver/renew()``).
     package func renewConnections() {
         engine.renewConnections(of: id)
     }

@@ -135,7 +135,9 @@ extension Transfer {
         // A pause from before the request is not known to libcurl.
         guard !paused.contains(.sending) else { return Int(CURL_READFUNC_PAUSE) }
         switch feed.read(into: buffer) {
-        case .bytes(let count): return count
+        case .bytes(let count):
+            multi.watchdog.hasMoved(count)
+            return count
         case .end: return 0
         case .pending:
             isWaitingForSource = true
@@ -149,6 +151,7 @@ extension Transfer {
 
     /// Returns the count to go on, and 0 to make libcurl end the transfer.
     private func receiveHeader(_ line: UnsafeRawBufferPointer) -> Int {
+        multi.watchdog.hasMoved(line.count)
         if !head.hasBegun { marks.firstByte = caller.elapsed }
         switch head.consume(line) {
         case .more: break
@@ -174,6 +177,7 @@ extension Transfer {
         }
         // What would be sent again has no body for us.
         releaseHeldHead()
+        multi.watchdog.hasMoved(bytes.count)
         bodyBytes += bytes.count
         let excess = max(0, bodyBytes - (request.maximumResponseBodyBytes ?? .max))
         if excess > 0 { stop = .bodyTooLarge }

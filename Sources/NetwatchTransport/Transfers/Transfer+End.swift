@@ -4,7 +4,8 @@ internal import NetwatchEventLoop
 extension Transfer {
     /// Reports the end. The handle has been removed from its multi handle, and nothing is delivered after.
     func finish(_ code: CURLcode) {
-        guard code == CURLE_OK else { return finish(failure(of: code)) }
+        // The end that the watchdog has made may look like the response's.
+        guard code == CURLE_OK, !hasKeptBusy else { return finish(failure(of: code)) }
         releaseHeldHead()
         finish(hasDeliveredHead ? nil : headCut)
     }
@@ -43,6 +44,10 @@ extension Transfer {
         case .wouldBeSentTwice:
             let message = "the connection ended before the response, and the request is sent once only"
             return failure(code: Int32(CURLE_GOT_NOTHING.rawValue), phase: .response, message: message)
+        case .keptBusy(let bytes):
+            let message =
+                "the server kept libcurl busy with frames of which nothing comes, \(bytes) bytes of late"
+            return failure(code: Int32(CURLE_WEIRD_SERVER_REPLY.rawValue), phase: .response, message: message)
         case nil:
             // libcurl gives up on a single line of 100 KiB as if memory had run out.
             if code == CURLE_OUT_OF_MEMORY, reachedPhase == .response {
@@ -118,6 +123,11 @@ extension Transfer {
         Int64(easy.long(CURLINFO_REQUEST_SIZE)) + easy.offset(CURLINFO_SIZE_UPLOAD_T)
     }
 
+    var hasKeptBusy: Bool { if case .keptBusy = stop { true } else { false } }
+
+    /// By which its connection is known. 0 without one.
+    var localPort: Int { easy.long(CURLINFO_LOCAL_PORT) }
+
     var isReady: Bool { marks.requestReady != nil }
 
     private var reusedConnection: Bool { isReady && easy.long(CURLINFO_NUM_CONNECTS) == 0 }
@@ -126,7 +136,7 @@ extension Transfer {
         if head.hasBegun { return .response }
         if isReady { return isSent ? .response : .request }
         // CURLINFO_CONNECT_TIME stays 0 until the handshake is over; the socket's own port does not.
-        guard easy.long(CURLINFO_LOCAL_PORT) > 0 else { return .connect }
+        guard localPort > 0 else { return .connect }
         return url.isSecure ? .tls : .request
     }
 

@@ -7,7 +7,7 @@ internal import NetwatchEventLoop
 /// Lives on the engine's thread. libcurl holds an unretained pointer to it, so whoever adds its handle to a
 /// multi handle keeps the transfer until the handle was removed again.
 final class Transfer {
-    /// Why a callback of ours told libcurl to stop.
+    /// Why we told libcurl to stop, mostly in a callback.
     enum Stop {
         case unbound(SystemError)
         case headTooLarge
@@ -17,6 +17,8 @@ final class Transfer {
         case askedForever
         case unsendable(BodyFeed.Fault)
         case wouldBeSentTwice
+        /// Not a callback's doing, but that of ``TurnWatchdog``: the server has sent so many bytes in vain.
+        case keptBusy(UInt64)
     }
 
     /// What the transfers that wait for this one's host want to know.

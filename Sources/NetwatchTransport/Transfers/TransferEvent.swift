@@ -53,7 +53,10 @@ package struct TransferProgress: Hashable, Sendable {
 
 /// How a transfer ended, and what it cost.
 package struct TransferEnd: Hashable, Sendable {
-    /// `nil` when the whole response has come.
+    /// `nil` when the whole response has come, as far as libcurl can tell. What libcurl 7.88.1 cannot: an HTTP/2 server
+    /// that breaks the protocol (a `DATA` frame longer than 16 KiB, RFC 9113 §4.2) in the middle of a body whose length
+    /// it had not announced. libcurl ends the connection as after a `GOAWAY` that follows the whole response, with the
+    /// same code, 0; a body with a `Content-Length` that is cut so is an error (18).
     package let failure: TransferFailure?
     package let metrics: TransferMetrics
 

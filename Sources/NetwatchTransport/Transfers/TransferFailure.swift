@@ -17,7 +17,8 @@ public struct TransferFailure: Error, Hashable, Sendable {
     }
 
     /// The `CURLcode` of `libcurl-errors(3)`: 6 for a name that has no address, 7 for a connection that
-    /// was not made, 28 for a timeout, 42 for a cancelled transfer, 63 for a body over the limit, 100 for
+    /// was not made, 8 for what is no answer (another protocol, or frames without end of which nothing comes), 28 for
+    /// a timeout, 42 for a cancelled transfer, 63 for a body over the limit, 100 for
     /// a head over the limit, …
     public let code: Int32
 

@@ -27,9 +27,10 @@ struct HostileHTTP2Server {
         # HTTP/2 (RFC 9113) that answers every request with the harm that the first argument names.
         import itertools, socket, ssl, sys, threading
 
-        DATA, HEADERS, RST_STREAM, SETTINGS = 0, 1, 3, 4
+        DATA, HEADERS, PRIORITY, RST_STREAM, SETTINGS = 0, 1, 2, 3, 4
+        ALTSVC, UNKNOWN = 10, 200
         PING, GOAWAY, WINDOW_UPDATE, CONTINUATION = 6, 7, 8, 9
-        END_STREAM, ACK, END_HEADERS = 1, 1, 4
+        END_STREAM, ACK, END_HEADERS, PADDED = 1, 1, 4, 8
         OK = b'\x88'  # :status 200 (RFC 7541, appendix A)
         LINE = b'\x00\x01x\x40' + b'y' * 64  # x: yyyy…, not indexed
 
@@ -47,13 +48,23 @@ struct HostileHTTP2Server {
 
         def more(stream, block): return frame(CONTINUATION, 0, stream, block)
 
-        def sized(stream, length, body):
+        def sized_head(stream, length):
             # content-length: LENGTH (name 28 of the static table)
-            fields = frame(HEADERS, END_HEADERS, stream, OK + b'\x0f\x0d\x01' + length)
-            return [fields + frame(DATA, END_STREAM, stream, body), None]
+            field = b'\x0f\x0d' + bytes([len(length)]) + length
+            return frame(HEADERS, END_HEADERS, stream, OK + field)
+
+        def sized(stream, length, body):
+            return [sized_head(stream, length) + frame(DATA, END_STREAM, stream, body), None]
+
+        # Longer than a frame may be (RFC 9113, section 4.2).
+        def large(stream): return frame(DATA, 0, stream, bytes(16385))
 
         def forever(data):
-            while True: yield data * max(1, 16384 // len(data))
+            # So much at once that it is never waited for.
+            data *= (1 << 20) // len(data)
+            while True: yield data
+
+        def held(stream, data): return itertools.chain([head(stream)], forever(data))
 
         def harm(case, stream):
             '''What is sent, piece by piece; then the connection ends, unless the last piece is None.'''
@@ -73,11 +84,24 @@ struct HostileHTTP2Server {
                     itertools.chain([part(stream)], forever(frame(HEADERS, END_HEADERS, stream, LINE))),
                 'settings': lambda: forever(frame(SETTINGS, 0, 0)),
                 'ping': lambda: forever(frame(PING, 0, 0, bytes(8))),
+                'empty-data': lambda: held(stream, frame(DATA, 0, stream)),
+                'second-empty-data': lambda: [head(stream), None] if stream == 1
+                    else held(stream, frame(DATA, 0, stream)),
+                'padding': lambda: held(stream, frame(DATA, PADDED, stream, b'\x40' + bytes(64))),
+                'priorities': lambda: held(stream, frame(PRIORITY, 0, stream, number(0) + b'\x10')),
+                'windows': lambda: held(stream, frame(WINDOW_UPDATE, 0, 0, number(1))),
+                'ping-acks': lambda: held(stream, frame(PING, ACK, 0, bytes(8))),
+                'goaways': lambda: held(stream, frame(GOAWAY, 0, 0, number(2**31 - 1) + number(0))),
+                'services': lambda: held(stream, frame(ALTSVC, 0, 0, b'\x00\x01axx')),
+                'unknown': lambda: held(stream, frame(UNKNOWN, 0, stream)),
                 'window-closed': lambda: [None],
                 'window-overflow': lambda: [frame(WINDOW_UPDATE, 0, 0, number(2**31 - 1)) * 2, None],
                 'no-status': lambda: [frame(HEADERS, END_HEADERS | END_STREAM, stream, LINE), None],
                 'bad-hpack': lambda:
                     [frame(HEADERS, END_HEADERS, stream, b'\xff\xff\xff\xff\xff\xff'), None],
+                'large': lambda: [part(stream) + large(stream), None],
+                'sized-large': lambda:
+                    [sized_head(stream, b'16389') + frame(DATA, 0, stream, b'part') + large(stream), None],
                 'short-length': lambda: sized(stream, b'2', b'longer'),
             }[case]()
 

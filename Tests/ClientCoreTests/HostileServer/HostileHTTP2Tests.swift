@@ -14,7 +14,7 @@ struct HostileHTTP2Tests {
     struct Case: Sendable, CustomTestStringConvertible {
         let harm: String
         let code: Int32
-        /// What it may be as well, if the end of the connection comes first.
+        /// What it may be as well, if the end of the connection or that of our patience comes first.
         var orCode: Int32?
         var error = URLError.Code.networkConnectionLost
         var phase = TransferFailure.Phase.response
@@ -36,13 +36,14 @@ struct HostileHTTP2Tests {
             Case(harm: "continuation", code: 56),
             Case(harm: "empty-continuation", code: 56),
             Case(harm: "hints", code: 56),
-            Case(harm: "trailers", code: 92),
+            Case(harm: "trailers", code: 92, orCode: 8),
             Case(harm: "settings", code: 56),
             Case(harm: "ping", code: 55),
             Case(harm: "window-overflow", code: 52),
             Case(harm: "bad-hpack", code: 52),
             Case(harm: "no-status", code: 92),
             Case(harm: "short-length", code: 92),
+            Case(harm: "sized-large", code: 18),
             Case(
                 harm: "window-closed",
                 code: 28,
@@ -55,17 +56,46 @@ struct HostileHTTP2Tests {
     }
 
     @Test(arguments: cases) func `what a server does to HTTP/2 is an error`(hostile: Case) async throws {
+        let report = try await report(of: hostile)
+        let outcome = try #require(report.outcomes.first)
+        let error = outcome.transferCode == 8 ? .badServerResponse : hostile.error
+        #expect(outcome.error == "URLError \(error.rawValue)", "\(outcome)")
+        #expect([hostile.code, hostile.orCode].contains(outcome.transferCode), "\(outcome)")
+        #expect(outcome.phase == hostile.phase.rawValue, "\(outcome)")
+        report.checkProcess()
+    }
+
+    /// One after another: each takes all that it gets of the processor, with its server.
+    @Test(
+        .serialized,
+        arguments: [
+            "empty-data", "padding", "priorities", "windows", "ping-acks", "goaways", "services", "unknown",
+        ]
+    ) func `what libcurl would read for ever is cut`(harm: String) async throws {
+        let report = try await report(of: Case(harm: harm, code: 8))
+        let outcome = try #require(report.outcomes.first)
+        #expect(outcome.transferCode == 8 && outcome.phase == "response", "\(outcome)")
+        #expect(outcome.error == "URLError \(URLError.Code.badServerResponse.rawValue)", "\(outcome)")
+        report.checkProcess()
+    }
+
+    @Test func `libcurl takes a body without a length for whole when an error of HTTP/2 ends the connection`()
+        async throws
+    {
+        // The trap itself: if this ever fails, TransferEnd.failure need not tell of it any more.
+        let report = try await report(of: Case(harm: "large", code: 0))
+        let outcome = try #require(report.outcomes.first)
+        #expect(outcome.error == nil && outcome.status == 200 && outcome.byteCount == 4, "\(outcome)")
+        report.checkProcess()
+    }
+
+    private func report(of hostile: Case) async throws -> HostileReport {
         let kind = try HostileServer { _ in .close }
         let server = try HostileHTTP2Server(hostile.harm)
         var orders = HostileOrders(url: server.url, rehearsal: kind.orders.rehearsal)
         orders.kind = hostile.kind
         orders.totalTimeout = hostile.totalTimeout
         orders.trustsAnybody = true
-        let report = try await kind.run(orders)
-        let outcome = try #require(report.outcomes.first)
-        #expect(outcome.error == "URLError \(hostile.error.rawValue)", "\(outcome)")
-        #expect([hostile.code, hostile.orCode].contains(outcome.transferCode), "\(outcome)")
-        #expect(outcome.phase == hostile.phase.rawValue, "\(outcome)")
-        report.checkProcess()
+        return try await kind.run(orders)
     }
 }

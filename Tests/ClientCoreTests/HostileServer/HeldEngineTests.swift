@@ -1,0 +1,67 @@
+internal import NetwatchTestSupport
+internal import NetwatchTransport
+internal import Testing
+
+/// Who else has to suffer when a server keeps libcurl busy in vain.
+@Suite(.timeLimit(.minutes(2)), .enabled(if: TestAuthority.isAvailable, "needs openssl"))
+struct HeldEngineTests {
+    private let engine: TransferEngine
+
+    init() throws {
+        engine = try TransferEngine()
+    }
+
+    private func start(_ request: TransferRequest) -> Recorder<TransferEvent> {
+        let events = Recorder<TransferEvent>()
+        engine.start(request) { events.record($0) }
+        return events
+    }
+
+    private func hostileRequest(_ server: HostileHTTP2Server) -> TransferRequest {
+        var request = TransferRequest(url: server.url)
+        request.trust.anchors = nil
+        request.trust.checksHost = false
+        return request
+    }
+
+    @Test func `a transfer to another server survives, on its connection`() async throws {
+        let hostile = try HostileHTTP2Server("empty-data")
+        let kind = try ScriptedServer { request in
+            request.number == 1
+                ? .send(
+                    "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n",
+                    then: .stall(then: .send("ok", then: .close))
+                ) : .respond("")
+        }
+        let survivor = start(TransferRequest(url: kind.url))
+        try await survivor.wait { $0.contains { $0.head != nil } }
+        let harmed = start(hostileRequest(hostile))
+        try await harmed.wait { $0.last?.end != nil }
+        #expect(harmed.values.last?.end?.failure?.code == 8)
+        kind.release()
+        try await survivor.wait { $0.last?.end != nil }
+        #expect(survivor.values.last?.end?.failure == nil)
+        #expect(kind.connectionCount == 1)
+    }
+
+    @Test func `all transfers over the connection end with the same error, and the next makes another`()
+        async throws
+    {
+        // The first stream is left alone, and the second makes the server send without end.
+        let hostile = try HostileHTTP2Server("second-empty-data")
+        let first = start(hostileRequest(hostile))
+        try await first.wait { $0.contains { $0.head != nil } }
+        let second = start(hostileRequest(hostile))
+        for events in [first, second] {
+            try await events.wait { $0.last?.end != nil }
+            #expect(events.values.last?.end?.failure?.code == 8)
+        }
+        let third = start(hostileRequest(hostile))
+        try await third.wait { $0.contains { $0.head != nil } }
+    }
+}
+
+extension TransferEvent {
+    fileprivate var head: TransferHead? { if case .head(let head) = self { head } else { nil } }
+    fileprivate var end: TransferEnd? { if case .end(let end) = self { end } else { nil } }
+}

@@ -1,0 +1,55 @@
+internal import Testing
+
+@testable internal import NetwatchTransport
+
+/// Which trusts are equal, for those that are share connections.
+@Suite(.timeLimit(.minutes(1))) struct TransferTrustTests {
+    /// By its name, something else for each property, of the same size where it has one.
+    private static let variants: [(property: String, trust: TransferTrust)] = [
+        ("anchors", changed { $0.anchors = nil }),
+        ("anchors", changed { $0.anchors = .only(pem: Array("one".utf8)) }),
+        ("anchors", changed { $0.anchors = .only(pem: Array("two".utf8)) }),
+        ("checksHost", changed { $0.checksHost = false }),
+        ("requiresStapledStatus", changed { $0.requiresStapledStatus = true }),
+        ("revocationLists", changed { $0.revocationLists = Array("one".utf8) }),
+        ("revocationLists", changed { $0.revocationLists = Array("two".utf8) }),
+        ("check", changed { $0.check = TrustCheck { _ in true } }),
+        ("check", changed { $0.check = TrustCheck { _ in true } }),
+        ("identity", changed { $0.identity = TransferIdentity(certificates: [1], key: [1]) }),
+        ("identity", changed { $0.identity = TransferIdentity(certificates: [2], key: [1]) }),
+        ("identity", changed { $0.identity = TransferIdentity(certificates: [1], key: [2]) }),
+    ]
+
+    private static func changed(_ change: (inout TransferTrust) -> Void) -> TransferTrust {
+        var trust = TransferTrust()
+        change(&trust)
+        return trust
+    }
+
+    @Test func `no property is forgotten`() {
+        let properties = Mirror(reflecting: TransferTrust.standard).children.compactMap(\.label)
+        #expect(Set(properties) == Set(Self.variants.map(\.property)))
+    }
+
+    @Test func `trusts that differ in anything are unequal`() {
+        let trusts = [.standard] + Self.variants.map(\.trust)
+        #expect(Set(trusts).count == trusts.count)
+        for (index, trust) in trusts.enumerated() {
+            let copy = trust
+            #expect(copy == trust && copy.hashValue == trust.hashValue)
+            #expect(trusts.dropFirst(index + 1).allSatisfy { $0 != trust })
+        }
+    }
+
+    @Test func `each has connections of its own`() async throws {
+        let engine = try TransferEngine()
+        // Lists that are none are refused before there could be a connection.
+        let trusts = [.standard] + Self.variants.filter { $0.property != "revocationLists" }.map(\.trust)
+        for trust in trusts + trusts {
+            var request = TransferRequest(url: "https://127.0.0.1:1/")
+            request.trust = trust
+            #expect(await engine.run(request).failure?.code == 7)
+        }
+        #expect(await engine.multiCount == trusts.count)
+    }
+}
