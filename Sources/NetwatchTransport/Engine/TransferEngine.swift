@@ -18,50 +18,25 @@ package struct TransferID: Hashable, Sendable {
 /// Names are looked up by ``NameResolver``, never by libcurl, which would start a thread for each. Transfers beyond
 /// what a host is to be bothered with wait in a ``WaitingRoom``.
 package actor TransferEngine {
-    /// A transfer that is not libcurl's yet. A class, because it is handed about more than anything else here.
-    fileprivate final class Prospect {
-        var target: TransferTarget
-        var caller: TransferCaller
-        /// Ends it in time.
-        var timer: EventLoop.Timer?
-        var paused: TransferPause = []
-
-        init(_ target: TransferTarget, _ caller: TransferCaller) {
-            self.target = target
-            self.caller = caller
-        }
-    }
-
-    fileprivate enum Stage {
+    private enum Stage {
         /// For others to the same host to end.
         case waiting(Prospect)
         /// For its host's addresses.
         case lookingUp(Prospect)
-        case underWay(MultiID)
+        case underWay(MultiTable.ID)
+
+        /// What is known of a transfer that libcurl does not have yet.
+        var prospect: Prospect? {
+            switch self {
+            case .waiting(let prospect), .lookingUp(let prospect): prospect
+            case .underWay: nil
+            }
+        }
     }
 
     private struct Entry {
         let door: WaitingRoom.Door
         var stage: Stage
-    }
-
-    fileprivate typealias MultiID = Int
-
-    /// What transfers must have in common to share connections, and a multi handle.
-    fileprivate struct Sharing: Hashable {
-        let pool: TransferPool.ID
-        let trust: TransferTrust
-        /// How often the pool's connections had been renewed.
-        let generation: Int
-        /// Set for one that is tied to a way: no other may take its connection, nor the address it went to.
-        let boundTransfer: TransferID?
-    }
-
-    fileprivate struct Multi {
-        let sharing: Sharing
-        let handle: CurlMulti
-        /// Whether it was without transfers at the last sweep and since.
-        var isStale = false
     }
 
     /// How often connections of pools without transfers are closed: after this time at the earliest, and twice of
@@ -88,13 +63,7 @@ package actor TransferEngine {
     private var entries: [TransferID: Entry] = [:]
     private var origins = OriginCache()
     private var room = WaitingRoom()
-    private var multis: [MultiID: Multi] = [:]
-    private var multiIDs: [Sharing: MultiID] = [:]
-    private var newestMulti: MultiID = 0
-    /// Pools that are gone, while transfers of theirs are not.
-    private var gonePools: Set<TransferPool.ID> = []
-    /// How often a pool's connections were renewed, if ever.
-    private var generations: [TransferPool.ID: Int] = [:]
+    private var multis = MultiTable()
     private var isSweeping = false
 
     package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
@@ -119,7 +88,7 @@ package actor TransferEngine {
 
     isolated deinit {
         defer { watchdog.stop() }
-        for multi in multis.values { multi.handle.end() }
+        multis.closeAll()
         for entry in entries.values {
             guard let prospect = entry.stage.prospect else { continue }
             prospect.timer.map(loop.cancel)
@@ -181,16 +150,12 @@ package actor TransferEngine {
 
     nonisolated func renewConnections(of pool: TransferPool.ID) {
         resolver.renew()
-        perform { $0.retireMultis(of: pool) }
+        perform { $0.multis.retire(pool) }
     }
 
     /// Closes a pool's connections, as soon as no transfer uses them.
     nonisolated func forget(_ pool: TransferPool.ID) {
-        perform { engine in
-            engine.retireMultis(of: pool)
-            engine.generations[pool] = nil
-            if engine.hasTransfers(of: pool) { engine.gonePools.insert(pool) }
-        }
+        perform { $0.multis.forget(pool, hasTransfers: $0.hasTransfers(of: pool)) }
     }
 
     private nonisolated func perform(_ body: @escaping @Sendable (isolated TransferEngine) -> Void) {
@@ -268,14 +233,8 @@ package actor TransferEngine {
 
     private func launch(_ id: TransferID, _ prospect: Prospect) throws(TransferFailure) {
         guard let entry = entries[id] else { return }
-        let multiID = try multi(
-            for: id,
-            prospect.target.request,
-            isSecure: prospect.target.url.isSecure,
-            entry
-        )
+        let (multiID, multi) = try multi(for: id, prospect.target, entry.door.pool)
         defer { forget([], of: multiID) }
-        guard let multi = multis[multiID]?.handle else { preconditionFailure("a multi handle was just made") }
         let transfer = try Transfer(
             id: id,
             target: prospect.target,
@@ -286,7 +245,6 @@ package actor TransferEngine {
             self?.perform { $0.changePause(of: id, change) }
         }
         try multi.add(transfer)
-        multis[multiID]?.isStale = false
         entries[id]?.stage = .underWay(multiID)
     }
 
@@ -309,7 +267,7 @@ package actor TransferEngine {
             prospect.caller.end(failure)
             begin(next)
         case .underWay(let multi):
-            multis[multi]?.handle.remove(id)?.finish(CURLE_ABORTED_BY_CALLBACK, message: "cancelled")
+            multis[multi]?.remove(id)?.finish(CURLE_ABORTED_BY_CALLBACK, message: "cancelled")
             forget([id], of: multi)
         }
     }
@@ -341,7 +299,7 @@ package actor TransferEngine {
 
     private func hold(_ id: TransferID) {
         guard case .underWay(let multi) = entries[id]?.stage else { return }
-        multis[multi]?.handle.hold(id)
+        multis[multi]?.hold(id)
     }
 
     private func changePause(of id: TransferID, _ change: (Transfer) -> CURLcode) {
@@ -354,30 +312,23 @@ package actor TransferEngine {
     /// The multi handle whose connections a transfer may use.
     private func multi(
         for id: TransferID,
-        _ request: TransferRequest,
-        isSecure: Bool,
-        _ entry: Entry
-    ) throws(TransferFailure) -> MultiID {
-        let sharing = Sharing(
-            pool: entry.door.pool,
+        _ target: TransferTarget,
+        _ pool: TransferPool.ID
+    ) throws(TransferFailure) -> (id: MultiTable.ID, handle: CurlMulti) {
+        let sharing = multis.sharing(
+            pool,
             // Without TLS nothing has to be proved.
-            trust: isSecure ? request.trust : .standard,
-            generation: generations[entry.door.pool] ?? 0,
-            boundTransfer: request.binding == nil ? nil : id
+            target.url.isSecure ? target.request.trust : .standard,
+            boundTransfer: target.request.binding == nil ? nil : id
         )
-        if let known = multiIDs[sharing] { return known }
-        newestMulti += 1
-        multis[newestMulti] = Multi(
-            sharing: sharing,
-            handle: try makeMulti(newestMulti, TrustContext(sharing.trust))
-        )
-        multiIDs[sharing] = newestMulti
-        sweepLater()
-        return newestMulti
+        defer { sweepLater() }
+        return try multis.handle(for: sharing) { newID throws(TransferFailure) in
+            try makeMulti(newID, TrustContext(sharing.trust))
+        }
     }
 
     private func makeMulti(
-        _ id: MultiID,
+        _ id: MultiTable.ID,
         _ trust: TrustContext
     ) throws(TransferFailure) -> CurlMulti {
         try CurlMulti(
@@ -395,8 +346,8 @@ package actor TransferEngine {
         )
     }
 
-    private func advance(_ id: MultiID, _ step: (CurlMulti) -> CurlMulti.Turn) {
-        guard let multi = multis[id]?.handle else { return }
+    private func advance(_ id: MultiTable.ID, _ step: (CurlMulti) -> CurlMulti.Turn) {
+        guard let multi = multis[id] else { return }
         let turn = step(multi)
         for (transfer, reached) in turn.milestones {
             guard let door = entries[transfer]?.door else { continue }
@@ -406,43 +357,19 @@ package actor TransferEngine {
         forget(turn.ended, of: id)
     }
 
-    /// No transfer of a pool takes one of its connections any more.
-    private func retireMultis(of pool: TransferPool.ID) {
-        generations[pool, default: 0] += 1
-        for id in multis.keys where multis[id]?.sharing.pool == pool { retire(id) }
-    }
-
-    private func retire(_ id: MultiID) {
-        guard let multi = multis[id] else { return }
-        multiIDs[multi.sharing] = nil
-        forget([], of: id)
-    }
-
-    /// Forgets transfers that have ended, and closes the multi handle too when it is retired and these were its
-    /// last.
-    private func forget(_ ended: [TransferID], of id: MultiID) {
+    /// Forgets transfers that have ended, and closes their multi handle too when these were its last and it is to get
+    /// none.
+    private func forget(_ ended: [TransferID], of id: MultiTable.ID) {
         let next = ended.flatMap { leave($0) }
-        if let multi = multis[id], multi.handle.isIdle,
-            multiIDs[multi.sharing] != id || multi.isBound || isGone(multi)
-        {
-            close(id)
-        }
+        multis.closeIfDone(id)
         begin(next)
     }
 
     /// How many multi handles there are.
     var multiCount: Int { multis.count }
 
-    private func isGone(_ multi: Multi) -> Bool { gonePools.contains(multi.sharing.pool) }
-
     private func hasTransfers(of pool: TransferPool.ID) -> Bool {
         entries.values.contains { $0.door.pool == pool }
-    }
-
-    private func close(_ id: MultiID) {
-        guard let multi = multis.removeValue(forKey: id) else { return }
-        if multiIDs[multi.sharing] == id { multiIDs[multi.sharing] = nil }
-        multi.handle.end()
     }
 
     private func sweepLater() {
@@ -455,53 +382,8 @@ package actor TransferEngine {
 
     private func sweep() {
         isSweeping = false
-        gonePools = gonePools.filter(hasTransfers)
-        for id in multis.keys {
-            guard let multi = multis[id], multi.handle.isIdle else { continue }
-            if multi.isStale { close(id) } else { multis[id]?.isStale = true }
-        }
-        if !multis.isEmpty { sweepLater() }
-    }
-}
-
-extension TransferEngine.Multi {
-    var isBound: Bool { sharing.boundTransfer != nil }
-}
-
-extension TransferEngine.Stage {
-    /// What is known of a transfer that libcurl does not have yet.
-    fileprivate var prospect: TransferEngine.Prospect? {
-        switch self {
-        case .waiting(let prospect), .lookingUp(let prospect): prospect
-        case .underWay: nil
-        }
-    }
-}
-
-extension TransferEngine.Prospect {
-    /// It need not wait for others any more.
-    fileprivate func begin(_ loop: EventLoop) {
-        timer.map(loop.cancel)
-        timer = nil
-        caller.hasBegun()
-        target.wait(caller.begun ?? .zero)
-    }
-
-    fileprivate func take(
-        _ outcome: NameResolver.Outcome,
-        _ loop: EventLoop
-    ) throws(TransferFailure) {
-        timer.map(loop.cancel)
-        caller.lookupHasEnded(outcome)
-        target.spend(caller.elapsed - (caller.begun ?? .zero))
-        switch outcome {
-        case .success(let addresses): try target.setAddresses(addresses)
-        case .failure(let failure): throw .noAddress(failure)
-        }
-    }
-
-    fileprivate func setPause(_ what: TransferPause?) {
-        paused = what.map(paused.union) ?? []
+        multis.sweep(hasTransfers: hasTransfers)
+        if multis.count > 0 { sweepLater() }
     }
 }
 
