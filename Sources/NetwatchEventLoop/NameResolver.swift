@@ -83,10 +83,17 @@ package final class NameResolver: Sendable {
         if startsThread { startThread() }
     }
 
-    /// Makes lookups from now on join none that is under way, nor one that waits: the network has changed, and with it
-    /// perhaps the answer. Who waits already gets what they have asked for.
+    /// Makes lookups from now on join none that is under way: the network has changed, and with it perhaps the answer.
     package func renew() {
-        state.withLock { $0.generation += 1 }
+        state.withLock { state in
+            state.generation += 1
+            // What waits for a thread will be asked of the new network.
+            for old in state.pending.removeAll() {
+                let question = Question(name: old.name, generation: state.generation)
+                state.waiters[question] = state.waiters.removeValue(forKey: old)
+                state.pending.append(question)
+            }
+        }
     }
 
     private func startThread() {

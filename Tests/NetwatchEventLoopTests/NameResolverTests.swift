@@ -1,5 +1,6 @@
 internal import Glibc
 internal import NetwatchTestSupport
+internal import Synchronization
 internal import Testing
 
 @testable internal import NetwatchEventLoop
@@ -45,9 +46,10 @@ internal import Testing
     {
         let gate = Gate()
         let asked = Recorder<String>(), answered = Recorder<String>()
+        let lookups = Atomic(0)
         let resolver = NameResolver { name in
+            let number = lookups.add(1, ordering: .relaxed).newValue
             asked.record(name)
-            let number = asked.values.count
             if number == 1 { gate.wait() }
             return .success([IPAddress("192.0.2.\(number)")!])
         }
@@ -65,6 +67,25 @@ internal import Testing
         try await answered.wait { $0.count == 3 }
         #expect(answered.values.suffix(2) == ["before 192.0.2.1", "joined 192.0.2.1"])
         #expect(asked.values == ["a.example", "a.example"])
+    }
+
+    @Test func `what has only waited for a thread is asked once, whatever is renewed`() async throws {
+        let gate = Gate()
+        let asked = Recorder<String>(), answered = Recorder<String>()
+        let resolver = NameResolver(maximumThreads: 1) { name in
+            asked.record(name)
+            if name == "slow.example" { gate.wait() }
+            return .success([IPAddress("192.0.2.1")!])
+        }
+        resolver.resolve("slow.example") { _ in answered.record("slow") }
+        try await asked.wait { $0.count == 1 }
+        for _ in 0..<3 {
+            resolver.resolve("a.example") { _ in answered.record("a") }
+            resolver.renew()
+        }
+        gate.open()
+        try await answered.wait { $0.count == 4 }
+        #expect(asked.values == ["slow.example", "a.example"])
     }
 
     @Test func `a namespace that is not there fails everything that waits`() async throws {

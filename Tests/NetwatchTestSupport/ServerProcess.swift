@@ -24,12 +24,12 @@ package final class ServerProcess: Sendable {
     private let lifeline: FileDescriptor
     private let reservation: FileDescriptor?
 
-    /// `TERM` to the shell's child only: the shell has to stay for the cleaning. The child must not inherit that it is
-    /// deaf to it: a program that has no handler of its own would stay for ever.
+    /// `TERM` to the shell's child only: the shell has to stay for the cleaning. It becomes deaf after the child was
+    /// made, which would inherit that: a program that has no handler of its own would stay for ever.
     private static let keeper = """
-        trap '' INT TERM HUP
         directory=$1; shift
-        (trap - INT TERM HUP; exec "$@") & exec 3<&-
+        "$@" & exec 3<&-
+        trap '' INT TERM HUP
         read -r _
         kill $!; wait; rm -rf "$directory"
         """

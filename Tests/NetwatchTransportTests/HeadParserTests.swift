@@ -40,6 +40,12 @@ internal import Testing
         #expect(head(["HTTP/1.1 200 OK", "a: 1", "  2", ""])?.headers == [.init("a", "1 2")])
     }
 
+    @Test func `a folded line of blanks does not end the head`() {
+        #expect(
+            head(["HTTP/1.1 200 OK", "a: 1", " ", "b: 2", ""])?.headers == [.init("a", "1"), .init("b", "2")]
+        )
+    }
+
     @Test func `bytes that are not UTF-8 are read as Latin-1`() {
         var parser = HeadParser()
         _ = Array("HTTP/1.1 200 OK\r\n".utf8).withUnsafeBytes { parser.consume($0) }

@@ -36,6 +36,12 @@ internal import Testing
         }
     }
 
+    @Test func `a name that is too long for one is read as it is`() throws {
+        let text = "http://\(String(repeating: "a", count: 300))/"
+        var origins = OriginCache()
+        for _ in 0..<2 { #expect(try origins.url(text) == CurlURL(parsing: text)) }
+    }
+
     @Test func `many origins do not add up`() throws {
         var origins = OriginCache()
         for number in 0..<1_000 { #expect(try origins.url("http://host\(number)/").host == "host\(number)") }

@@ -17,5 +17,14 @@ internal import Testing
     {
         let failure = TransferFailure(code: 56, phase: .response, message: message)
         #expect(AttemptFailure(nil, failure, status: nil).code == code)
+        // It has answered, so it has taken the certificate.
+        #expect(AttemptFailure(nil, failure, status: 200).code == 56)
+    }
+
+    /// Anybody on the way can send one.
+    @Test func `an alert during the handshake is one of the path`() {
+        let message = "OpenSSL/3.0.15: error:0A000419:SSL routines::tlsv1 alert access denied"
+        let failure = TransferFailure(code: 35, phase: .tls, message: message)
+        #expect(AttemptFailure(nil, failure, status: nil).code == 35)
     }
 }

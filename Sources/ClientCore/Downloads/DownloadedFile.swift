@@ -27,18 +27,18 @@ enum DownloadedFile {
         if !isSame(source, path) {
             do {
                 try put(source, path, options)
-            } catch let error where error.errno == EXDEV {
-                try copy(source, path, options)
-                try removeFile(source)
-            } catch let error where error.errno == ENOENT && access(source, F_OK) != 0 {
-                guard let open else { throw error }
-                try copy(open, path, options)
+            } catch let error where error.errno == EXDEV || error.errno == ENOENT && !exists(source) {
+                guard let readable = exists(source) ? source : open else { throw error }
+                try copy(readable, path, options)
+                if exists(source) { try removeFile(source) }
             }
         }
         // A file system without permissions refuses; the file is in its place all the same.
         _ = chmod(path, 0o666 & ~umask)
         if isDurable { try Directory.sync(directoryPath(of: path)) }
     }
+
+    private static func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }
 
     /// A download may be kept at its destination from the start.
     private static func isSame(_ source: String, _ path: String) -> Bool {

@@ -84,9 +84,10 @@ actor RequestCore {
     }
 
     /// Whether sending the request may call what the program has given, or wait for a disk: not on a thread of the
-    /// program's, which may hold a lock.
+    /// program's, which may hold a lock, nor on the engine's, where a policy is evaluated that makes a request.
     private nonisolated var mayCallProgram: Bool {
         firstRequest.error != nil || plan.upload != nil || plan.makeSink != nil || context.mayCallProgram
+            || context.settings.cookies?.isBusy ?? false || context.engine.isCurrent
     }
 
     func handle(_ event: RequestState<Handler>.Event) {

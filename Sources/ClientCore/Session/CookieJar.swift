@@ -36,6 +36,9 @@ final class CookieJar: Sendable {
         self.policy = policy
     }
 
+    /// Whether cookies are being taken just now, and perhaps written to a disk.
+    var isBusy: Bool { births.withLockIfAvailable { _ in } == nil }
+
     // MARK: Giving
 
     /// The `Cookie` field of a request: longer paths first, among equals the older cookie

@@ -9,7 +9,7 @@ extension ServerTrustPolicy {
     ///     certificates: certificates, validateCertificateChain: true, validateHost: true
     /// )
     /// let policy = ServerTrustPolicy.customEvaluation { trust, host in
-    ///     pins.evaluate(trust, forHost: host) || host.hasSuffix(".test.example")
+    ///     pins.evaluate(trust, forHost: host) || host.hasSuffix(".test.example") && trust.isTrustedByDefault
     /// }
     /// ```
     ///

@@ -94,6 +94,11 @@ final class CurlMulti {
     private static let leastConnectionsKept = 256
     private var connectionsKept = 0
 
+    /// Begins to close what only a burst has needed.
+    func forgetBurst() {
+        keepConnections(max(Self.leastConnectionsKept, transfers.count))
+    }
+
     private func keepConnections(_ count: Int) {
         connectionsKept = count
         _ = withHandle { netwatch_multi_set_long($0, CURLMOPT_MAXCONNECTS, count) }
@@ -196,7 +201,7 @@ final class CurlMulti {
         let open = watchdog.cuts
         if !open.isEmpty { cuts += open.filter { watches[$0.key] != nil }.values }
         for cut in cuts {
-            for transfer in transfers.values where transfer.localPort == cut.localPort {
+            for transfer in transfers.values where transfer.ends == cut.ends {
                 transfer.stop = transfer.stop ?? .keptBusy(cut.bytes)
             }
         }
@@ -204,10 +209,13 @@ final class CurlMulti {
 
     /// Ends those that libcurl would make again over another connection, or has not looked at.
     private func finishCut() -> [TransferID] {
-        // Removing the last transfer of a connection closes it.
         defer { cuts = [] }
         let ids = transfers.values.filter(\.hasKeptBusy).map(\.id)
-        for id in ids { remove(id)?.finish(CURLE_RECV_ERROR) }
+        for id in ids {
+            // libcurl may not have seen that its connection has ended, and would keep it.
+            if let transfer = transfers[id] { try? transfer.easy.set(CURLOPT_FORBID_REUSE, 1) }
+            remove(id)?.finish(CURLE_RECV_ERROR)
+        }
         return ids
     }
 

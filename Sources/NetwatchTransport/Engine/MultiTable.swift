@@ -83,10 +83,12 @@ struct MultiTable {
         if !isCurrent || isBound || gonePools.contains(multi.sharing.pool) { close(id) }
     }
 
-    /// Closes the handles that have had no transfer since the last time.
+    /// Closes the handles that have had no transfer since the last time, and what others do not need any more.
     mutating func sweep(hasTransfers: (TransferPool.ID) -> Bool) {
         gonePools = gonePools.filter(hasTransfers)
-        for (id, multi) in multis where multi.handle.isIdle {
+        for (id, multi) in multis {
+            multi.handle.forgetBurst()
+            guard multi.handle.isIdle else { continue }
             if multi.isStale { close(id) } else { multis[id]?.isStale = true }
         }
     }

@@ -98,6 +98,9 @@ package actor TransferEngine {
 
     // MARK: From any thread
 
+    /// Whether the caller runs on the engine's thread.
+    package nonisolated var isCurrent: Bool { loop.isCurrent }
+
     /// Starts a transfer outside any session's pool; see ``TransferPool/start(_:deliver:)``.
     @discardableResult
     package nonisolated func start(

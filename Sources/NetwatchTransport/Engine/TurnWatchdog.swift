@@ -15,8 +15,8 @@ internal import Synchronization
 final class TurnWatchdog: Sendable {
     /// A connection that was cut.
     struct Cut {
-        /// The port of its end here, by which transfers know which connection they had.
-        let localPort: Int
+        /// By which transfers know which connection they had.
+        let ends: ConnectionEnds
         /// How many bytes of no use had come over it between the last looks.
         let bytes: UInt64
     }
@@ -74,6 +74,7 @@ final class TurnWatchdog: Sendable {
 
     /// A connection may be cut, until ``remove(_:)``, which has to come before its descriptor is closed.
     func add(_ descriptor: CInt) {
+        noteThread()
         sockets.withLock { sockets in
             sockets.watched[descriptor] = sockets.nextNumber
             sockets.nextNumber += 1
@@ -95,9 +96,14 @@ final class TurnWatchdog: Sendable {
     }
 
     private func wakeUp() {
+        noteThread()
+        if isAsleep.exchange(false, ordering: .sequentiallyConsistent) { bell.signal() }
+    }
+
+    /// Whose processor time is to be looked at.
+    private func noteThread() {
         var clock = clockid_t()
         if pthread_getcpuclockid(pthread_self(), &clock) == 0 { self.clock.store(clock, ordering: .relaxed) }
-        if isAsleep.exchange(false, ordering: .sequentiallyConsistent) { bell.signal() }
     }
 
     // MARK: On the thread beside it
@@ -110,7 +116,8 @@ final class TurnWatchdog: Sendable {
             look(&work)
             _ = bell.wait(timeout: .now() + Self.dispatchInterval)
             let turn = turns.load(ordering: .sequentiallyConsistent)
-            if turn.isMultiple(of: 2), turn == seen { sleep(after: turn) }
+            let isStopped = isStopped.load(ordering: .sequentiallyConsistent)
+            if !isStopped, turn.isMultiple(of: 2), turn == seen { sleep(after: turn) }
             seen = turn
         }
     }
@@ -138,7 +145,7 @@ final class TurnWatchdog: Sendable {
                 }
             }
             guard let socket = verdict?.socket, let bytes = verdict?.bytes else { return }
-            sockets.cut[socket.descriptor] = Cut(localPort: socket.localPort, bytes: bytes)
+            sockets.cut[socket.descriptor] = Cut(ends: socket.ends, bytes: bytes)
             hasCuts.store(true, ordering: .releasing)
             socket.shutDown()
         }

@@ -1,5 +1,6 @@
 internal import CNetwatchLinux
 internal import Glibc
+internal import NetwatchEventLoop
 
 /// A connection, which its descriptor alone does not name: the next one gets the same.
 struct WatchedSocket: Hashable, Sendable {
@@ -24,17 +25,31 @@ struct WatchedSocket: Hashable, Sendable {
         }
     }
 
-    /// The port of this end; 0 for a socket that has none.
-    var localPort: Int {
-        var address = sockaddr_in6()
-        var length = socklen_t(MemoryLayout<sockaddr_in6>.size)
-        withUnsafeMutablePointer(to: &address) { address in
-            let address = UnsafeMutableRawPointer(address).assumingMemoryBound(to: sockaddr.self)
-            _ = getsockname(descriptor, address, &length)
+    var ends: ConnectionEnds {
+        ConnectionEnds(
+            localPort: address(getsockname).port,
+            remotePort: address(getpeername).port,
+            remoteAddress: address(getpeername).address?.description
+        )
+    }
+
+    private func address(
+        _ get: (CInt, UnsafeMutablePointer<sockaddr>, UnsafeMutablePointer<socklen_t>) -> CInt
+    ) -> (address: IPAddress?, port: Int) {
+        var storage = sockaddr_storage()
+        var length = socklen_t(MemoryLayout.size(ofValue: storage))
+        let result = withUnsafeMutablePointer(to: &storage) { storage in
+            storage.withMemoryRebound(to: sockaddr.self, capacity: 1) { get(descriptor, $0, &length) }
         }
-        // It is in the same place for both families.
-        let hasPort = [AF_INET, AF_INET6].contains(CInt(address.sin6_family))
-        return hasPort ? Int(address.sin6_port.bigEndian) : 0
+        guard result == 0 else { return (nil, 0) }
+        return withUnsafeBytes(of: storage) { bytes in
+            let port = Int(bytes[2]) << 8 | Int(bytes[3])
+            switch CInt(storage.ss_family) {
+            case AF_INET: return (IPAddress(bytes: Array(bytes[4..<8])), port)
+            case AF_INET6: return (IPAddress(bytes: Array(bytes[8..<24])), port)
+            default: return (nil, 0)
+            }
+        }
     }
 
     /// Ends it in both directions. What has come may still be read, and then there is an end; whatever comes later makes
@@ -42,4 +57,11 @@ struct WatchedSocket: Hashable, Sendable {
     func shutDown() {
         shutdown(descriptor, CInt(SHUT_RDWR))
     }
+}
+
+/// The ends of a connection, which name it among those that are open at a time. What has none of them is 0, or `nil`.
+struct ConnectionEnds: Equatable, Sendable {
+    let localPort: Int
+    let remotePort: Int
+    let remoteAddress: String?
 }

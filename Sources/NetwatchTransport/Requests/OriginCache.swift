@@ -4,6 +4,8 @@
 struct OriginCache {
     /// For a program that talks to many. It then begins anew.
     private static let limit = 256
+    /// In bytes: a name (RFC 1035 §2.3.4) and a port. What is longer is not kept.
+    private static let longestAuthority = 255 + 6
 
     private var known: [String: CurlURL] = [:]
 
@@ -30,7 +32,9 @@ struct OriginCache {
             $0 != UInt8(ascii: "/") && $0 != UInt8(ascii: "?") && $0 != UInt8(ascii: "#")
         }
         // libcurl overlooks a third slash, and takes what follows for the host.
-        guard !authority.isEmpty, authority.allSatisfy(isPlain) else { return nil }
+        guard (1...longestAuthority).contains(authority.count), authority.allSatisfy(isPlain) else {
+            return nil
+        }
         return String(text[..<authority.endIndex])
     }
 

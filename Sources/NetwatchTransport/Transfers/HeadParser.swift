@@ -40,7 +40,8 @@ struct HeadParser {
         // What comes after the final head are the trailers of a chunked body.
         guard !isComplete else { return .more }
         let text = Self.trimmed(line[...])
-        if text.isEmpty { return endHead() }
+        // A line of blanks folds nothing into the field before it.
+        if text.isEmpty { return line.first == 0x20 || line.first == 0x09 ? .more : endHead() }
         if text.starts(with: "HTTP/".utf8) {
             beginHead(text)
         } else {

@@ -126,7 +126,16 @@ extension Transfer {
     var hasKeptBusy: Bool { if case .keptBusy = stop { true } else { false } }
 
     /// By which its connection is known. 0 without one.
-    var localPort: Int { easy.long(CURLINFO_LOCAL_PORT) }
+    /// Of the connection that it has, or had last.
+    var ends: ConnectionEnds {
+        ConnectionEnds(
+            localPort: localPort,
+            remotePort: easy.long(CURLINFO_PRIMARY_PORT),
+            remoteAddress: easy.string(CURLINFO_PRIMARY_IP)
+        )
+    }
+
+    private var localPort: Int { easy.long(CURLINFO_LOCAL_PORT) }
 
     var isReady: Bool { marks.requestReady != nil }
 

@@ -75,16 +75,25 @@ extension TransferFailure {
     }
 }
 
+extension TransferFailure {
+    /// In TLS 1.3 the refusal of a client's certificate looks like a connection that was lost (CURLE_SEND_ERROR,
+    /// CURLE_RECV_ERROR), and is as much a matter of the set-up as a certificate that libcurl cannot use
+    /// (CURLE_SSL_CERTPROBLEM, 58). An alert during the handshake (CURLE_SSL_CONNECT_ERROR) may be anybody's on the way,
+    /// and is no reason to wait for more than another path.
+    fileprivate var isServersRefusal: Bool {
+        clientCertificateRefusal != nil && (code == 55 || code == 56)
+    }
+}
+
 extension AttemptFailure {
+    /// - Parameter status: That of a response which had begun.
     init(_ error: (any Error)?, _ failure: TransferFailure?, status: Int?) {
         guard let failure else {
             self.init(withoutTransfer: error)
             return
         }
         self.init(
-            // A refusal in TLS 1.3 looks like a connection that was lost, and is as much a matter of the set-up as a
-            // certificate that libcurl cannot use: CURLE_SSL_CERTPROBLEM.
-            code: failure.clientCertificateRefusal == nil ? failure.code : 58,
+            code: failure.isServersRefusal && status == nil ? 58 : failure.code,
             errno: failure.osErrno,
             phase: Phase(failure.phase),
             bytesSent: failure.bytesSent,

@@ -67,6 +67,22 @@ internal import Testing
         }
     }
 
+    @Test func `so it is on another file system, whatever stands there`() throws {
+        let open = try FileDescriptor.opening(source)
+        try FileManager.default.removeItem(atPath: source)
+        let place = URL(fileURLWithPath: "/dev/shm/netwatch-test-\(UUID().uuidString)")
+        defer { try? FileManager.default.removeItem(at: place) }
+        try Data("old".utf8).write(to: place)
+        try DownloadedFile.move(
+            source,
+            open: "/proc/self/fd/\(open.rawValue)",
+            to: place,
+            options: .removePreviousFile,
+            isDurable: false
+        )
+        #expect(try Data(contentsOf: place) == body)
+    }
+
     @Test func `an occupied place is an error, and nothing is lost`() throws {
         let path = directory.file("file")
         try Data("old".utf8).write(to: URL(fileURLWithPath: path))
