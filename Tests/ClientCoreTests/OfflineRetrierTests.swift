@@ -128,12 +128,17 @@ struct OfflineRetrierTests {
         #expect(await second.responseString().value == "ok")
     }
 
-    @Test func `a dropped session ends the wait`() async throws {
+    @Test(arguments: [true, false]) func `a dropped session ends the wait`(isInterceptor: Bool) async throws {
         let world = try OfflineWorld()
         var session: SessionManager? = SessionManager(engine: world.engine, monitor: world.monitor)
-        session?.waitsForConnectivity = true
+        if isInterceptor {
+            session?.interceptor = OfflineRetrier(maximumWait: nil)
+        } else {
+            session?.waitsForConnectivity = true
+        }
         let request = try #require(session).request("http://\(OfflineWorld.host):1/")
-        let retrier = try #require(session?.context.hooks.connectivityRetrier)
+        let hooks = try #require(session?.context.hooks)
+        let retrier = try #require(hooks.connectivityRetrier ?? hooks.interceptor as? OfflineRetrier)
         await wait(for: retrier, 1, 1)
         session = nil
         #expect((await request.response().error as? AFError)?.isSessionDeinitializedError == true)

@@ -8,7 +8,7 @@ public struct RequestOptions: Sendable, Hashable {
     /// How many seconds the name lookup, the connection and the TLS handshake of a transfer may take together.
     /// netwatch's own: 15.
     public var connectTimeout: TimeInterval?
-    /// How many seconds less than a byte per second may go either way once connected, rounded up to whole ones. The
+    /// How many seconds no byte may go either way once connected; noticed up to two seconds late. The
     /// configuration's `timeoutIntervalForRequest`: 60. The `timeoutInterval` of a `URLRequest` that is not 60
     /// comes between this and the session's.
     public var idleTimeout: TimeInterval?

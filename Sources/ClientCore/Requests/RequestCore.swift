@@ -256,13 +256,28 @@ actor RequestCore {
         guard let session = context.manager, let request, !state.isFinished else {
             return handle(.decided(attempt: attempt, .giveUp(nil)))
         }
+        let ask = Self.question(to: interceptor, about: request, of: session, error)
         work = Task {
-            let result = await interceptor.retry(request, for: session, dueTo: error)
+            let result = await ask()
             perform { core in
                 if case .doNotRetry = result { return core.waitForPath(attempt, after: error) }
                 core.decide(attempt, RetryDecision(result), about: error)
             }
         }
+    }
+
+    /// Ours does not keep the session while it waits, lest nobody notices that it was dropped.
+    private static func question(
+        to interceptor: any RequestInterceptor,
+        about request: Request,
+        of session: SessionManager,
+        _ error: any Error
+    ) -> @Sendable () async -> RetryResult {
+        guard let retrier = interceptor as? OfflineRetrier else {
+            return { await interceptor.retry(request, for: session, dueTo: error) }
+        }
+        let context = session.context
+        return { await retrier.retry(request, context, dueTo: error, waitingAtMost: retrier.maximumWait) }
     }
 
     /// What ``SessionManager/waitsForConnectivity`` stands for.

@@ -15,7 +15,7 @@ public import NetworkReachability
 /// nobody waits. All may be used from any thread, by several sessions.
 public final class OfflineRetrier: RequestInterceptor {
     private let monitor: PathMonitor?
-    private let maximumWait: Duration?
+    let maximumWait: Duration?
     private let maximumRetries: UInt
     private let pacing: RetryPacing
     private let isOfflineError: @Sendable (any Error) -> Bool

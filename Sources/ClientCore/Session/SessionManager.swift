@@ -144,8 +144,8 @@ public final class SessionManager: Sendable {
     /// Whether requests that fail because there is no network wait for a path to their host, and are then sent:
     /// an ``OfflineRetrier`` that is asked when ``retrier`` and ``interceptor`` have declined. Default false.
     ///
-    /// They wait until the session's `timeoutIntervalForResource` has passed since they were started, 7 days by
-    /// default, however often the path comes and goes. The property of this name of Foundation's
+    /// They wait until their ``RequestOptions/totalTimeout``, else the session's `timeoutIntervalForResource`, has passed
+    /// since they were started, 7 days by default, however often the path comes and goes. The property of this name of Foundation's
     /// `URLSessionConfiguration` cannot be set on Linux, so it is the session's here. Apple's waits before a
     /// request is sent for the first time; here it is sent at once, since the kernel's refusal costs nothing, and
     /// waits when that has failed. ``RequestRetrier`` and ``RequestInterceptor`` hear of the failure before.

@@ -28,6 +28,7 @@ final class CurlMulti {
     private let loop: EventLoop
     private let onReadiness: @Sendable (CInt, EventLoop.Readiness) -> Void
     private let onTimeout: @Sendable () -> Void
+    private let onIdleCheck: @Sendable () -> Void
     let watchdog: TurnWatchdog
     let trust: TrustContext
     /// What transfers have to tell at the end of a turn.
@@ -39,6 +40,8 @@ final class CurlMulti {
     /// The timer that is set, for the deadline or for an earlier one that is not wanted any more: libcurl changes
     /// its mind several times for each transfer.
     private var timer: EventLoop.Timer?
+    /// Set while there are transfers.
+    private var idleTimer: EventLoop.Timer?
     /// Whether it wants to at once, and the loop knows.
     private var isDue = false
     private var transfers: [TransferID: Transfer] = [:]
@@ -50,12 +53,14 @@ final class CurlMulti {
     /// - Parameters:
     ///   - onReadiness: Called on the loop; answers with ``descriptorIsReady(_:_:)``.
     ///   - onTimeout: Called on the loop; answers with ``timeoutHasPassed()``.
+    ///   - onIdleCheck: Called on the loop; answers with ``endIdleTransfers()``.
     init(
         loop: EventLoop,
         watchdog: TurnWatchdog,
         trust: TrustContext,
         onReadiness: @escaping @Sendable (CInt, EventLoop.Readiness) -> Void,
-        onTimeout: @escaping @Sendable () -> Void
+        onTimeout: @escaping @Sendable () -> Void,
+        onIdleCheck: @escaping @Sendable () -> Void
     ) throws(TransferFailure) {
         guard let handle = MultiHandle() else {
             throw .refused(CURLE_OUT_OF_MEMORY, "out of memory or descriptors")
@@ -65,6 +70,7 @@ final class CurlMulti {
         self.trust = trust
         self.onReadiness = onReadiness
         self.onTimeout = onTimeout
+        self.onIdleCheck = onIdleCheck
         let multi = handle.rawValue
         self.handle = consume handle
         keepConnections(Self.leastConnectionsKept)
@@ -116,6 +122,7 @@ final class CurlMulti {
         }
         transfers[transfer.id] = transfer
         if transfers.count > connectionsKept { keepConnections(transfers.count) }
+        if idleTimer == nil { checkIdleness() }
     }
 
     /// Takes a transfer out before it has ended.
@@ -152,6 +159,8 @@ final class CurlMulti {
         handle = nil
         timer.map(loop.cancel)
         timer = nil
+        idleTimer.map(loop.cancel)
+        idleTimer = nil
         for descriptor in watches.keys { unwatch(descriptor) }
     }
 
@@ -182,6 +191,23 @@ final class CurlMulti {
         }
         self.deadline = nil
         return act(on: CURL_SOCKET_TIMEOUT, 0)
+    }
+
+    /// Ends the transfers that have been silent for too long.
+    func endIdleTransfers() -> Turn {
+        idleTimer = nil
+        let now = ContinuousClock.now
+        let idle = transfers.values.filter { $0.isIdle(at: now) }
+        for transfer in idle {
+            let message = "nothing was sent or received for \(transfer.request.idleTimeout ?? .zero)"
+            remove(transfer.id)?.finish(CURLE_OPERATION_TIMEDOUT, message: message)
+        }
+        if !transfers.isEmpty { checkIdleness() }
+        return Turn(ended: idle.map(\.id), milestones: round.tell())
+    }
+
+    private func checkIdleness() {
+        idleTimer = loop.schedule(at: .now + Idleness.interval, onIdleCheck)
     }
 
     private func act(on descriptor: CInt, _ events: CInt) -> Turn {

@@ -345,6 +345,9 @@ package actor TransferEngine {
             },
             onTimeout: { [weak self] in
                 self?.assumeIsolated { engine in engine.advance(id) { $0.timeoutHasPassed() } }
+            },
+            onIdleCheck: { [weak self] in
+                self?.assumeIsolated { engine in engine.advance(id) { $0.endIdleTransfers() } }
             }
         )
     }

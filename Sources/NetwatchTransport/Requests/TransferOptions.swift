@@ -48,14 +48,7 @@ extension EasyHandle {
     private func applyTimeouts(of request: TransferRequest) throws(TransferFailure) {
         try set(CURLOPT_CONNECTTIMEOUT_MS, request.connectTimeout.positiveMilliseconds)
         if let total = request.totalTimeout { try set(CURLOPT_TIMEOUT_MS, total.positiveMilliseconds) }
-        if request.idleTimeout != nil { try set(CURLOPT_LOW_SPEED_LIMIT, 1) }
-        try setIdleTimeout(request.idleTimeout)
-    }
-
-    /// `nil` is for ever. May be changed while the transfer is under way.
-    func setIdleTimeout(_ timeout: Duration?) throws(TransferFailure) {
-        let seconds = timeout.map { ($0.positiveMilliseconds + 999) / 1000 }
-        try set(CURLOPT_LOW_SPEED_TIME, seconds ?? 0)
+        // For the idle timeout see Idleness.
     }
 
     private func apply(_ credentials: TransferCredentials?) throws(TransferFailure) {

@@ -36,9 +36,9 @@ package struct TransferRequest: Sendable {
     package var addresses: [IPAddress]?
     /// How long the name lookup, the connection and the TLS handshake may take together. Default 15 s.
     package var connectTimeout: Duration = .seconds(15)
-    /// How long less than a byte per second may go either way once connected; `nil` is for ever. Default
-    /// 60 s. libcurl counts whole seconds, and part of one counts as one. A pause does not count; waiting for
-    /// a ``TransferBodySource`` does.
+    /// How long no byte may go either way once connected; `nil` is for ever. Default 60 s. It is looked at once a
+    /// second, so that it may take up to two seconds longer. A pause does not count; waiting for a
+    /// ``TransferBodySource`` does.
     package var idleTimeout: Duration? = .seconds(60)
     /// How long the whole transfer may take, name lookup and pauses included; `nil`, the default, is for ever.
     package var totalTimeout: Duration?

@@ -8,8 +8,6 @@ extension Transfer {
     /// than `CURLE_OK` ends the transfer.
     func pause(_ what: TransferPause) -> CURLcode {
         paused.formUnion(what)
-        // libcurl does not count a pause in receiving, but one in sending.
-        try? easy.setIdleTimeout(nil)
         return applyPause()
     }
 
@@ -23,9 +21,6 @@ extension Transfer {
     func resume() -> CURLcode {
         guard !paused.isEmpty else { return CURLE_OK }
         paused = []
-        try? easy.setIdleTimeout(request.idleTimeout)
-        // Only a change makes libcurl forget since when nothing has moved, and it may be waiting for a source.
-        _ = curl_easy_pause(handle, TransferPause.all.mask)
         return applyPause()
     }
 

@@ -69,6 +69,7 @@ final class Transfer {
     var paused: TransferPause
     var isWaitingForSource = false
     var inflow = Inflow()
+    var idleness = Idleness()
     /// How often the request was sent, or at least begun.
     var sendings = 0
 
@@ -105,7 +106,6 @@ final class Transfer {
         if url.isSecure { try self.easy.applyTLS(of: target.request) }
         try self.easy.set(CURLOPT_HTTPHEADER, pointer: headers.rawValue)
         if let entry = resolved.rawValue { try self.easy.set(CURLOPT_RESOLVE, pointer: entry) }
-        if !paused.isEmpty { try self.easy.setIdleTimeout(nil) }
         try setCallbacks()
     }
 
