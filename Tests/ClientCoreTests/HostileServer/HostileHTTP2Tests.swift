@@ -28,7 +28,7 @@ struct HostileHTTP2Tests {
         [
             Case(harm: "nothing", code: 28, error: .timedOut, totalTimeout: 2000),
             Case(harm: "half", code: 18, orCode: 56),
-            Case(harm: "goaway", code: 16),
+            Case(harm: "goaway", code: 16, orCode: 56),
             Case(harm: "goaway-mid", code: 18, orCode: 56),
             Case(harm: "reset", code: 92),
             Case(harm: "reset-mid", code: 92),
