@@ -128,7 +128,7 @@ extension Inspector {
 
 extension Inspector {
     fileprivate struct Page: Sendable {
-        var last: Int64 = 0
+        var last: Int64
         var count = 0
         var faults: [(id: String, reason: String)] = []
         var bodies: [(id: String, body: SpooledBody)] = []
@@ -137,20 +137,17 @@ extension Inspector {
     /// `nil` at the end, and where no row can be read any more.
     private func rows(_ part: ExportCursor.Part, after position: Int64) async throws -> Page? {
         try await read { database -> Page? in
-            let found: [StoredRow]
+            var page = Page(last: position)
             do {
-                found = try database.rows(
-                    part == .waiting ? Self.waitingRows : Self.deadRows,
-                    [position, Self.page]
-                )
+                let sql = part == .waiting ? Self.waitingRows : Self.deadRows
+                for row in try database.rows(sql, [position, Self.page]) {
+                    page.last = try row.place("position", after: page.last)
+                    page.look(at: row)
+                }
             } catch let error where StoreFault.isDamage(error) {
                 // The check of the structure has told so.
-                return nil
             }
-            guard let last = found.last else { return nil }
-            var page = Page(last: try last["position"], count: found.count)
-            for row in found { page.look(at: row) }
-            return page
+            return page.count > 0 ? page : nil
         }
     }
 
@@ -170,6 +167,7 @@ extension Inspector {
 
 extension Inspector.Page {
     fileprivate mutating func look(at row: StoredRow) {
+        count += 1
         let id = (try? row["id"]) ?? "number \((try? row["position"] as Int64) ?? 0)"
         do {
             var request = try ArchivedRequest(row)

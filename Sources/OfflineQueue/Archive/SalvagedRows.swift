@@ -115,7 +115,7 @@ private struct SalvagedTable {
     func first(after position: Int64) throws(Failure) -> Int64? {
         let sql =
             "SELECT \(key) FROM \(name) NOT INDEXED WHERE \(key) > ?\(condition) ORDER BY \(key) LIMIT 1"
-        return try fetch(sql, [position]).flatMap { try? $0[key] }
+        return try reading { try database.row(sql, [position])?.place(key, after: position) }
     }
 
     private func last(from low: Int64, below high: Int64) throws(Failure) -> Int64? {
@@ -123,7 +123,7 @@ private struct SalvagedTable {
             SELECT \(key) FROM \(name) NOT INDEXED WHERE \(key) > ? AND \(key) < ?\(condition)
             ORDER BY \(key) DESC LIMIT 1
             """
-        return try fetch(sql, [low, high]).flatMap { try? $0[key] }
+        return try reading { try database.row(sql, [low, high])?.place(key, after: low, before: high) }
     }
 
     /// The first row that can be read behind one that cannot; `nil` when none can.
@@ -146,8 +146,12 @@ private struct SalvagedTable {
     }
 
     private func fetch(_ sql: String, _ arguments: StatementArguments) throws(Failure) -> StoredRow? {
+        try reading { try database.row(sql, arguments) }
+    }
+
+    private func reading<Value>(_ body: () throws -> Value) throws(Failure) -> Value {
         do {
-            return try database.row(sql, arguments)
+            return try body()
         } catch let error where StoreFault.isDamage(error) {
             throw .damaged(StoreFault.words(error))
         } catch {

@@ -17,11 +17,12 @@ extension StoreTransaction {
             statement,
             arguments: ["after": cursor.position, "limit": Self.longestPage]
         )
-        var (rows, size): ([ArchivedRow], Int) = ([], 0)
+        var (rows, size, last): ([ArchivedRow], Int, Int64) = ([], 0, cursor.position)
         while size < bytes, let next = try found.next() {
             let row = StoredRow(next.copy(), of: statement)
             size += row.approximateSize
-            rows.append(try archived(row, cursor.part))
+            last = try row.place("position", after: last)
+            rows.append(archived(row, ExportCursor(part: cursor.part, position: last)))
         }
         return rows
     }
@@ -38,8 +39,7 @@ extension StoreTransaction {
         WHERE position > :after AND state = 'dead' AND is_whole = 1 ORDER BY position LIMIT :limit
         """
 
-    private func archived(_ row: StoredRow, _ part: ExportCursor.Part) throws -> ArchivedRow {
-        let cursor = ExportCursor(part: part, position: try row["position"])
+    private func archived(_ row: StoredRow, _ cursor: ExportCursor) -> ArchivedRow {
         let id = (try? row["id"]) ?? "number \(cursor.position)"
         do {
             var request = try ArchivedRequest(row)

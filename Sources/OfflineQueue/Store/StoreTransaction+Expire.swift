@@ -97,12 +97,13 @@ extension StoreTransaction {
         for _ in 0..<Self.batch {
             let bytes: Int64 = try row("SELECT history_bytes FROM meta")!["history_bytes"]
             guard bytes > limit else { return false }
-            try forget("SELECT seq, body_file FROM history WHERE kept_bytes > 0 ORDER BY position LIMIT 1")
+            let oldest = "SELECT seq, body_file FROM history WHERE kept_bytes > 0 ORDER BY position LIMIT 1"
+            // Where the count is wrong nothing may be left.
+            guard try forget(oldest) > 0 else { return false }
         }
         return true
     }
 
-    @discardableResult
     private mutating func forget(_ selection: String, _ arguments: StatementArguments = StatementArguments())
         throws -> Int
     {

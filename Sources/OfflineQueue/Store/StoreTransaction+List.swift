@@ -31,9 +31,11 @@ extension StoreTransaction {
                 """,
                 query.arguments &+ ["after": after, "limit": limit]
             )
+            var last = after
             found += try rows.map {
-                try (
-                    QueuedRequest(row: $0, isOver: false), ListCursor(isFinished: false, position: $0["seq"])
+                last = try $0.place("seq", after: last)
+                return try (
+                    QueuedRequest(row: $0, isOver: false), ListCursor(isFinished: false, position: last)
                 )
             }
         }
@@ -46,10 +48,11 @@ extension StoreTransaction {
                 """,
                 query.arguments &+ ["before": before, "limit": limit - found.count]
             )
+            var last = before
             found += try rows.map {
-                try (
-                    QueuedRequest(row: $0, isOver: true),
-                    ListCursor(isFinished: true, position: $0["position"])
+                last = try $0.place("position", after: .min, before: last)
+                return try (
+                    QueuedRequest(row: $0, isOver: true), ListCursor(isFinished: true, position: last)
                 )
             }
         }

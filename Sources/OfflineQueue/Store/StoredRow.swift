@@ -42,6 +42,14 @@ struct StoredRow {
 
     func isNull(_ column: String) -> Bool { value(column).isNull }
 
+    /// A number that what was asked for bounds. A damaged tree may lead back to an earlier row, and whoever goes on
+    /// behind the last that was found would go round for ever.
+    func place(_ column: String, after low: Int64, before high: Int64 = .max) throws(DamagedColumn) -> Int64 {
+        let place: Int64 = try self[column]
+        guard low < place, place < high else { throw DamagedColumn(name: column, found: .int64(place)) }
+        return place
+    }
+
     /// What it takes in memory, about.
     var approximateSize: Int {
         row.databaseValues.reduce(256) { sum, value in

@@ -270,6 +270,48 @@ internal import Testing
         #expect(ids == ids.sorted { Int($0.dropFirst())! < Int($1.dropFirst())! })
     }
 
+    @Test func `where a tree leads back to an earlier row no export goes round for ever`() async throws {
+        _ = try await populated()
+        try leadBack()
+        try await withQueue(directory) { queue, _ in
+            let report = try await queue.verify()
+            #expect(!report.isSound)
+            #expect(await errorCode { _ = try await queue.content() } == .storeUnusable)
+        }
+    }
+
+    @Test func `where a tree leads back to an earlier row all others are saved`() async throws {
+        let original = try await populated()
+        try leadBack()
+        let (aside, ids) = try await salvage(original)
+        #expect(aside?.salvage.isWhole == false && ids.count == Self.count - 1)
+    }
+
+    private func leadBack() throws {
+        let leaves = try leafPages(of: "request")
+        try renumber(lastRowOf: leaves[leaves.count / 2], to: 0)
+    }
+
+    /// A cell of a leaf begins with its length and the row's number, which has one byte up to 127.
+    private func renumber(lastRowOf leaf: Int, to number: UInt8) throws {
+        try change { data in
+            let page = (leaf - 1) * 4096
+            func word(_ offset: Int) -> Int { Int(data[page + offset]) << 8 | Int(data[page + offset + 1]) }
+            var place = page + word(8 + 2 * (word(3) - 1))
+            while data[place] >= 0x80 { place += 1 }
+            data[place + 1] = number
+        }
+    }
+
+    @Test func `a count of bytes that is too large does not keep the queue busy`() async throws {
+        _ = try await populated()
+        try edit(directory, "UPDATE meta SET history_bytes = 1 << 60")
+        try await withQueue(directory) { _, store in
+            let wait = try await store.expire()
+            #expect(wait != .zero)
+        }
+    }
+
     @Test(arguments: [
         "request_order", "sqlite_autoindex_request_1", "request_expiry", "lane", "depends", "history",
     ])
