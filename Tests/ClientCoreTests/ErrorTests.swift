@@ -22,6 +22,7 @@ internal import Testing
         #expect(urlError.code == .cannotConnectToHost)
         #expect(urlError.failingURL?.host == "127.0.0.1")
         #expect(error?.transferFailure?.osErrno == ECONNREFUSED)
+        #expect(urlError.localizedDescription.hasSuffix(": Connection refused"))
         #expect((urlError as NSError).transferFailure?.code == 7)
         #expect((error as NSError?)?.transferFailure == error?.transferFailure)
     }
@@ -47,6 +48,15 @@ internal import Testing
         #expect(response.request == nil)
         #expect(response.data == nil)
         #expect(request.request == nil)
+    }
+
+    @Test(arguments: [
+        ("", "it is empty"), ("http://[::1", "it cannot be parsed"),
+        ("http://h:99999/", "port 99999 is not from 0 to 65535"), ("http://a%20b/", "character"),
+    ])
+    func `an invalid URL is told with what is wrong with it`(url: String, words: String) async {
+        let text = await session.request(url).response().error?.localizedDescription ?? ""
+        #expect(text.hasPrefix("The URL `\(url)` is not valid: ") && text.contains(words))
     }
 
     @Test func `a scheme that is not HTTP is refused, with the URL`() async {

@@ -37,6 +37,8 @@ struct OfflineErrorTests {
         try world.testbed.near.ip("route add \(kind) \(OfflineWorld.host)")
         let response = await world.session.request("http://\(OfflineWorld.host):1/").response()
         #expect((response.error as? URLError)?.code == .notConnectedToInternet)
+        let text = response.error?.localizedDescription ?? ""
+        #expect(text.hasPrefix("there is no way to `\(OfflineWorld.host)`: "))
         #expect(response.error?.transferFailure?.code == 7)
     }
 

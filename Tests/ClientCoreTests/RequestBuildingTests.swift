@@ -48,6 +48,17 @@ internal import Testing
         #expect((error?.urlConvertible as? URL)?.absoluteString == url)
     }
 
+    @Test(arguments: [-3, -.infinity, .nan] as [TimeInterval])
+    func `a timeout that is no time is refused by name`(interval: TimeInterval) throws {
+        var request = try request()
+        request.timeoutInterval = interval
+        guard case .invalidOption("timeoutInterval", let value, _) = try reason(of: request) else {
+            Issue.record("not the timeout")
+            return
+        }
+        #expect(value == "\(interval)")
+    }
+
     @Test func `a request without a URL is invalid`() throws {
         var request = try request()
         request.url = nil

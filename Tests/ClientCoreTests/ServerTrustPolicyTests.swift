@@ -278,12 +278,13 @@ struct ServerTrustPolicyTests {
         } catch {
             #expect(error.file == scratch.file("aa.crt"))
         }
-        let missing = URL(fileURLWithPath: scratch.file("missing"))
-        do {
-            _ = try ServerTrustPolicy.certificates(in: missing)
-            Issue.record("a directory that is missing was taken")
-        } catch {
-            #expect(error.reason == .unreadable(errno: ENOENT))
+        for (name, errno) in [("missing", ENOENT), ("a.DER", ENOTDIR)] {
+            do {
+                _ = try ServerTrustPolicy.certificates(in: URL(fileURLWithPath: scratch.file(name)))
+                Issue.record("\(name) was taken for a directory")
+            } catch {
+                #expect(error.reason == .unreadable(errno: errno) && error.file == scratch.file(name))
+            }
         }
     }
 }

@@ -30,7 +30,7 @@ final class TransferRecorder: Sendable {
         let woken = state.withLock { state in
             switch event {
             case .head(let head): state.record.heads.append(head)
-            case .body(let bytes): state.record.body += bytes
+            case .body(let piece): state.record.body += piece.bytes
             case .progress(let progress): state.record.progress.append(progress)
             case .end(let end): state.record.ends.append(end)
             }

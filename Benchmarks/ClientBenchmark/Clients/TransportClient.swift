@@ -18,7 +18,7 @@ struct TransportClient: Client {
             for event in events {
                 switch event {
                 case .head(let head): answer.withLock { $0.status = head.status }
-                case .body(let bytes): answer.withLock { $0.bytes += bytes.count }
+                case .body(let piece): answer.withLock { $0.bytes += piece.bytes.count }
                 case .progress: break
                 case .end(let end):
                     let (status, bytes) = answer.withLock { $0 }
@@ -55,7 +55,7 @@ struct TransportClient: Client {
         let end = await withCheckedContinuation { continuation in
             pool.start(request) { events in
                 for event in events {
-                    if case .body(let bytes) = event { receive(bytes) }
+                    if case .body(let piece) = event { receive(piece.bytes) }
                     if case .end(let end) = event { continuation.resume(returning: end) }
                 }
             }

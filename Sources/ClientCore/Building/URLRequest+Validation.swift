@@ -28,6 +28,7 @@ extension URLRequest {
     ) throws {
         try validateURL(allowedSchemes)
         try validateMethod()
+        try validateTimeout()
         try validate(body)
         // Sorted, so that of several culprits the same one is named each time.
         for field in fields ?? (allHTTPHeaderFields ?? [:]).sortedFields {
@@ -58,6 +59,19 @@ extension URLRequest {
         // CONNECT turns the connection into a tunnel, which only a proxy can be asked for.
         guard HTTPToken.isValid(method), method.uppercased() != "CONNECT" else {
             throw AFError.urlRequestValidationFailed(reason: .invalidMethod(method))
+        }
+    }
+
+    private func validateTimeout() throws {
+        // What is not a number is not at least anything.
+        guard timeoutInterval >= 0 else {
+            throw AFError.urlRequestValidationFailed(
+                reason: .invalidOption(
+                    name: "timeoutInterval",
+                    value: "\(timeoutInterval)",
+                    accepted: "seconds from 0, which stands for the session's"
+                )
+            )
         }
     }
 

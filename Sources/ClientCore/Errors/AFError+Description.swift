@@ -6,7 +6,7 @@ extension AFError: LocalizedError {
 
     private var text: String {
         switch self {
-        case .invalidURL(let url): "The URL is not valid: \(url)"
+        case .invalidURL(let url): "The URL `\(url)` is not valid: \(Self.fault(of: "\(url)"))"
         case .urlRequestValidationFailed(let reason): "The request was not sent: \(reason.text)"
         case .parameterEncodingFailed(let reason): "The parameters cannot be encoded: \(reason.text)"
         case .multipartEncodingFailed(let reason): "The multipart body cannot be made: \(reason.text)"
@@ -20,6 +20,15 @@ extension AFError: LocalizedError {
         case .sessionConfigurationRefused(let property): "The session's configuration is refused: \(property)"
         case .sessionDeinitialized: "The session was dropped before the request had ended."
         }
+    }
+
+    private static func fault(of url: String) -> String {
+        guard !url.isEmpty else { return "it is empty" }
+        guard let parsed = URLComponents(string: url) else { return "it cannot be parsed" }
+        if let port = parsed.port, !(0...65535).contains(port) {
+            return "port \(port) is not from 0 to 65535"
+        }
+        return "its host has a character that no name has, or a character is not percent-encoded"
     }
 }
 

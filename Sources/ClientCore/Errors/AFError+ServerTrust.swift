@@ -85,7 +85,7 @@ extension AFError.ServerTrustFailureReason {
         switch self {
         case .noRequiredEvaluator(let host): "`\(host)` has no policy, and all hosts must have one"
         case .invalidPolicyHost(let host):
-            "the policies' host `\(host)` is none, or is there twice; "
+            "`\(host)`, which has a policy or a client identity, is no host, or is there twice; "
                 + "names and addresses without scheme and port are accepted"
         case .noCertificatesFound: "certificates are pinned, but none are given"
         case .noPublicKeysFound: "public keys are pinned, but none are given"

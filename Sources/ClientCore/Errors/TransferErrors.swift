@@ -42,7 +42,8 @@ extension URLError {
     fileprivate init(_ failure: TransferFailure, _ code: URLError.Code, url: URL?) {
         var userInfo: [String: Any] = [
             transferFailureKey: failure,
-            NSLocalizedDescriptionKey: failure.message,
+            NSLocalizedDescriptionKey: code == .notConnectedToInternet
+                ? "there is no way to `\(url?.host ?? "")`: \(failure.message)" : failure.message,
         ]
         userInfo[NSURLErrorFailingURLErrorKey] = url
         self.init(code, userInfo: userInfo)

@@ -32,8 +32,8 @@ struct ProbeExchange: Sendable {
         case .head(let head):
             self.head = head
             latency = elapsed
-        case .body(let bytes):
-            body += bytes
+        case .body(let piece):
+            body += piece.bytes
         case .progress:
             break
         case .end(let end):

@@ -83,12 +83,17 @@ extension RequestCore {
         let (id, control) = (hop.id, hop.control)
         queue.setAwaiting(true)
         let transfer = context.pool.start(transfer) { events in
-            guard control.deliver(events) else { return }
-            self.perform { core in
-                for event in control.take() where core.hop?.id == id { core.received(event) }
-            }
+            if control.deliver(events) { self.takeEvents(of: id, from: control) }
         }
         control.begin(transfer)
+    }
+
+    nonisolated private func takeEvents(of id: Int, from control: TransferControl) {
+        perform { core in
+            let (events, isMore) = control.take()
+            for event in events where core.hop?.id == id { core.received(event) }
+            if isMore { core.takeEvents(of: id, from: control) }
+        }
     }
 
     private func transfer(
@@ -132,7 +137,7 @@ extension RequestCore {
     private func received(_ event: TransferEvent) {
         switch event {
         case .head(let head): headArrived(head)
-        case .body(let bytes): bodyArrived(bytes)
+        case .body(let piece): bodyArrived(piece.bytes)
         case .progress(let progress): progressed(progress)
         case .end(let end): hopEnded(end)
         }

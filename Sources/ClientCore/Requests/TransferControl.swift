@@ -4,7 +4,7 @@ internal import Synchronization
 /// Pauses and ends one transfer, from any thread and before its name is known, and keeps what it has delivered
 /// until its request's queue comes for it.
 ///
-/// A turn of the queue takes all that waits, which with a small response is all of it: waking a thread for each
+/// A turn of the queue takes what waits, which with a small response is all of it: waking a thread for each
 /// part would cost more than handling it. A transfer that delivers faster than its queue takes is paused: a slow
 /// disk, or a slow closure, slows the server down in place of filling the memory.
 final class TransferControl: Sendable {
@@ -70,11 +70,20 @@ final class TransferControl: Sendable {
         }
     }
 
-    /// What was delivered since the last time, in order.
-    func take() -> [TransferEvent] {
+    /// What was delivered since the last time, in order, and whether there is more: of much only the beginning is
+    /// taken, for what is taken counts no more.
+    func take() -> (events: [TransferEvent], isMore: Bool) {
         update { state in
-            defer { (state.events, state.bytes, state.isFull) = ([], 0, false) }
-            return state.events
+            let count = state.isFull ? state.events.count(within: Self.limit) : state.events.count
+            guard count < state.events.count else {
+                defer { (state.events, state.bytes, state.isFull) = ([], 0, false) }
+                return (state.events, false)
+            }
+            let taken = Array(state.events.prefix(count))
+            state.events.removeFirst(count)
+            state.bytes -= taken.cost
+            state.isFull = state.bytes > Self.limit
+            return (taken, true)
         }
     }
 
@@ -92,14 +101,22 @@ final class TransferControl: Sendable {
 }
 
 extension [TransferEvent] {
-    /// The bytes of body in them, and what holds those.
-    fileprivate var cost: Int {
-        reduce(0) { sum, event in
-            if case .body(let bytes) = event {
-                sum + bytes.count + TransferControl.pieceOverhead
-            } else {
-                sum
-            }
+    fileprivate var cost: Int { reduce(0) { $0 + $1.cost } }
+
+    /// How many of the first ones cost so much, or as little more as can be.
+    fileprivate func count(within limit: Int) -> Int {
+        var rest = limit
+        let last = firstIndex { event in
+            rest -= event.cost
+            return rest <= 0
         }
+        return last.map { $0 + 1 } ?? count
+    }
+}
+
+extension TransferEvent {
+    /// The bytes of body in it, and what holds those.
+    fileprivate var cost: Int {
+        if case .body(let piece) = self { piece.bytes.count + TransferControl.pieceOverhead } else { 0 }
     }
 }

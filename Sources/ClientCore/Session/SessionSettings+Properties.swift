@@ -69,8 +69,14 @@ enum ConfigurationProperty: String, CaseIterable, Sendable {
         case .identifier:
             configuration.identifier == nil
                 ? nil : "asks for a background session; a queue keeps requests beyond the process"
+        case .timeoutIntervalForRequest: Self.refusal(ofTimeout: configuration.timeoutIntervalForRequest)
+        case .timeoutIntervalForResource: Self.refusal(ofTimeout: configuration.timeoutIntervalForResource)
         default: nil
         }
+    }
+
+    private static func refusal(ofTimeout seconds: TimeInterval) -> String? {
+        seconds >= 0 ? nil : "is \(seconds); accepted: seconds from 0, which stands for the default"
     }
 
     private static func hasOwnClasses(_ configuration: URLSessionConfiguration) -> Bool {

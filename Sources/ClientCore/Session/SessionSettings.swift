@@ -96,9 +96,8 @@ struct SessionSettings: Sendable {
 }
 
 extension Duration {
-    /// - Returns: `nil` for what is no time: zero, less, not a number. Endless is 68 years.
+    /// - Returns: `nil` for zero, which stands for whatever is next in line. Endless is 68 years.
     fileprivate static func timeout(_ interval: TimeInterval) -> Duration? {
-        // Not a number is not greater than anything.
         guard interval > 0 else { return nil }
         return .seconds(min(interval, TimeInterval(Int32.max)))
     }

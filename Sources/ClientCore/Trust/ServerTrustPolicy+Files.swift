@@ -1,4 +1,5 @@
 public import Foundation
+internal import Glibc
 
 extension ServerTrustPolicy {
     /// The endings of file names, in capital letters too.
@@ -67,12 +68,22 @@ extension ServerTrustPolicy {
     }
 
     private static func files(in directory: URL) throws(InvalidCredential) -> [URL] {
+        let unreadable = { (errno: Int32) in
+            InvalidCredential(.certificate, .unreadable(errno: errno), file: directory.path)
+        }
+        var isDirectory: ObjCBool = false
+        // Foundation lists a file as a directory that has nothing in it.
+        if FileManager.default.fileExists(atPath: directory.path, isDirectory: &isDirectory),
+            !isDirectory.boolValue
+        {
+            throw unreadable(ENOTDIR)
+        }
         do {
             return try FileManager.default.contentsOfDirectory(at: directory, includingPropertiesForKeys: nil)
                 .filter { extensions.contains($0.pathExtension) }
                 .sorted { $0.path < $1.path }
         } catch {
-            throw InvalidCredential(.certificate, .unreadable(errno: error.errno), file: directory.path)
+            throw unreadable(error.errno)
         }
     }
 }
@@ -81,6 +92,6 @@ extension Error {
     /// The system's error number beneath a Foundation error; `EIO` where it is lost.
     fileprivate var errno: Int32 {
         let underlying = (self as NSError).userInfo[NSUnderlyingErrorKey] as? NSError
-        return underlying?.domain == NSPOSIXErrorDomain ? Int32(underlying?.code ?? 5) : 5
+        return underlying?.domain == NSPOSIXErrorDomain ? Int32(underlying?.code ?? Int(EIO)) : EIO
     }
 }

@@ -184,7 +184,7 @@ extension Transfer {
         if bytes.count > excess {
             touch()
             news.add(body: UnsafeRawBufferPointer(rebasing: bytes.dropLast(excess)))
-            if news.hasPiece { caller.deliver(news.take()) }
+            if news.isMuch { caller.deliver(news.takeWhole()) }
         }
         return stop == nil ? bytes.count : 0
     }

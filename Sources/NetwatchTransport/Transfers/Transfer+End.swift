@@ -60,7 +60,10 @@ extension Transfer {
             if code == CURLE_RECV_ERROR, text.hasSuffix("in chunked-encoding") {
                 return failure(code: Int32(CURLE_WEIRD_SERVER_REPLY.rawValue), message: text)
             }
-            return failure(code: Int32(code.rawValue), errno: errno(of: code), message: text)
+            let errno = errno(of: code)
+            // "Couldn't connect to server" is all that libcurl says, whatever the system has said.
+            let why = code == CURLE_COULDNT_CONNECT && errno != 0 ? ": \(errnoDescription(errno))" : ""
+            return failure(code: Int32(code.rawValue), errno: errno, message: text + why)
         }
     }
 

@@ -2,7 +2,7 @@
 /// comes in between, at any time before the end.
 package enum TransferEvent: Sendable {
     case head(TransferHead)
-    case body([UInt8])
+    case body(BodyPiece)
     case progress(TransferProgress)
     /// Behind a pointer: it is many times as large as the others, and each would take its room.
     indirect case end(TransferEnd)

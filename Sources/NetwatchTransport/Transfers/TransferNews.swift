@@ -1,17 +1,21 @@
 /// What a transfer has to tell since it was last asked, in as few pieces as possible: a small response is told in
 /// one go, head, body and end.
 struct TransferNews {
-    /// A piece of a body that comes in several chunks is at most so long, in bytes.
-    private static let pieceSize = 64 * 1024
+    /// How many pieces of a body are told at once while more comes, because telling wakes a thread.
+    private static let mostPieces = 4
 
     private var events: [TransferEvent] = []
     /// The end of the body so far.
     private var piece: [UInt8] = []
+    /// How many whole pieces there are.
+    private var pieces = 0
+    /// Only for a body of more than one piece.
+    private var pool: PiecePool?
 
     var isEmpty: Bool { events.isEmpty && piece.isEmpty }
 
-    /// Whether there is a whole piece of a body, which nobody should have to wait for, nor keep.
-    private(set) var hasPiece = false
+    /// Whether there is so much of a body that nobody should have to wait for it, nor keep it.
+    var isMuch: Bool { pieces >= Self.mostPieces }
 
     mutating func add(_ event: TransferEvent) {
         endPiece()
@@ -21,28 +25,36 @@ struct TransferNews {
     }
 
     mutating func add(body: UnsafeRawBufferPointer) {
-        if piece.count + body.count > Self.pieceSize {
+        if piece.count + body.count > BodyPiece.size {
             endPiece()
-            hasPiece = true
+            pieces += 1
+            pool = pool ?? PiecePool()
         }
-        if piece.isEmpty {
-            piece = Array(body)
-        } else {
-            piece.reserveCapacity(Self.pieceSize)
-            piece.append(contentsOf: body)
-        }
+        if piece.capacity == 0, let pool { piece = pool.take() }
+        piece.append(contentsOf: body)
     }
 
     mutating func take() -> [TransferEvent] {
         endPiece()
-        defer { (events, hasPiece) = ([], false) }
+        return takeWhole()
+    }
+
+    /// Leaves a piece that has room for more.
+    mutating func takeWhole() -> [TransferEvent] {
+        defer { (events, pieces) = ([], 0) }
         return events
     }
 
     private mutating func endPiece() {
         guard !piece.isEmpty else { return }
-        events.append(.body(piece))
-        piece = []
+        // Whoever keeps it should not keep much more than its bytes: a server may send them one by one.
+        if piece.count < piece.capacity / 2 {
+            events.append(.body(BodyPiece(piece.withUnsafeBytes { Array($0) }, of: nil)))
+            piece.removeAll(keepingCapacity: true)
+        } else {
+            events.append(.body(BodyPiece(piece, of: pool)))
+            piece = []
+        }
     }
 }
 
