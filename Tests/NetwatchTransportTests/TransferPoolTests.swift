@@ -132,7 +132,10 @@ internal import Testing
         let running = pool?.start(request(server))
         await server.requests(atLeast: 1)
         let waiting = pool?.start(request(server, "/waiting"))
-        let lookingUp = pool?.start(TransferRequest(url: "http://netwatch.invalid:\(server.port)/"))
+        var named = TransferRequest(url: "http://netwatch.invalid:\(server.port)/")
+        // However long this test waits for its turn.
+        named.connectTimeout = .seconds(600)
+        let lookingUp = pool?.start(named)
         await gate.isEntered()
         pool = nil
         await engine.settle()

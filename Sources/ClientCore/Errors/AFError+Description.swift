@@ -6,7 +6,8 @@ extension AFError: LocalizedError {
 
     private var text: String {
         switch self {
-        case .invalidURL(let url): "The URL `\(url)` is not valid: \(Self.fault(of: "\(url)"))"
+        case .invalidURL(let url):
+            "The URL `\(url)` is not valid" + (Self.fault(of: "\(url)").map { ": \($0)" } ?? "")
         case .urlRequestValidationFailed(let reason): "The request was not sent: \(reason.text)"
         case .parameterEncodingFailed(let reason): "The parameters cannot be encoded: \(reason.text)"
         case .multipartEncodingFailed(let reason): "The multipart body cannot be made: \(reason.text)"
@@ -22,13 +23,16 @@ extension AFError: LocalizedError {
         }
     }
 
-    private static func fault(of url: String) -> String {
+    /// As far as its text tells.
+    private static func fault(of url: String) -> String? {
         guard !url.isEmpty else { return "it is empty" }
-        guard let parsed = URLComponents(string: url) else { return "it cannot be parsed" }
+        guard let parsed = URL(string: url) else { return "it cannot be parsed" }
         if let port = parsed.port, !(0...65535).contains(port) {
             return "port \(port) is not from 0 to 65535"
         }
-        return "its host has a character that no name has, or a character is not percent-encoded"
+        let host = parsed.host(percentEncoded: false) ?? ""
+        let isName = host.utf8.allSatisfy { $0 > 0x20 && $0 != 0x7f }
+        return isName ? nil : "the host \(host.debugDescription) has a character that no name has"
     }
 }
 

@@ -21,7 +21,7 @@ final class TransferControl: Sendable {
         var isSuspended = false
         var isFull = false
         var events: [TransferEvent] = []
-        /// How many bytes of body are in the events, and what holds them.
+        /// How much memory the bodies in the events take.
         var bytes = 0
         var paused: TransferPause = []
 
@@ -115,8 +115,8 @@ extension [TransferEvent] {
 }
 
 extension TransferEvent {
-    /// The bytes of body in it, and what holds those.
+    /// The memory of the body in it, and what holds that.
     fileprivate var cost: Int {
-        if case .body(let piece) = self { piece.bytes.count + TransferControl.pieceOverhead } else { 0 }
+        if case .body(let piece) = self { piece.bytes.capacity + TransferControl.pieceOverhead } else { 0 }
     }
 }

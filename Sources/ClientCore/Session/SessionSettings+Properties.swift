@@ -27,6 +27,7 @@ enum ConfigurationProperty: String, CaseIterable, Sendable {
     case urlCache
 
     enum Treatment: Equatable, Sendable {
+        /// Refused only if no sense can be made of it.
         case honoured
         /// Without effect, whatever it is set to.
         case ignored

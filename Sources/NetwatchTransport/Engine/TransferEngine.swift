@@ -131,7 +131,7 @@ package actor TransferEngine {
     ///
     /// The name lookup and the connection are made all the same, the head of the request is sent, and the head
     /// of the response may come; nothing of the bodies is read or delivered once the engine has got around to
-    /// it. libcurl keeps what it had received at once (16 KiB, or what 4 KiB decode to), and with HTTP/2 the 32 MiB
+    /// it. libcurl keeps what it had received at once (16 KiB, or what 7 KiB decode to), and with HTTP/2 the 32 MiB
     /// that its window lets the server send; the rest waits in the kernel and with the server. The idle timeout begins
     /// anew with ``resume(_:)``; the others go on. While nothing is received it is not noticed either that the
     /// server has gone.

@@ -9,8 +9,9 @@ struct TransferNews {
     private var piece: [UInt8] = []
     /// How many whole pieces there are.
     private var pieces = 0
-    /// Only for a body of more than one piece.
+    /// Only while whole pieces come.
     private var pool: PiecePool?
+    private var isPoolUsed = false
 
     var isEmpty: Bool { events.isEmpty && piece.isEmpty }
 
@@ -29,13 +30,17 @@ struct TransferNews {
             endPiece()
             pieces += 1
             pool = pool ?? PiecePool()
+            isPoolUsed = true
         }
         if piece.capacity == 0, let pool { piece = pool.take() }
         piece.append(contentsOf: body)
     }
 
+    /// Takes everything, at the end of a turn.
     mutating func take() -> [TransferEvent] {
         endPiece()
+        if !isPoolUsed, pool != nil { (pool, piece) = (nil, []) }
+        isPoolUsed = false
         return takeWhole()
     }
 

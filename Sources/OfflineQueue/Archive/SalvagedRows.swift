@@ -130,10 +130,13 @@ private struct SalvagedTable {
     func beyondGap(after position: Int64) -> Int64? {
         var step: Int64 = 1
         while step < .max / 4, position + step < .max / 2 {
-            if let found = try? first(after: position + step) { return backward(from: found, to: position) }
-            // The end can be reached, perhaps past rows that can be read.
-            if (try? first(after: position + step)) != nil { return backward(from: .max, to: position) }
-            step *= 2
+            do throws(Failure) {
+                // Where there is none the end can be reached, perhaps past rows that can be read.
+                let found = try first(after: position + step)
+                return backward(from: found ?? .max, to: position)
+            } catch {
+                step *= 2
+            }
         }
         return nil
     }

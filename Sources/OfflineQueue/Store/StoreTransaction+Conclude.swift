@@ -71,7 +71,7 @@ extension StoreTransaction {
                 "fence": request.token,
             ]
         )
-        precondition(database.changesCount == 1, "a row was not under the lease it was read with")
+        try requireChange(of: request.sequence)
         try execute(StoreStatements.deleteRequest, [request.sequence])
         if let response { try keep(response, of: request.sequence) }
         if !isDead { try freeBody(request.sequence, file: request.bodyFile) }

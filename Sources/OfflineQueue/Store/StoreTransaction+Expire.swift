@@ -49,8 +49,16 @@ extension StoreTransaction {
             StoreStatements.expired,
             trust &+ ["now": now.milliseconds, "limit": Self.batch]
         )
-        for row in candidates where try isExpired(row) {
+        for row in candidates {
             let request = try StoredRequest(row: row)
+            guard try isExpired(row) else {
+                // Only a request of this boot, by whose own clock there is time left.
+                try execute(
+                    "UPDATE request SET expire_at = boot_expire_at + ? WHERE seq = ?",
+                    [clock.offset, request.sequence]
+                )
+                continue
+            }
             try move(request, by: .givenUp(reason: RequestState.expiredReason))
             changedLanes.insert(request.lane)
         }
@@ -69,6 +77,8 @@ extension StoreTransaction {
 // MARK: - History
 
 extension StoreTransaction {
+    private static let historyRows = "SELECT position, seq, body_file FROM history"
+
     /// Whether there is more than one transaction should forget.
     private mutating func forgetHistory() throws -> Bool {
         let retention = settings.retention
@@ -76,14 +86,14 @@ extension StoreTransaction {
         for state in QueuedRequest.State.allCases where state.isFinal {
             let age = state == .dead ? retention.dead : retention.done
             let aged = try forget(
-                "SELECT seq, body_file FROM history WHERE state = :state AND finished_at <= :before LIMIT \(Self.batch)",
+                "\(Self.historyRows) WHERE state = :state AND finished_at <= :before LIMIT \(Self.batch)",
                 ["state": state.rawValue, "before": (now - age).milliseconds]
             )
             isMoreLeft = isMoreLeft || aged == Self.batch
             guard state != .dead else { continue }
             let surplus = try forget(
                 """
-                SELECT seq, body_file FROM history WHERE state = :state
+                \(Self.historyRows) WHERE state = :state
                 ORDER BY finished_at DESC LIMIT \(Self.batch) OFFSET :count
                 """,
                 ["state": state.rawValue, "count": retention.doneCount]
@@ -94,23 +104,30 @@ extension StoreTransaction {
     }
 
     private mutating func forgetBytes(over limit: Int64) throws -> Bool {
+        guard try historyBytes() > limit else { return false }
+        // A wrong count would cost requests that somebody may still want to send again.
+        try execute("UPDATE meta SET history_bytes = (SELECT ifnull(sum(kept_bytes), 0) FROM history)")
         for _ in 0..<Self.batch {
-            let bytes: Int64 = try row("SELECT history_bytes FROM meta")!["history_bytes"]
-            guard bytes > limit else { return false }
-            let oldest = "SELECT seq, body_file FROM history WHERE kept_bytes > 0 ORDER BY position LIMIT 1"
-            // Where the count is wrong nothing may be left.
-            guard try forget(oldest) > 0 else { return false }
+            guard try historyBytes() > limit else { return false }
+            try forget("\(Self.historyRows) WHERE kept_bytes > 0 ORDER BY position LIMIT 1")
         }
         return true
     }
 
+    private func historyBytes() throws -> Int64 {
+        try row("SELECT history_bytes FROM meta")!["history_bytes"]
+    }
+
+    @discardableResult
     private mutating func forget(_ selection: String, _ arguments: StatementArguments = StatementArguments())
         throws -> Int
     {
         let forgotten = try rows(selection, arguments)
         for row in forgotten {
             let sequence: Int64 = try row["seq"]
-            for table in ["history", "attempt", "response"] {
+            try execute("DELETE FROM history WHERE position = ?", [row["position"] as Int64])
+            try requireChange(of: sequence)
+            for table in ["attempt", "response"] {
                 try execute("DELETE FROM \(table) WHERE seq = ?", [sequence])
             }
             try freeBody(sequence, file: try row["body_file"])

@@ -149,7 +149,7 @@ extension StoreTransaction {
             "detail": outcome?.detail,
         ]
         try execute(StoreStatements.updateState, request.state.columns &+ place)
-        precondition(database.changesCount == 1, "a row was not under the lease it was read with")
+        try requireChange(of: request.sequence)
     }
 }
 

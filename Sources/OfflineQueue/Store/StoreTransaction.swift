@@ -72,6 +72,15 @@ struct StoreTransaction {
         try database.cachedStatement(sql: sql).execute(arguments: arguments)
     }
 
+    /// What was read in this transaction has to be found again.
+    ///
+    /// - Throws: ``DamagedColumn`` when the last statement has changed no row.
+    func requireChange(of sequence: Int64) throws(DamagedColumn) {
+        guard database.changesCount == 1 else {
+            throw DamagedColumn(name: "seq", found: .int64(sequence))
+        }
+    }
+
     /// Makes this transaction sync those before it: one that writes nothing syncs nothing, and SQLite writes no row
     /// that stays as it is.
     func touch() throws {

@@ -270,9 +270,12 @@ internal import Testing
         #expect(ids == ids.sorted { Int($0.dropFirst())! < Int($1.dropFirst())! })
     }
 
-    @Test func `where a tree leads back to an earlier row no export goes round for ever`() async throws {
+    @Test(arguments: ["request", "history"])
+    func `where a tree leads back to an earlier row no export goes round for ever`(table: String) async throws
+    {
         _ = try await populated()
-        try leadBack()
+        if table == "history" { try await giveUpAll() }
+        try leadBack(table, to: 0)
         try await withQueue(directory) { queue, _ in
             let report = try await queue.verify()
             #expect(!report.isSound)
@@ -280,16 +283,38 @@ internal import Testing
         }
     }
 
-    @Test func `where a tree leads back to an earlier row all others are saved`() async throws {
+    @Test(arguments: ["request", "history"])
+    func `where a tree leads back to an earlier row no list goes round for ever`(table: String) async throws {
+        _ = try await populated()
+        if table == "history" { try await giveUpAll() }
+        // Up through those that wait, down through those that are over.
+        try leadBack(table, to: table == "request" ? 0 : 127)
+        try await withQueue(directory) { queue, _ in
+            var query = RequestQuery(limit: 1)
+            let code = await errorCode {
+                repeat { query.after = try await queue.list(query).next } while query.after != nil
+            }
+            #expect(code == .storeUnusable)
+        }
+    }
+
+    @Test(arguments: ["request", "history"])
+    func `where a tree leads back to an earlier row all others are saved`(table: String) async throws {
         let original = try await populated()
-        try leadBack()
+        if table == "history" { try await giveUpAll() }
+        try leadBack(table, to: 0)
         let (aside, ids) = try await salvage(original)
         #expect(aside?.salvage.isWhole == false && ids.count == Self.count - 1)
     }
 
-    private func leadBack() throws {
-        let leaves = try leafPages(of: "request")
-        try renumber(lastRowOf: leaves[leaves.count / 2], to: 0)
+    private func giveUpAll() async throws {
+        try edit(directory, "UPDATE request SET expire_at = 0, boot_expire_at = 0")
+        try await withQueue(directory) { _, store in _ = try await store.expire() }
+    }
+
+    private func leadBack(_ table: String, to number: UInt8) throws {
+        let leaves = try leafPages(of: table)
+        try renumber(lastRowOf: leaves[leaves.count / 2], to: number)
     }
 
     /// A cell of a leaf begins with its length and the row's number, which has one byte up to 127.
@@ -303,13 +328,39 @@ internal import Testing
         }
     }
 
-    @Test func `a count of bytes that is too large does not keep the queue busy`() async throws {
+    @Test func `a count of bytes that is too large costs no request, and does not keep the queue busy`()
+        async throws
+    {
         _ = try await populated()
+        try await giveUpAll()
         try edit(directory, "UPDATE meta SET history_bytes = 1 << 60")
-        try await withQueue(directory) { _, store in
+        try await withQueue(directory) { queue, store in
             let wait = try await store.expire()
             #expect(wait != .zero)
+            #expect(try await queue.statistics().counts[.dead] == Self.count)
+            let report = try await queue.verify()
+            #expect(report.isSound)
         }
+    }
+
+    @Test func `a time of giving up that is too early is mended, and does not keep the queue busy`()
+        async throws
+    {
+        _ = try await populated()
+        try edit(directory, "UPDATE request SET expire_at = 0 WHERE id = 'a3'")
+        try await withQueue(directory) { queue, store in
+            let wait = try await store.expire()
+            #expect(wait ?? .zero > .seconds(60))
+            #expect(try await queue.statistics().counts[.dead] == 0)
+        }
+    }
+
+    @Test func `behind damaged pages near the end the last requests are saved`() async throws {
+        let original = try await populated()
+        let leaves = try leafPages(of: "request")
+        for leaf in leaves.suffix(4).dropLast() { try overwrite(page: leaf) }
+        let (aside, ids) = try await salvage(original)
+        #expect(aside?.salvage.gaps.count == 1 && ids.last == original.ids.last)
     }
 
     @Test(arguments: [
