@@ -15,6 +15,8 @@ enum CurlTool: Measurement {
             let (seconds, cpu) = curl(arguments.dropFirst().joined(separator: " "))
             printFigure("throughput", Double(arguments[0])! / 1_048_576 / seconds)
             printFigure("cpu", cpu * 1e3)
+            // The next one would replace it.
+            if let output = arguments.last, output != "/dev/null" { unlink(output) }
         }
     }
 

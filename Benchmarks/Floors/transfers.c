@@ -2,7 +2,7 @@
 // once, and of what comes only the length is looked at.
 //
 // Usage: transfers requests CLIENTS SECONDS URL    so many GET requests at a time, after a quarter of a second
-//        transfers download URL [FILE]             thrown away, or written to a file
+//        transfers download URL [FILE]             thrown away, or written to a file, which is then removed
 //        transfers upload FILE URL
 //        transfers slow COUNT URL                  so many GET requests at once
 #include "figures.h"
@@ -171,6 +171,7 @@ static void download(const char *url, const char *path) {
     transfer *it = make(1, url);
     if (path && (it->file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600)) < 0) floors_fail(path);
     one(it, 0);
+    if (path) unlink(path);
 }
 
 static void upload(const char *path, const char *url) {
