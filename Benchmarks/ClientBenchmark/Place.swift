@@ -26,6 +26,11 @@ struct Place {
         .program("async-http-client", "\(peers)/AsyncHTTPClientPeer \(arguments)")
     }
 
+    /// Where it may take minutes: it opens some 130 connections each second.
+    func urlSession(_ arguments: String) -> Series.Other {
+        .program("URLSession", "timeout 30 \(CommandLine.arguments[0]) measure \(arguments)")
+    }
+
     /// - Parameter output: The file that a body goes to.
     func curl(_ arguments: String, output: String = "/dev/null") -> Series.Other {
         .program("curl", "\(CommandLine.arguments[0]) measure curl \(arguments) --output \(output)")

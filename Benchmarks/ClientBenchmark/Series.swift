@@ -143,7 +143,7 @@ extension Series {
             others: [
                 .floor("transfers slow \(count) \(place.server)/\(count)"),
                 place.asyncHTTPClient("slow \(count) \(place.server)/\(count)"),
-                .measured("URLSession", by: "slow foundation \(count) \(place.server)"),
+                place.urlSession("slow foundation \(count) \(place.server)"),
             ],
             rounds: size.longRounds,
             figures: [
