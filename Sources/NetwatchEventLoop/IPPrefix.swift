@@ -17,6 +17,9 @@ package struct IPPrefix: Hashable, Sendable {
         firstBits = bits & ~Self.hostMask(family, self.length)
     }
 
+    /// All IPv6 multicast addresses (RFC 4291 §2.7).
+    package static let ipv6Multicast = IPPrefix(.ipv6, bits: 0xff << 120, length: 8)
+
     /// The prefix that covers every address.
     package static func everything(_ family: IPAddress.Family) -> IPPrefix {
         IPPrefix(family, bits: 0, length: 0)

@@ -5,8 +5,8 @@ package import NetwatchEventLoop
 /// What the kernel passes on of its notifications: a classic BPF program for the socket that listens.
 ///
 /// Only routes are ever held back: those that cover none of the watched addresses, of which a machine with a
-/// full table sees thousands a second. All else passes, and so does every default route. The filter is an
-/// optimisation: a program that lets more through is never wrong.
+/// full table sees thousands a second. All else passes, and so do every default route, and the multicast routes by which
+/// ``NetlinkEvent`` knows that IPv6 has begun on an interface. The filter is an optimisation: a program that lets more through is never wrong.
 package struct EventFilter {
     let program: [sock_filter]
     /// What it watches over; `nil` when it lets everything through.
@@ -32,7 +32,8 @@ package struct EventFilter {
         // From every address for itself down to ever larger neighbourhoods.
         for budget in [1024, 256, 64, 16, 4, 1] {
             let prefixes = groups.flatMap { $0.prefixes(atMost: budget) }
-            let program = Self.program(for: prefixes)
+            let hasIPv6 = prefixes.contains { $0.family == .ipv6 }
+            let program = Self.program(for: prefixes + (hasIPv6 ? [.ipv6Multicast] : []))
             if program.count <= Self.longestProgram {
                 self.init(program: program, prefixes: prefixes)
                 return

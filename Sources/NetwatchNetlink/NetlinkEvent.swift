@@ -107,7 +107,15 @@ extension NetlinkEvent {
             family,
             length: Int(header.rtm_dst_len)
         )
-        return prefix.map { .route($0) } ?? .malformed
+        guard let prefix else { return .malformed }
+        return beginsIPv6(message, prefix).map { .link($0) } ?? .route(prefix)
+    }
+
+    /// With the route of its multicast addresses IPv6 begins on an interface. Nexthops over that which were dead are
+    /// alive again then, and nothing else says so when it gets no address.
+    private static func beginsIPv6(_ message: NetlinkMessage, _ prefix: IPPrefix) -> UInt32? {
+        guard prefix == .ipv6Multicast else { return nil }
+        return message.attributes(after: rtmsg.self).first { $0.type == CInt(RTA_OIF.rawValue) }?.number
     }
 }
 

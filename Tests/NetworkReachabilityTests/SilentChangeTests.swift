@@ -103,6 +103,32 @@ struct SilentChangeTests {
         try await host.becomes(.noCarrier)
     }
 
+    /// Announced by nothing but the route of its multicast addresses.
+    @Test func `IPv6 that begins again on an interface, over which a part of a route was dead`()
+        async throws
+    {
+        let testbed = try VethTestbed()
+        try testbed.addSecondCable()
+        try testbed.near.ip(
+            "addr add 2001:db8:1::1/64 dev near1 nodad",
+            "-6 route append default via 2001:db8:1::2 dev near1"
+        )
+        // Which part is whose the kernel decides by chance.
+        let addresses = (1...32).map { "2001:db8:ffff::\($0)" }
+        let overFirst = addresses.first { address in
+            (try? testbed.near.shell("ip route get \(address) | grep -q near0")) != nil
+        }
+        let host = try WatchedHost(try #require(overFirst), in: testbed)
+        try await host.becomes(reachable: true)
+        try testbed.near.setParameter("net/ipv6/conf/near0/disable_ipv6", to: "1")
+        try testbed.far.ip("link set far1 down")
+        try await host.becomes(.noCarrier)
+        // Until nothing of that is looked up once more.
+        try await Task.sleep(for: .seconds(2))
+        try testbed.near.setParameter("net/ipv6/conf/near0/disable_ipv6", to: "0")
+        try await host.recorder.waitForLast { $0.path?.interfaceName == "near0" }
+    }
+
     @Test func `a link that leaves a bridge, which is announced as its deletion`() async throws {
         let testbed = try VethTestbed()
         try testbed.near.ip("link add br0 type bridge", "link set br0 up")
