@@ -1,3 +1,4 @@
+internal import Dispatch
 internal import Foundation
 internal import Glibc
 internal import NetwatchService
@@ -137,9 +138,11 @@ internal import Testing
 
     @Test func `a stop does not wait for an idle connection or beyond its grace`() async throws {
         let fixture = try ControlFixture { $0.stopGrace = .milliseconds(50) }
+        let isIdle = DispatchSemaphore(value: 0)
         async let idle = offPool {
             let client = try fixture.client()
             _ = try client.request("GET /hello HTTP/1.1\r\nHost: x\r\n\r\n")
+            isIdle.signal()
             return try client.isClosedByServer()
         }
         async let stuck = offPool {
@@ -147,6 +150,7 @@ internal import Testing
             try client.send("GET /gate HTTP/1.1\r\nHost: x\r\n\r\n")
             return try client.isClosedByServer()
         }
+        try await offPool { isIdle.wait() }
         await fixture.gate.isReached()
         await fixture.server.stop()
         #expect(try await stuck)
