@@ -26,7 +26,7 @@ struct Place {
         .program("async-http-client", "\(peers)/AsyncHTTPClientPeer \(arguments)")
     }
 
-    /// Where it may take minutes: it opens some 130 connections each second.
+    /// Where it may take minutes.
     func urlSession(_ arguments: String) -> Series.Other {
         .program("URLSession", "timeout 30 \(CommandLine.arguments[0]) measure \(arguments)")
     }

@@ -76,7 +76,7 @@ extension RequestOptions {
 }
 
 extension AFError {
-    fileprivate static func invalidOption(_ name: String, _ value: String, accepted: String) -> AFError {
+    static func invalidOption(_ name: String, _ value: String, accepted: String) -> AFError {
         .urlRequestValidationFailed(reason: .invalidOption(name: name, value: value, accepted: accepted))
     }
 }

@@ -47,10 +47,9 @@ extension URLRequest {
         guard let host = url.host(percentEncoded: false), !host.isEmpty else {
             throw AFError.urlRequestValidationFailed(reason: .missingHost(url))
         }
-        // `%0a` in a path is data; in a name to be looked up it is not. The rest is encoded by URL.
+        // The rest is encoded by URL.
         guard url.absoluteString.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7f }),
-            host.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7f }),
-            (0...65535).contains(url.port ?? 0)
+            URL.fault(ofHost: host, port: url.port) == nil
         else { throw AFError.invalidURL(url: url) }
     }
 
@@ -65,13 +64,8 @@ extension URLRequest {
     private func validateTimeout() throws {
         // What is not a number is not at least anything.
         guard timeoutInterval >= 0 else {
-            throw AFError.urlRequestValidationFailed(
-                reason: .invalidOption(
-                    name: "timeoutInterval",
-                    value: "\(timeoutInterval)",
-                    accepted: "seconds from 0, which stands for the session's"
-                )
-            )
+            let accepted = "seconds from 0, which stands for the session's"
+            throw AFError.invalidOption("timeoutInterval", "\(timeoutInterval)", accepted: accepted)
         }
     }
 
@@ -106,5 +100,16 @@ extension URLRequest {
 
     private static func isLength(_ text: String) -> Bool {
         text.utf8.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) } && Int64(text) != nil
+    }
+}
+
+extension URL {
+    /// Why nobody can be connected to by these, for people; `nil` if somebody can.
+    ///
+    /// - Parameter host: Without percent encoding. `%0a` in a path is data; in a name to be looked up it is not.
+    static func fault(ofHost host: String, port: Int?) -> String? {
+        if let port, !(0...65535).contains(port) { return "port \(port) is not from 0 to 65535" }
+        let isName = host.utf8.allSatisfy { $0 > 0x20 && $0 != 0x7f }
+        return isName ? nil : "the host \(host.debugDescription) has a character that no name has"
     }
 }

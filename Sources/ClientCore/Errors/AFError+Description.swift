@@ -27,12 +27,7 @@ extension AFError: LocalizedError {
     private static func fault(of url: String) -> String? {
         guard !url.isEmpty else { return "it is empty" }
         guard let parsed = URL(string: url) else { return "it cannot be parsed" }
-        if let port = parsed.port, !(0...65535).contains(port) {
-            return "port \(port) is not from 0 to 65535"
-        }
-        let host = parsed.host(percentEncoded: false) ?? ""
-        let isName = host.utf8.allSatisfy { $0 > 0x20 && $0 != 0x7f }
-        return isName ? nil : "the host \(host.debugDescription) has a character that no name has"
+        return URL.fault(ofHost: parsed.host(percentEncoded: false) ?? "", port: parsed.port)
     }
 }
 
