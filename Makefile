@@ -2,29 +2,45 @@
 
 BUILD_PACKAGES := libnl-3-dev libnl-route-3-dev libcurl4-openssl-dev libssl-dev libsqlite3-dev pkgconf
 DEMO_PACKAGES := $(BUILD_PACKAGES) iproute2 util-linux
-TEST_PACKAGES := $(DEMO_PACKAGES) curl openssl systemd python3-httpbin gunicorn
+# Each serves some of the tests, which are skipped without it.
+TEST_PACKAGES := curl openssl systemd python3-httpbin gunicorn
 # Other clients and queues: Redis's programs without its service, and what installs the queues written in Python.
 BENCH_PACKAGES := $(DEMO_PACKAGES) curl redis-tools python3-venv
 PREFIX ?= /usr/local
 UNITS := $(PREFIX)/lib/systemd/system
 
-.PHONY: demo test soak fuzz bench check docs run install clean
+.PHONY: demo test quick sanitize random soak fuzz bench check docs run install clean
 
-## demo: show the main job in namespaces of its own: cable out, requests kept, cable in, requests delivered
+## demo: show the main job in private network namespaces: cable out, requests kept, cable in, requests delivered
 demo:
 	@scripts/setup $(DEMO_PACKAGES)
-	swift build --product netwatch
+	@scripts/build --product netwatch
 	@scripts/demo .build/debug/netwatch "$$(scripts/find-nginx)"
 
-## test: every test at its CI share, under the thread and the address sanitizer
+## test: every test once, then the demo: minutes on a fresh clone, a minute or two after that
 test:
-	@scripts/setup $(TEST_PACKAGES)
+	@scripts/setup $(DEMO_PACKAGES) -- $(TEST_PACKAGES)
 	@scripts/test
 
-## soak: the randomised checks at their full size, about a quarter of an hour
+## quick: build and run some tests, e.g. make quick TARGET=ClientCoreTests or TARGET=CookieJarTests
+quick:
+	@scripts/test $(or $(TARGET),$(error TARGET is missing, e.g. make quick TARGET=ClientCoreTests))
+
+## sanitize: the tests under the thread and the address sanitizer
+sanitize:
+	@scripts/setup $(DEMO_PACKAGES) -- $(TEST_PACKAGES)
+	@scripts/sanitize
+
+## random: the randomised checks at CI's size, and a minute of the fuzzer
+random:
+	@scripts/setup $(DEMO_PACKAGES) -- $(TEST_PACKAGES)
+	@scripts/random medium
+
+## soak: the randomised checks at full size, then everything under both sanitizers: hours
 soak:
-	@scripts/setup $(TEST_PACKAGES)
-	@scripts/soak
+	@scripts/setup $(DEMO_PACKAGES) -- $(TEST_PACKAGES)
+	@scripts/random full
+	@NETWATCH_CHECKS=medium scripts/sanitize everything
 
 ## fuzz: arbitrary bytes as if from the kernel, for a minute
 fuzz:
@@ -36,7 +52,7 @@ bench:
 	@scripts/setup $(BENCH_PACKAGES)
 	@scripts/bench
 
-## check: format, layers, warnings
+## check: format, layers, warnings, the documentation and its code, the embedding example
 check:
 	@scripts/setup $(BUILD_PACKAGES)
 	@scripts/check
@@ -49,7 +65,7 @@ docs:
 ## run: watch a host, e.g. make run HOST=example.com
 run:
 	@scripts/setup $(BUILD_PACKAGES)
-	swift build --product netwatch
+	@scripts/build --product netwatch
 	.build/debug/netwatch host $(HOST)
 
 ## install: a release build and the units below PREFIX (default /usr/local)

@@ -10,8 +10,8 @@ let strict: [SwiftSetting] = [
     .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
 ]
 
-// Set by `make test`: the command under test then sees its own locks as the sanitized tests do.
-let isSanitized = Context.environment["NETWATCH_SANITIZER"] != nil
+// Set by `make sanitize`: the command under test then shows its locks to the sanitizer as the tests do.
+let sanitizer = Context.environment["NETWATCH_SANITIZER"]
 
 // The order of the targets is the order of the layers: a target imports only targets above it.
 // docs/ARCHITECTURE.md tells what each one holds; `make check` enforces the order.
@@ -28,7 +28,6 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
-        .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
     ],
     targets: [
         .systemLibrary(name: "CNetwatchLinux"),
@@ -84,8 +83,6 @@ let package = Package(
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
-                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
-                .product(name: "UnixSignals", package: "swift-service-lifecycle"),
             ],
             swiftSettings: strict
         ),
@@ -96,7 +93,7 @@ let package = Package(
                 "NetworkReachability", "OfflineQueue",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
-            ] + (isSanitized ? ["CNetwatchTestSupport"] : []),
+            ] + (sanitizer == nil ? [] : ["CNetwatchTestSupport"]),
             swiftSettings: strict
         ),
 
@@ -213,6 +210,19 @@ let package = Package(
     ],
     swiftLanguageModes: [.v6]
 )
+
+// `make sanitize` builds for the address sanitizer only what shares memory with the kernel or a C library, and none of the
+// packages. `make soak` builds everything.
+if sanitizer == "address", Context.environment["NETWATCH_ALL_TARGETS"] == nil {
+    let built: Set = [
+        "NetwatchEventLoop", "NetwatchNetlink", "NetworkReachability", "NetwatchTransport", "ClientCore",
+        "NetwatchTestSupport", "ClientVictim", "NetwatchEventLoopTests", "NetworkReachabilityTests",
+        "NetwatchTransportTests", "ClientCoreTests", "GuideTests",
+    ]
+    package.targets.removeAll { !built.contains($0.name) && $0.type != .system && !$0.name.hasPrefix("CNetwatch") }
+    package.products.removeAll { !built.contains($0.name) }
+    package.dependencies = []
+}
 
 extension Target {
     static func tests(_ name: String, _ dependencies: [Dependency], exclude: [String] = []) -> Target {

@@ -11,19 +11,24 @@ internal import Synchronization
 /// what was enqueued and ends.
 package final class EventLoop: SerialExecutor {
     private let core: EventLoopCore
+    private let namespace: SocketNamespace?
 
     /// Starts the thread.
     ///
     /// - Parameters:
     ///   - label: The thread's name, as `ps -L` and debuggers show it. Cut to 15 bytes by the kernel.
-    ///   - networkNamespace: A path to a network namespace (`/run/netns/NAME`, `/proc/PID/ns/net`) that
-    ///     the thread enters before it runs anything, so that every socket made on it belongs there.
-    ///     `nil`, the default, stays in the process's namespace.
+    ///   - networkNamespace: A path to a network namespace (`/run/netns/NAME`, `/proc/PID/ns/net`) for
+    ///     ``inNetworkNamespace(_:)``. `nil`, the default, is the namespace of the calling thread.
     /// - Throws: ``SystemError`` of `open`, `setns` (`EPERM` without `CAP_SYS_ADMIN` over the namespace),
     ///   `epoll_create1`, `eventfd`, `timerfd_create` or `pthread_create`.
     package init(label: String, networkNamespace: String? = nil) throws(SystemError) {
+        if let networkNamespace {
+            namespace = try SocketNamespace(networkNamespace)
+        } else {
+            namespace = nil
+        }
         core = try EventLoopCore()
-        try EventLoopThread.start(core: core, label: label, networkNamespace: networkNamespace)
+        try EventLoopThread.start(core: core, label: label)
         core.setExecutor(asUnownedSerialExecutor())
     }
 
@@ -49,6 +54,17 @@ package final class EventLoop: SerialExecutor {
         let answer = Answer<Result>()
         execute { answer.give(body()) }
         return answer.wait()
+    }
+
+    /// Opens a socket, or several, in the loop's network namespace. The calling thread is inside only while `body`
+    /// runs; see ``SocketNamespace``.
+    ///
+    /// - Throws: ``SystemError`` of `setns`, and what `body` throws.
+    package func inNetworkNamespace<Result: ~Copyable>(
+        _ body: () throws(SystemError) -> Result
+    ) throws(SystemError) -> Result {
+        guard let namespace else { return try body() }
+        return try namespace.run(body)
     }
 
     /// Whether the caller runs on this loop's thread.

@@ -18,6 +18,12 @@ package struct LockFile: ~Copyable, Sendable {
         self.file = file
     }
 
+    /// Unlocks the file rather than only closing it. A program that another thread is starting at this moment holds a copy
+    /// of the descriptor until its `exec`, and a lock of flock(2) lasts until every copy is closed.
+    deinit {
+        flock(file.rawValue, LOCK_UN)
+    }
+
     /// Takes the lock, without waiting. The file is made, with permissions 0600, when it is missing.
     package static func taking(_ path: String) throws(Failure) -> LockFile {
         let file = try failing { () throws(SystemError) in try FileDescriptor.openingPrivate(path) }
@@ -25,8 +31,9 @@ package struct LockFile: ~Copyable, Sendable {
             let error = SystemError(call: "flock \(path)", errno: errno)
             throw error.errno == EWOULDBLOCK ? .held(by: owner(in: file)) : .system(error)
         }
-        try failing { () throws(SystemError) in try noteOwner(in: file, path) }
-        return LockFile(file: file)
+        let lock = LockFile(file: file)
+        try failing { () throws(SystemError) in try noteOwner(in: lock.file, path) }
+        return lock
     }
 
     private static func failing<Result: ~Copyable>(

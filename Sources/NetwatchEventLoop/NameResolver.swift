@@ -106,19 +106,27 @@ package final class NameResolver: Sendable {
 
     private func run() {
         do throws(SystemError) {
-            if let networkNamespace { try enterNetworkNamespace(networkNamespace) }
+            work(in: try networkNamespace.map { path throws(SystemError) in try SocketNamespace(path) })
         } catch {
-            return failWaiters(errno: error.errno)
+            failWaiters(errno: error.errno)
         }
-        work()
     }
 
-    /// Looks names up until none is waiting.
-    private func work() {
+    /// Looks names up until none is waiting. The waiters are called outside the namespace.
+    private func work(in namespace: SocketNamespace?) {
         while let question = nextQuestion() {
-            let outcome = lookUp(question.name)
+            let outcome = lookUp(question.name, in: namespace)
             let waiters = state.withLock { $0.waiters.removeValue(forKey: question) ?? [] }
             for waiter in waiters { waiter(outcome) }
+        }
+    }
+
+    private func lookUp(_ name: String, in namespace: SocketNamespace?) -> Outcome {
+        guard let namespace else { return lookUp(name) }
+        do throws(SystemError) {
+            return try namespace.run { () throws(SystemError) in lookUp(name) }
+        } catch {
+            return .failure(Failure(code: EAI_SYSTEM, errno: error.errno))
         }
     }
 

@@ -3,11 +3,9 @@ package import Logging
 internal import NetwatchEventLoop
 internal import NetworkReachability
 internal import OfflineQueue
-internal import ServiceLifecycle
-internal import UnixSignals
 
 /// The service: the queue, the path monitor that wakes it, and the control socket.
-package struct NetwatchDaemon: Service {
+package struct NetwatchDaemon: Sendable {
     /// What the service needs to know.
     package struct Configuration: Sendable {
         /// Where the queue is kept.
@@ -31,22 +29,12 @@ package struct NetwatchDaemon: Service {
         self.logger = logger
     }
 
-    /// Runs the service until SIGTERM or SIGINT.
+    /// Runs the service until it is told to end.
     ///
+    /// - Parameter end: The service ends in order with its first element.
     /// - Throws: ``QueueError`` when the store cannot be opened or fails later, ``ControlSocketError`` when
     ///   the socket cannot be had.
-    package func runUntilSignalled() async throws {
-        let group = ServiceGroup(
-            configuration: .init(
-                services: [.init(service: self)],
-                gracefulShutdownSignals: [.sigterm, .sigint],
-                logger: logger
-            )
-        )
-        try await group.run()
-    }
-
-    package func run() async throws {
+    package func run(until end: AsyncStream<Void>) async throws {
         let monitor = makeMonitor()
         var settings = OfflineQueue.Configuration(directory: configuration.stateDirectory)
         // Less than the control server's grace, so that who waits for a send hears that it is kept.
@@ -57,7 +45,7 @@ package struct NetwatchDaemon: Service {
             monitor: monitor
         )
         do {
-            try await serve(queue, monitor)
+            try await serve(queue, monitor, until: end)
         } catch {
             await queue.stop()
             throw error
@@ -73,7 +61,7 @@ package struct NetwatchDaemon: Service {
         return PathMonitor(configuration: configuration)
     }
 
-    private func serve(_ queue: OfflineQueue, _ monitor: PathMonitor) async throws {
+    private func serve(_ queue: OfflineQueue, _ monitor: PathMonitor, until end: AsyncStream<Void>) async throws {
         var limits = ControlServer.Limits()
         // A body in Base64, with room for the rest of its JSON.
         limits.bodyBytes = ControlMessage.maximumBodyBytes * 3 / 2
@@ -87,7 +75,7 @@ package struct NetwatchDaemon: Service {
         let path = await monitor.statuses(of: .general).first { _ in true }
         try await queue.start()
         announceReady(path, monitor)
-        let failure = await firstFailure(of: queue)
+        let failure = await firstFailure(of: queue, until: end)
         logFailure(notifier.notify(.stopping))
         async let isServerStopped: Void = server.stop()
         await queue.stop()
@@ -129,9 +117,15 @@ package struct NetwatchDaemon: Service {
     }
 
     /// Waits until the service is told to end (`nil`), or the queue cannot go on.
-    private func firstFailure(of queue: OfflineQueue) async -> QueueError? {
-        await cancelWhenGracefulShutdown {
-            await queue.failures.first { _ in true }
+    private func firstFailure(of queue: OfflineQueue, until end: AsyncStream<Void>) async -> QueueError? {
+        await withTaskGroup(of: QueueError?.self) { group in
+            group.addTask { await queue.failures.first { _ in true } }
+            group.addTask {
+                _ = await end.first { _ in true }
+                return nil
+            }
+            defer { group.cancelAll() }
+            return await group.next() ?? nil
         }
     }
 

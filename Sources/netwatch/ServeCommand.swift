@@ -1,4 +1,5 @@
 internal import ArgumentParser
+internal import Glibc
 internal import Logging
 internal import NetwatchService
 internal import OfflineQueue
@@ -42,8 +43,11 @@ struct ServeCommand: AsyncParsableCommand {
             ),
             logger: makeLogger()
         )
+        let (end, told) = AsyncStream.makeStream(of: Void.self)
+        let signals = SignalWatch([SIGTERM, SIGINT]) { told.yield() }
+        defer { withExtendedLifetime(signals) {} }
         do {
-            try await daemon.runUntilSignalled()
+            try await daemon.run(until: end)
         } catch let error as QueueError {
             throw CommandError(opening: error)
         } catch let error as ControlSocketError {

@@ -7,15 +7,14 @@ internal import Testing
 /// Random requests of a server that fails at random, with random calls in between: whatever happens, each handler
 /// and each wait ends once, in their order, progress goes one way, and no object, descriptor or file is left.
 ///
-/// Processes of their own make them, because only there nobody else opens anything. 1,000 seeds, 60 with a
-/// sanitizer, 10,000 with `NETWATCH_SOAK=1`, one with `NETWATCH_SEED`.
+/// Processes of their own make them, because only there nobody else opens anything. 60 seeds, 1,000 or 10,000, by
+/// ``CheckSize``; one with `NETWATCH_SEED`.
 @Suite(.serialized) struct CompletionLawTests {
     private static let environment = ProcessInfo.processInfo.environment
 
     private static let seeds: Range<UInt64> = {
         if let one = environment["NETWATCH_SEED"].flatMap(UInt64.init) { return one..<one + 1 }
-        if environment["NETWATCH_SOAK"] == "1" { return 1..<10_001 }
-        return 1..<(environment["NETWATCH_SANITIZER"] == nil ? 1001 : 61)
+        return 1..<CheckSize.choose(small: 61, medium: 1001, full: 10_001)
     }()
 
     /// How many seeds a process has: as many as it surely gets through in the time that its end is waited for.

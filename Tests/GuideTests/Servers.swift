@@ -7,7 +7,10 @@ extension HTTPBin {
     private static let only = Result { try HTTPBin() }
 
     /// httpbin, which ends with the tests.
-    static func shared() async throws -> HTTPBin { try only.get() }
+    static func shared() async throws -> HTTPBin {
+        try require()
+        return try only.get()
+    }
 }
 
 extension Nginx {
@@ -23,7 +26,10 @@ extension Nginx {
     /// ranges; the same files also below `/gzip/` (compressed, where the name ends in `.txt` or `.json`) and
     /// `/basic/` (for the user `user` with the password `password`), and below `/redirect/` as redirects.
     /// What is `PUT` below `/put/` is a file there afterwards.
-    static func shared() async throws -> Nginx { try await only.value }
+    static func shared() async throws -> Nginx {
+        try await require()
+        return try await only.value
+    }
 
     /// What is served; tests write their own files into it.
     var root: URL { URL(fileURLWithPath: scratch.file("root")) }

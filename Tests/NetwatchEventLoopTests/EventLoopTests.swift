@@ -75,6 +75,35 @@ internal import Testing
         #expect(await owner.readable == [1, 2])
     }
 
+    @Test(.enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"))
+    func `the thread is in its namespace only while it opens sockets`() throws {
+        let namespace = try NetworkNamespace()
+        let loop = try EventLoop(label: "test", networkNamespace: namespace.path)
+        let outside = NetworkNamespace.current
+        let inside = namespace.run { NetworkNamespace.current }
+        let places = loop.runAndWait {
+            [
+                NetworkNamespace.current,
+                try? loop.inNetworkNamespace { NetworkNamespace.current },
+                NetworkNamespace.current,
+            ]
+        }
+        #expect(places == [outside, inside, outside])
+        #expect(inside != outside)
+    }
+
+    @Test(.enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"))
+    func `a failure inside the namespace leaves it too`() throws {
+        let namespace = try NetworkNamespace()
+        let loop = try EventLoop(label: "test", networkNamespace: namespace.path)
+        let outside = NetworkNamespace.current
+        let error = SystemError(call: "socket", errno: EMFILE)
+        #expect(throws: error) {
+            try loop.inNetworkNamespace { () throws(SystemError) in throw error }
+        }
+        #expect(NetworkNamespace.current == outside)
+    }
+
     @Test func `a namespace that is not there is named in the error`() {
         #expect(throws: SystemError(call: "open /no/such/namespace", errno: ENOENT)) {
             _ = try EventLoop(label: "test", networkNamespace: "/no/such/namespace")

@@ -101,20 +101,25 @@ internal import Testing
     @Test(.enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"))
     func `names are looked up in the namespace, by every thread and only there`() async throws {
         let namespace = try NetworkNamespace()
-        let places = Recorder<String>()
+        let places = Recorder<String>(), answeredIn = Recorder<String>()
         let rendezvous = Gate()
         let resolver = NameResolver(maximumThreads: 2, networkNamespace: namespace.path) { [found] name in
-            places.record(currentNetworkNamespace())
+            places.record(NetworkNamespace.current)
             rendezvous.wait()
             return found
         }
-        let inside = namespace.run { currentNetworkNamespace() }
-        for name in ["a.example", "b.example"] { resolver.resolve(name) { _ in } }
+        let inside = namespace.run { NetworkNamespace.current }
+        for name in ["a.example", "b.example"] {
+            resolver.resolve(name) { _ in answeredIn.record(NetworkNamespace.current) }
+        }
         try await places.wait { $0.count == 2 }
         rendezvous.open()
         rendezvous.open()
         #expect(places.values == [inside, inside])
-        #expect(currentNetworkNamespace() != inside)
+        let outside = NetworkNamespace.current
+        #expect(outside != inside)
+        try await answeredIn.wait { $0.count == 2 }
+        #expect(answeredIn.values == [outside, outside])
     }
 
     @Test(.enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"))
@@ -127,11 +132,4 @@ internal import Testing
         #expect(answered.values == [.success([IPAddress("192.0.2.7")!])])
         withExtendedLifetime(namespace) {}
     }
-}
-
-/// The network namespace of the calling thread, by its number.
-private func currentNetworkNamespace() -> String {
-    var bytes = [UInt8](repeating: 0, count: 64)
-    let count = readlink("/proc/thread-self/ns/net", &bytes, bytes.count)
-    return String(decoding: bytes.prefix(max(0, count)), as: UTF8.self)
 }

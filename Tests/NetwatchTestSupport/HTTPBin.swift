@@ -1,4 +1,5 @@
 internal import Glibc
+internal import Testing
 
 /// httpbin, which answers with what it was sent.
 package final class HTTPBin: Sendable {
@@ -10,13 +11,14 @@ package final class HTTPBin: Sendable {
     /// `http://127.0.0.1:PORT`, without a slash at the end.
     package var url: String { server.url }
 
-    /// - Throws: ``MissingServer`` where httpbin or what runs it is not installed.
-    package init() throws {
+    /// Skips the test that runs where httpbin, or the server that runs it, is not installed.
+    package static func require() throws {
         guard access(Self.gunicorn, X_OK) == 0, access(Self.module, F_OK) == 0 else {
-            throw MissingServer(
-                description: "httpbin is missing: apt-get install python3-httpbin gunicorn"
-            )
+            try Test.cancel("needs the packages python3-httpbin and gunicorn")
         }
+    }
+
+    package init() throws {
         // Its worker writes its signs of life into files of that directory.
         let scratch = try ScratchDirectory()
         server = try ServerProcess(in: scratch, on: .given) { _ in

@@ -46,14 +46,29 @@ package final class NetworkNamespace: Sendable {
         return FileDescriptor(owning: try outcome.wait().get())
     }
 
+    /// The network namespace of the calling thread, as the kernel names it: `net:[4026531840]`.
+    package static var current: String {
+        var bytes = [UInt8](repeating: 0, count: 64)
+        let count = readlink("/proc/thread-self/ns/net", &bytes, bytes.count)
+        return String(decoding: bytes.prefix(max(0, count)), as: UTF8.self)
+    }
+
     /// A path that other threads and processes can open to enter the namespace.
     package var path: String {
         "/proc/\(getpid())/fd/\(descriptor.rawValue)"
     }
 
-    /// Runs something on a thread inside the namespace, and waits for it.
+    /// Runs something on a thread inside the namespace, and waits for it. What it must not do is told at
+    /// `SocketNamespace`.
     package func run<Result: Sendable>(_ body: @escaping @Sendable () -> Result) -> Result {
-        loop.runAndWait(body)
+        let loop = loop
+        return loop.runAndWait {
+            do throws(SystemError) {
+                return try loop.inNetworkNamespace { () throws(SystemError) in body() }
+            } catch {
+                preconditionFailure("\(error)")
+            }
+        }
     }
 
     /// Sets a kernel parameter of the namespace: `net/ipv4/ip_forward`.

@@ -1,4 +1,5 @@
 internal import Dispatch
+internal import NetwatchEventLoop
 internal import Synchronization
 
 /// Collects values from any thread and lets a test wait for what it expects, not for a time.
@@ -38,7 +39,10 @@ package final class Recorder<Value: Sendable>: Sendable {
             state.waiters.removeAll { waiter in satisfied.contains { $0.id == waiter.id } }
             return satisfied
         }
-        for waiter in satisfied { waiter.continuation.resume(returning: true) }
+        guard !satisfied.isEmpty else { return }
+        resumer.execute {
+            for waiter in satisfied { waiter.continuation.resume(returning: true) }
+        }
     }
 
     /// Waits until the values recorded so far satisfy a condition.
@@ -49,6 +53,7 @@ package final class Recorder<Value: Sendable>: Sendable {
         patience: Duration = .seconds(50),
         until isSatisfied: @escaping @Sendable ([Value]) -> Bool
     ) async throws {
+        _ = resumer
         let id = state.withLock { state in
             state.nextID += 1
             return state.nextID
@@ -86,6 +91,16 @@ package final class Recorder<Value: Sendable>: Sendable {
         waiter?.continuation.resume(returning: false)
     }
 }
+
+/// Resumes waiting tests. `Recorder.record` may run on a thread with restrictions, such as a seccomp filter. If that thread
+/// resumed a task itself, it might start a worker of Dispatch, which would inherit them. A waiting test starts this one.
+private let resumer: EventLoop = {
+    do throws(SystemError) {
+        return try EventLoop(label: "test-resumer")
+    } catch {
+        preconditionFailure("\(error)")
+    }
+}()
 
 /// What a test waited for did not come.
 package struct TimeOut: Error, CustomStringConvertible {

@@ -1,4 +1,5 @@
 internal import Foundation
+internal import NetwatchTestSupport
 
 /// What one or more series of kills came to; its description is a line for docs/evidence.md.
 struct CrashFigures: Sendable {
@@ -53,10 +54,8 @@ extension CrashFigures: CustomStringConvertible {
     }
 }
 
-/// How much of the randomised checks is run, and from which seed.
+/// From which seed the kills and power cuts are drawn.
 enum CrashScale {
-    static let isSoak = ProcessInfo.processInfo.environment["NETWATCH_SOAK"] != nil
-
     /// `NETWATCH_SEED` replays one.
     static let seed: UInt64 =
         ProcessInfo.processInfo.environment["NETWATCH_SEED"].flatMap(UInt64.init)
@@ -73,7 +72,7 @@ extension CrashSeries {
                 part.seed = seed &+ UInt64(index)
                 part.kills = min(size, kills - start)
                 // A file system on a disk commits at other moments than one in memory.
-                if CrashScale.isSoak, !index.isMultiple(of: 2) { part.parent = "/var/tmp" }
+                if CheckSize.current == .full, !index.isMultiple(of: 2) { part.parent = "/var/tmp" }
                 if index >= 2, let finished = try await group.next() { figures = figures + finished }
                 group.addTask { [part] in try await part.run().figures }
             }

@@ -1,4 +1,5 @@
 internal import Foundation
+internal import NetwatchTestSupport
 internal import OfflineQueue
 internal import QueueVictim
 internal import Testing
@@ -6,10 +7,12 @@ internal import Testing
 @Suite(.serialized) struct CrashTests {
     @Test func `no kill loses, reorders, doubles or holds up what was accepted`() async throws {
         let seed = CrashScale.seed
-        let series = CrashSeries(seed: seed, kills: CrashScale.isSoak ? 1000 : 100)
+        let series = CrashSeries(seed: seed, kills: CheckSize.choose(small: 10, medium: 100, full: 1000))
         let figures = try await series.runInParts(of: 50)
         print("SIGKILL: \(figures), seed \(seed)")
         #expect(figures.violations.prefix(20) == [], "replay with NETWATCH_SEED=\(seed)")
+        // A process does not always come to the place where it was to kill itself.
+        guard CheckSize.current != .small else { return }
         #expect(figures.places.values.allSatisfy { $0.reached > 0 }, "\(figures.places)")
     }
 

@@ -85,7 +85,7 @@ struct DiskFaultSweep {
 
     private func missing(_ script: DiskFaultScript, in directory: String) async -> [String] {
         do {
-            let store = try await reopen(directory)
+            let store = try await SQLiteQueueStore(directory: directory)
             var missing: [String] = []
             for id in script.accepted {
                 let state = try await store.details(of: id)?.summary.state
@@ -96,17 +96,6 @@ struct DiskFaultSweep {
             return missing
         } catch {
             return ["\(error)"]
-        }
-    }
-
-    /// A program that another test starts just now has the lock's descriptor until it is that program.
-    private func reopen(_ directory: String) async throws -> SQLiteQueueStore {
-        while true {
-            do {
-                return try await SQLiteQueueStore(directory: directory)
-            } catch let error as QueueError where error.code == .alreadyOwned {
-                try await Task.sleep(for: .milliseconds(1))
-            }
         }
     }
 }

@@ -1,3 +1,4 @@
+internal import NetwatchTestSupport
 internal import Testing
 
 /// Every call that SQLite makes to the disk in the life of a store fails once.
@@ -10,11 +11,11 @@ internal import Testing
                     kind: kind,
                     persists: persists,
                     aftermath: aftermath,
-                    isFromCreation: CrashScale.isSoak || kind == .syncEIO
+                    isFromCreation: CheckSize.current == .full || kind == .syncEIO
                 )
             }
         }
-    }.filter { CrashScale.isSoak || $0.isInShare }
+    }.filter { $0.isChosen }
 
     @Test func `no call that fails loses what was accepted, and the store says so and stops`() async throws {
         try await check(Self.sweeps, "disk faults")
@@ -53,9 +54,14 @@ internal import Testing
 }
 
 extension DiskFaultSweep {
-    /// What is run every time: of reads and writes, which are the most, two of the four ways.
-    fileprivate var isInShare: Bool {
+    /// Reads and writes are the most calls: of their four ways CI takes two, and a small check none.
+    fileprivate var isChosen: Bool {
         let hasFewCalls = ![.readEIO, .writeEIO, .writeENOSPC].contains(kind)
-        return hasFewCalls || persists == (aftermath == .everything)
+        let isInHalf = persists == (aftermath == .everything)
+        return CheckSize.choose(
+            small: hasFewCalls && isInHalf,
+            medium: hasFewCalls || isInHalf,
+            full: true
+        )
     }
 }

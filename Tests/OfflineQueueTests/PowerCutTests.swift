@@ -8,7 +8,7 @@ internal import Testing
 @Suite(.serialized) struct PowerCutTests {
     @Test func `no power cut loses, reorders, doubles or holds up what was accepted`() async throws {
         let seed = CrashScale.seed
-        var series = CrashSeries(seed: seed, kills: CrashScale.isSoak ? 200 : 20)
+        var series = CrashSeries(seed: seed, kills: CheckSize.choose(small: 4, medium: 20, full: 200))
         series.cutsPower = true
         let figures = try await series.runInParts(of: 20)
         print("power cut: \(figures), seed \(seed)")
@@ -18,7 +18,7 @@ internal import Testing
     /// The positive control: a check that cannot see this loss says nothing about any other.
     @Test func `what is only written at durability normal is lost in every power cut`() async throws {
         let seed = CrashScale.seed
-        var series = CrashSeries(seed: seed, kills: CrashScale.isSoak ? 200 : 20)
+        var series = CrashSeries(seed: seed, kills: CheckSize.choose(small: 4, medium: 20, full: 200))
         series.cutsPower = true
         series.leaksAtMost = 0
         series.isDurable = false

@@ -25,7 +25,7 @@ final class CurlMulti {
         var watched: EventLoop.Interest
     }
 
-    private let loop: EventLoop
+    let loop: EventLoop
     private let onReadiness: @Sendable (CInt, EventLoop.Readiness) -> Void
     private let onTimeout: @Sendable () -> Void
     private let onIdleCheck: @Sendable () -> Void

@@ -67,7 +67,7 @@ extension StreamConnection {
 
     private func attempt(_ address: IPAddress) throws(SystemError) {
         // The port was looked at in `begin()`.
-        let socket = try StreamSocket.connecting(to: address, port: UInt16(port))
+        let socket = try StreamSocket.connecting(to: address, port: UInt16(port), on: loop)
         let registration = try loop.register(socket.descriptor, for: .write) { _ in
             self.assumeIsolated { $0.isDecided(socket) }
         }

@@ -12,10 +12,16 @@ final class StreamSocket: Sendable {
     /// Makes a socket that is being connected; it is writable once that is decided.
     ///
     /// - Throws: ``SystemError`` of `socket`, or of `connect` when it fails at once (`ENETUNREACH`).
-    static func connecting(to address: IPAddress, port: UInt16) throws(SystemError) -> StreamSocket {
+    static func connecting(
+        to address: IPAddress,
+        port: UInt16,
+        on loop: EventLoop
+    ) throws(SystemError) -> StreamSocket {
         let type = CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
         let family = address.family == .ipv4 ? AF_INET : AF_INET6
-        let number = try systemCall("socket") { Glibc.socket(family, type, 0) }
+        let number = try loop.inNetworkNamespace { () throws(SystemError) in
+            try systemCall("socket") { Glibc.socket(family, type, 0) }
+        }
         let socket = StreamSocket(FileDescriptor(owning: number))
         socket.sendAtOnce()
         do throws(SystemError) {

@@ -70,7 +70,9 @@ extension Transfer {
     /// connection open.
     private func makeSocket(_ family: CInt, _ kind: CInt, _ protocol: CInt) -> curl_socket_t {
         do throws(SystemError) {
-            return try systemCall("socket") { socket(family, kind | CInt(SOCK_CLOEXEC.rawValue), `protocol`) }
+            return try multi.loop.inNetworkNamespace { () throws(SystemError) in
+                try systemCall("socket") { socket(family, kind | CInt(SOCK_CLOEXEC.rawValue), `protocol`) }
+            }
         } catch {
             socketFailure = error
             return CURL_SOCKET_BAD

@@ -16,12 +16,15 @@ final class NetlinkConnection {
         configuration: PathMonitor.Configuration,
         onEvents: @escaping @Sendable () -> Void
     ) throws(SystemError) {
-        events = try EventSocket(
-            receiveBufferSize: CInt(clamping: configuration.receiveBufferSize),
-            inherited: configuration.inheritedSocket,
-            classes: configuration.faults.heardClasses
-        )
-        reader = try PathReader(configuration)
+        events = try loop.inNetworkNamespace { () throws(SystemError) in
+            try EventSocket(
+                receiveBufferSize: CInt(clamping: configuration.receiveBufferSize),
+                inherited: configuration.inheritedSocket,
+                classes: configuration.faults.heardClasses
+            )
+        }
+        let requests = try loop.inNetworkNamespace { () throws(SystemError) in try RequestSocket() }
+        reader = PathReader(socket: requests, configuration)
         // An inherited socket may be full, and deaf until it has been empty once.
         _ = try events.drain()
         self.loop = loop

@@ -10,8 +10,8 @@ final class PathReader {
     private var classifier: InterfaceClassifier
     private(set) var interfaces = InterfaceTable()
 
-    init(_ configuration: PathMonitor.Configuration) throws(SystemError) {
-        socket = try RequestSocket()
+    init(socket: RequestSocket, _ configuration: PathMonitor.Configuration) {
+        self.socket = socket
         generalAddresses = configuration.generalAddresses
         // sysfs shows the namespace that it was mounted in.
         classifier = InterfaceClassifier(sysfs: configuration.networkNamespace == nil ? .system : .none)

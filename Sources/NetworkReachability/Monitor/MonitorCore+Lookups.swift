@@ -84,7 +84,7 @@ extension MonitorCore {
 
     private func judgements(on marked: ArraySlice<AddressBook.Marked>) -> [Judgement] {
         guard let reader = connection?.reader else {
-            return marked.map { ConnectOracle.judge($0.address, $0.options.options) }
+            return connectJudgements(on: marked)
         }
         do {
             return try reader.judge(marked.map { ($0.address, $0.options) })
@@ -93,6 +93,17 @@ extension MonitorCore {
             schedule.noteEvents(isOverrun: true, now: now)
             unanswered += marked.map(\.slot)
             return marked.map { _ in Judgement(.unknown(.lookupFailed)) }
+        }
+    }
+
+    /// What sockets tell where netlink is missing.
+    private func connectJudgements(on marked: ArraySlice<AddressBook.Marked>) -> [Judgement] {
+        do {
+            return try loop.inNetworkNamespace { () throws(SystemError) in
+                marked.map { ConnectOracle.judge($0.address, $0.options.options) }
+            }
+        } catch {
+            return marked.map { _ in .noNetlink }
         }
     }
 

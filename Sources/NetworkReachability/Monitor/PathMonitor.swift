@@ -15,9 +15,10 @@ public final class PathMonitor: Sendable {
     /// How a monitor works. The defaults suit everything but tests.
     public struct Configuration: Sendable {
         /// A path to the network namespace to watch (`/run/netns/NAME`, `/proc/PID/ns/net`). Needs
-        /// `CAP_SYS_ADMIN`. Default `nil`: the process's own. Name servers are asked from there too, but which
+        /// `CAP_SYS_ADMIN` over that namespace and over the program's own. Default `nil`: the namespace of the
+        /// thread that makes the monitor. Name servers are asked from there too, but which
         /// ones they are is read from the process's own files, and zones are looked up in the process's own
-        /// namespace.
+        /// namespace. Callbacks, and the threads that are started because of them, stay in the program's namespace.
         public var networkNamespace: String?
         /// How long the edge away from reachable is held back. Default 30 ms, 0 to 250 ms; what lies outside is
         /// moved to the nearer end, here and below.

@@ -1,6 +1,9 @@
 public import NetwatchEventLoop
 
 /// The way the kernel would send a packet.
+///
+/// A route may have several next hops, between which the kernel chooses for each flow. The path is then the one that it
+/// chooses when only the destination is known; a connection to the same address may use another.
 public struct NetworkPath: Hashable, Sendable {
     /// The address the packet would go to.
     public let destination: IPAddress

@@ -47,7 +47,9 @@ actor TCPAttempt {
     private func begin() throws(SystemError) {
         let type = CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
         let family = path.destination.family == .ipv4 ? AF_INET : AF_INET6
-        let number = try systemCall("socket") { Glibc.socket(family, type, 0) }
+        let number = try loop.inNetworkNamespace { () throws(SystemError) in
+            try systemCall("socket") { Glibc.socket(family, type, 0) }
+        }
         socket = FileDescriptor(owning: number)
         try path.binding.apply(to: number)
         started = .now

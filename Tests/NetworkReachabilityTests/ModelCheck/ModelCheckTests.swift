@@ -83,14 +83,14 @@ struct Plan {
     private let isReplay: Bool
 
     /// `NETWATCH_SEED` replays one seed, and then leaves out what is not needed to fail;
-    /// `NETWATCH_SOAK=1` asks for 2,000 seeds instead of 100; `NETWATCH_MODEL_SEEDS` and
-    /// `NETWATCH_MODEL_OPERATIONS` (40) for other numbers.
+    /// ``CheckSize`` asks for 10 seeds, 100 or 2,000; `NETWATCH_MODEL_SEEDS` and `NETWATCH_MODEL_OPERATIONS` (40) for other
+    /// numbers.
     init(environment: [String: String]) {
         func number(_ name: String) -> Int? { environment[name].flatMap { Int($0) } }
         operations = number("NETWATCH_MODEL_OPERATIONS") ?? 40
         let seed = environment["NETWATCH_SEED"].flatMap { UInt64($0) }
         isReplay = seed != nil
-        let count = number("NETWATCH_MODEL_SEEDS") ?? (environment["NETWATCH_SOAK"] == "1" ? 2000 : 100)
+        let count = number("NETWATCH_MODEL_SEEDS") ?? CheckSize.choose(small: 10, medium: 100, full: 2000)
         seeds = seed.map { [$0] } ?? (0..<count).map { _ in UInt64.random(in: 0 ... .max) }
     }
 

@@ -395,7 +395,7 @@ internal import Testing
             ?? .random(in: 0...9999)
         var generator = SeededGenerator(seed: seed)
         var (sound, saved): (Int, [Int]) = (0, [])
-        for round in 0..<(CrashScale.isSoak ? 24 : 6) {
+        for round in 0..<CheckSize.choose(small: 3, medium: 6, full: 24) {
             let copy = TemporaryDirectory()
             try FileManager.default.copyItem(atPath: directory.path, toPath: copy.path)
             let test = DamagedStoreTests(copy)

@@ -1,11 +1,12 @@
 internal import Foundation
+internal import NetwatchTestSupport
 internal import OfflineQueue
 internal import Synchronization
 internal import Testing
 
 /// Random calls against a store and a model of it, with crashes, other boots and clocks that step.
 ///
-/// `NETWATCH_SOAK=1` runs 10,000 seeds, `NETWATCH_MODEL_SEED` one alone.
+/// 20 to 10,000 seeds, by ``CheckSize``; `NETWATCH_MODEL_SEED` is one alone.
 @Suite struct ModelTests {
     /// Seeds that once found something.
     static let kept: [UInt64] = [412, 711, 838]
@@ -14,7 +15,7 @@ internal import Testing
 
     private static let seeds: [UInt64] = {
         if let one = environment["NETWATCH_MODEL_SEED"].flatMap(UInt64.init) { return [one] }
-        return kept + Array(1...(environment["NETWATCH_SOAK"] == "1" ? 10_000 : 200))
+        return kept + Array(1...CheckSize.choose(small: 20, medium: 200, full: 10_000))
     }()
 
     @Test func `the store does what the model says`() async throws {

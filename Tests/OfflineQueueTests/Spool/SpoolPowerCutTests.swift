@@ -6,8 +6,8 @@ internal import Testing
 
 /// The power goes at every single call to the file system.
 @Suite(.timeLimit(.minutes(2))) struct SpoolPowerCutTests {
-    /// How many ways each cut may turn out, besides the worst. `NETWATCH_SOAK=1` asks for 1,000.
-    private static let seeds = ProcessInfo.processInfo.environment["NETWATCH_SOAK"] == "1" ? 1000 : 40
+    /// How many ways each cut may turn out, besides the worst.
+    private static let seeds = CheckSize.choose(small: 10, medium: 40, full: 1000)
 
     /// What the queue would have written into its database by the time of a cut.
     struct Rows: Sendable {
