@@ -76,8 +76,17 @@ internal import Testing
         #expect(server.requests.map(\.target) == ["/file", "/once", "/file", "/once"])
     }
 
+    /// A session that sends one request at a time to a host.
+    private func serialSession() throws -> SessionManager {
+        let configuration = URLSessionConfiguration.ephemeral
+        configuration.httpMaximumConnectionsPerHost = 1
+        return SessionManager(engine: try TransferEngine(), settings: SessionSettings(configuration))
+    }
+
     /// A request that is suspended as soon as it is redirected, between its hops.
-    private func heldRequest(_ server: ScriptedServer) async -> DataRequest {
+    ///
+    /// - Parameter session: A ``serialSession()``.
+    private func heldRequest(_ server: ScriptedServer, _ session: SessionManager) async -> DataRequest {
         session.startRequestsImmediately = false
         let request = session.request(server.url)
         session.delegate.taskWillPerformHTTPRedirection = { [core = request.core] _, _, _, next in
@@ -85,7 +94,10 @@ internal import Testing
             return next
         }
         request.resume()
-        while !(await isHeld(request)) { await Task.yield() }
+        await server.requests(atLeast: 1)
+        // Sent after the end of the first hop, which the request's queue has received by then.
+        _ = await session.request(server.url + "/other").response()
+        #expect(await isHeld(request))
         // The closure holds the request, whose session holds the closure.
         session.delegate.taskWillPerformHTTPRedirection = nil
         return request
@@ -106,18 +118,20 @@ internal import Testing
 
     @Test func `a suspended request does not follow a redirect before it is resumed`() async throws {
         let server = try redirecting()
-        let request = await heldRequest(server)
-        #expect(server.requests.count == 1)
+        let session = try serialSession()
+        let request = await heldRequest(server, session)
+        #expect(server.requests.map(\.target) == ["/", "/other"])
         request.resume()
         #expect(try await request.string == "there")
     }
 
     @Test func `a request that is cancelled between its hops ends`() async throws {
         let server = try redirecting()
-        let request = await heldRequest(server)
+        let session = try serialSession()
+        let request = await heldRequest(server, session)
         request.cancel()
         #expect((await request.response().error as? URLError)?.code == .cancelled)
-        #expect(server.requests.count == 1)
+        #expect(server.requests.map(\.target) == ["/", "/other"])
     }
 
     @Test func `a body that a redirect drops stays sent`() async throws {

@@ -30,9 +30,15 @@ struct ConnectionWatchesTests {
         try ScriptedServer(address: TwoCableTestbed.host, in: testbed.far)
     }
 
-    /// Waits until the way to an address was seen.
-    private func seesWay(to address: String) async {
-        await until { session.context.connections.generations[address] != nil }
+    /// Starts the session's monitor, so that connections are watched as soon as they are noted.
+    private func startMonitor() async {
+        _ = await session.context.paths.monitor()
+    }
+
+    /// The generation of the way to an address, once the monitor has done everything that it was asked for.
+    private func generation(to address: String) -> UInt64? {
+        monitor.catchUp()
+        return session.context.connections.generations[address]
     }
 
     /// Has the kernel find out who is at the end of the first cable. Else it might ask with the address of the old
@@ -42,16 +48,12 @@ struct ConnectionWatchesTests {
         #expect((refusal as? URLError)?.code == .cannotConnectToHost)
     }
 
-    /// Waits until something is true; in vain no longer than the time limit.
-    private func until(_ isTrue: () -> Bool) async {
-        while !isTrue(), !Task.isCancelled { await Task.yield() }
-    }
-
     @Test func `a request after a roam takes a new connection, though the old one looks alive`() async throws
     {
         let server = try server()
+        await startMonitor()
         for _ in 0..<2 { #expect(await session.request(server.url).response().error == nil) }
-        await seesWay(to: TwoCableTestbed.host)
+        #expect(generation(to: TwoCableTestbed.host) != nil)
         try await meetNeighbour()
         try testbed.preferFirstCable()
         monitor.catchUp()
@@ -62,22 +64,29 @@ struct ConnectionWatchesTests {
 
     @Test func `a request after an outage takes a new connection`() async throws {
         let server = try server()
+        await startMonitor()
         #expect(await session.request(server.url).response().error == nil)
-        await seesWay(to: TwoCableTestbed.host)
-        let generation = session.context.connections.generations[TwoCableTestbed.host]
+        let first = try #require(generation(to: TwoCableTestbed.host))
+        // Notified after the session's watch, which is older.
+        let generations = Recorder<UInt64>()
+        let host = try #require(NetworkHost(TwoCableTestbed.host))
+        let watch = monitor.watch(.host(host)) { generations.record($0.pathGeneration) }
+        defer { watch.cancel() }
         try testbed.near.ip("route add unreachable \(TwoCableTestbed.host) metric 0 table local")
         monitor.catchUp()
         try testbed.near.ip("route del unreachable \(TwoCableTestbed.host) table local")
         monitor.catchUp()
-        await until { session.context.connections.generations[TwoCableTestbed.host] != generation }
+        try await generations.waitForLast { $0 != first }
+        #expect(generation(to: TwoCableTestbed.host) != first)
         #expect(await session.request(server.url).response().error == nil)
         #expect(server.requests.map(\.connection) == [1, 2])
     }
 
     @Test func `a change of somebody else's way leaves connections alone`() async throws {
         let server = try server()
+        await startMonitor()
         #expect(await session.request(server.url).response().error == nil)
-        await seesWay(to: TwoCableTestbed.host)
+        #expect(generation(to: TwoCableTestbed.host) != nil)
         try testbed.near.ip("route add 198.18.0.0/15 via \(VethTestbed.farAddress)")
         monitor.catchUp()
         #expect(await session.request(server.url).response().error == nil)
@@ -92,11 +101,13 @@ struct ConnectionWatchesTests {
         }
         #expect(connections.addresses.isEmpty)
         #expect(!session.context.paths.isStarted)
+        await startMonitor()
         let many = (1...70).map { "198.18.0.\($0)" }
         for address in many { _ = connections.note(address) }
         _ = connections.note(many[10])
         #expect(connections.addresses == many.suffix(64).filter { $0 != many[10] } + [many[10]])
-        await until { connections.generations.count == 64 }
+        monitor.catchUp()
+        #expect(connections.generations.count == 64)
     }
 
     @Test func `watches are let go of when nothing was asked for in the meantime`() async throws {

@@ -58,7 +58,7 @@ struct OfflineErrorTests {
         try world.testbed.far.ip("route add blackhole 198.51.100.99")
         try await timesOut(world, as: .timedOut)
         try world.testbed.setCable(connected: false)
-        try world.testbed.near.shell("until ip -br link show near0 | grep -q ' DOWN '; do :; done")
+        try world.testbed.near.wait(until: "-br link show near0", prints: " DOWN ")
         try await timesOut(world, as: .notConnectedToInternet)
     }
 

@@ -112,14 +112,16 @@ internal import Testing
         let server = try ScriptedServer()
         let session = try session()
         weak var request: DataRequest?
+        let core: RequestCore
         do {
             let made = session.request(server.url)
             request = made
+            core = made.core
             _ = await made.response()
         }
         #expect(session.context.running.isEmpty)
-        // Its queue may be in its last turn still.
-        for _ in 0..<500 where request != nil { try await Task.sleep(for: .milliseconds(10)) }
+        // The turn that called the handlers may still hold the request.
+        await withCheckedContinuation { turn in core.perform { _ in turn.resume() } }
         #expect(request == nil)
     }
 

@@ -106,9 +106,15 @@ final class RunningService {
         try await run("queue", "list", "--format", "json").output.map(Command.json)
     }
 
-    /// Asks for the queue until it is as expected; the test's time limit ends the asking.
-    func queue(until isExpected: ([[String: Any]]) -> Bool) async throws {
-        while !isExpected(try await queue()) {}
+    /// Waits until every request in the queue is over, and returns their states in the order they are listed.
+    func finalStates() async throws -> [String] {
+        var states: [String] = []
+        for id in try await queue().compactMap({ $0["id"] as? String }) {
+            let details = try await Command.json(curl("/v1/requests/\(id)?wait=60"))
+            let request = try #require(details["request"] as? [String: Any])
+            states.append(try #require(request["state"] as? String))
+        }
+        return states
     }
 
     /// Ends the service as a power cut would: without a chance to tidy up.

@@ -14,8 +14,9 @@ internal import Testing
             mount -t tmpfs -o size=10m none \(disk.path)
             mkdir -m 700 \(disk.path)/queue
             head -c 60000 /dev/zero >\(disk.path)/body
-            \(Command.path) serve --state-dir \(disk.path)/queue \(socket) 2>/dev/null &
-            until \(Command.path) queue stats \(socket) >/dev/null 2>&1; do sleep 0.1; done
+            : >\(script.file("log"))
+            \(Command.path) serve --state-dir \(disk.path)/queue \(socket) 2>>\(script.file("log")) &
+            tail -n +1 -f \(script.file("log")) | grep -q 'ready$'
             accepted=0 status=0
             while [ $status = 0 ] && [ $accepted -lt 200 ]; do
                 \(send) >>\(script.file("ids")) 2>\(script.file("errors"))

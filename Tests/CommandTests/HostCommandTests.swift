@@ -228,7 +228,7 @@ struct LiveTests {
             cat >\(directory.file("run")) <<'END'
             \(Command.path) host 127.0.0.1 --live &
             # Drawn once more, over what was drawn before.
-            until grep -q "$(printf '\\033')\\[1A.*reachable" \(directory.file("typescript")); do sleep 0.1; done
+            tail -n +1 -f \(directory.file("typescript")) | grep -q "$(printf '\\033')\\[1A.*reachable"
             kill -TERM $!
             wait $!
             echo status $?

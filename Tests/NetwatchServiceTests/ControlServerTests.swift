@@ -130,7 +130,7 @@ internal import Testing
         await fixture.gate.isReached()
         async let stopped: Void = fixture.server.stop()
         // The path goes first, so its absence shows that the stop is under way.
-        while access(fixture.path, F_OK) == 0 { await Task.yield() }
+        try await until(changesIn: fixture.directory.path) { access(fixture.path, F_OK) != 0 }
         await fixture.gate.open()
         #expect(try await response == ("passed", true))
         await stopped

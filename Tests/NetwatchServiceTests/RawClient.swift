@@ -78,6 +78,14 @@ final class RawClient {
         return try response()
     }
 
+    /// Waits until the server has closed the connection. Reads nothing of what it has sent.
+    func waitUntilClosedByServer() throws {
+        var polled = pollfd(fd: socket.rawValue, events: 0, revents: 0)
+        guard try systemCall("poll", { poll(&polled, 1, 20_000) }) == 1 else {
+            throw RawClientError.stillOpen
+        }
+    }
+
     /// Whether the server closes without another byte.
     func isClosedByServer() throws -> Bool {
         try buffered.isEmpty && !receiveMore()
@@ -86,6 +94,7 @@ final class RawClient {
 
 enum RawClientError: Error {
     case closedEarly(Int)
+    case stillOpen
 }
 
 struct RawResponse {

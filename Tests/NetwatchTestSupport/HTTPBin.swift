@@ -21,7 +21,7 @@ package final class HTTPBin: Sendable {
     package init() throws {
         // Its worker writes its signs of life into files of that directory.
         let scratch = try ScratchDirectory()
-        server = try ServerProcess(in: scratch, on: .given) { _ in
+        server = try ServerProcess(in: scratch, on: .tcp) { _ in
             [
                 "/usr/bin/python3", Self.gunicorn, "--bind", "fd://3", "--threads", "8",
                 "--graceful-timeout", "1", "--worker-tmp-dir", scratch.path, "httpbin:app",

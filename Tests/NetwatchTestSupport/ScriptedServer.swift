@@ -228,35 +228,18 @@ enum ListeningSocket {
     /// - Parameters:
     ///   - port: The port; 0 for one that the kernel chooses.
     ///   - backlog: `nil` only binds the socket.
-    ///   - isShared: Whether another socket may be bound to the same port, and listen, if it says so too.
     static func tcp(
         _ host: String = "127.0.0.1",
         port: UInt16 = 0,
-        backlog: CInt? = 1024,
-        isShared: Bool = false
+        backlog: CInt? = 1024
     ) throws -> (descriptor: CInt, port: UInt16) {
         guard let address = IPAddress(host) else { throw SystemError(call: "bind \(host)", errno: EINVAL) }
         let descriptor = try make(address.family == .ipv4 ? AF_INET : AF_INET6)
-        if isShared {
-            var on: CInt = 1
-            let size = socklen_t(MemoryLayout<CInt>.size)
-            try systemCall("setsockopt SO_REUSEADDR") {
-                setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, size)
-            }
-        }
         try systemCall("bind \(host)") {
             address.withSocketAddress(port: port) { bind(descriptor, $0, $1) }
         }
         if let backlog { try systemCall("listen") { listen(descriptor, backlog) } }
         return (descriptor, try self.port(of: descriptor))
-    }
-
-    /// Whether a port at 127.0.0.1 accepts a connection.
-    static func accepts(_ port: UInt16) throws -> Bool {
-        guard let address = IPAddress("127.0.0.1") else { return false }
-        let descriptor = FileDescriptor(owning: try make(AF_INET))
-        let rawValue = descriptor.rawValue
-        return address.withSocketAddress(port: port) { connect(rawValue, $0, $1) } == 0
     }
 
     private static func port(of descriptor: CInt) throws -> UInt16 {

@@ -42,7 +42,7 @@ package struct TwoCableTestbed: Sendable {
         )
         try far.shell("for f in all far0 far1; do echo 1 > /proc/sys/net/ipv4/conf/$f/rp_filter; done")
         try near.ip("addr add 203.0.113.1/24 dev near1", "link set near1 up")
-        try near.shell("until ip -br link show near1 | grep -q ' UP '; do :; done")
+        try near.wait(until: "-br link show near1", prints: " UP ")
         first = Self.cable("near0", VethTestbed.nearAddress, near)
         second = Self.cable("near1", "203.0.113.1", near)
         try near.ip("route add \(Self.host) via 203.0.113.2")

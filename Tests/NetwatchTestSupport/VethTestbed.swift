@@ -34,7 +34,7 @@ package struct VethTestbed: Sendable {
         )
         try addDefaultRoutes()
         // The kernel reports the carrier of a new link a moment after the link is up.
-        try near.shell("until ip -br link show near0 | grep -q ' UP '; do :; done")
+        try near.wait(until: "-br link show near0", prints: " UP ")
     }
 
     /// Adds the default routes, which a link that went down has lost.

@@ -1,4 +1,3 @@
-internal import Glibc
 internal import NetwatchTestSupport
 
 extension Nginx {
@@ -9,7 +8,7 @@ extension Nginx {
         let scratch = try ScratchDirectory()
         let passwords = users.map { "\($0.key):{PLAIN}\($0.value)\n" }.joined()
         try scratch.write(Array(passwords.utf8), to: "users")
-        try await self.init(in: scratch, on: .none) { _ in
+        try await self.init(in: scratch, on: .unix(path: scratch.file("nginx.sock"))) { _ in
             """
             server {
                 listen unix:\(scratch.path)/nginx.sock;
@@ -18,8 +17,6 @@ extension Nginx {
             }
             """
         }
-        // Connections that come too early are refused, and nothing tells when it listens.
-        while access(socket, F_OK) != 0 { try await Task.sleep(for: .milliseconds(10)) }
     }
 
     var socket: String { scratch.file("nginx.sock") }

@@ -1,22 +1,23 @@
+internal import NetwatchTestSupport
 internal import Testing
 
 @testable internal import NetwatchTransport
 
 /// The thread beside the engine's.
 @Suite(.timeLimit(.minutes(1))) struct TurnWatchdogTests {
-    /// Whenever it is told, between two looks or asleep.
+    /// At any time, between two looks or asleep. The delay is the input: it decides where the thread is, and the test
+    /// passes wherever that is.
     @Test(arguments: [
         Duration.zero, TurnWatchdog.interval / 2, TurnWatchdog.interval * 5 / 4, TurnWatchdog.interval * 3,
     ])
     func `it ends when it is stopped`(delay: Duration) async throws {
-        var watchdog: TurnWatchdog? = try TurnWatchdog()
-        weak let remains = watchdog
-        watchdog?.turnBegins()
-        watchdog?.turnEnds()
+        let ends = Recorder<Void>()
+        let watchdog = try TurnWatchdog { ends.record(()) }
+        watchdog.turnBegins()
+        watchdog.turnEnds()
         try await Task.sleep(for: delay)
-        watchdog?.stop()
-        watchdog = nil
-        // Its thread keeps it.
-        while remains != nil { try await Task.sleep(for: .milliseconds(10)) }
+        #expect(ends.values.isEmpty)
+        watchdog.stop()
+        try await ends.wait { !$0.isEmpty }
     }
 }

@@ -8,6 +8,7 @@ internal import Testing
 /// What the engine makes of the store's promises: waiting, giving up, leases, bodies.
 @Suite(.timeLimit(.minutes(2))) struct EngineTests {
     private let directory = TemporaryDirectory(marker: "engine")
+    private let changes = ChangeSignal()
 
     private func open(
         _ sender: FakeSender,
@@ -21,7 +22,12 @@ internal import Testing
         configuration.stopTimeout = .milliseconds(200)
         configuration.limits.diskReserve = 0
         adjust(&configuration)
-        let queue = try await OfflineQueue(configuration: configuration, sender: sender, gate: gate)
+        let queue = try await OfflineQueue.opening(
+            configuration,
+            sender: sender,
+            gate: gate,
+            signal: changes
+        )
         if started { try await queue.start() }
         return queue
     }
@@ -36,10 +42,6 @@ internal import Testing
         var options = EnqueueOptions(lane: id, id: id)
         adjust(&options)
         return options
-    }
-
-    private func until(_ queue: OfflineQueue, _ condition: (QueueCounts) -> Bool) async throws {
-        while try await !condition(queue.counts) { try await Task.sleep(for: .milliseconds(1)) }
     }
 
     // MARK: Waiting for the end
@@ -128,15 +130,26 @@ internal import Testing
     }
 
     @Test func `a call that waits for room ends with the queue`() async throws {
-        let queue = try await open(FakeSender(), started: false) {
-            $0.limits.requests = 1
-            $0.limits.laneShare = 1
-        }
+        var configuration = OfflineQueue.Configuration(directory: directory.path)
+        configuration.limits.requests = 1
+        configuration.limits.laneShare = 1
+        configuration.limits.diskReserve = 0
+        var settings = StoreSettings()
+        settings.limits = configuration.limits
+        let store = PageRecordingStore(
+            inner: try await SQLiteQueueStore(directory: directory.path, settings: settings)
+        )
+        let queue = OfflineQueue(
+            configuration: configuration,
+            store: store,
+            sender: FakeSender(),
+            gate: FakeGate()
+        )
         _ = try await queue.enqueue(request(), options: options("a"))
         let call = Task {
             try await queue.enqueue(request(), options: options("b") { $0.whenFull = .block })
         }
-        try await Task.sleep(for: .milliseconds(20))
+        try await store.pages.wait { !$0.isEmpty }
         await queue.stop()
         let error = await #expect(throws: QueueError.self) { try await call.value }
         #expect(error?.code == .stopped)
@@ -182,7 +195,7 @@ internal import Testing
         #expect(try await queue.pause(host: "EXAMPLE.com") == 1)
         _ = try await queue.enqueue(request(), options: options("known"))
         try await queue.resume()
-        try await until(queue) { $0[.delivered] == 1 }
+        try await changes.until(queue) { $0[.delivered] == 1 }
         await queue.stop()
     }
 
@@ -221,7 +234,7 @@ internal import Testing
         try await queue.start()
         _ = try await queue.enqueue(request(), options: options("a"))
         _ = await sender.nextAttempt()
-        while store.lost.renewals < 3 { try await Task.sleep(for: .milliseconds(1)) }
+        try await store.lost.renewals.wait { $0.count >= 3 }
         #expect(try await queue.request("a")?.summary.state == .inflight)
         store.lost.isSet = true
         // Ended with code 42, it is given back and sent again.
@@ -248,7 +261,7 @@ internal import Testing
         try await queue.start()
         #expect(try await queue.result(of: "a")?.summary.state == .delivered)
         #expect(received.withLock { $0 } == [bytes])
-        while !spooled().isEmpty { try await Task.sleep(for: .milliseconds(1)) }
+        try await changes.until { spooled().isEmpty }
         await queue.stop()
     }
 
@@ -292,7 +305,7 @@ internal import Testing
         }
         #expect(try body.content() == Data(count: 70_010))
         sender.answer(attempt, .status(200))
-        try await until(queue) { $0[.delivered] == 1 }
+        try await changes.until(queue) { $0[.delivered] == 1 }
         await queue.stop()
     }
 
@@ -331,21 +344,26 @@ internal import Testing
     }
 }
 
+/// A store that records when it has returned a page. An enqueue call that was refused for want of room asks for one
+/// last before it waits.
+private struct PageRecordingStore: WrappedStore {
+    let inner: any QueueStore
+    let pages = Recorder<RequestPage>()
+
+    func page(_ query: RequestQuery) async throws -> RequestPage {
+        let page = try await inner.page(query)
+        pages.record(page)
+        return page
+    }
+}
+
 private final class Flag: Sendable {
-    private let state = Mutex((isSet: false, renewals: 0))
+    let renewals = Recorder<Set<String>>()
+    private let state = Mutex(false)
 
     var isSet: Bool {
-        get { state.withLock(\.isSet) }
-        set { state.withLock { $0.isSet = newValue } }
-    }
-
-    var renewals: Int { state.withLock(\.renewals) }
-
-    func renewed() -> Bool {
-        state.withLock { state in
-            state.renewals += 1
-            return state.isSet
-        }
+        get { state.withLock(\.self) }
+        set { state.withLock { $0 = newValue } }
     }
 }
 
@@ -357,6 +375,7 @@ private struct LeasingStore: WrappedStore {
     var leaseDuration: Duration? { .milliseconds(40) }
 
     func renew(_ tokens: Set<String>) async throws -> Set<String> {
-        lost.renewed() ? tokens : []
+        defer { lost.renewals.record(tokens) }
+        return lost.isSet ? tokens : []
     }
 }

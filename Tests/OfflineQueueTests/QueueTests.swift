@@ -1,10 +1,12 @@
 internal import Foundation
+internal import NetwatchTestSupport
 internal import OfflineQueue
 internal import Synchronization
 internal import Testing
 
 @Suite(.timeLimit(.minutes(1))) struct QueueTests {
     private let directory = TemporaryDirectory()
+    private let changes = ChangeSignal()
 
     /// Backoff is an hour unless the test is about it, so that nothing is tried again by itself.
     private func open(
@@ -17,7 +19,12 @@ internal import Testing
         configuration.backoffBase = backoff
         configuration.backoffCap = backoff * 2
         configuration.stopTimeout = .milliseconds(200)
-        let queue = try await OfflineQueue(configuration: configuration, sender: sender, gate: gate)
+        let queue = try await OfflineQueue.opening(
+            configuration,
+            sender: sender,
+            gate: gate,
+            signal: changes
+        )
         if started { try await queue.start() }
         return queue
     }
@@ -37,17 +44,12 @@ internal import Testing
 
     private let inOrder = EnqueueOptions(isFIFO: true)
 
-    /// Waits until the queue counts as `condition` wants. Every look is a turn of the store.
-    private func until(_ queue: OfflineQueue, _ condition: (QueueCounts) -> Bool) async throws {
-        while try await !condition(queue.counts) { try await Task.sleep(for: .milliseconds(1)) }
-    }
-
     @Test func `an enqueued request is delivered and listed`() async throws {
         let sender = FakeSender { _ in .status(201) }
         let queue = try await open(sender)
         let receipt = try await queue.enqueue(request("a"))
         #expect(receipt.isNew)
-        try await until(queue) { $0[.delivered] == 1 }
+        try await changes.until(queue) { $0[.delivered] == 1 }
         let listed = try await queue.list().requests[0]
         #expect(listed.id == receipt.id && listed.state == .delivered && listed.status == 201)
         #expect(listed.attempts == 1)
@@ -60,7 +62,7 @@ internal import Testing
         await first.stop()
         let sender = FakeSender { _ in .status(200) }
         let second = try await open(sender)
-        try await until(second) { $0[.delivered] == 20 }
+        try await changes.until(second) { $0[.delivered] == 20 }
         #expect(Set(sender.attempts.map(\.url)).count == 20)
         await second.stop()
     }
@@ -76,7 +78,7 @@ internal import Testing
         #expect(again.id == attempt.id)
         #expect(key(again) == key(attempt) && key(again) != nil)
         sender.answer(again, .status(200))
-        try await until(second) { $0[.delivered] == 1 }
+        try await changes.until(second) { $0[.delivered] == 1 }
         await second.stop()
     }
 
@@ -110,12 +112,15 @@ internal import Testing
     }
 
     @Test func `send hears of an attempt that ended before the store's word came`() async throws {
-        let inner = try await SQLiteQueueStore(directory: directory.path)
+        let inner = ObservedStore(
+            inner: try await SQLiteQueueStore(directory: directory.path),
+            signal: changes
+        )
         let other = request("other")
         let (wakes, wake) = AsyncStream.makeStream(of: Void.self)
-        let store = LateStore(inner: inner, id: "late") {
+        let store = LateStore(inner: inner, id: "late") { [changes] in
             wake.yield()
-            while try await inner.counts()[.delivered] < 2 { try await Task.sleep(for: .milliseconds(1)) }
+            try await changes.until { try await inner.counts()[.delivered] == 2 }
         }
         let queue = OfflineQueue(
             configuration: OfflineQueue.Configuration(directory: directory.path),
@@ -195,7 +200,7 @@ internal import Testing
         task.cancel()
         #expect(try await task.value == .queued(id: "a", reason: .cancelled))
         sender.answer(attempt, .status(200))
-        try await until(queue) { $0[.delivered] == 1 }
+        try await changes.until(queue) { $0[.delivered] == 1 }
         await queue.stop()
     }
 
@@ -209,10 +214,10 @@ internal import Testing
         }
         var queue = try await open(sender, backoff: .milliseconds(1))
         for index in 0..<12 { _ = try await queue.enqueue(request("\(index)"), options: inOrder) }
-        try await until(queue) { $0[.delivered] >= 4 }
+        try await changes.until(queue) { $0[.delivered] >= 4 }
         await queue.stop()
         queue = try await open(sender, backoff: .milliseconds(1))
-        try await until(queue) { $0[.delivered] == 12 }
+        try await changes.until(queue) { $0[.delivered] == 12 }
         #expect(seen.urls == (0..<12).map { "https://example.com/\($0)" })
         await queue.stop()
     }
@@ -221,7 +226,7 @@ internal import Testing
         let sender = FakeSender { _ in .unreachable }
         let queue = try await open(sender, backoff: .milliseconds(1))
         _ = try await queue.enqueue(request())
-        while sender.attempts.count < 5 { await Task.yield() }
+        for _ in 0..<5 { _ = await sender.nextAttempt() }
         await queue.stop()
         let reopened = try await open(sender, started: false)
         let listed = try await reopened.list().requests[0]
@@ -237,10 +242,10 @@ internal import Testing
         let queue = try await open(sender, gate: gate)
         _ = try await queue.enqueue(request())
         sender.answer(await sender.nextAttempt(), .unreachable)
-        try await until(queue) { $0[.pending] == 1 }
+        try await changes.until(queue) { $0[.pending] == 1 }
         gate.turn(.reachable(generation: 2))
         sender.answer(await sender.nextAttempt(), .status(200))
-        try await until(queue) { $0[.delivered] == 1 }
+        try await changes.until(queue) { $0[.delivered] == 1 }
         #expect(sender.pathChanges == 1)
         await queue.stop()
     }
@@ -252,10 +257,10 @@ internal import Testing
         sender.answer(await sender.nextAttempt(), .status(503, [("Retry-After", "3600")]))
         _ = try await queue.enqueue(request("b"), options: EnqueueOptions(lane: "b"))
         sender.answer(await sender.nextAttempt(), .status(401))
-        try await until(queue) { $0[.pending] == 1 && $0[.held] == 1 }
+        try await changes.until(queue) { $0[.pending] == 1 && $0[.held] == 1 }
         try await queue.flush()
         for _ in 0..<2 { sender.answer(await sender.nextAttempt(), .status(200)) }
-        try await until(queue) { $0[.delivered] == 2 }
+        try await changes.until(queue) { $0[.delivered] == 2 }
         await queue.stop()
     }
 
@@ -264,7 +269,7 @@ internal import Testing
         let queue = try await open(sender)
         _ = try await queue.enqueue(request("a"))
         sender.answer(await sender.nextAttempt(), .status(429, [("Retry-After", "60")]))
-        try await until(queue) { $0[.pending] == 1 }
+        try await changes.until(queue) { $0[.pending] == 1 }
         let result = try await queue.send(request("b"), options: EnqueueOptions(id: "b"))
         #expect(result == .queued(id: "b", reason: .laneClosed))
         #expect(sender.attempts.count == 1)
@@ -283,7 +288,7 @@ internal import Testing
             }
             try await group.waitForAll()
         }
-        try await until(queue) { $0[.delivered] == 300 }
+        try await changes.until(queue) { $0[.delivered] == 300 }
         #expect(sender.attempts.count == 300)
         #expect(Set(sender.attempts.map(\.url)).count == 300)
         await queue.stop()

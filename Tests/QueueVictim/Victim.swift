@@ -152,9 +152,8 @@ extension Victim {
     private func drain() async throws {
         try await queue.start()
         Self.say("ready")
-        while try await isBusy {
-            try await Task.sleep(for: .milliseconds(5))
-        }
+        // Every commit writes to the database's files, and the counts are read after the commit under way.
+        try await until(changesIn: orders.directory) { try await !isBusy }
         Self.say("drained")
     }
 

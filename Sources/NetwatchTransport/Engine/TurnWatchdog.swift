@@ -43,9 +43,13 @@ final class TurnWatchdog: Sendable {
 
     /// Starts the thread, which runs until ``stop()``.
     ///
+    /// - Parameter onEnd: Called on the thread before it ends, for tests. Default: does nothing.
     /// - Throws: ``SystemError`` of `pthread_create`.
-    init() throws(SystemError) {
-        try startDetachedThread(named: "nw-watchdog") { self.run() }
+    init(onEnd: @escaping @Sendable () -> Void = {}) throws(SystemError) {
+        try startDetachedThread(named: "nw-watchdog") {
+            self.run()
+            onEnd()
+        }
     }
 
     /// Ends the thread.

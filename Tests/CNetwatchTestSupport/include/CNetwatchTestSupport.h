@@ -11,4 +11,8 @@ int netwatch_deny_netlink(void);
 /// 0, or an error number: EEXIST or ESRCH when it is so already.
 int netwatch_set_upper_half_unreachable(int socket, int is_unreachable);
 
+/// Opens a netlink socket that receives the kernel's announcements of links and addresses in the calling thread's
+/// network namespace (rtnetlink(7)). Returns its descriptor, or -1 with errno.
+int netwatch_open_announcements(void);
+
 #endif

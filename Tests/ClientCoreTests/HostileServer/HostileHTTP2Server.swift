@@ -16,7 +16,7 @@ struct HostileHTTP2Server {
         let issued = try Self.issued.get().server
         let scratch = try ScratchDirectory()
         let program = try scratch.write(Array(Self.program.utf8), to: "server.py")
-        server = try ServerProcess(in: scratch, on: .given) { _ in
+        server = try ServerProcess(in: scratch, on: .tcp) { _ in
             ["/usr/bin/python3", program, harm, issued.chain, issued.key]
         }
     }

@@ -185,6 +185,8 @@ final class LawRun: Sendable {
     }
 
     /// What has not gone by the end of all patience.
+    ///
+    /// Polls: nothing announces that an object of another module has gone or that a descriptor of the process is closed.
     private func whatIsLeft(_ look: () -> [String]) async -> [String] {
         let end = ContinuousClock.now + .milliseconds(patience)
         while ContinuousClock.now < end {

@@ -1,4 +1,5 @@
 internal import Foundation
+internal import NetwatchTestSupport
 internal import OfflineQueue
 internal import Testing
 
@@ -115,8 +116,8 @@ internal import Testing
         _ = try await queue.pause()
         try await queue.start()
         let expected = needed.union(["somebody else's"])
-        while try Set(FileManager.default.contentsOfDirectory(atPath: spool)) != expected {
-            try await Task.sleep(for: .milliseconds(2))
+        try await until(changesIn: spool) {
+            try Set(FileManager.default.contentsOfDirectory(atPath: spool)) == expected
         }
         await queue.stop()
         #expect(try Set(FileManager.default.contentsOfDirectory(atPath: spool)) == expected)

@@ -1,0 +1,42 @@
+internal import Synchronization
+
+/// Tells tests that something may have changed, so that they check their condition again.
+package final class ChangeSignal: Sendable {
+    private struct State {
+        var waiters: [Int: AsyncStream<Void>.Continuation] = [:]
+        var nextID = 0
+    }
+
+    private let state = Mutex(State())
+
+    package init() {}
+
+    /// Lets every call of ``until(_:)`` check its condition again. Callable from any thread.
+    package func post() {
+        for waiter in state.withLock({ Array($0.waiters.values) }) { waiter.yield() }
+    }
+
+    /// Waits until a condition holds. It is checked at once and after each ``post()``.
+    ///
+    /// - Throws: What the condition throws; `CancellationError` when the task is cancelled, as the time limit of a
+    ///   test does.
+    package func until(_ isSatisfied: () async throws -> Bool) async throws {
+        let (signals, waiter) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+        let id = add(waiter)
+        defer { state.withLock { $0.waiters[id] = nil } }
+        // Registered before the first check: a signal between a check and the wait is buffered, not lost.
+        if try await isSatisfied() { return }
+        for await _ in signals {
+            if try await isSatisfied() { return }
+        }
+        throw CancellationError()
+    }
+
+    private func add(_ waiter: AsyncStream<Void>.Continuation) -> Int {
+        state.withLock { state in
+            state.nextID += 1
+            state.waiters[state.nextID] = waiter
+            return state.nextID
+        }
+    }
+}

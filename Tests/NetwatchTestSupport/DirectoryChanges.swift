@@ -1,0 +1,27 @@
+internal import Dispatch
+internal import Glibc
+internal import NetwatchEventLoop
+
+/// Waits until a condition holds. It is checked at once, and again when a file in the directory has been created,
+/// written, renamed or removed (`inotify(7)`).
+///
+/// - Throws: ``SystemError`` of `inotify_init1` and `inotify_add_watch`; as ``ChangeSignal/until(_:)``.
+package func until(changesIn directory: String, _ isSatisfied: () async throws -> Bool) async throws {
+    let inotify = try Inotify()
+    _ = try inotify.watch(
+        directory,
+        for: IN_CREATE | IN_MODIFY | IN_MOVED_FROM | IN_MOVED_TO | IN_DELETE
+    )
+    let signal = ChangeSignal()
+    let source = DispatchSource.makeReadSource(fileDescriptor: inotify.descriptor)
+    source.setEventHandler {
+        // What has changed does not matter: the condition is checked again anyway.
+        _ = inotify.read()
+        signal.post()
+    }
+    // The descriptor must stay open until Dispatch no longer polls it.
+    source.setCancelHandler { withExtendedLifetime(inotify) {} }
+    source.activate()
+    defer { source.cancel() }
+    try await signal.until(isSatisfied)
+}
