@@ -219,7 +219,9 @@ if sanitizer == "address", Context.environment["NETWATCH_ALL_TARGETS"] == nil {
         "NetwatchTestSupport", "ClientVictim", "NetwatchEventLoopTests", "NetworkReachabilityTests",
         "NetwatchTransportTests", "ClientCoreTests", "GuideTests",
     ]
-    package.targets.removeAll { !built.contains($0.name) && $0.type != .system && !$0.name.hasPrefix("CNetwatch") }
+    package.targets.removeAll {
+        !built.contains($0.name) && $0.type != .system && !$0.name.hasPrefix("CNetwatch")
+    }
     package.products.removeAll { !built.contains($0.name) }
     package.dependencies = []
 }

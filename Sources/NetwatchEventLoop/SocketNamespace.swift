@@ -28,7 +28,9 @@ package final class SocketNamespace: Sendable {
     /// files: the mounts do not change.
     ///
     /// - Throws: ``SystemError`` of `setns`, and what `body` throws.
-    package func run<Result: ~Copyable>(_ body: () throws(SystemError) -> Result) throws(SystemError) -> Result {
+    package func run<Result: ~Copyable>(_ body: () throws(SystemError) -> Result) throws(SystemError)
+        -> Result
+    {
         // A thread that may not enter its own namespace could not return to it.
         try enter(home, "/proc/thread-self/ns/net")
         try enter(target, path)

@@ -61,7 +61,9 @@ package struct NetwatchDaemon: Sendable {
         return PathMonitor(configuration: configuration)
     }
 
-    private func serve(_ queue: OfflineQueue, _ monitor: PathMonitor, until end: AsyncStream<Void>) async throws {
+    private func serve(_ queue: OfflineQueue, _ monitor: PathMonitor, until end: AsyncStream<Void>)
+        async throws
+    {
         var limits = ControlServer.Limits()
         // A body in Base64, with room for the rest of its JSON.
         limits.bodyBytes = ControlMessage.maximumBodyBytes * 3 / 2

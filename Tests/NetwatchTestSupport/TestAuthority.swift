@@ -31,6 +31,8 @@ package final class TestAuthority: Sendable {
     package let scratch: ScratchDirectory
     /// openssl-ca(1) keeps an index, which one at a time may write to.
     private let index = Mutex(())
+    /// What was asked for by name. Tests share the files of a name, which must not change while a server reads them.
+    private let requests = Mutex<[String: [String]]>([:])
 
     /// The certificates of the authorities, in PEM.
     package var root: String { file("root.pem") }
@@ -132,6 +134,26 @@ package final class TestAuthority: Sendable {
         _ validity: (from: String, until: String)?
     ) throws -> Issued {
         let dates = validity.map { "-startdate \($0.from) -enddate \($0.until)" } ?? "-days 30"
+        let request = [commonName, issuer.rawValue, extensions, names, dates]
+        try requests.withLock { requests in
+            if let known = requests[name] {
+                precondition(known == request, "two tests want different certificates named \(name)")
+                return
+            }
+            try make(name, commonName, issuer, extensions, names, dates)
+            requests[name] = request
+        }
+        return issued(name)
+    }
+
+    private func make(
+        _ name: String,
+        _ commonName: String,
+        _ issuer: Issuer,
+        _ extensions: String,
+        _ names: String,
+        _ dates: String
+    ) throws {
         try openssl(
             """
             \(Self.newKey(name))
@@ -141,7 +163,6 @@ package final class TestAuthority: Sendable {
             cat \(name).pem \(issuer == .root ? "" : "intermediate.pem") > \(name).chain
             """
         )
-        return issued(name)
     }
 
     private static func newKey(_ name: String) -> String {
