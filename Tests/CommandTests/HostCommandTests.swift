@@ -228,7 +228,8 @@ struct LiveTests {
             cat >\(directory.file("run")) <<'END'
             \(Command.path) host 127.0.0.1 --live &
             # Drawn once more, over what was drawn before.
-            tail -n +1 -f \(directory.file("typescript")) | grep -q "$(printf '\\033')\\[1A.*reachable"
+            tail -n +1 -F \(directory.file("typescript")) 2>/dev/null |
+                grep -q "$(printf '\\033')\\[1A.*reachable"
             kill -TERM $!
             wait $!
             echo status $?

@@ -22,14 +22,14 @@ package final class ServerProcess: Sendable {
     private let scratch: ScratchDirectory
     private let lifeline: FileDescriptor
 
-    /// `TERM` to the shell's child only: the shell has to stay for the cleaning. It becomes deaf after the child was
-    /// made, which would inherit that: a program that has no handler of its own would stay for ever.
+    /// Kills the server and the processes it has started, which share its session. `TERM` would not do: nginx misses
+    /// one that comes while it starts. The server itself is named as well, as it may not have its session yet.
     private static let keeper = """
         directory=$1; shift
-        "$@" & exec 3<&-
+        setsid "$@" & exec 3<&-
         trap '' INT TERM HUP
         read -r _
-        kill $!; wait; rm -rf "$directory"
+        kill -s KILL $! -$!; wait; rm -rf "$directory"
         """
 
     /// - Parameters:

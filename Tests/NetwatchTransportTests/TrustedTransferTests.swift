@@ -17,7 +17,12 @@ struct TrustedTransferTests {
         pool = TransferPool(engine: engine)
     }
 
-    private func nginx(_ protocols: String = "http2", name: String) async throws -> Nginx {
+    /// - Parameter answer: What nginx does with a request. By default it returns the number of its connection.
+    private func nginx(
+        _ protocols: String = "http2",
+        name: String,
+        answer: String = "return 200 $connection;"
+    ) async throws -> Nginx {
         let issued = try authority.server(name)
         return try await Nginx(in: try ScratchDirectory()) { port in
             """
@@ -25,7 +30,7 @@ struct TrustedTransferTests {
             server {
                 listen 127.0.0.1:\(port) ssl \(protocols); server_name \(name);
                 ssl_certificate \(issued.chain); ssl_certificate_key \(issued.key);
-                location / { return 200 "$connection"; }
+                location / { \(answer) }
             }
             """
         }
@@ -63,16 +68,22 @@ struct TrustedTransferTests {
     }
 
     @Test func `where HTTP2 is not spoken transfers have connections of their own`() async throws {
-        let nginx = try await nginx("", name: "one.test")
+        let origin = try ScriptedServer { _ in .stall(then: .respond("")) }
+        let nginx = try await nginx(
+            "",
+            name: "one.test",
+            answer: "proxy_set_header Connection-Number $connection; proxy_pass \(origin.url);"
+        )
         let recorders = try (0..<20).map { _ in pool.start(try request(nginx, "one.test")) }
-        var connections: Set<String> = []
+        // None is answered before all have come.
+        let requests = await origin.requests(atLeast: 20)
+        origin.release()
         for recorder in recorders {
             let record = await recorder.end()
             #expect(record.hasSucceeded)
             #expect(record.metrics?.httpVersion == "http/1.1")
-            connections.insert(record.text)
         }
-        #expect(connections.count > 1)
+        #expect(Set(requests.flatMap { $0.values(of: "Connection-Number") }).count == 20)
     }
 
     @Test func `those who wait for a handshake that does not come are given up in time`() async throws {
