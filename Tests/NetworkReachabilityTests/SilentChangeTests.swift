@@ -182,7 +182,7 @@ struct SilentChangeTests {
         let host = try WatchedHost(VethTestbed.remoteIPv6Address, in: testbed)
         try await host.becomes(.noSource)
         try testbed.near.ip("-6 addr add 2001:db8::1/64 dev near0")
-        try testbed.near.shell("until ip -6 addr show dev near0 | grep -q dadfailed; do :; done")
+        try testbed.near.wait(until: "-6 addr show dev near0", prints: "dadfailed")
         try testbed.near.ip("-6 addr add 2001:db8::9/64 dev near0 nodad")
         try await host.becomes(reachable: true)
         #expect(host.watch.status.path?.source == IPAddress("2001:db8::9"))
@@ -260,6 +260,6 @@ extension VethTestbed {
         try near.ip("link set near1 addrgenmode none")
         try far.ip("link set far1 addrgenmode none", "addr add 203.0.113.2/24 dev far1", "link set far1 up")
         try near.ip("addr add 203.0.113.1/24 dev near1", "link set near1 up")
-        try near.shell("until ip -br link show near1 | grep -q ' UP '; do :; done")
+        try near.wait(until: "-br link show near1", prints: " UP ")
     }
 }

@@ -19,10 +19,13 @@ struct ModelCheckTests {
         #expect(report.changesMuch, "a check of a network that does not change shows nothing")
     }
 
-    @Test(arguments: [
-        (NetlinkEvent.Class.link, OperationGenerator.Kind.link), (.address, .address), (.route, .route),
-        (.rule, .rule), (.nextHop, .nextHop), (.setting, .parameter),
-    ])
+    @Test(
+        .enabled(if: CheckSize.current != .small, "`make random` has it: it takes half a minute"),
+        arguments: [
+            (NetlinkEvent.Class.link, OperationGenerator.Kind.link), (.address, .address), (.route, .route),
+            (.rule, .rule), (.nextHop, .nextHop), (.setting, .parameter),
+        ]
+    )
     func `the check notices a monitor that is deaf to a kind of event`(
         event: NetlinkEvent.Class,
         focus: OperationGenerator.Kind
