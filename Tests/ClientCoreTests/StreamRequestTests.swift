@@ -197,7 +197,7 @@ internal import Testing
         waiting.cancel()
         await fails(.cancelled) { try await waiting.value }
         let cancelledBefore = Task {
-            while !Task.isCancelled { await Task.yield() }
+            await waitForCancellation()
             return try await stream.readData(maxLength: 10)
         }
         cancelledBefore.cancel()

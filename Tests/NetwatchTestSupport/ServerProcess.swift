@@ -69,8 +69,3 @@ package final class ServerProcess: Sendable {
     /// `http://127.0.0.1:PORT`, without a slash at the end.
     package var url: String { "http://127.0.0.1:\(port)" }
 }
-
-/// A server that the tests need is not installed.
-package struct MissingServer: Error, CustomStringConvertible {
-    package let description: String
-}

@@ -36,7 +36,7 @@ internal import Testing
 
     @Test func `who was cancelled before gets none`() async {
         let task = Task {
-            while !Task.isCancelled { await Task.yield() }
+            await waitForCancellation()
             return await slots.take()
         }
         task.cancel()

@@ -53,7 +53,7 @@ internal import Testing
         let server = try ScriptedServer()
         let probe = TCPProbe(port: server.port)
         let task = Task {
-            while !Task.isCancelled { await Task.yield() }
+            await waitForCancellation()
             return await probe.run(to: nil, over: path)
         }
         task.cancel()
