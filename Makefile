@@ -24,7 +24,7 @@ test:
 
 ## quick: build and run some tests, e.g. make quick TARGET=ClientCoreTests or TARGET=CookieJarTests
 quick:
-	@scripts/test $(or $(TARGET),$(error TARGET is missing, e.g. make quick TARGET=ClientCoreTests))
+	@scripts/test '$(or $(TARGET),$(error TARGET is missing, e.g. make quick TARGET=ClientCoreTests))'
 
 ## sanitize: the tests under the thread and the address sanitizer
 sanitize:
@@ -36,7 +36,7 @@ random:
 	@scripts/setup $(DEMO_PACKAGES) -- $(TEST_PACKAGES)
 	@scripts/random medium
 
-## soak: the randomised checks at full size, then everything under both sanitizers: hours
+## soak: the randomised checks at full size, then both sanitizers over what `make sanitize` leaves out: hours
 soak:
 	@scripts/setup $(DEMO_PACKAGES) -- $(TEST_PACKAGES)
 	@scripts/random full
@@ -47,14 +47,14 @@ fuzz:
 	@scripts/setup $(BUILD_PACKAGES)
 	@scripts/fuzz
 
-## bench: how fast, beside C programs that do the same and beside other programs; half an hour
+## bench: how fast, compared with C programs that do the same and with other programs; half an hour
 bench:
 	@scripts/setup $(BENCH_PACKAGES)
 	@scripts/bench
 
 ## check: format, layers, warnings, the documentation and its code, the embedding example
 check:
-	@scripts/setup $(BUILD_PACKAGES)
+	@scripts/setup $(DEMO_PACKAGES)
 	@scripts/check
 
 ## docs: the documentation of the libraries as a static site in .build/docs

@@ -34,15 +34,17 @@ package final class SocketNamespace: Sendable {
         // A thread that may not enter its own namespace could not return to it.
         try enter(home, "/proc/thread-self/ns/net")
         try enter(target, path)
-        let result: Result
+        defer { leave() }
+        return try body()
+    }
+
+    /// A thread that stayed would break the promise of this type, and the program would never know.
+    private func leave() {
         do throws(SystemError) {
-            result = try body()
-        } catch {
             try enter(home, "/proc/thread-self/ns/net")
-            throw error
+        } catch {
+            preconditionFailure("\(error)")
         }
-        try enter(home, "/proc/thread-self/ns/net")
-        return result
     }
 
     private func enter(_ namespace: borrowing FileDescriptor, _ path: String) throws(SystemError) {

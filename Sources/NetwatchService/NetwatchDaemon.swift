@@ -29,12 +29,12 @@ package struct NetwatchDaemon: Sendable {
         self.logger = logger
     }
 
-    /// Runs the service until it is told to end.
+    /// Runs the service until it is told to stop.
     ///
-    /// - Parameter end: The service ends in order with its first element.
+    /// - Parameter stop: The service ends in order with its first element.
     /// - Throws: ``QueueError`` when the store cannot be opened or fails later, ``ControlSocketError`` when
     ///   the socket cannot be had.
-    package func run(until end: AsyncStream<Void>) async throws {
+    package func run(until stop: AsyncStream<Void>) async throws {
         let monitor = makeMonitor()
         var settings = OfflineQueue.Configuration(directory: configuration.stateDirectory)
         // Less than the control server's grace, so that who waits for a send hears that it is kept.
@@ -45,7 +45,7 @@ package struct NetwatchDaemon: Sendable {
             monitor: monitor
         )
         do {
-            try await serve(queue, monitor, until: end)
+            try await serve(queue, monitor, until: stop)
         } catch {
             await queue.stop()
             throw error
@@ -61,7 +61,7 @@ package struct NetwatchDaemon: Sendable {
         return PathMonitor(configuration: configuration)
     }
 
-    private func serve(_ queue: OfflineQueue, _ monitor: PathMonitor, until end: AsyncStream<Void>)
+    private func serve(_ queue: OfflineQueue, _ monitor: PathMonitor, until stop: AsyncStream<Void>)
         async throws
     {
         var limits = ControlServer.Limits()
@@ -77,7 +77,7 @@ package struct NetwatchDaemon: Sendable {
         let path = await monitor.statuses(of: .general).first { _ in true }
         try await queue.start()
         announceReady(path, monitor)
-        let failure = await firstFailure(of: queue, until: end)
+        let failure = await firstFailure(of: queue, until: stop)
         logFailure(notifier.notify(.stopping))
         async let isServerStopped: Void = server.stop()
         await queue.stop()
@@ -118,12 +118,12 @@ package struct NetwatchDaemon: Sendable {
         )
     }
 
-    /// Waits until the service is told to end (`nil`), or the queue cannot go on.
-    private func firstFailure(of queue: OfflineQueue, until end: AsyncStream<Void>) async -> QueueError? {
+    /// Waits until the service is told to stop (`nil`), or the queue cannot go on.
+    private func firstFailure(of queue: OfflineQueue, until stop: AsyncStream<Void>) async -> QueueError? {
         await withTaskGroup(of: QueueError?.self) { group in
             group.addTask { await queue.failures.first { _ in true } }
             group.addTask {
-                _ = await end.first { _ in true }
+                _ = await stop.first { _ in true }
                 return nil
             }
             defer { group.cancelAll() }

@@ -43,11 +43,11 @@ struct ServeCommand: AsyncParsableCommand {
             ),
             logger: makeLogger()
         )
-        let (end, told) = AsyncStream.makeStream(of: Void.self)
-        let signals = SignalWatch([SIGTERM, SIGINT]) { told.yield() }
+        let (stop, continuation) = AsyncStream.makeStream(of: Void.self)
+        let signals = SignalWatch([SIGTERM, SIGINT], of: .service) { continuation.yield() }
         defer { withExtendedLifetime(signals) {} }
         do {
-            try await daemon.run(until: end)
+            try await daemon.run(until: stop)
         } catch let error as QueueError {
             throw CommandError(opening: error)
         } catch let error as ControlSocketError {

@@ -2,18 +2,33 @@ internal import Dispatch
 internal import Glibc
 internal import Synchronization
 
-/// Catches the first of the signals that end a command, so that it can have a last word. The second one
-/// ends it at once.
+/// Catches the signals that end a command, so that it can end in order.
 final class SignalWatch {
-    private let catcher = Catcher()
+    /// What a command is to its user.
+    enum Kind {
+        /// A second signal ends it at once. A signal that was ignored when the process began, as `nohup` and a shell's `&`
+        /// arrange it, stays ignored.
+        case interactive
+        /// Ends in order, however often it is told to: timeout(1) signals a process and then its group. A service has
+        /// no other end, so a signal that was ignored is caught.
+        case service
+    }
+
+    private let catcher: Catcher
     private var sources: [any DispatchSourceSignal] = []
 
     /// - Parameters:
-    ///   - signals: Which to catch. One that was ignored when the process began, as `nohup` does, stays so.
+    ///   - signals: Which to catch.
+    ///   - kind: What to do with ignored and repeated signals. Default: an interactive command.
     ///   - onSignal: Called on a thread of libdispatch.
-    init(_ signals: [CInt], onSignal: @escaping @Sendable () -> Void) {
-        let catcher = catcher
-        for signal in signals where !Self.isIgnored(signal) {
+    init(_ signals: [CInt], of kind: Kind = .interactive, onSignal: @escaping @Sendable () -> Void) {
+        let catcher = Catcher(kind)
+        self.catcher = catcher
+        for signal in signals {
+            if Self.isIgnored(signal) {
+                guard kind == .service else { continue }
+                Glibc.signal(signal, SIG_DFL)
+            }
             let source = DispatchSource.makeSignalSource(signal: signal)
             source.setEventHandler {
                 catcher.caught(signal)
@@ -50,7 +65,10 @@ final class SignalWatch {
 
 /// Remembers the first signal.
 private final class Catcher: Sendable {
+    private let kind: SignalWatch.Kind
     private let first = Mutex<CInt?>(nil)
+
+    init(_ kind: SignalWatch.Kind) { self.kind = kind }
 
     var signal: CInt? {
         first.withLock { $0 }
@@ -61,6 +79,6 @@ private final class Catcher: Sendable {
             defer { first = first ?? signal }
             return first == nil
         }
-        if !isFirst { SignalWatch.endProcess(by: signal) }
+        if !isFirst, kind == .interactive { SignalWatch.endProcess(by: signal) }
     }
 }

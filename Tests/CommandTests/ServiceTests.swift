@@ -98,6 +98,33 @@ internal import Testing
         #expect(access(service.socket, F_OK) == -1)
     }
 
+    /// timeout(1) signals its child and then the process group.
+    @Test func `a second SIGTERM does not cut the service's end short`() async throws {
+        let server = try ScriptedServer { _ in .stall(then: .close) }
+        let service = try await RunningService(in: try ScratchDirectory())
+        try await service.keep(server.url)
+        await server.requests(atLeast: 1)
+        for _ in 0..<2 { service.process.signal(SIGTERM) }
+        #expect(try await service.process.end() == .exited(0))
+    }
+
+    @Test func `a service in the background of a script ends at SIGINT, which the shell makes it ignore`()
+        throws
+    {
+        let directory = try ScratchDirectory()
+        let output = try shell(
+            """
+            \(Command.path) serve --state-dir \(directory.file("state")) --socket \(directory.file("socket")) \
+                2>\(directory.file("log")) &
+            tail --pid=$! -n +1 -F \(directory.file("log")) 2>/dev/null | grep -q 'ready$'
+            kill -INT $!
+            wait $!
+            echo status $?
+            """
+        )
+        #expect(output.hasSuffix("status 0\n"))
+    }
+
     @Test func `who waits for a send when the service ends hears that the request is kept`() async throws {
         let server = try ScriptedServer { _ in .stall(then: .close) }
         let service = try await RunningService(in: try ScratchDirectory())

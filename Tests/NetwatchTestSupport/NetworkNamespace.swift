@@ -58,8 +58,7 @@ package final class NetworkNamespace: Sendable {
         "/proc/\(getpid())/fd/\(descriptor.rawValue)"
     }
 
-    /// Runs something on a thread inside the namespace, and waits for it. What it must not do is told at
-    /// `SocketNamespace`.
+    /// Runs something on a thread inside the namespace, and waits for it. See `SocketNamespace` for what it must not do.
     package func run<Result: Sendable>(_ body: @escaping @Sendable () -> Result) -> Result {
         let loop = loop
         return loop.runAndWait {

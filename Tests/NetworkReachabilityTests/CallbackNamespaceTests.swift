@@ -5,7 +5,10 @@ internal import Testing
 
 /// A program's callbacks open sockets of their own. Dispatch starts its workers from the thread that submits work, and a new
 /// thread is in the namespace of the one that starts it.
-@Suite(.enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"))
+@Suite(
+    .enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"),
+    .timeLimit(.minutes(2))
+)
 struct CallbackNamespaceTests {
     /// More than can be idle at the time, so that some are started for this.
     private static let workers = 64
@@ -25,8 +28,8 @@ struct CallbackNamespaceTests {
                 }
             }
         }
+        defer { for _ in 0..<Self.workers { gate.open() } }
         try await places.wait { $0.count == Self.workers }
-        for _ in 0..<Self.workers { gate.open() }
         #expect(Set(places.values) == [NetworkNamespace.current])
         #expect(watch.status.isReachable)
     }

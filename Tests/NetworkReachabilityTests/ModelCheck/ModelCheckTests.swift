@@ -20,7 +20,7 @@ struct ModelCheckTests {
     }
 
     @Test(
-        .enabled(if: CheckSize.current != .small, "`make random` has it: it takes half a minute"),
+        .enabled(if: CheckSize.current != .small, "runs only in `make random`: it takes half a minute"),
         arguments: [
             (NetlinkEvent.Class.link, OperationGenerator.Kind.link), (.address, .address), (.route, .route),
             (.rule, .rule), (.nextHop, .nextHop), (.setting, .parameter),
