@@ -16,7 +16,7 @@ internal import Testing
             head -c 60000 /dev/zero >\(disk.path)/body
             : >\(script.file("log"))
             \(Command.path) serve --state-dir \(disk.path)/queue \(socket) 2>>\(script.file("log")) &
-            tail --pid=$! -n +1 -f \(script.file("log")) | grep -q 'ready$'
+            timeout 60 tail -n +1 -f \(script.file("log")) | grep -q 'ready$'
             accepted=0 status=0
             while [ $status = 0 ] && [ $accepted -lt 200 ]; do
                 \(send) >>\(script.file("ids")) 2>\(script.file("errors"))

@@ -109,20 +109,15 @@ internal import Testing
     }
 
     @Test func `a service in the background of a script ends at SIGINT, which the shell makes it ignore`()
-        throws
+        async throws
     {
         let directory = try ScratchDirectory()
-        let output = try shell(
-            """
-            \(Command.path) serve --state-dir \(directory.file("state")) --socket \(directory.file("socket")) \
-                2>\(directory.file("log")) &
-            tail --pid=$! -n +1 -F \(directory.file("log")) 2>/dev/null | grep -q 'ready$'
-            kill -INT $!
-            wait $!
-            echo status $?
-            """
-        )
-        #expect(output.hasSuffix("status 0\n"))
+        let serve =
+            "\(Command.path) serve --state-dir \(directory.file("state")) --socket \(directory.file("socket"))"
+        let script = try Subprocess("/bin/sh", ["-c", "\(serve) & echo $!; wait $!; echo status $?"])
+        try await script.errors.wait { $0.contains { $0.hasSuffix("ready") } }
+        kill(try #require(script.output.values.first.flatMap { pid_t($0) }), SIGINT)
+        #expect(try await script.outcome().output.last == "status 0")
     }
 
     @Test func `who waits for a send when the service ends hears that the request is kept`() async throws {
