@@ -9,8 +9,8 @@ final class SignalWatch {
         /// A second signal ends it at once. A signal that was ignored when the process began, as `nohup` and a shell's `&`
         /// arrange it, stays ignored.
         case interactive
-        /// Ends in order, however often it is told to: timeout(1) signals a process and then its group. A service has
-        /// no other end, so a signal that was ignored is caught.
+        /// Repeated signals change nothing: timeout(1) signals a process and then its group. Signals that were ignored
+        /// are caught, because a script that starts the service in the background must be able to stop it.
         case service
     }
 
@@ -51,7 +51,7 @@ final class SignalWatch {
             == unsafeBitCast(SIG_IGN, to: Int.self)
     }
 
-    /// Ends the process the way the signal would have, so that whoever waits for it is told of the signal.
+    /// Ends the process the way the signal would have, so that the parent process sees the signal.
     static func endProcess(by signal: CInt) -> Never {
         Glibc.signal(signal, SIG_DFL)
         var signals = sigset_t()
