@@ -120,15 +120,16 @@ import Testing
         let scratch = try ScratchDirectory()
         let place = URL(fileURLWithPath: scratch.file("bytes"))
         let seen = Recorder<Int>()
+        let session = sessionThatWaits()
         let response = await once {
-            ClientCore.download("\(httpbin.url)/bytes/1000") { _, _ in (place, []) }
+            session.download("\(httpbin.url)/bytes/1000") { _, _ in (place, []) }
                 .validate(contentType: ["application/*"])
                 .validate { _, _, temporaryURL, destinationURL in
                     let data = temporaryURL.flatMap { try? Data(contentsOf: $0) }
                     seen.record(data?.count ?? -1)
                     return destinationURL == nil ? .success : .failure(Refused())
                 }
-                .responseData(completionHandler: $0)
+                .responseData(completionHandler: $0).resume()
         }
         #expect(response.value?.count == 1000)
         #expect(seen.values == [1000])
@@ -139,13 +140,21 @@ import Testing
         let httpbin = try await HTTPBin.shared()
         let scratch = try ScratchDirectory()
         let place = URL(fileURLWithPath: try scratch.write(Array("old".utf8), to: "report"))
+        let session = sessionThatWaits()
         let response = await once {
-            ClientCore.download("\(httpbin.url)/status/418") { _, _ in (place, [.removePreviousFile]) }
-                .validate().response(completionHandler: $0)
+            session.download("\(httpbin.url)/status/418") { _, _ in (place, [.removePreviousFile]) }
+                .validate().response(completionHandler: $0).resume()
         }
         #expect((response.error as? AFError)?.responseCode == 418)
         #expect(response.destinationURL == nil)
         #expect(try String(contentsOf: place, encoding: .utf8) == "old")
         response.temporaryURL.map { try? FileManager.default.removeItem(at: $0) }
+    }
+
+    /// A download that has ended before it is given a validation is moved.
+    private func sessionThatWaits() -> SessionManager {
+        let session = SessionManager()
+        session.startRequestsImmediately = false
+        return session
     }
 }

@@ -184,42 +184,47 @@ final class ScriptedServerCore: Sendable {
 
     private func acceptConnections() {
         while true {
-            // A program started meanwhile must not get it: the connection would outlive its closing here.
-            let descriptor = accept4(listener.rawValue, nil, nil, CInt(SOCK_CLOEXEC.rawValue))
+            let (descriptor, peer) = accept()
             if descriptor < 0 {
                 if errno == EINTR || errno == ECONNABORTED { continue }
                 return
             }
-            try? startThread { $0.serve(FileDescriptor(owning: descriptor)) }
+            // Here, on one thread, the connections are in the order in which they were made.
+            let number = record { log in
+                guard !log.isStopped else { return 0 }
+                log.connections += 1
+                log.peers.append(peer)
+                log.open.insert(descriptor)
+                return log.connections
+            }
+            try? startThread { $0.serve(FileDescriptor(owning: descriptor), number) }
         }
     }
 
-    private func serve(_ descriptor: consuming FileDescriptor) {
-        let rawValue = descriptor.rawValue
-        let peer = Self.peer(of: rawValue)
-        let number = record { log in
-            guard !log.isStopped else { return 0 }
-            log.connections += 1
-            log.peers.append(peer)
-            log.open.insert(rawValue)
-            return log.connections
+    /// Accepts a connection, and returns where it came from: `nil` on a unix socket. Later the kernel no longer knows that
+    /// of a connection that has been reset.
+    private func accept() -> (descriptor: CInt, peer: IPAddress?) {
+        var address = sockaddr_storage()
+        var size = socklen_t(MemoryLayout<sockaddr_storage>.size)
+        return withUnsafeMutableBytes(of: &address) { bytes in
+            // A program started meanwhile must not get it: the connection would outlive its closing here.
+            let descriptor = accept4(listener.rawValue, bytes.baseAddress, &size, CInt(SOCK_CLOEXEC.rawValue))
+            let error = errno
+            let peer =
+                descriptor < 0
+                ? nil : IPAddress(socketAddress: bytes.baseAddress!.assumingMemoryBound(to: sockaddr.self))
+            errno = error
+            return (descriptor, peer)
         }
+    }
+
+    private func serve(_ descriptor: consuming FileDescriptor, _ number: Int) {
+        let rawValue = descriptor.rawValue
         if number > 0 {
             var connection = ScriptedConnection(rawValue, number: number, server: self)
             connection.serve()
         }
         record { _ = $0.open.remove(rawValue) }
-    }
-
-    /// `nil` on a unix socket.
-    private static func peer(of descriptor: CInt) -> IPAddress? {
-        var address = sockaddr_storage()
-        var size = socklen_t(MemoryLayout<sockaddr_storage>.size)
-        return withUnsafeMutableBytes(of: &address) { bytes in
-            let pointer = bytes.baseAddress!.assumingMemoryBound(to: sockaddr.self)
-            guard getpeername(descriptor, pointer, &size) == 0 else { return nil }
-            return IPAddress(socketAddress: pointer)
-        }
     }
 }
 

@@ -88,6 +88,8 @@ internal import Testing
         let server = try ScriptedServer { _ in .respond(status: 404, body: Array("missing".utf8)) }
         let place = URL(fileURLWithPath: directory.path).appendingPathComponent("file")
         try Data("old".utf8).write(to: place)
+        // Otherwise the file may be moved before there is a validation.
+        session.startRequestsImmediately = false
         let response = await session.download(server.url, to: { _, _ in (place, [.removePreviousFile]) })
             .validate().response()
         #expect((response.error as? AFError)?.responseCode == 404)
