@@ -50,6 +50,16 @@ internal import Testing
         #expect(fired.values == [1, 2])
     }
 
+    @Test func `timers with one deadline fire in the order in which they were made`() async throws {
+        let loop = try EventLoop(label: "test")
+        let fired = Recorder<Int>()
+        let due = ContinuousClock.now
+        // In one turn of the loop, so that none fires before the last is made.
+        loop.execute { for number in 0..<5 { loop.schedule(at: due) { fired.record(number) } } }
+        try await fired.wait { $0.count == 5 }
+        #expect(fired.values == Array(0..<5))
+    }
+
     @Test func `a readable descriptor reaches its handler until it is unregistered`() async throws {
         let owner = Owner(loop: try EventLoop(label: "test"))
         var ends: [CInt] = [0, 0]

@@ -22,6 +22,15 @@ internal import Testing
         #expect(head?.headers == [.init("b", "1"), .init("A", "2"), .init("B", "3")])
     }
 
+    @Test func `the heads of a request that is sent again share one limit`() {
+        var parser = HeadParser()
+        let line = Array("a: \(String(repeating: "x", count: HeadParser.maximumBytes - 5))\r\n".utf8)
+        let first = line.withUnsafeBytes { parser.consume($0) }
+        parser.restart()
+        let second = line.withUnsafeBytes { parser.consume($0) }
+        #expect(first == .more && second == .tooLarge)
+    }
+
     @Test func `interim heads are passed over with their headers`() {
         let head = head(["HTTP/1.1 103 Early Hints", "Link: x", "", "HTTP/1.1 200 OK", "a: 1", ""])
         #expect(head == TransferHead(status: 200, version: "HTTP/1.1", headers: [.init("a", "1")]))

@@ -334,6 +334,8 @@ internal import Testing
         ("Fri, 15 Jan 2027 08:02:00 GMT", 120), ("Friday, 15-Jan-27 08:02:00 GMT", 120),
         ("Fri Jan 15 08:02:00 2027", 120), ("Fri, 15 Jan 2027 07:00:00 GMT", 0),
         ("Sun, 06 Nov 1994 08:49:37 GMT", 0), ("Fri, 15 Jan 2037 08:00:00 GMT", 86400),
+        // Two digits are a year from 1970 to 2069.
+        ("Thursday, 15-Jan-70 08:00:00 GMT", 0), ("Tuesday, 15-Jan-69 08:00:00 GMT", 86400),
     ])
     func `both forms are read and clamped`(text: String, seconds: Int) {
         #expect(RetryAfter.parse(text, now: start) == .seconds(seconds))

@@ -71,6 +71,11 @@ internal import Testing
         #expect(claims(actions).map(\.limit) == [8])
     }
 
+    @Test func `an attempt that is to be made again is due at once`() {
+        var (scheduler, claim) = sending()
+        #expect(fail(&scheduler, claim, .again, now: .seconds(3)).due == .seconds(3))
+    }
+
     @Test func `a lane in order sends one at a time`() {
         var scheduler = scheduler()
         #expect(
