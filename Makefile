@@ -23,8 +23,10 @@ test:
 	@scripts/test
 
 ## quick: build and run some tests, e.g. make quick TARGET=ClientCoreTests or TARGET=CookieJarTests
+export QUICK_FILTER := $(value TARGET)
 quick:
-	@scripts/test '$(or $(TARGET),$(error TARGET is missing, e.g. make quick TARGET=ClientCoreTests))'
+	@$(if $(QUICK_FILTER),,$(error TARGET is missing, e.g. make quick TARGET=ClientCoreTests))scripts/setup $(DEMO_PACKAGES)
+	@scripts/test "$$QUICK_FILTER"
 
 ## sanitize: the tests under the thread and the address sanitizer
 sanitize:
@@ -36,7 +38,7 @@ random:
 	@scripts/setup $(DEMO_PACKAGES) -- $(TEST_PACKAGES)
 	@scripts/random medium
 
-## soak: the randomised checks at full size, then both sanitizers over what `make sanitize` leaves out: hours
+## soak: the randomised checks at full size, then `make sanitize` and the suites that it leaves out: hours
 soak:
 	@scripts/setup $(DEMO_PACKAGES) -- $(TEST_PACKAGES)
 	@scripts/random full
