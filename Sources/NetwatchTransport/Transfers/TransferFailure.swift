@@ -1,3 +1,5 @@
+internal import Glibc
+
 /// Why a transfer did not end with a whole response: libcurl's verdict and how far it came.
 public struct TransferFailure: Error, Hashable, Sendable {
     /// How far a transfer had come.
@@ -79,4 +81,17 @@ extension TransferFailure: CustomStringConvertible {
         let errno = osErrno == 0 ? "" : ", errno \(osErrno)"
         return "\(message) (curl \(code)\(errno), \(phase.rawValue))"
     }
+}
+
+extension TransferFailure {
+    /// Whether this machine was short of descriptors, memory or threads. Nothing was sent then, and it says nothing
+    /// about the network or the server.
+    public var isLocalShortage: Bool {
+        guard bytesSent == 0 else { return false }
+        return Self.shortages.contains(osErrno) || resolverCode == EAI_MEMORY
+    }
+
+    /// `errno(3)` of socket(2), connect(2), pthread_create(3) and getaddrinfo(3) without descriptors, memory, ports or
+    /// threads to be had.
+    private static let shortages: Set<Int32> = [EMFILE, ENFILE, ENOBUFS, ENOMEM, EAGAIN]
 }
