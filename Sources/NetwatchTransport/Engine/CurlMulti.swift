@@ -12,6 +12,8 @@ final class CurlMulti {
     struct Turn {
         /// The transfers that have ended.
         var ended: [TransferID] = []
+        /// Those that need a connection before they can be added again.
+        var unconnected: [Transfer] = []
         /// Those that have come so far for the first time.
         var milestones: [(id: TransferID, reached: Transfer.Milestones)] = []
     }
@@ -45,6 +47,9 @@ final class CurlMulti {
     /// Whether it wants to at once, and the loop knows.
     private var isDue = false
     private var transfers: [TransferID: Transfer] = [:]
+    /// Those that are to come back, see ``Turn/unconnected``.
+    private var absent: Set<TransferID> = []
+    var connections = ConnectionTable()
     /// Transfers whose descriptor the loop would not watch.
     private var unwatched: [TransferID: SystemError] = [:]
     /// Connections that the watchdog had cut, and whose transfers are to be ended at the end of this turn.
@@ -110,7 +115,7 @@ final class CurlMulti {
         _ = withHandle { netwatch_multi_set_long($0, CURLMOPT_MAXCONNECTS, count) }
     }
 
-    var isIdle: Bool { transfers.isEmpty }
+    var isIdle: Bool { transfers.isEmpty && absent.isEmpty }
 
     // MARK: Transfers
 
@@ -121,6 +126,7 @@ final class CurlMulti {
             throw .refused(CURLE_FAILED_INIT, String(cString: curl_multi_strerror(result)))
         }
         transfers[transfer.id] = transfer
+        absent.remove(transfer.id)
         if transfers.count > connectionsKept { keepConnections(transfers.count) }
         if idleTimer == nil { checkIdleness() }
     }
@@ -130,7 +136,14 @@ final class CurlMulti {
         guard let transfer = transfers.removeValue(forKey: id) else { return nil }
         unwatched[id] = nil
         _ = withHandle { curl_multi_remove_handle($0, transfer.handle) }
+        connections.leave(id)
         return transfer
+    }
+
+    /// One that was to come, or to come back, does not.
+    func forget(_ id: TransferID) {
+        absent.remove(id)
+        connections.leave(id)
     }
 
     /// See ``Transfer/hold()``.
@@ -216,10 +229,11 @@ final class CurlMulti {
         _ = withHandle { curl_multi_socket_action($0, descriptor, events, &running) }
         watchdog.turnEnds()
         blameTheCut()
-        var ended = finishEnded()
-        if !unwatched.isEmpty { ended += finishUnwatched() }
-        if !cuts.isEmpty { ended += finishCut() }
-        return Turn(ended: ended, milestones: round.tell())
+        var turn = finishEnded()
+        if !unwatched.isEmpty { turn.ended += finishUnwatched() }
+        if !cuts.isEmpty { turn.ended += finishCut() }
+        turn.milestones = round.tell()
+        return turn
     }
 
     /// Marks the transfers whose connections were cut, whether libcurl has closed them yet or not.
@@ -245,19 +259,30 @@ final class CurlMulti {
         return ids
     }
 
-    private func finishEnded() -> [TransferID] {
-        var ended: [TransferID] = []
+    private func finishEnded() -> Turn {
+        var turn = Turn()
         var remaining: CInt = 0
         while let message = withHandle({ curl_multi_info_read($0, &remaining) })?.pointee {
             guard message.msg == CURLMSG_DONE, let transfer = Transfer.of(message.easy_handle) else {
                 continue
             }
             let code = message.data.result
-            _ = remove(transfer.id)
-            transfer.finish(code)
-            ended.append(transfer.id)
+            if code == CURLE_COULDNT_CONNECT, transfer.isWithoutSocket {
+                sendAway(transfer)
+                turn.unconnected.append(transfer)
+            } else {
+                _ = remove(transfer.id)
+                transfer.finish(code)
+                turn.ended.append(transfer.id)
+            }
         }
-        return ended
+        return turn
+    }
+
+    private func sendAway(_ transfer: Transfer) {
+        connections.isRefused(transfer.id)
+        absent.insert(transfer.id)
+        _ = remove(transfer.id)
     }
 
     private func finishUnwatched() -> [TransferID] {
@@ -320,6 +345,7 @@ final class CurlMulti {
     /// libcurl has done with a socket. It is taken from the loop before its number can be another's.
     func closeSocket(_ descriptor: CInt) {
         unwatch(descriptor)
+        connections.close(descriptor)
         close(descriptor)
     }
 

@@ -20,23 +20,20 @@ package struct TransferID: Hashable, Sendable {
 package actor TransferEngine {
     private enum Stage {
         /// For others to the same host to end.
-        case waiting(Prospect)
+        case waiting
         /// For its host's addresses.
-        case lookingUp(Prospect)
-        case underWay(MultiTable.ID)
-
-        /// What is known of a transfer that libcurl does not have yet.
-        var prospect: Prospect? {
-            switch self {
-            case .waiting(let prospect), .lookingUp(let prospect): prospect
-            case .underWay: nil
-            }
-        }
+        case lookingUp
+        /// For a connection.
+        case connecting
+        case underWay
     }
 
     private struct Entry {
         let door: WaitingRoom.Door
+        let prospect: Prospect
         var stage: Stage
+        /// The handle that drives it, once there is one.
+        var multi: MultiTable.ID?
     }
 
     /// How often connections of pools without transfers are closed: after this time at the earliest, and twice of
@@ -59,6 +56,7 @@ package actor TransferEngine {
 
     let loop: EventLoop
     let resolver: NameResolver
+    let winners = ConnectionWinners()
     private let watchdog: TurnWatchdog
     private var entries: [TransferID: Entry] = [:]
     private var origins = OriginCache()
@@ -88,12 +86,11 @@ package actor TransferEngine {
 
     isolated deinit {
         defer { watchdog.stop() }
-        multis.closeAll()
-        for entry in entries.values {
-            guard let prospect = entry.stage.prospect else { continue }
-            prospect.timer.map(loop.cancel)
-            prospect.caller.end(.duringLookup(CURLE_ABORTED_BY_CALLBACK, "the transfer engine is gone"))
+        for entry in entries.values where entry.stage != .underWay {
+            entry.prospect.timer.map(loop.cancel)
+            entry.prospect.end(.duringLookup(CURLE_ABORTED_BY_CALLBACK, "the transfer engine is gone"))
         }
+        multis.closeAll()
     }
 
     // MARK: From any thread
@@ -124,7 +121,7 @@ package actor TransferEngine {
 
     /// Ends a transfer with code 42, unless it has ended before.
     package nonisolated func cancel(_ id: TransferID) {
-        perform { $0.end(id, .duringLookup(CURLE_ABORTED_BY_CALLBACK, "cancelled")) }
+        perform { $0.end(id, CURLE_ABORTED_BY_CALLBACK, "cancelled") }
     }
 
     /// Lets parts of a transfer stand still, in addition to those that do already, and whatever it is doing.
@@ -153,6 +150,7 @@ package actor TransferEngine {
 
     nonisolated func renewConnections(of pool: TransferPool.ID) {
         resolver.renew()
+        winners.removeAll()
         perform { $0.multis.retire(pool) }
     }
 
@@ -188,7 +186,7 @@ package actor TransferEngine {
             if !mayBegin {
                 prospect.timer = timer(for: id, after: request.totalTimeout, "waiting for other transfers")
             }
-            entries[id] = Entry(door: door, stage: .waiting(prospect))
+            entries[id] = Entry(door: door, prospect: prospect, stage: .waiting)
             if mayBegin { begin([id]) }
         } catch {
             caller.end(error)
@@ -199,78 +197,86 @@ package actor TransferEngine {
     private func begin(_ ids: [TransferID]) {
         var ids = ids[...]
         while let id = ids.popFirst() {
-            guard let entry = entries[id], case .waiting(let prospect) = entry.stage else { continue }
-            prospect.begin(loop)
-            do throws(TransferFailure) {
-                if prospect.target.needsLookup {
-                    lookUp(id, prospect)
-                } else {
-                    try launch(id, prospect)
-                }
-            } catch {
-                ids += leave(id)
-                prospect.caller.end(error)
-            }
+            guard let entry = entries[id], entry.stage == .waiting else { continue }
+            entry.prospect.begin(loop)
+            ids += attempt(id) { () throws(TransferFailure) in try begin(id, entry) }
         }
     }
 
-    private func lookUp(_ id: TransferID, _ prospect: Prospect) {
-        prospect.timer = timer(for: id, after: prospect.target.lookupTimeout, "the name lookup")
-        entries[id]?.stage = .lookingUp(prospect)
-        resolver.resolve(prospect.target.url.host) { [weak self] outcome in
-            self?.perform { $0.lookedUp(id, outcome) }
-        }
+    /// A connection that is open is used before the host's name is looked up: it works while the name servers do not.
+    private func begin(_ id: TransferID, _ entry: Entry) throws(TransferFailure) {
+        let target = entry.prospect.target
+        // Before anything else, because it is refused here what no server can be judged by.
+        let multi = try multi(for: id, entry)
+        let mayShare = target.mayShareConnections && multi.reserveConnection(to: target.url.origin, for: id)
+        if mayShare || !target.needsConnector { try launch(id) } else { connect(id) }
     }
 
-    private func lookedUp(_ id: TransferID, _ outcome: NameResolver.Outcome) {
-        guard case .lookingUp(let prospect) = entries[id]?.stage else { return }
+    /// Takes a step of a transfer, and ends it if that fails. Returns who may begin in its place.
+    private func attempt(
+        _ id: TransferID,
+        _ step: () throws(TransferFailure) -> Void
+    ) -> [TransferID] {
         do throws(TransferFailure) {
-            try prospect.take(outcome, loop)
-            try launch(id, prospect)
+            try step()
+            return []
         } catch {
-            let next = leave(id)
-            prospect.caller.end(error)
-            begin(next)
+            return abandon(id, error)
         }
     }
 
-    private func launch(_ id: TransferID, _ prospect: Prospect) throws(TransferFailure) {
+    /// Ends a transfer that libcurl does not have. Returns who may begin in its place.
+    private func abandon(_ id: TransferID, _ failure: TransferFailure) -> [TransferID] {
+        guard let entry = entries[id] else { return [] }
+        entry.prospect.timer.map(loop.cancel)
+        let next = leave(id)
+        entry.prospect.end(failure)
+        return next
+    }
+
+    private func launch(_ id: TransferID, over connection: TCPSocket? = nil) throws(TransferFailure) {
         guard let entry = entries[id] else { return }
-        let (multiID, multi) = try multi(for: id, prospect.target, entry.door.pool)
-        defer { forget([], of: multiID) }
-        let transfer = try Transfer(
-            id: id,
-            target: prospect.target,
-            caller: prospect.caller,
-            paused: prospect.paused,
-            multi: multi
-        ) { [weak self] change in
-            self?.perform { $0.changePause(of: id, change) }
+        let prospect = entry.prospect
+        let target = prospect.remainingTarget(isConnected: connection != nil)
+        if let transfer = prospect.transfer, let connection {
+            try transfer.reconnect(
+                over: connection,
+                target: target,
+                caller: prospect.caller,
+                paused: prospect.paused
+            )
+            try transfer.multi.add(transfer)
+        } else {
+            let multi = try multi(for: id, entry)
+            let transfer = try Transfer(
+                id: id,
+                target: target,
+                caller: prospect.caller,
+                paused: prospect.paused,
+                connection: connection,
+                multi: multi
+            ) { [weak self] change in
+                self?.perform { $0.changePause(of: id, change) }
+            }
+            try multi.add(transfer)
         }
-        try multi.add(transfer)
-        entries[id]?.stage = .underWay(multiID)
+        entries[id]?.stage = .underWay
     }
 
     /// Ends a transfer from outside.
-    ///
-    /// - Parameter failure: What it ends with if libcurl does not have it yet.
-    private func end(_ id: TransferID, _ failure: TransferFailure) {
+    private func end(_ id: TransferID, _ code: CURLcode, _ message: String) {
         guard let entry = entries[id] else { return }
         switch entry.stage {
-        case .waiting(let prospect):
-            prospect.timer.map(loop.cancel)
+        case .waiting:
+            entry.prospect.timer.map(loop.cancel)
             room.giveUp(id, by: entry.door)
             entries[id] = nil
-            prospect.caller.end(
-                TransferFailure(code: failure.code, phase: .prepare, message: failure.message)
-            )
-        case .lookingUp(let prospect):
-            prospect.timer.map(loop.cancel)
-            let next = leave(id)
-            prospect.caller.end(failure)
-            begin(next)
-        case .underWay(let multi):
-            multis[multi]?.remove(id)?.finish(CURLE_ABORTED_BY_CALLBACK, message: "cancelled")
+            entry.prospect.end(.refused(code, message))
+        case .lookingUp: begin(abandon(id, .duringLookup(code, message)))
+        case .connecting: begin(abandon(id, .connectCancelled(entry.prospect.stopConnecting(), message)))
+        case .underWay:
+            guard let multi = entry.multi else { return }
+            multis[multi]?.remove(id)?.finish(code, message: message)
             forget([id], of: multi)
         }
     }
@@ -278,13 +284,91 @@ package actor TransferEngine {
     /// Forgets a transfer that had begun. Returns who may begin in its place.
     private func leave(_ id: TransferID) -> [TransferID] {
         guard let entry = entries.removeValue(forKey: id) else { return [] }
+        if let multi = entry.multi {
+            multis[multi]?.forget(id)
+            multis.closeIfDone(multi)
+        }
         return room.leave(by: entry.door)
     }
 
     private func timer(for id: TransferID, after timeout: Duration?, _ what: String) -> EventLoop.Timer? {
         guard let timeout else { return nil }
         return loop.schedule(at: .now + timeout) { [weak self] in
-            self?.assumeIsolated { $0.end(id, .duringLookup(CURLE_OPERATION_TIMEDOUT, "\(what) timed out")) }
+            self?.assumeIsolated { $0.end(id, CURLE_OPERATION_TIMEDOUT, "\(what) timed out") }
+        }
+    }
+
+    // MARK: Connecting
+
+    /// Looks a transfer's host up, if it has a name, and connects to it.
+    ///
+    /// - Parameter transfer: Set when libcurl had it already.
+    private func connect(_ id: TransferID, _ transfer: Transfer? = nil) {
+        guard let prospect = entries[id]?.prospect else { return }
+        let timeout = prospect.needsConnection(transfer)
+        prospect.timer = loop.schedule(at: .now + timeout) { [weak self] in
+            self?.assumeIsolated { $0.connectingTookTooLong(id, timeout) }
+        }
+        if prospect.target.needsLookup { lookUp(id, prospect) } else { race(id, prospect) }
+    }
+
+    private func lookUp(_ id: TransferID, _ prospect: Prospect) {
+        entries[id]?.stage = .lookingUp
+        resolver.resolve(prospect.target.url.host) { [weak self] outcome in
+            self?.perform { $0.lookedUp(id, outcome) }
+        }
+    }
+
+    private func lookedUp(_ id: TransferID, _ outcome: NameResolver.Outcome) {
+        guard let entry = entries[id], entry.stage == .lookingUp else { return }
+        begin(
+            attempt(id) { () throws(TransferFailure) in
+                try entry.prospect.take(outcome)
+                race(id, entry.prospect)
+            }
+        )
+    }
+
+    private func race(_ id: TransferID, _ prospect: Prospect) {
+        entries[id]?.stage = .connecting
+        let url = prospect.target.url
+        let winner = winners.address(of: url.host, port: UInt16(url.port))
+        let connector = Connector(
+            loop: loop,
+            race: ConnectionRace(prospect.target.candidates, preferring: winner),
+            port: UInt16(url.port)
+        ) { [weak self] outcome in
+            self?.assumeIsolated { $0.connected(id, outcome) }
+        }
+        prospect.connector = connector
+        connector.assumeIsolated { $0.start() }
+    }
+
+    private func connected(_ id: TransferID, _ outcome: Connector.Outcome) {
+        guard let entry = entries[id], entry.stage == .connecting else { return }
+        entry.prospect.timer.map(loop.cancel)
+        begin(
+            attempt(id) { () throws(TransferFailure) in
+                switch outcome {
+                case .failure(let failure): throw .notConnected(failure)
+                case .success(let connection):
+                    let url = entry.prospect.target.url
+                    winners.remember(connection.address, of: url.host, port: UInt16(url.port))
+                    entry.prospect.isConnected()
+                    try launch(id, over: connection.socket)
+                }
+            }
+        )
+    }
+
+    private func connectingTookTooLong(_ id: TransferID, _ timeout: Duration) {
+        guard let entry = entries[id] else { return }
+        switch entry.stage {
+        case .lookingUp: end(id, CURLE_OPERATION_TIMEDOUT, "the name lookup timed out")
+        case .connecting:
+            let failure = entry.prospect.stopConnecting()
+            begin(abandon(id, .connectTimedOut(after: timeout, failure)))
+        case .waiting, .underWay: break
         }
     }
 
@@ -293,7 +377,7 @@ package actor TransferEngine {
     /// - Parameter what: What stands still in addition; `nil` for nothing any more.
     private func setPause(of id: TransferID, _ what: TransferPause?) {
         switch entries[id]?.stage {
-        case .waiting(let prospect), .lookingUp(let prospect): prospect.setPause(what)
+        case .waiting, .lookingUp, .connecting: entries[id]?.prospect.setPause(what)
         case .underWay:
             changePause(of: id) { transfer in what.map(transfer.pause) ?? transfer.resume() }
         case nil: break
@@ -301,33 +385,32 @@ package actor TransferEngine {
     }
 
     private func hold(_ id: TransferID) {
-        guard case .underWay(let multi) = entries[id]?.stage else { return }
+        guard let entry = entries[id], entry.stage == .underWay, let multi = entry.multi else { return }
         multis[multi]?.hold(id)
     }
 
     private func changePause(of id: TransferID, _ change: (Transfer) -> CURLcode) {
-        guard case .underWay(let multi) = entries[id]?.stage else { return }
+        guard let entry = entries[id], entry.stage == .underWay, let multi = entry.multi else { return }
         advance(multi) { $0.changePause(of: id, change) }
     }
 
     // MARK: Multi handles
 
-    /// The multi handle whose connections a transfer may use.
-    private func multi(
-        for id: TransferID,
-        _ target: TransferTarget,
-        _ pool: TransferPool.ID
-    ) throws(TransferFailure) -> (id: MultiTable.ID, handle: CurlMulti) {
+    /// The multi handle whose connections a transfer may use: another one when its pool's were renewed meanwhile.
+    private func multi(for id: TransferID, _ entry: Entry) throws(TransferFailure) -> CurlMulti {
+        let target = entry.prospect.target
         let sharing = multis.sharing(
-            pool,
+            entry.door.pool,
             // Without TLS nothing has to be proved.
             target.url.isSecure ? target.request.trust : .standard,
             boundTransfer: target.request.binding == nil ? nil : id
         )
-        defer { sweepLater() }
-        return try multis.handle(for: sharing) { newID throws(TransferFailure) in
+        let (multiID, multi) = try multis.handle(for: sharing) { newID throws(TransferFailure) in
             try makeMulti(newID, TrustContext(sharing.trust))
         }
+        entries[id]?.multi = multiID
+        sweepLater()
+        return multi
     }
 
     private func makeMulti(
@@ -361,6 +444,7 @@ package actor TransferEngine {
             if reached.contains(.multiplexed) { begin(room.widen(door)) }
         }
         forget(turn.ended, of: id)
+        for transfer in turn.unconnected { connect(transfer.id, transfer) }
     }
 
     /// Forgets transfers that have ended, and closes their multi handle too when these were its last and it is to get

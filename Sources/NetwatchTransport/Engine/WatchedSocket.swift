@@ -25,6 +25,16 @@ struct WatchedSocket: Hashable, Sendable {
         }
     }
 
+    static func localPort(of descriptor: CInt) -> Int {
+        WatchedSocket(descriptor: descriptor, number: 0).address(getsockname).port
+    }
+
+    /// Whether nothing has come, no end of the connection either.
+    static func isQuiet(_ descriptor: CInt) -> Bool {
+        var entry = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+        return poll(&entry, 1, 0) == 0
+    }
+
     var ends: ConnectionEnds {
         ConnectionEnds(
             localPort: address(getsockname).port,

@@ -19,7 +19,7 @@ struct CurlURL: Equatable {
         return String(host.dropFirst().prefix { $0 != "]" && $0 != "%" })
     }
 
-    /// The address that the host is, which needs no lookup; without its zone, which libcurl sees to.
+    /// The address that the host is, which needs no lookup.
     let literal: IPAddress?
 
     /// - Throws: ``TransferFailure`` with code 3 (malformed) or 1 (neither http nor https).
@@ -37,9 +37,11 @@ struct CurlURL: Equatable {
         guard scheme == "http" || scheme == "https" else {
             throw .refused(CURLE_UNSUPPORTED_PROTOCOL, "the URL's scheme is neither http nor https")
         }
-        origin = "\(scheme)://\(host):\(port)"
+        let zone = parts[CURLUPART_ZONEID]
+        // What libcurl calls the same host may be two machines, each on its link.
+        origin = "\(scheme)://\(host)\(zone.isEmpty ? "" : "%\(zone)"):\(port)"
         isSecure = scheme == "https"
-        literal = Self.literal(host)
+        literal = Self.literal(host, zone: zone)
         guard !host.isEmpty else { throw .refused(CURLE_URL_MALFORMAT, "the URL names no host") }
     }
 
@@ -50,9 +52,11 @@ struct CurlURL: Equatable {
         }
     }
 
-    private static func literal(_ host: String) -> IPAddress? {
+    /// An interface that does not exist is left out, and connecting says what is wrong.
+    private static func literal(_ host: String, zone: String) -> IPAddress? {
         guard host.hasPrefix("[") else { return IPAddress(host) }
-        return IPAddress(String(host.dropFirst().prefix { $0 != "]" && $0 != "%" }))
+        let address = String(host.dropFirst().prefix { $0 != "]" && $0 != "%" })
+        return IPAddress(zone.isEmpty ? address : "\(address)%\(zone)") ?? IPAddress(address)
     }
 }
 

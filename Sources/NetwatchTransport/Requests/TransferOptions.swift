@@ -28,10 +28,6 @@ extension EasyHandle {
         // An empty text, unlike none, also keeps libcurl from reading http_proxy and its like.
         try set(CURLOPT_PROXY, "")
         try set(CURLOPT_FOLLOWLOCATION, 0)
-        // An address that we handed over must not expire before its transfer connects, or libcurl would start a thread
-        // to look the name up again; but for ever it would keep one for each host of years. Every transfer brings new
-        // ones, so none is used when it is old.
-        try set(CURLOPT_DNS_CACHE_TIMEOUT, 3600)
     }
 
     private func applyMethod(of request: TransferRequest) throws(TransferFailure) {
@@ -45,7 +41,7 @@ extension EasyHandle {
         if method != "GET" || body != nil { try set(CURLOPT_CUSTOMREQUEST, method) }
     }
 
-    private func applyTimeouts(of request: TransferRequest) throws(TransferFailure) {
+    func applyTimeouts(of request: TransferRequest) throws(TransferFailure) {
         try set(CURLOPT_CONNECTTIMEOUT_MS, request.connectTimeout.positiveMilliseconds)
         if let total = request.totalTimeout { try set(CURLOPT_TIMEOUT_MS, total.positiveMilliseconds) }
         // For the idle timeout see Idleness.

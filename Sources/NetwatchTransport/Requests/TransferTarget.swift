@@ -5,7 +5,7 @@ internal import NetwatchEventLoop
 struct TransferTarget {
     var request: TransferRequest
     let url: CurlURL
-    /// Empty when the host is an address, or a unix socket stands in for it.
+    /// Empty until they are known, when the host is an address, and when a unix socket stands in for it.
     private(set) var addresses: [IPAddress] = []
 
     /// - Throws: ``TransferFailure`` of a request that may not be sent.
@@ -37,32 +37,25 @@ struct TransferTarget {
         throw .noAddress(of: family)
     }
 
-    /// When a lookup that has not ended by then fails the transfer, counted from its beginning.
-    var lookupTimeout: Duration {
-        min(request.connectTimeout, request.totalTimeout ?? request.connectTimeout)
+    /// Whether we make its connection. To a unix socket libcurl does, which is a matter of a moment.
+    var needsConnector: Bool { request.unixSocketPath == nil }
+
+    /// Whether it may go over a connection that others have used. libcurl does not tell link-local addresses apart by their
+    /// zones.
+    var mayShareConnections: Bool {
+        request.allowsConnectionReuse && request.binding == nil && needsConnector && url.literal?.zone ?? 0 == 0
     }
 
-    /// Takes time that the transfer has waited for others off the timeouts that have begun.
-    mutating func wait(_ elapsed: Duration) {
-        request.totalTimeout = request.totalTimeout.map { $0 - elapsed }
+    /// What may be connected to.
+    var candidates: [ConnectionCandidate] {
+        (url.literal.map { [$0] } ?? addresses).map { ConnectionCandidate($0, binding: request.binding) }
     }
 
-    /// Takes time that the lookup has taken off the timeouts that have begun.
-    mutating func spend(_ elapsed: Duration) {
-        request.connectTimeout -= elapsed
-        request.totalTimeout = request.totalTimeout.map { $0 - elapsed }
-    }
-
-    /// What `CURLOPT_RESOLVE` puts into the name cache. The plus lets the entry age as a looked-up one
-    /// does; a zone cannot be written there.
+    /// What keeps libcurl from looking the name up: an address in place of all that the host has. It is not connected to,
+    /// because libcurl gets a connected socket. One entry for all hosts of a port, since libcurl never forgets them.
     func resolveList() -> StringList {
         var list = StringList()
-        guard !addresses.isEmpty else { return list }
-        let texts = addresses.map { address in
-            let text = IPAddress(bytes: address.bytes)!.description
-            return address.family == .ipv6 ? "[\(text)]" : text
-        }
-        list.append("+\(url.host):\(url.port):\(texts.joined(separator: ","))")
+        if needsConnector, url.literal == nil { list.append("*:\(url.port):127.0.0.1") }
         return list
     }
 }

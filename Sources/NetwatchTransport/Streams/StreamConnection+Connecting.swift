@@ -1,15 +1,9 @@
 internal import CNetwatchCurl
 internal import NetwatchEventLoop
 
-// From a name to a socket: RFC 8305, with the system's resolver for both families at once.
+// From a name to a socket.
 
 extension StreamConnection {
-    /// A socket that is being connected.
-    struct Attempt {
-        let socket: StreamSocket
-        let registration: EventLoop.Registration
-    }
-
     func begin() {
         guard case .idle = phase else { return }
         guard (1...65535).contains(port) else {
@@ -33,7 +27,7 @@ extension StreamConnection {
         if case .resolving = phase {
             end(.stream(CURLE_OPERATION_TIMEDOUT, .resolve, "the name lookup timed out"))
         } else {
-            end(.stream(CURLE_OPERATION_TIMEDOUT, .connect, "no answer within \(connectTimeout)"))
+            end(.connectTimedOut(after: connectTimeout, stopConnecting()))
         }
     }
 
@@ -45,60 +39,35 @@ extension StreamConnection {
         }
     }
 
+    /// The port was looked at in `begin()`.
     private func connect(to addresses: [IPAddress]) {
         phase = .connecting
-        race = AddressRace(addresses)
-        tryNext()
+        let winner = winners.address(of: host, port: UInt16(port))
+        let race = ConnectionRace(addresses.map { ConnectionCandidate($0) }, preferring: winner)
+        let connector = Connector(loop: loop, race: race, port: UInt16(port)) { outcome in
+            self.assumeIsolated { $0.connected(outcome) }
+        }
+        self.connector = connector
+        connector.assumeIsolated { $0.start() }
     }
 
-    private func tryNext() {
-        if let raceTimer { loop.cancel(raceTimer) }
-        raceTimer = nil
-        while let address = race.next() {
-            do throws(SystemError) {
-                try attempt(address)
-                return scheduleNext()
-            } catch {
-                race.failed(error)
-            }
-        }
-        if attempts.isEmpty, let error = race.verdict { end(.notConnected(error)) }
-    }
-
-    private func attempt(_ address: IPAddress) throws(SystemError) {
-        // The port was looked at in `begin()`.
-        let socket = try StreamSocket.connecting(to: address, port: UInt16(port), on: loop)
-        let registration = try loop.register(socket.descriptor, for: .write) { _ in
-            self.assumeIsolated { $0.isDecided(socket) }
-        }
-        attempts[socket.descriptor] = Attempt(socket: socket, registration: registration)
-    }
-
-    private func scheduleNext() {
-        raceTimer = loop.schedule(at: .now + AddressRace.delay) {
-            self.assumeIsolated { $0.tryNext() }
-        }
-    }
-
-    private func isDecided(_ socket: StreamSocket) {
-        guard let attempt = attempts.removeValue(forKey: socket.descriptor) else { return }
-        loop.unregister(attempt.registration)
-        let outcome = socket.outcome
-        guard outcome == 0 else {
-            race.failed(SystemError(call: "connect", errno: outcome))
-            return tryNext()
-        }
+    private func connected(_ outcome: Connector.Outcome) {
         stopConnecting()
-        phase = .open(socket)
-        advance()
+        switch outcome {
+        case .success(let connection):
+            winners.remember(connection.address, of: host, port: UInt16(port))
+            phase = .open(connection.socket)
+            advance()
+        case .failure(let failure): end(.notConnected(failure))
+        }
     }
 
-    /// Closes the sockets that are not needed any more.
-    func stopConnecting() {
-        for attempt in attempts.values { loop.unregister(attempt.registration) }
-        attempts = [:]
-        for timer in [raceTimer, connectTimer].compactMap(\.self) { loop.cancel(timer) }
-        raceTimer = nil
+    /// Closes the sockets that are not needed any more. Returns what has become of them.
+    @discardableResult
+    func stopConnecting() -> ConnectionFailure? {
+        connectTimer.map(loop.cancel)
         connectTimer = nil
+        defer { connector = nil }
+        return connector?.assumeIsolated { $0.stop() }
     }
 }

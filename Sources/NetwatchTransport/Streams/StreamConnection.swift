@@ -16,7 +16,7 @@ package actor StreamConnection {
         case idle
         case resolving
         case connecting
-        case open(StreamSocket)
+        case open(TCPSocket)
         /// With the failure that ended it; `nil` after both sides were closed in order.
         case ended(TransferFailure?)
     }
@@ -26,6 +26,7 @@ package actor StreamConnection {
 
     nonisolated let loop: EventLoop
     nonisolated let resolver: NameResolver
+    nonisolated let winners: ConnectionWinners
     nonisolated let host: String
     nonisolated let port: Int
     nonisolated let connectTimeout: Duration
@@ -33,9 +34,7 @@ package actor StreamConnection {
     private let whenEnded: @Sendable () -> Void
 
     var phase = Phase.idle
-    var attempts: [CInt: Attempt] = [:]
-    var race = AddressRace([])
-    var raceTimer: EventLoop.Timer?
+    var connector: Connector?
     var connectTimer: EventLoop.Timer?
     private var isSuspended = false
     private var reads = StreamReads()
@@ -51,6 +50,7 @@ package actor StreamConnection {
         connectTimeout: Duration,
         loop: EventLoop,
         resolver: NameResolver,
+        winners: ConnectionWinners,
         whenEnded: @escaping @Sendable () -> Void
     ) {
         self.host = host
@@ -58,6 +58,7 @@ package actor StreamConnection {
         self.connectTimeout = connectTimeout
         self.loop = loop
         self.resolver = resolver
+        self.winners = winners
         self.whenEnded = whenEnded
     }
 
@@ -251,7 +252,7 @@ package actor StreamConnection {
         }
     }
 
-    private func settle(_ socket: StreamSocket?) {
+    private func settle(_ socket: TCPSocket?) {
         while let step = reads.next() {
             switch step {
             case .finish(let read, let outcome): read.finish(outcome)
@@ -266,7 +267,7 @@ package actor StreamConnection {
         }
     }
 
-    private func wait(for socket: StreamSocket) {
+    private func wait(for socket: TCPSocket) {
         var wanted: EventLoop.Interest = []
         if !isSuspended, reads.room > 0 { wanted.insert(.read) }
         if !isSuspended, writes.pending != nil { wanted.insert(.write) }
@@ -280,7 +281,7 @@ package actor StreamConnection {
 
     /// A socket that nothing is wanted of is not watched at all: epoll(7) reports errors and hang-ups unasked,
     /// and again and again.
-    private func watch(_ socket: StreamSocket, for wanted: EventLoop.Interest) throws(SystemError) {
+    private func watch(_ socket: TCPSocket, for wanted: EventLoop.Interest) throws(SystemError) {
         interest = wanted
         guard !wanted.isEmpty else { return unwatch() }
         if let registration { return try loop.update(registration, to: wanted) }
@@ -297,7 +298,7 @@ package actor StreamConnection {
 
     /// Whatever was reported, the calls tell what it is. Reading goes first: what came before a reset is
     /// still there.
-    private func isReady(_ socket: StreamSocket) {
+    private func isReady(_ socket: TCPSocket) {
         do throws(SystemError) {
             if interest.contains(.read) { try receive(from: socket) }
             if interest.contains(.write) { try send(to: socket) }
@@ -307,7 +308,7 @@ package actor StreamConnection {
         }
     }
 
-    private func receive(from socket: StreamSocket) throws(SystemError) {
+    private func receive(from socket: TCPSocket) throws(SystemError) {
         // Nothing received means the end of the stream, so nothing must not be asked for.
         guard reads.room > 0 else { return }
         do throws(SystemError) {
@@ -317,7 +318,7 @@ package actor StreamConnection {
         }
     }
 
-    private func send(to socket: StreamSocket) throws(SystemError) {
+    private func send(to socket: TCPSocket) throws(SystemError) {
         guard let bytes = writes.pending else { return }
         do throws(SystemError) {
             writes.sent(try socket.send(bytes))

@@ -7,16 +7,6 @@ extension TransferFailure {
         TransferFailure(code: Int32(code.rawValue), phase: phase, message: message)
     }
 
-    /// No address could be connected to.
-    static func notConnected(_ error: SystemError) -> TransferFailure {
-        TransferFailure(
-            code: Int32(CURLE_COULDNT_CONNECT.rawValue),
-            osErrno: error.errno,
-            phase: .connect,
-            message: error.call == "connect" ? errnoDescription(error.errno) : "\(error)"
-        )
-    }
-
     /// The connection failed while it was being used.
     static func lost(_ error: SystemError, bytesSent: Int64) -> TransferFailure {
         let isSending = error.call == "send"

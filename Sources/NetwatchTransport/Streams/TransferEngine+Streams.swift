@@ -19,6 +19,7 @@ extension TransferEngine {
             connectTimeout: connectTimeout,
             loop: loop,
             resolver: resolver,
+            winners: winners,
             whenEnded: whenEnded
         )
     }

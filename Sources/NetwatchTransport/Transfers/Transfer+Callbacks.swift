@@ -20,7 +20,9 @@ extension Transfer {
         try easy.set(CURLOPT_OPENSOCKETDATA, pointer: context)
         try easy.setOpenSocketCallback { context, _, address in
             guard let address = address?.pointee else { return CURL_SOCKET_BAD }
-            return Transfer.at(context!).makeSocket(address.family, address.socktype, address.protocol)
+            let transfer = Transfer.at(context!)
+            guard transfer.request.unixSocketPath != nil else { return transfer.giveConnection() }
+            return transfer.makeSocket(address.family, address.socktype, address.protocol)
         }
         if url.isSecure, multi.trust.judges, TransferCapabilities.current.usesOpenSSL {
             try easy.set(CURLOPT_SSL_CTX_DATA, pointer: context)
@@ -29,12 +31,17 @@ extension Transfer {
                 return Transfer.at(context).judgeHandshakes(of: OpaquePointer(connection))
             }
         }
-        guard request.binding != nil else { return }
-        try easy.set(CURLOPT_SOCKOPTDATA, pointer: context)
-        // CURLOPT_INTERFACE would do for the interface or for the source address, not for both.
-        try easy.setSocketCallback { context, socket, _ in
-            Transfer.at(context!).bind(socket) ? CURL_SOCKOPT_OK : CURL_SOCKOPT_ERROR
-        }
+        guard request.unixSocketPath == nil else { return }
+        // Debian 12's libcurl calls connect(2) all the same (curl issue 10626), which Linux answers with success when the
+        // connection was made without waiting, and nobody has called it since.
+        try easy.setSocketCallback { _, _, _ in CURL_SOCKOPT_ALREADY_CONNECTED }
+    }
+
+    private func giveConnection() -> curl_socket_t {
+        guard let connection = takeConnection() else { return CURL_SOCKET_BAD }
+        let descriptor = connection.release()
+        multi.opened(descriptor, for: self)
+        return descriptor
     }
 
     private func setRequestCallbacks(_ context: UnsafeMutableRawPointer) throws(TransferFailure) {
@@ -85,16 +92,6 @@ extension Transfer {
         return judge.attach(to: connection) ? CURLE_OK : CURLE_OUT_OF_MEMORY
     }
 
-    private func bind(_ socket: CInt) -> Bool {
-        do throws(SystemError) {
-            try request.binding?.apply(to: socket)
-            return true
-        } catch {
-            stop = .unbound(error)
-            return false
-        }
-    }
-
     /// Four for the longest handshakes and a stale nonce, and as often again as libcurl takes another connection for
     /// one that has ended.
     static let maximumSendings = 10
@@ -114,6 +111,7 @@ extension Transfer {
             return false
         }
         milestones.insert(.connected)
+        multi.use(by: self)
         touch()
         // The server was trusted, and nobody asks what it has shown.
         judge?.forget()
@@ -198,7 +196,9 @@ extension Transfer {
 
     private func deliver(_ head: TransferHead) {
         hasDeliveredHead = true
-        if head.version == "HTTP/2" { milestones.insert(.multiplexed) }
+        let isMultiplexed = head.version == "HTTP/2"
+        if isMultiplexed { milestones.insert(.multiplexed) }
+        multi.knows(isMultiplexed, ofConnectionOf: id)
         touch()
         news.add(.head(head))
     }

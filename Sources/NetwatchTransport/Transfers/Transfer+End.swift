@@ -15,6 +15,20 @@ extension Transfer {
         finish(failure(code: Int32(code.rawValue), errno: errno, message: message))
     }
 
+    /// Reports that the connection could not be made which libcurl has asked for.
+    func finish(unconnected: TransferFailure) {
+        // What was sent over another connection before may have arrived.
+        let phase = sendings > 0 ? reachedPhase : unconnected.phase
+        var failure = failure(
+            code: unconnected.code,
+            errno: unconnected.osErrno,
+            phase: phase,
+            message: unconnected.message
+        )
+        failure.connectionAttempts = unconnected.connectionAttempts
+        finish(failure)
+    }
+
     private func finish(_ failure: TransferFailure?) {
         precondition(!isFinished, "a transfer ends once")
         addProgress()
@@ -24,9 +38,6 @@ extension Transfer {
 
     private func failure(of code: CURLcode) -> TransferFailure {
         switch stop {
-        case .unbound(let error):
-            let interfaceFailed = Int32(CURLE_INTERFACE_FAILED.rawValue)
-            return failure(code: interfaceFailed, errno: error.errno, message: "\(error)")
         case .headTooLarge: return headTooLarge
         case .switchedProtocol:
             let code = Int32(CURLE_WEIRD_SERVER_REPLY.rawValue)
@@ -122,7 +133,10 @@ extension Transfer {
         }
     }
 
-    private var bytesSent: Int64 {
+    private var bytesSent: Int64 { isWithoutSocket ? bytesSentBefore : bytesSentBefore + bytesSentNow }
+
+    /// Over the last connection.
+    var bytesSentNow: Int64 {
         Int64(easy.long(CURLINFO_REQUEST_SIZE)) + easy.offset(CURLINFO_SIZE_UPLOAD_T)
     }
 

@@ -9,7 +9,6 @@ internal import NetwatchEventLoop
 final class Transfer {
     /// Why we told libcurl to stop, mostly in a callback.
     enum Stop {
-        case unbound(SystemError)
         case headTooLarge
         case switchedProtocol
         case bodyTooLarge
@@ -34,7 +33,7 @@ final class Transfer {
     let id: TransferID
     let request: TransferRequest
     let url: CurlURL
-    let caller: TransferCaller
+    private(set) var caller: TransferCaller
     /// Changes it in another turn of the loop; see ``CurlMulti/changePause(of:_:)``.
     let later: @Sendable (@escaping @Sendable (Transfer) -> CURLcode) -> Void
     /// Who drives it, and keeps it while it does.
@@ -63,7 +62,15 @@ final class Transfer {
     var isFinished = false
     /// Who judged the server in the last handshake of a connection that was made for this transfer.
     var judge: TrustJudge?
-    /// Why the last socket could not be made.
+    /// The connection that was made for it, until libcurl takes it.
+    private var connection: TCPSocket?
+    /// Whether libcurl has asked for a connection, and there was none: it was to use an open one, which has just ended or
+    /// which it does not take for good enough, or the one that the request went over has ended before the response. Nothing
+    /// is wrong with it, and it can be added again once it has a connection.
+    private(set) var isWithoutSocket = false
+    /// How many bytes were sent over connections before.
+    private(set) var bytesSentBefore: Int64 = 0
+    /// Why the socket for a unix socket could not be made.
     var socketFailure: SystemError?
 
     var paused: TransferPause
@@ -76,6 +83,7 @@ final class Transfer {
     /// - Parameters:
     ///   - target: The request with its timeouts reduced by the time that has passed already.
     ///   - paused: What stands still from the beginning.
+    ///   - connection: What it goes over; `nil` when an open connection is expected to serve.
     ///   - multi: Who is to drive it.
     ///   - later: Lets it be changed in another turn of the loop; may be called on any thread.
     /// - Throws: ``TransferFailure`` when libcurl refuses an option.
@@ -84,6 +92,7 @@ final class Transfer {
         target: TransferTarget,
         caller: TransferCaller,
         paused: TransferPause,
+        connection: TCPSocket?,
         multi: CurlMulti,
         later: @escaping @Sendable (@escaping @Sendable (Transfer) -> CURLcode) -> Void
     ) throws(TransferFailure) {
@@ -91,6 +100,7 @@ final class Transfer {
         self.id = id
         self.caller = caller
         self.paused = paused
+        self.connection = connection
         self.later = later
         self.multi = multi
         self.easy = easy
@@ -106,7 +116,45 @@ final class Transfer {
         if url.isSecure { try self.easy.applyTLS(of: target.request) }
         try self.easy.set(CURLOPT_HTTPHEADER, pointer: headers.rawValue)
         if let entry = resolved.rawValue { try self.easy.set(CURLOPT_RESOLVE, pointer: entry) }
+        if connection != nil { try takeNoOther() }
         try setCallbacks()
+    }
+
+    /// Makes ready for being added once more, over a connection that was made in the meantime.
+    ///
+    /// - Parameters:
+    ///   - target: The request with its timeouts reduced by the time that has passed already.
+    ///   - caller: Who knows how long that has taken.
+    ///   - paused: What stands still now.
+    func reconnect(
+        over connection: TCPSocket,
+        target: TransferTarget,
+        caller: TransferCaller,
+        paused: TransferPause
+    ) throws(TransferFailure) {
+        self.connection = connection
+        self.caller = caller
+        self.paused = paused
+        isWithoutSocket = false
+        isWaitingForSource = false
+        marks.launch(at: caller.elapsed)
+        try easy.applyTimeouts(of: target.request)
+        try takeNoOther()
+    }
+
+    /// libcurl would use an open connection if one has become free, and the new one would have been made in vain.
+    private func takeNoOther() throws(TransferFailure) {
+        try easy.set(CURLOPT_FRESH_CONNECT, 1)
+    }
+
+    /// Hands over the connection that was made.
+    func takeConnection() -> TCPSocket? {
+        defer { connection = nil }
+        if connection == nil {
+            isWithoutSocket = true
+            bytesSentBefore += bytesSentNow
+        }
+        return connection
     }
 
     var handle: UnsafeMutableRawPointer { easy.rawValue }

@@ -6,6 +6,7 @@ struct TransferCaller {
     /// When it no longer had to wait for others.
     private(set) var begun: Duration?
     private(set) var lookupEnded: Duration?
+    private(set) var connected: Duration?
     private var addresses: [IPAddress] = []
     private let body: TransferBody?
     let deliver: @Sendable ([TransferEvent]) -> Void
@@ -28,6 +29,7 @@ struct TransferCaller {
         var metrics = TransferMetrics(startedAt: startedAt)
         metrics.begun = begun
         metrics.lookupEnded = lookupEnded
+        metrics.connected = connected
         metrics.addresses = addresses
         return metrics
     }
@@ -39,6 +41,10 @@ struct TransferCaller {
     mutating func lookupHasEnded(_ outcome: NameResolver.Outcome) {
         lookupEnded = elapsed
         if case .success(let addresses) = outcome { self.addresses = addresses }
+    }
+
+    mutating func isConnected() {
+        connected = elapsed
     }
 
     /// Reports the end; with what was known before, unless a handle knows more.

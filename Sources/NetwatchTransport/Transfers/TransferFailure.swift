@@ -1,4 +1,5 @@
 internal import Glibc
+public import NetwatchEventLoop
 
 /// Why a transfer did not end with a whole response: libcurl's verdict and how far it came.
 public struct TransferFailure: Error, Hashable, Sendable {
@@ -39,6 +40,10 @@ public struct TransferFailure: Error, Hashable, Sendable {
 
     /// Whether the request went over a connection that an earlier request had made.
     public let reusedConnection: Bool
+
+    /// Each address of the host that was connected to in vain, in the order in which they were tried; empty unless the
+    /// transfer failed while the connection was being made.
+    public internal(set) var connectionAttempts: [ConnectionAttempt] = []
 
     /// What the server showed, and what was wrong with it, when it was not trusted.
     package internal(set) var trust: TransferTrustFailure?
@@ -88,10 +93,6 @@ extension TransferFailure {
     /// about the network or the server.
     public var isLocalShortage: Bool {
         guard bytesSent == 0 else { return false }
-        return Self.shortages.contains(osErrno) || resolverCode == EAI_MEMORY
+        return SystemError.shortages.contains(osErrno) || resolverCode == EAI_MEMORY
     }
-
-    /// `errno(3)` of socket(2), connect(2), pthread_create(3) and getaddrinfo(3) without descriptors, memory, ports or
-    /// threads to be had.
-    private static let shortages: Set<Int32> = [EMFILE, ENFILE, ENOBUFS, ENOMEM, EAGAIN]
 }

@@ -3,11 +3,12 @@ internal import CNetwatchCurl
 /// When a transfer came how far, since it was asked for.
 ///
 /// libcurl counts from its own beginning, and adds up what a request that is sent again takes. So its times are
-/// taken before the request is sent for the first time, and our own after.
+/// taken before the request is sent for the first time, and our own after. The time of the connection is ours: libcurl gets
+/// it ready-made.
 struct TransferMarks {
     /// When libcurl was given the transfer.
-    let launched: Duration
-    private var connected: Duration?
+    private var launched: Duration
+    private var areTaken = false
     private var tlsEnded: Duration?
     private(set) var requestReady: Duration?
     var firstByte: Duration?
@@ -16,11 +17,14 @@ struct TransferMarks {
         self.launched = launched
     }
 
+    /// libcurl is given the transfer once more, with another connection.
+    mutating func launch(at moment: Duration) {
+        (launched, areTaken, tlsEnded) = (moment, false, nil)
+    }
+
     mutating func requestBegins(at moment: Duration, _ easy: borrowing EasyHandle) {
-        if requestReady == nil {
-            connected = easy.time(CURLINFO_CONNECT_TIME_T)
-            tlsEnded = easy.time(CURLINFO_APPCONNECT_TIME_T)
-        }
+        if !areTaken { tlsEnded = easy.time(CURLINFO_APPCONNECT_TIME_T) }
+        areTaken = true
         requestReady = moment
         firstByte = nil
     }
@@ -28,8 +32,11 @@ struct TransferMarks {
     func fill(_ metrics: inout TransferMetrics, _ easy: borrowing EasyHandle, isReused: Bool) {
         metrics.requestReady = requestReady
         metrics.firstByte = firstByte
-        guard !isReused else { return }
-        metrics.connected = (connected ?? easy.time(CURLINFO_CONNECT_TIME_T)).map { launched + $0 }
+        guard !isReused else {
+            metrics.connected = nil
+            return
+        }
+        if metrics.connected == nil { metrics.connected = easy.time(CURLINFO_CONNECT_TIME_T).map { launched + $0 } }
         metrics.tlsEnded = (tlsEnded ?? easy.time(CURLINFO_APPCONNECT_TIME_T)).map { launched + $0 }
     }
 }

@@ -1,32 +1,45 @@
 internal import Glibc
-internal import NetwatchEventLoop
+internal import Synchronization
 
-/// A TCP socket that never blocks, closed when its last owner goes.
-final class StreamSocket: Sendable {
-    private let owner: FileDescriptor
+/// A TCP socket that never blocks. Closed when its last reference goes, unless it was given away.
+package final class TCPSocket: Sendable {
+    package let descriptor: CInt
+    private let isOwned = Atomic(true)
 
-    private init(_ owner: consuming FileDescriptor) { self.owner = owner }
+    private init(owning descriptor: CInt) { self.descriptor = descriptor }
 
-    var descriptor: CInt { owner.rawValue }
+    deinit {
+        if isOwned.load(ordering: .relaxed) { close(descriptor) }
+    }
+
+    /// Gives the descriptor away. Whoever gets it closes it.
+    package func release() -> CInt {
+        isOwned.store(false, ordering: .relaxed)
+        return descriptor
+    }
 
     /// Makes a socket that is being connected; it is writable once that is decided.
     ///
-    /// - Throws: ``SystemError`` of `socket`, or of `connect` when it fails at once (`ENETUNREACH`).
+    /// - Throws: ``SystemError`` of `socket`, of the binding, or of `connect` when it fails at once (`ENETUNREACH`).
     static func connecting(
-        to address: IPAddress,
+        to candidate: ConnectionCandidate,
         port: UInt16,
         on loop: EventLoop
-    ) throws(SystemError) -> StreamSocket {
+    ) throws(SystemError) -> TCPSocket {
         let type = CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
-        let family = address.family == .ipv4 ? AF_INET : AF_INET6
-        let number = try loop.inNetworkNamespace { () throws(SystemError) in
-            try systemCall("socket") { Glibc.socket(family, type, 0) }
-        }
-        let socket = StreamSocket(FileDescriptor(owning: number))
+        let family = candidate.address.family == .ipv4 ? AF_INET : AF_INET6
+        let socket = TCPSocket(
+            owning: try loop.inNetworkNamespace { () throws(SystemError) in
+                try systemCall("socket") { Glibc.socket(family, type, 0) }
+            }
+        )
+        try candidate.binding?.apply(to: socket.descriptor)
         socket.sendAtOnce()
         do throws(SystemError) {
             try systemCall("connect") {
-                address.withSocketAddress(port: port) { Glibc.connect(number, $0, $1) }
+                candidate.address.withSocketAddress(port: port, scope: candidate.binding?.interfaceIndex ?? 0) {
+                    connect(socket.descriptor, $0, $1)
+                }
             }
         } catch  where error.errno == EINPROGRESS {
             // As it has to be.
@@ -35,7 +48,7 @@ final class StreamSocket: Sendable {
     }
 
     /// Without it a small write waits for the acknowledgement of the one before, which the other side may
-    /// delay (RFC 9293 §3.7.4). libcurl sets it too.
+    /// delay (RFC 9293 §3.7.4).
     private func sendAtOnce() {
         var isOn: CInt = 1
         setsockopt(descriptor, CInt(IPPROTO_TCP), TCP_NODELAY, &isOn, socklen_t(MemoryLayout<CInt>.size))
@@ -52,7 +65,7 @@ final class StreamSocket: Sendable {
     /// Receives what is there; nothing at the end of the stream.
     ///
     /// - Throws: ``SystemError``: `EAGAIN` when nothing is there.
-    func receive(atMost count: Int) throws(SystemError) -> [UInt8] {
+    package func receive(atMost count: Int) throws(SystemError) -> [UInt8] {
         var received = 0
         var failure: SystemError?
         let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, initialized in
@@ -70,7 +83,7 @@ final class StreamSocket: Sendable {
     /// Hands bytes to the kernel and returns how many it took.
     ///
     /// - Throws: ``SystemError``: `EAGAIN` when it takes none now.
-    func send(_ bytes: ArraySlice<UInt8>) throws(SystemError) -> Int {
+    package func send(_ bytes: ArraySlice<UInt8>) throws(SystemError) -> Int {
         try systemCall("send") {
             bytes.withUnsafeBytes { Glibc.send(descriptor, $0.baseAddress, $0.count, CInt(MSG_NOSIGNAL)) }
         }
@@ -78,7 +91,7 @@ final class StreamSocket: Sendable {
 
     /// Closes one side (`shutdown(2)`). Fails only when the connection is lost, which reading and writing
     /// will show.
-    func shutDown(_ side: Int) {
+    package func shutDown(_ side: Int) {
         Glibc.shutdown(descriptor, CInt(side))
     }
 }

@@ -1,0 +1,123 @@
+internal import Glibc
+
+/// Connects to the first address of a host that answers (RFC 8305, "Happy Eyeballs"): the next address is tried 250 ms after
+/// the one before, or at once when that has failed.
+///
+/// Lives on its loop's thread. Whoever starts it ends it with ``stop()`` when it takes too long; it has no timeout of its own
+/// but the kernel's.
+package actor Connector {
+    /// A connection that was made.
+    package struct Connection: Sendable {
+        package let socket: TCPSocket
+        package let address: IPAddress
+    }
+
+    package typealias Outcome = Result<Connection, ConnectionFailure>
+
+    private struct Attempt {
+        let address: IPAddress
+        let socket: TCPSocket
+        let registration: EventLoop.Registration
+    }
+
+    private nonisolated let loop: EventLoop
+    private let port: UInt16
+    private var race: ConnectionRace
+    private var attempts: [Int: Attempt] = [:]
+    private var timer: EventLoop.Timer?
+    private var completion: (@Sendable (Outcome) -> Void)?
+
+    package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+    /// - Parameters:
+    ///   - loop: Its thread makes the connection, in its network namespace.
+    ///   - race: The addresses.
+    ///   - port: The port, 1 to 65535.
+    ///   - completion: Called once on the loop's thread, unless ``stop()`` comes before; perhaps before ``start()`` returns.
+    package init(
+        loop: EventLoop,
+        race: ConnectionRace,
+        port: UInt16,
+        completion: @escaping @Sendable (Outcome) -> Void
+    ) {
+        self.loop = loop
+        self.race = race
+        self.port = port
+        self.completion = completion
+    }
+
+    package func start() { tryNext() }
+
+    /// Closes the sockets that are being connected, and returns what has become of them so far.
+    @discardableResult
+    package func stop() -> ConnectionFailure {
+        completion = nil
+        timer.map(loop.cancel)
+        timer = nil
+        for number in attempts.keys { end(number) }
+        return race.failure
+    }
+
+    private func tryNext() {
+        timer.map(loop.cancel)
+        timer = nil
+        while true {
+            switch race.next() {
+            case .wait: return
+            case .failed: return conclude(.failure(race.failure))
+            case .connect(let number, let candidate, let oldest):
+                if let oldest { end(oldest) }
+                if connect(number, candidate) { return scheduleNext() }
+            }
+        }
+    }
+
+    /// Returns whether an answer may come.
+    private func connect(_ number: Int, _ candidate: ConnectionCandidate) -> Bool {
+        do throws(SystemError) {
+            let socket = try TCPSocket.connecting(to: candidate, port: port, on: loop)
+            let registration = try loop.register(socket.descriptor, for: .write) { _ in
+                self.assumeIsolated { $0.isDecided(number) }
+            }
+            attempts[number] = Attempt(
+                address: candidate.address,
+                socket: socket,
+                registration: registration
+            )
+            return true
+        } catch {
+            race.failed(number, error)
+            return false
+        }
+    }
+
+    private func scheduleNext() {
+        guard race.hasNext else { return }
+        timer = loop.schedule(at: .now + ConnectionRace.attemptDelay) {
+            self.assumeIsolated { $0.tryNext() }
+        }
+    }
+
+    private func isDecided(_ number: Int) {
+        guard let attempt = end(number) else { return }
+        let errno = attempt.socket.outcome
+        guard errno == 0 else {
+            race.failed(number, SystemError(call: "connect", errno: errno))
+            return tryNext()
+        }
+        conclude(.success(Connection(socket: attempt.socket, address: attempt.address)))
+    }
+
+    @discardableResult
+    private func end(_ number: Int) -> Attempt? {
+        guard let attempt = attempts.removeValue(forKey: number) else { return nil }
+        loop.unregister(attempt.registration)
+        return attempt
+    }
+
+    private func conclude(_ outcome: Outcome) {
+        let completion = completion
+        stop()
+        completion?(outcome)
+    }
+}

@@ -1,0 +1,49 @@
+internal import CNetwatchCurl
+internal import NetwatchEventLoop
+
+// Why there is no connection, whatever it was for.
+extension TransferFailure {
+    /// Every address has failed.
+    static func notConnected(_ failure: ConnectionFailure) -> TransferFailure {
+        let verdict = failure.verdict
+        // The binding failed: libcurl has a code for that.
+        let isUnbound = verdict.map { !["connect", "socket", "epoll_ctl"].contains($0.call) } ?? false
+        return connecting(
+            isUnbound ? CURLE_INTERFACE_FAILED : CURLE_COULDNT_CONNECT,
+            errno: verdict?.errno ?? 0,
+            failure.attempts,
+            "\(failure)"
+        )
+    }
+
+    /// - Parameter failure: What is known of the attempts; `nil` if there was none.
+    static func connectTimedOut(after timeout: Duration, _ failure: ConnectionFailure?) -> TransferFailure {
+        let attempts = failure.map { " (\($0))" } ?? ""
+        return connecting(
+            CURLE_OPERATION_TIMEDOUT,
+            failure?.attempts ?? [],
+            "no connection within \(timeout)\(attempts)"
+        )
+    }
+
+    /// Somebody has ended it.
+    static func connectCancelled(_ failure: ConnectionFailure?, _ message: String) -> TransferFailure {
+        connecting(CURLE_ABORTED_BY_CALLBACK, failure?.attempts ?? [], message)
+    }
+
+    private static func connecting(
+        _ code: CURLcode,
+        errno: Int32 = 0,
+        _ attempts: [ConnectionAttempt],
+        _ message: String
+    ) -> TransferFailure {
+        var failure = TransferFailure(
+            code: Int32(code.rawValue),
+            osErrno: errno,
+            phase: .connect,
+            message: message
+        )
+        failure.connectionAttempts = attempts
+        return failure
+    }
+}
