@@ -5,16 +5,22 @@ internal import Glibc
 /// belong to the threads that wait for them, and then ends.
 ///
 /// - Parameter name: The thread's name, as `ps -L` and debuggers show it. Cut to 15 bytes by the kernel.
+/// - Parameter stackSize: The size of its stack in bytes, at least 16 KiB. Default `nil`: the system's, usually 8 MiB.
 /// - Throws: ``SystemError`` of `pthread_create` (`EAGAIN` when the process may have no more threads).
 package func startDetachedThread(
     named name: String,
+    stackSize: Int? = nil,
     _ body: @escaping @Sendable () -> Void
 ) throws(SystemError) {
     let start = Unmanaged.passRetained(ThreadStart(name: name, body: body))
     var thread = pthread_t()
+    var attributes = pthread_attr_t()
+    pthread_attr_init(&attributes)
+    defer { pthread_attr_destroy(&attributes) }
+    if let stackSize { pthread_attr_setstacksize(&attributes, stackSize) }
     let result = pthread_create(
         &thread,
-        nil,
+        &attributes,
         { context in
             Unmanaged<ThreadStart>.fromOpaque(context!).takeRetainedValue().run()
             return nil

@@ -8,6 +8,9 @@ package struct WaitingLine<Element> {
 
     package var isEmpty: Bool { arrived.isEmpty && leaving.isEmpty }
 
+    /// The next one to be taken out.
+    package var first: Element? { leaving.last ?? arrived.first }
+
     package mutating func append(_ element: Element) {
         arrived.append(element)
     }
@@ -32,3 +35,5 @@ package struct WaitingLine<Element> {
         leaving = leaving.filter(isKept)
     }
 }
+
+extension WaitingLine: Sendable where Element: Sendable {}

@@ -14,8 +14,10 @@ extension MonitorCore {
     private func startLookup(_ key: WatchKey) {
         guard let name = targets[key]?.resolution?.name else { return }
         watchResolverConfiguration()
-        resolver.resolve(name) { [weak self] outcome in
-            self?.perform { $0.resolved(key, outcome) }
+        resolver.resolve(name, urgency: .refresh) { [weak self] outcome in
+            guard let self else { return }
+            // Not at once: the answer may be known, and this turn is not over yet.
+            loop.execute { self.assumeIsolated { $0.resolved(key, outcome) } }
         }
     }
 

@@ -10,7 +10,7 @@ actor ResolverConfigurationWatch {
     nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
     /// The files of `resolv.conf(5)`, `hosts(5)`, `nsswitch.conf(5)` and `gai.conf(5)`.
-    static let systemPaths = ["/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/gai.conf"]
+    static let systemPaths = FileFingerprints.resolverPaths
 
     /// What keeps changes from being noticed, or some of them; `nil` when nothing does.
     nonisolated let failure = Mutex<SystemError?>(nil)

@@ -1,0 +1,120 @@
+internal import Glibc
+
+/// What recent lookups of names returned. A pure value.
+///
+/// Holds a bounded number of names; the least recently used ones are evicted first.
+struct AnswerCache: Sendable {
+    typealias Instant = ContinuousClock.Instant
+
+    /// What is known of one name.
+    struct Entry: Sendable {
+        /// The addresses of the last successful lookup; empty after an authoritative failure.
+        var addresses: [IPAddress] = []
+        /// When these addresses were returned.
+        var answered: Instant?
+        /// How the last lookup failed; `nil` when it succeeded.
+        var failure: NameResolver.Failure?
+        /// When the last lookup ended.
+        var ended: Instant
+        /// Whether the last lookup took longer than ``ResolverTimes/silence``.
+        var isSilent = false
+        fileprivate var lastUse: UInt64 = 0
+    }
+
+    /// What the cache can answer.
+    enum Answer: Equatable {
+        case fresh(NameResolver.Outcome)
+        /// An expired answer. The name servers failed to renew it when they were last asked if `isFailing`, and
+        /// should be asked again if `recheckIsDue`.
+        case stale([IPAddress], isFailing: Bool, recheckIsDue: Bool)
+        case none
+    }
+
+    private(set) var entries: [String: Entry] = [:]
+    private let capacity: Int
+    private var uses: UInt64 = 0
+
+    init(capacity: Int = ResolverTimes.mostNames) {
+        self.capacity = max(1, capacity)
+    }
+
+    func answer(for name: String, now: Instant) -> Answer {
+        guard let entry = entries[name] else { return .none }
+        if let outcome = entry.freshOutcome(now) { return .fresh(outcome) }
+        guard let addresses = entry.staleAddresses(now) else { return .none }
+        return .stale(
+            addresses,
+            isFailing: entry.failure != nil,
+            recheckIsDue: now - entry.ended >= ResolverTimes.recheck
+        )
+    }
+
+    /// The addresses that may be returned when a lookup fails or is late.
+    func staleAddresses(of name: String, now: Instant) -> [IPAddress]? {
+        entries[name]?.staleAddresses(now)
+    }
+
+    func isSilent(_ name: String) -> Bool {
+        entries[name]?.isSilent ?? false
+    }
+
+    /// Marks a name as recently used.
+    mutating func touch(_ name: String) {
+        uses += 1
+        entries[name]?.lastUse = uses
+    }
+
+    /// Takes the outcome of a lookup. A shortage of our own says nothing about the name and changes nothing.
+    mutating func store(_ outcome: NameResolver.Outcome, for name: String, isSilent: Bool, now: Instant) {
+        var entry = entries[name] ?? Entry(ended: now)
+        switch outcome {
+        case .success(let addresses):
+            (entry.addresses, entry.answered, entry.failure) = (addresses, now, nil)
+        case .failure(let failure) where failure.isOwnShortage:
+            return
+        case .failure(let failure):
+            if failure.isAuthoritative { (entry.addresses, entry.answered) = ([], nil) }
+            entry.failure = failure
+        }
+        (entry.ended, entry.isSilent) = (now, isSilent)
+        entries[name] = entry
+        touch(name)
+        if entries.count > capacity { evict() }
+    }
+
+    mutating func removeAll() {
+        entries = [:]
+    }
+
+    /// Evicts an eighth at once, so that the cost of sorting is shared by many insertions.
+    private mutating func evict() {
+        let excess = entries.count - capacity + capacity / 8
+        for (name, _) in entries.sorted(by: { $0.value.lastUse < $1.value.lastUse }).prefix(excess) {
+            entries[name] = nil
+        }
+    }
+}
+
+extension AnswerCache.Entry {
+    fileprivate func freshOutcome(_ now: AnswerCache.Instant) -> NameResolver.Outcome? {
+        if let failure {
+            // A stale answer serves the caller better than a failure that may pass.
+            guard staleAddresses(now) == nil, now - ended < failure.cachedFor else { return nil }
+            return .failure(failure)
+        }
+        guard let answered, now - answered < ResolverTimes.freshness else { return nil }
+        return .success(addresses)
+    }
+
+    fileprivate func staleAddresses(_ now: AnswerCache.Instant) -> [IPAddress]? {
+        guard let answered, now - answered < ResolverTimes.staleLimit else { return nil }
+        return addresses
+    }
+}
+
+extension NameResolver.Failure {
+    /// How long this failure is returned without another lookup.
+    fileprivate var cachedFor: Duration {
+        code == EAI_AGAIN ? ResolverTimes.temporaryFailureAge : ResolverTimes.failureAge
+    }
+}

@@ -1,0 +1,34 @@
+internal import Glibc
+
+/// What `stat(2)` shows of some files, to notice that one was replaced or written.
+package struct FileFingerprints: Equatable, Sendable {
+    /// The files that decide how names are resolved: those of `resolv.conf(5)`, `hosts(5)`,
+    /// `nsswitch.conf(5)` and `gai.conf(5)`.
+    package static let resolverPaths = [
+        "/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/gai.conf",
+    ]
+
+    private struct Fingerprint: Equatable {
+        let device: UInt
+        let inode: UInt
+        let size: Int
+        let seconds: Int
+        let nanoseconds: Int
+    }
+
+    private let fingerprints: [Fingerprint?]
+
+    init(of paths: [String]) {
+        fingerprints = paths.map { path in
+            var status = stat()
+            guard stat(path, &status) == 0 else { return nil }
+            return Fingerprint(
+                device: UInt(status.st_dev),
+                inode: UInt(status.st_ino),
+                size: Int(status.st_size),
+                seconds: status.st_mtim.tv_sec,
+                nanoseconds: status.st_mtim.tv_nsec
+            )
+        }
+    }
+}

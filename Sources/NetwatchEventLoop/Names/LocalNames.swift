@@ -1,0 +1,16 @@
+extension NameResolver {
+    /// The addresses of a literal, and of `localhost` and the names below it, which name servers must not be
+    /// asked for (RFC 6761 §6.3). `nil` for every other name.
+    static func localAddresses(of name: String) -> [IPAddress]? {
+        if let literal = IPAddress(name) { return [literal] }
+        return isLocalhost(name) ? loopback : nil
+    }
+
+    private static let loopback = [IPAddress("::1")!, IPAddress("127.0.0.1")!]
+
+    private static func isLocalhost(_ name: String) -> Bool {
+        let labels = name.hasSuffix(".") ? name.dropLast() : name[...]
+        return labels.split(separator: ".", omittingEmptySubsequences: false).last?.lowercased()
+            == "localhost"
+    }
+}

@@ -1,0 +1,84 @@
+/// Which question gets a thread next, and how many threads there should be. A pure value.
+///
+/// A thread is blocked for as long as a name server is silent. So at most half of the pool runs lookups that
+/// are likely to block it, or that no caller waits for; the other half is left to everything else.
+struct LookupPool<Question: Hashable & Sendable>: Sendable {
+    typealias Instant = ContinuousClock.Instant
+    typealias Queue = LookupQueue<Question>
+
+    private struct Running {
+        let since: Instant
+        let rank: Queue.Rank
+
+        func isOverdue(_ now: Instant) -> Bool { now - since >= ResolverTimes.silence }
+    }
+
+    let size: Int
+    /// Threads that were started and have not ended.
+    private(set) var threads = 0
+    private(set) var queue = Queue()
+    private var running: [Question: Running] = [:]
+
+    init(size: Int) {
+        self.size = max(1, size)
+    }
+
+    var limitedSize: Int { max(1, size / 2) }
+
+    /// Whether a thread looks the question up now.
+    func isRunning(_ question: Question) -> Bool { running[question] != nil }
+
+    /// When a thread began with the question.
+    func start(of question: Question) -> Instant? { running[question]?.since }
+
+    /// The number of lookups that are silent so far or were expected to be.
+    func silentLookups(now: Instant) -> Int {
+        running.values.count { $0.isOverdue(now) }
+    }
+
+    mutating func enqueue(_ question: Question, _ rank: Queue.Rank) {
+        queue.insert(question, rank)
+    }
+
+    mutating func dequeue(_ question: Question) {
+        queue.remove(question)
+    }
+
+    /// Removes and returns all questions that wait.
+    mutating func dequeueAll() -> [Question] { queue.removeAll() }
+
+    /// Gives a thread its next question. A thread that gets none ends.
+    mutating func takeNext(now: Instant) -> Question? {
+        for rank in Queue.Rank.allCases where !rank.isLimited || limitedRoom(now) > 0 {
+            guard let question = queue.popFirst(rank) else { continue }
+            running[question] = Running(since: now, rank: rank)
+            return question
+        }
+        threads -= 1
+        return nil
+    }
+
+    /// A thread has ended its lookup. Returns how long it took.
+    mutating func end(_ question: Question, now: Instant) -> Duration {
+        guard let lookup = running.removeValue(forKey: question) else { return .zero }
+        return now - lookup.since
+    }
+
+    /// Counts the threads that must be started now, and expects the caller to start them.
+    mutating func grow(now: Instant) -> Int {
+        let limited = queue.count - queue.count(of: .needed)
+        let runnable = queue.count(of: .needed) + min(limited, max(0, limitedRoom(now)))
+        // Threads that look nothing up are about to take a question.
+        let missing = min(runnable - (threads - running.count), size - threads)
+        threads += max(0, missing)
+        return max(0, missing)
+    }
+
+    /// A thread could not be started.
+    mutating func threadFailed() { threads -= 1 }
+
+    /// How many more limited lookups may start. One that takes long counts, whatever was expected of it.
+    private func limitedRoom(_ now: Instant) -> Int {
+        limitedSize - running.values.count { $0.rank.isLimited || $0.isOverdue(now) }
+    }
+}

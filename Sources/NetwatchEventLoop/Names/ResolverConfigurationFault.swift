@@ -1,0 +1,58 @@
+internal import Glibc
+
+/// Why `resolv.conf(5)` names no server that could be asked.
+///
+/// `getaddrinfo(3)` then asks the name server of this machine (127.0.0.1), usually in vain, and reports
+/// `EAI_AGAIN`, from which nobody would guess the cause.
+package enum ResolverConfigurationFault: Hashable, Sendable, CustomStringConvertible {
+    case unreadable(path: String, errno: CInt)
+    case noNameServer(path: String)
+
+    package var description: String {
+        switch self {
+        case .unreadable(let path, let errno): "`\(path)`: \(errnoDescription(errno))"
+        case .noNameServer(let path): "`\(path)` names no name server"
+        }
+    }
+
+    package static let path = "/etc/resolv.conf"
+
+    /// Reads the file; `nil` when it names at least one server.
+    package init?(readingFrom path: String = path) {
+        do throws(SystemError) {
+            guard try NameServers.read(from: path).isEmpty else { return nil }
+            self = .noNameServer(path: path)
+        } catch {
+            self = .unreadable(path: path, errno: error.errno)
+        }
+    }
+}
+
+/// The name servers of `resolv.conf(5)`.
+package enum NameServers {
+    /// As many as the C library asks (`MAXNS` of <resolv.h>).
+    private static let most = 3
+    /// The C library reads the whole file; nobody needs this much.
+    private static let longestFile = 64 * 1024
+
+    /// Returns their addresses as they are written.
+    package static func read(
+        from path: String = ResolverConfigurationFault.path
+    ) throws(SystemError) -> [String] {
+        let file = try FileDescriptor.opening(path)
+        let descriptor = file.rawValue
+        var bytes = [UInt8](repeating: 0, count: longestFile)
+        let count = try systemCall("read \(path)") { Glibc.read(descriptor, &bytes, bytes.count) }
+        return parse(String(decoding: bytes[..<count], as: UTF8.self))
+    }
+
+    static func parse(_ text: String) -> [String] {
+        let servers = text.split(whereSeparator: \.isNewline).compactMap { line -> String? in
+            // The keyword begins the line (resolv.conf(5)).
+            let words = line.split(whereSeparator: \.isWhitespace)
+            guard line.hasPrefix("nameserver"), words.count >= 2, words[0] == "nameserver" else { return nil }
+            return String(words[1])
+        }
+        return Array(servers.prefix(most))
+    }
+}

@@ -1,0 +1,203 @@
+/// What a resolver decides: which answers come from the cache, which questions are looked up and when, and who
+/// gets which answer. A pure value; it calls nobody and knows no clock.
+package struct ResolverCore: Sendable {
+    package typealias Asker = UInt64
+    typealias Instant = ContinuousClock.Instant
+    typealias Outcome = NameResolver.Outcome
+
+    /// What lookups that join each other have in common.
+    struct Question: Hashable, Sendable {
+        let name: String
+        let generation: UInt64
+    }
+
+    /// An answer to be delivered.
+    struct Delivery: Equatable, Sendable {
+        let asker: Asker
+        let outcome: Outcome
+    }
+
+    struct Inquiry: Sendable {
+        /// In the order of their numbers.
+        var askers: [(number: Asker, urgency: NameResolver.Urgency)] = []
+        /// Whether the lookup goes on without any asker, to renew a stale answer.
+        var isKept = false
+
+        var isNeeded: Bool { askers.contains { $0.urgency == .needed } }
+    }
+
+    private(set) var cache: AnswerCache
+    private(set) var pool: LookupPool<Question>
+    private(set) var inquiries: [Question: Inquiry] = [:]
+    private var questions: [Asker: Question] = [:]
+    /// When askers get a stale answer unless the lookup ends before. All wait equally long, so they are in order.
+    private var staleDeadlines = WaitingLine<(due: Instant, asker: Asker)>()
+    private var lastAsker: Asker = 0
+    /// Rises whenever the answers of lookups under way may no longer be right.
+    private(set) var generation: UInt64 = 0
+    private(set) var silence = SilenceRecord()
+    private let faults: ResolverFaults
+
+    init(threads: Int, names: Int = ResolverTimes.mostNames, faults: ResolverFaults = ResolverFaults()) {
+        cache = AnswerCache(capacity: names)
+        pool = LookupPool(size: threads)
+        self.faults = faults
+    }
+
+    // MARK: Questions
+
+    /// Takes a question. Returns the number of the asker, and the answer if there is one already.
+    mutating func ask(_ name: String, _ urgency: NameResolver.Urgency, now: Instant) -> (Asker, Outcome?) {
+        lastAsker += 1
+        let question = Question(name: name, generation: generation)
+        cache.touch(name)
+        guard urgency == .needed else {
+            join(question, urgency, now: now)
+            return (lastAsker, nil)
+        }
+        switch cache.answer(for: name, now: now) {
+        case .fresh(let outcome):
+            return (lastAsker, outcome)
+        case .stale(let addresses, isFailing: true, let recheckIsDue):
+            if recheckIsDue { renewInBackground(question) }
+            return (lastAsker, .success(addresses))
+        case .stale(let addresses, isFailing: false, _) where isLate(question, now: now):
+            return (lastAsker, .success(addresses))
+        case .stale:
+            staleDeadlines.append((now + ResolverTimes.clientResponse, lastAsker))
+            join(question, urgency, now: now)
+        case .none:
+            join(question, urgency, now: now)
+        }
+        return (lastAsker, nil)
+    }
+
+    private mutating func join(_ question: Question, _ urgency: NameResolver.Urgency, now: Instant) {
+        questions[lastAsker] = question
+        inquiries[question, default: Inquiry()].askers.append((lastAsker, urgency))
+        place(question)
+    }
+
+    private mutating func renewInBackground(_ question: Question) {
+        inquiries[question, default: Inquiry()].isKept = true
+        place(question)
+    }
+
+    /// Whether the present lookup has not answered within the client response timer.
+    private func isLate(_ question: Question, now: Instant) -> Bool {
+        pool.start(of: question).map { now - $0 >= ResolverTimes.clientResponse } ?? false
+    }
+
+    /// Puts a question that no thread has begun with where it belongs in the queue.
+    private mutating func place(_ question: Question) {
+        guard !pool.isRunning(question), let inquiry = inquiries[question] else { return }
+        guard inquiry.isKept || !inquiry.askers.isEmpty else {
+            inquiries[question] = nil
+            return pool.dequeue(question)
+        }
+        let isSilent = cache.isSilent(question.name) && !faults.forgetsSilence
+        pool.enqueue(question, .init(isNeeded: inquiry.isNeeded, isSilent: isSilent))
+    }
+
+    /// The asker gives up. Returns whether no thread had begun with its question.
+    mutating func abandon(_ asker: Asker) -> Bool {
+        guard let question = remove(asker) else { return false }
+        defer { if !faults.keepsAbandoned { place(question) } }
+        return !pool.isRunning(question)
+    }
+
+    private mutating func remove(_ asker: Asker) -> Question? {
+        guard let question = questions.removeValue(forKey: asker) else { return nil }
+        inquiries[question]?.askers.removeAll { $0.number == asker }
+        return question
+    }
+
+    // MARK: Threads
+
+    mutating func takeNext(now: Instant) -> Question? { pool.takeNext(now: now) }
+
+    mutating func grow(now: Instant) -> Int { pool.grow(now: now) }
+
+    /// A thread could not be started. If there is no other, all who wait get this failure, which no name
+    /// server is to blame for.
+    mutating func threadFailed(_ failure: NameResolver.Failure, now: Instant) -> [Delivery] {
+        pool.threadFailed()
+        guard pool.threads == 0 else { return [] }
+        return pool.dequeueAll().flatMap { deliveries(of: .failure(failure), to: $0, now: now) }
+    }
+
+    /// Takes the outcome of a lookup.
+    mutating func end(_ question: Question, _ outcome: Outcome, now: Instant) -> [Delivery] {
+        let outcome = outcome.map(Self.distinct)
+        let isSilent = pool.end(question, now: now) >= ResolverTimes.silence
+        if question.generation == generation {
+            cache.store(outcome, for: question.name, isSilent: isSilent, now: now)
+            silence.note(isSilent: isSilent, now: now)
+        }
+        return deliveries(of: outcome, to: question, now: now)
+    }
+
+    private mutating func deliveries(
+        of outcome: Outcome,
+        to question: Question,
+        now: Instant
+    ) -> [Delivery] {
+        let askers = inquiries.removeValue(forKey: question)?.askers ?? []
+        let forNeeded = orStale(outcome, question.name, now: now)
+        return askers.map { asker in
+            questions[asker.number] = nil
+            return Delivery(asker: asker.number, outcome: asker.urgency == .needed ? forNeeded : outcome)
+        }
+    }
+
+    /// A stale answer serves better than a failure, unless the name servers said that there is none.
+    private func orStale(_ outcome: Outcome, _ name: String, now: Instant) -> Outcome {
+        guard case .failure(let failure) = outcome, !failure.isAuthoritative else { return outcome }
+        return cache.staleAddresses(of: name, now: now).map { .success($0) } ?? outcome
+    }
+
+    private static func distinct(_ addresses: [IPAddress]) -> [IPAddress] {
+        var seen: Set<IPAddress> = []
+        return Array(addresses.filter { seen.insert($0).inserted }.prefix(ResolverTimes.mostAddresses))
+    }
+
+    // MARK: Time
+
+    /// When the next stale answer may be due.
+    var nextDue: Instant? { staleDeadlines.first?.due }
+
+    /// Returns the stale answers that are due. Their lookups go on.
+    mutating func takeDue(now: Instant) -> [Delivery] {
+        var deliveries: [Delivery] = []
+        while let next = staleDeadlines.first, next.due <= now {
+            _ = staleDeadlines.popFirst()
+            if let delivery = staleDelivery(to: next.asker, now: now) { deliveries.append(delivery) }
+        }
+        return deliveries
+    }
+
+    private mutating func staleDelivery(to asker: Asker, now: Instant) -> Delivery? {
+        guard let question = questions[asker],
+            let addresses = cache.staleAddresses(of: question.name, now: now)
+        else { return nil }
+        inquiries[question]?.isKept = true
+        _ = remove(asker)
+        place(question)
+        return Delivery(asker: asker, outcome: .success(addresses))
+    }
+
+    /// Forgets all answers, and makes later questions join no lookup that is under way: the network or the
+    /// configuration has changed. What waits for a thread will be asked of the new network.
+    mutating func renew() {
+        generation += 1
+        cache.removeAll()
+        silence = SilenceRecord()
+        for old in pool.dequeueAll() {
+            let question = Question(name: old.name, generation: generation)
+            guard let inquiry = inquiries.removeValue(forKey: old) else { continue }
+            for asker in inquiry.askers { questions[asker.number] = question }
+            inquiries[question] = inquiry
+            place(question)
+        }
+    }
+}

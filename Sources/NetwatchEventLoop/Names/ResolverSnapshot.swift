@@ -1,0 +1,69 @@
+/// What a resolver knows at one moment.
+package struct ResolverSnapshot: Hashable, Sendable {
+    /// A name that was looked up, or is being looked up.
+    package struct Name: Hashable, Sendable {
+        /// What a caller would get who needs an answer now.
+        package enum State: String, Hashable, Sendable {
+            /// An answer younger than ``ResolverTimes/freshness``.
+            case fresh
+            /// An older answer, which is renewed when it is needed, and used while it cannot be renewed.
+            case stale
+            case failed
+            /// No answer yet.
+            case resolving
+        }
+
+        package let name: String
+        package let state: State
+        package let addresses: [IPAddress]
+        /// How long ago the addresses were returned, or the failure if there are none.
+        package let age: Duration?
+        /// How the last lookup failed.
+        package let failure: NameResolver.Failure?
+        /// Whether the last lookup, or the present one, takes longer than ``ResolverTimes/silence``.
+        package let isSilent: Bool
+    }
+
+    /// In alphabetical order.
+    package let names: [Name]
+    /// How long no name server has answered promptly; `nil` while they answer, or were not asked.
+    package let silence: Duration?
+    /// Lookups under way.
+    package let threads: Int
+    /// Questions that wait for a thread.
+    package let waiting: Int
+
+    init(_ core: ResolverCore, now: ContinuousClock.Instant) {
+        let asked = core.inquiries.keys.filter { $0.generation == core.generation }
+        let names = Set(core.cache.entries.keys).union(asked.map(\.name))
+        self.names = names.sorted().map { Name($0, core, now: now) }
+        silence = core.silence.since.map { now - $0 }
+        threads = core.pool.threads
+        waiting = core.pool.queue.count
+    }
+}
+
+extension ResolverSnapshot.Name {
+    fileprivate init(_ name: String, _ core: ResolverCore, now: ContinuousClock.Instant) {
+        let entry = core.cache.entries[name]
+        let question = ResolverCore.Question(name: name, generation: core.generation)
+        let running = core.pool.start(of: question).map { now - $0 >= ResolverTimes.silence } ?? false
+        self.name = name
+        (state, addresses) = Self.answer(core.cache.answer(for: name, now: now), entry)
+        age = (entry?.answered ?? entry?.ended).map { now - $0 }
+        failure = entry?.failure
+        isSilent = running || entry?.isSilent ?? false
+    }
+
+    private static func answer(
+        _ answer: AnswerCache.Answer,
+        _ entry: AnswerCache.Entry?
+    ) -> (State, [IPAddress]) {
+        switch answer {
+        case .fresh(.success(let addresses)): (.fresh, addresses)
+        case .fresh(.failure): (.failed, [])
+        case .stale(let addresses, _, _): (.stale, addresses)
+        case .none: (entry?.failure == nil ? .resolving : .failed, [])
+        }
+    }
+}
