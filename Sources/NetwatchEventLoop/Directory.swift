@@ -1,4 +1,4 @@
-package import Glibc
+internal import Glibc
 
 /// Directories that are there for good.
 package enum Directory {
@@ -9,7 +9,7 @@ package enum Directory {
     /// - Returns: Whether the directory itself is new.
     /// - Throws: ``SystemError`` of `mkdir`, `chmod` or `fsync`.
     @discardableResult
-    package static func make(_ path: String, mode: mode_t) throws(SystemError) -> Bool {
+    package static func make(_ path: String, mode: UInt32) throws(SystemError) -> Bool {
         if mkdir(path, mode) == 0 {
             try systemCall("chmod \(path)") { chmod(path, mode) }
             try sync(parent(of: path))

@@ -16,23 +16,25 @@ package final class ScriptedServer: Sendable {
     private let address: String
     private let core: ScriptedServerCore
 
-    /// Listens on a port that the kernel chooses.
+    /// Listens on a TCP port.
     ///
     /// - Parameters:
     ///   - address: The address to listen on.
+    ///   - port: The port; 0, the default, is one that the kernel chooses.
     ///   - namespace: Where the address is; `nil` for the tests' own namespace.
     package init(
         address: String = "127.0.0.1",
+        port: UInt16 = 0,
         in namespace: NetworkNamespace? = nil,
         mode: Mode = .scripted,
         _ script: @escaping Script = { _ in .respond("") }
     ) throws {
         let listen: @Sendable () -> Result<(descriptor: CInt, port: UInt16), any Error> = {
-            Result { try ListeningSocket.tcp(address) }
+            Result { try ListeningSocket.tcp(address, port: port) }
         }
         let listener = try (namespace?.run(listen) ?? listen()).get()
         self.address = address
-        port = listener.port
+        self.port = listener.port
         core = try ScriptedServerCore(listener.descriptor, mode, script)
     }
 

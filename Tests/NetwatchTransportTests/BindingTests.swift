@@ -94,7 +94,9 @@ struct BindingTests {
     @Test func `a bound name is connected to at the address it was given, without a lookup`() async throws {
         let server = try server()
         var request = request("http://netwatch.invalid:\(server.port)/", over: testbed.first)
-        request.addresses = [try #require(IPAddress(TwoCableTestbed.host))]
+        request.candidates = [
+            ConnectionCandidate(try #require(IPAddress(TwoCableTestbed.host)), binding: request.binding)
+        ]
         let engine = try TransferEngine(
             resolver: NameResolver { _ in .failure(.init(code: EAI_NONAME)) },
             networkNamespace: testbed.near.path
@@ -114,7 +116,7 @@ struct BindingTests {
             #expect(failure?.message == "the host has no IPv6 address")
         }
         var request = TransferRequest(url: "http://netwatch.invalid/")
-        request.addresses = []
+        request.candidates = []
         #expect(await engine.run(request).failure?.message == "the host has no address")
     }
 

@@ -38,6 +38,51 @@ internal import Testing
         #expect(result.latency == nil)
     }
 
+    private func path(to address: String) throws -> NetworkPath {
+        let host = try #require(NetworkHost(address))
+        return try #require(PathMonitor.shared.watch(.host(host)) { _ in }.status.path)
+    }
+
+    @Test func `where the first address is silent, another one that answers makes the host valid`()
+        async throws
+    {
+        let silent = try UnansweringPort()
+        let server = try ScriptedServer(address: "127.0.0.2", port: silent.port)
+        let paths = [path, try path(to: "127.0.0.2")]
+        let result = await TCPProbe(port: server.port).run(to: nil, over: paths)
+        #expect(result.validation == .valid)
+        #expect(server.connectionCount == 1)
+    }
+
+    @Test func `when every address fails, each is named`() async throws {
+        let port = try RefusingPort()
+        let paths = [path, try path(to: "127.0.0.2")]
+        let result = await TCPProbe(port: port.port).run(to: nil, over: paths)
+        #expect(
+            result.validation
+                == .failed("127.0.0.1: connection refused; 127.0.0.2: connection refused")
+        )
+        #expect(result.latency != nil)
+    }
+
+    @Test func `a validator hands a racing probe the paths to all addresses of its host`() async throws {
+        let resolver = NameResolver { _ in
+            .success(["127.0.0.1", "127.0.0.2"].compactMap { IPAddress($0) })
+        }
+        let monitor = PathMonitor(configuration: .init(), resolver: resolver)
+        let silent = try UnansweringPort()
+        let server = try ScriptedServer(address: "127.0.0.2", port: silent.port)
+        let results = Recorder<ValidatedStatus>()
+        let validator = PathValidator(
+            monitor: monitor,
+            target: .host(try #require(NetworkHost("two.invalid"))),
+            probe: TCPProbe(port: server.port),
+            interval: nil
+        ) { results.record($0) }
+        defer { validator.cancel() }
+        try await results.waitForLast { $0.probe?.validation == .valid }
+    }
+
     @Test func `cancelling ends an attempt at once`() async throws {
         let port = try UnansweringPort()
         let probe = TCPProbe(port: port.port, timeout: .seconds(60))

@@ -10,7 +10,7 @@ public import NetworkReachability
 /// whether somebody else answers: ``generate204(_:timeout:)``.
 ///
 /// Requests leave by the path they are given and follow no redirect; see ``HTTPProbe``.
-public struct CaptivePortalProbe: Probe {
+public struct CaptivePortalProbe: Probe, RacingProbe {
     private enum Question: Hashable, Sendable {
         case api
         case generate204
@@ -97,7 +97,11 @@ public struct CaptivePortalProbe: Probe {
 
     /// Makes one request.
     public func run(to host: NetworkHost?, over path: NetworkPath) async -> ProbeResult {
-        var request = TransferRequest(probing: url, for: host, over: path, timeout: timeout)
+        await run(to: host, over: [path])
+    }
+
+    package func run(to host: NetworkHost?, over paths: [NetworkPath]) async -> ProbeResult {
+        var request = TransferRequest(probing: url, for: host, over: paths, timeout: timeout)
         switch question {
         case .api:
             request.headers.append(.init("Accept", CaptivePortalState.mediaType))

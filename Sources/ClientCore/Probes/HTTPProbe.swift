@@ -7,12 +7,13 @@ public import NetworkReachability
 ///
 /// The request leaves by the path it is given, on a connection of its own. It carries no cookies, uses no
 /// proxy and follows no redirect: a redirect is an answer with a status of 300 to 399. When the URL names the
-/// watched host it goes to the path's destination; another name is looked up, over whatever path name servers
-/// are reached by. Sockets belong to the process's own network namespace.
+/// watched host it goes to the path's destination, and to the other addresses of the host if that does not answer
+/// (RFC 8305); another name is looked up, over whatever path name servers are reached by. Sockets belong to the process's
+/// own network namespace.
 ///
 /// Valid is a whole answer, in time and within the limit of size, with the status and body that are expected.
 /// `https` proves in addition that it comes from the server, which no portal can pretend.
-public struct HTTPProbe: Probe {
+public struct HTTPProbe: Probe, RacingProbe {
     /// The methods of a probe.
     public enum Method: String, Hashable, Sendable, CaseIterable {
         /// `GET`
@@ -113,8 +114,12 @@ public struct HTTPProbe: Probe {
 
     /// Makes one request.
     public func run(to host: NetworkHost?, over path: NetworkPath) async -> ProbeResult {
+        await run(to: host, over: [path])
+    }
+
+    package func run(to host: NetworkHost?, over paths: [NetworkPath]) async -> ProbeResult {
         let target = bypassesCaches ? url.withUniqueQuery : url
-        var request = TransferRequest(probing: target, for: host, over: path, timeout: timeout)
+        var request = TransferRequest(probing: target, for: host, over: paths, timeout: timeout)
         request.method = method.rawValue
         request.maximumResponseBodyBytes = maximumBodySize
         let exchange = await ProbeExchange.run(request, on: engine)

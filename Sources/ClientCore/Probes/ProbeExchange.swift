@@ -92,15 +92,16 @@ private final class ProbeCollector: Sendable {
 }
 
 extension TransferRequest {
-    /// A request over a path, on a connection of its own.
+    /// A request over one of several paths, on a connection of its own.
     ///
-    /// When the URL names the watched host it goes to the path's destination; another name is looked up.
-    init(probing url: URL, for host: NetworkHost?, over path: NetworkPath, timeout: Duration) {
+    /// When the URL names the watched host it goes to the paths' destinations; another name is looked up, and connected to
+    /// over the first path.
+    init(probing url: URL, for host: NetworkHost?, over paths: [NetworkPath], timeout: Duration) {
         self.init(url: url.absoluteString)
         // A cache has no part in this (RFC 9111 §5.2.1.4).
         headers = [Header("Cache-Control", "no-cache"), Header("User-Agent", Self.defaultUserAgent)]
-        binding = path.binding
-        if let host, url.host.flatMap(NetworkHost.init) == host { addresses = [path.destination] }
+        binding = paths.first?.binding
+        if let host, url.host.flatMap(NetworkHost.init) == host { candidates = paths.map(\.candidate) }
         connectTimeout = timeout
         totalTimeout = timeout
         idleTimeout = nil
@@ -118,7 +119,7 @@ extension TransferFailure {
         case 28: "no connection within \(timeout)"
         case 42: "cancelled"
         // Made by the kernel; libcurl's words add only the address.
-        case 7 where osErrno != 0: errnoDescription(osErrno).lowercased()
+        case 7 where osErrno != 0 && connectionAttempts.count < 2: errnoDescription(osErrno).lowercased()
         default: message.shownToPeople
         }
     }

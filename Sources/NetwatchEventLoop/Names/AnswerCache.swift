@@ -18,6 +18,8 @@ struct AnswerCache: Sendable {
         var ended: Instant
         /// Whether the last lookup took longer than ``ResolverTimes/silence``.
         var isSilent = false
+        /// Whether none of the addresses could be connected to.
+        fileprivate var isDoubted = false
         fileprivate var lastUse: UInt64 = 0
     }
 
@@ -76,10 +78,16 @@ struct AnswerCache: Sendable {
             if failure.isAuthoritative { (entry.addresses, entry.answered) = ([], nil) }
             entry.failure = failure
         }
-        (entry.ended, entry.isSilent) = (now, isSilent)
+        (entry.ended, entry.isSilent, entry.isDoubted) = (now, isSilent, false)
         entries[name] = entry
         touch(name)
         if entries.count > capacity { evict() }
+    }
+
+    /// None of a name's addresses could be connected to. They may have changed, so the name servers are asked before they
+    /// are returned again.
+    mutating func doubt(_ name: String) {
+        entries[name]?.isDoubted = true
     }
 
     mutating func removeAll() {
@@ -102,7 +110,7 @@ extension AnswerCache.Entry {
             guard staleAddresses(now) == nil, now - ended < failure.cachedFor else { return nil }
             return .failure(failure)
         }
-        guard let answered, now - answered < ResolverTimes.freshness else { return nil }
+        guard !isDoubted, let answered, now - answered < ResolverTimes.freshness else { return nil }
         return .success(addresses)
     }
 

@@ -103,6 +103,11 @@ package final class NameResolver: Sendable {
         grow()
     }
 
+    /// None of a name's addresses could be connected to: the next lookup asks the name servers.
+    package func doubt(_ name: String) {
+        state.withLock { $0.core.cache.doubt(name.lowercased()) }
+    }
+
     /// What the resolver knows now.
     package func snapshot() -> ResolverSnapshot {
         state.withLock { ResolverSnapshot($0.core, now: .now) }

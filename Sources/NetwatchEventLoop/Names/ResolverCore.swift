@@ -26,7 +26,7 @@ package struct ResolverCore: Sendable {
         var isNeeded: Bool { askers.contains { $0.urgency == .needed } }
     }
 
-    private(set) var cache: AnswerCache
+    var cache: AnswerCache
     private(set) var pool: LookupPool<Question>
     private(set) var inquiries: [Question: Inquiry] = [:]
     private var questions: [Asker: Question] = [:]

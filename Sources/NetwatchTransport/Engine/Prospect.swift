@@ -9,6 +9,8 @@ final class Prospect {
     /// Ends it in time.
     var timer: EventLoop.Timer?
     private(set) var paused: TransferPause = []
+    /// What the resolver was asked, while it is being looked up.
+    var lookup: NameResolver.Lookup?
     /// Who makes the connection, while it is being made.
     var connector: Connector?
     /// Set when libcurl had it before, and has asked for a connection.
@@ -67,6 +69,7 @@ final class Prospect {
     }
 
     func take(_ outcome: NameResolver.Outcome) throws(TransferFailure) {
+        lookup = nil
         caller.lookupHasEnded(outcome)
         switch outcome {
         case .success(let addresses): try target.setAddresses(addresses)

@@ -88,6 +88,7 @@ package actor TransferEngine {
         defer { watchdog.stop() }
         for entry in entries.values where entry.stage != .underWay {
             entry.prospect.timer.map(loop.cancel)
+            entry.prospect.lookup.map { _ = resolver.abandon($0) }
             entry.prospect.end(.duringLookup(CURLE_ABORTED_BY_CALLBACK, "the transfer engine is gone"))
         }
         multis.closeAll()
@@ -272,7 +273,7 @@ package actor TransferEngine {
             room.giveUp(id, by: entry.door)
             entries[id] = nil
             entry.prospect.end(.refused(code, message))
-        case .lookingUp: begin(abandon(id, .duringLookup(code, message)))
+        case .lookingUp: begin(abandon(id, stopLookup(entry.prospect, code, message)))
         case .connecting: begin(abandon(id, .connectCancelled(entry.prospect.stopConnecting(), message)))
         case .underWay:
             guard let multi = entry.multi else { return }
@@ -314,9 +315,17 @@ package actor TransferEngine {
 
     private func lookUp(_ id: TransferID, _ prospect: Prospect) {
         entries[id]?.stage = .lookingUp
-        resolver.resolve(prospect.target.url.host) { [weak self] outcome in
+        prospect.lookup = resolver.resolve(prospect.target.url.host) { [weak self] outcome in
             self?.perform { $0.lookedUp(id, outcome) }
         }
+    }
+
+    /// Returns what a lookup ends with that has no answer.
+    private func stopLookup(_ prospect: Prospect, _ code: CURLcode, _ message: String) -> TransferFailure {
+        let hasWaitedOnly = prospect.lookup.map(resolver.abandon) ?? false
+        prospect.lookup = nil
+        return hasWaitedOnly
+            ? .refused(code, "\(message) while no thread was free for it") : .duringLookup(code, message)
     }
 
     private func lookedUp(_ id: TransferID, _ outcome: NameResolver.Outcome) {
@@ -350,7 +359,9 @@ package actor TransferEngine {
         begin(
             attempt(id) { () throws(TransferFailure) in
                 switch outcome {
-                case .failure(let failure): throw .notConnected(failure)
+                case .failure(let failure):
+                    resolver.doubt(entry.prospect.target.url.host)
+                    throw .notConnected(failure)
                 case .success(let connection):
                     let url = entry.prospect.target.url
                     winners.remember(connection.address, of: url.host, port: UInt16(url.port))
@@ -367,6 +378,7 @@ package actor TransferEngine {
         case .lookingUp: end(id, CURLE_OPERATION_TIMEDOUT, "the name lookup timed out")
         case .connecting:
             let failure = entry.prospect.stopConnecting()
+            resolver.doubt(entry.prospect.target.url.host)
             begin(abandon(id, .connectTimedOut(after: timeout, failure)))
         case .waiting, .underWay: break
         }

@@ -31,9 +31,9 @@ package struct TransferRequest: Sendable {
     /// leaves it to the kernel. A transfer with a way has connections of its own: it takes none from the pool
     /// and leaves none there. The name lookup is not tied to it.
     package var binding: SocketBinding?
-    /// The addresses of the URL's host, which is then not looked up; `nil`, the default, looks it up. A host
-    /// that is an address itself stays what it is.
-    package var addresses: [IPAddress]?
+    /// The addresses of the URL's host, and the way to each in place of ``binding``. The host is not looked up then; `nil`,
+    /// the default, looks it up. A host that is an address itself stays what it is.
+    package var candidates: [ConnectionCandidate]?
     /// How long the name lookup, the connection and the TLS handshake may take together. Default 15 s.
     package var connectTimeout: Duration = .seconds(15)
     /// How long no byte may go either way once connected; `nil` is for ever. Default 60 s. It is looked at once a

@@ -5,36 +5,35 @@ internal import NetwatchEventLoop
 struct TransferTarget {
     var request: TransferRequest
     let url: CurlURL
-    /// Empty until they are known, when the host is an address, and when a unix socket stands in for it.
-    private(set) var addresses: [IPAddress] = []
+    /// What may be connected to. Empty until it is known, and when a unix socket stands in for it.
+    private(set) var candidates: [ConnectionCandidate] = []
 
     /// - Throws: ``TransferFailure`` of a request that may not be sent.
     init(_ request: TransferRequest, _ origins: inout OriginCache) throws(TransferFailure) {
         try request.validate()
         url = try origins.url(request.url)
         self.request = request
-        if let literal = url.literal { _ = try usable([literal]) }
-        if let known = request.addresses { try setAddresses(known) }
+        if let literal = url.literal {
+            try setAddresses([literal])
+        } else if let known = request.candidates {
+            candidates = known
+            if known.isEmpty { throw .noAddress(of: nil) }
+        }
     }
 
     var needsLookup: Bool {
-        request.unixSocketPath == nil && request.addresses == nil && url.literal == nil
+        request.unixSocketPath == nil && request.candidates == nil && url.literal == nil
     }
 
     /// Takes the addresses that the host has.
     ///
     /// - Throws: ``TransferFailure`` with code 6 (could not resolve) when the transfer may use none of them.
     mutating func setAddresses(_ found: [IPAddress]) throws(TransferFailure) {
-        guard url.literal == nil else { return }
-        addresses = try usable(found)
-    }
-
-    /// Those of the family that the transfer is bound to.
-    private func usable(_ addresses: [IPAddress]) throws(TransferFailure) -> [IPAddress] {
+        // Of the family that the transfer is bound to.
         let family = request.binding?.family
-        let usable = addresses.filter { family == nil || $0.family == family }
-        guard usable.isEmpty else { return usable }
-        throw .noAddress(of: family)
+        candidates = found.filter { family == nil || $0.family == family }
+            .map { ConnectionCandidate($0, binding: request.binding) }
+        if candidates.isEmpty { throw .noAddress(of: family) }
     }
 
     /// Whether we make its connection. To a unix socket libcurl does, which is a matter of a moment.
@@ -44,11 +43,6 @@ struct TransferTarget {
     /// zones.
     var mayShareConnections: Bool {
         request.allowsConnectionReuse && request.binding == nil && needsConnector && url.literal?.zone ?? 0 == 0
-    }
-
-    /// What may be connected to.
-    var candidates: [ConnectionCandidate] {
-        (url.literal.map { [$0] } ?? addresses).map { ConnectionCandidate($0, binding: request.binding) }
     }
 
     /// What keeps libcurl from looking the name up: an address in place of all that the host has. It is not connected to,

@@ -18,7 +18,7 @@ extension StreamConnection {
         }
         if let address = IPAddress(host) { return connect(to: [address]) }
         phase = .resolving
-        resolver.resolve(host) { outcome in
+        lookup = resolver.resolve(host) { outcome in
             self.perform { $0.lookedUp(outcome) }
         }
     }
@@ -33,6 +33,7 @@ extension StreamConnection {
 
     private func lookedUp(_ outcome: NameResolver.Outcome) {
         guard case .resolving = phase else { return }
+        lookup = nil
         switch outcome {
         case .success(let addresses): connect(to: addresses)
         case .failure(let failure): end(.noAddress(failure))
@@ -58,7 +59,9 @@ extension StreamConnection {
             winners.remember(connection.address, of: host, port: UInt16(port))
             phase = .open(connection.socket)
             advance()
-        case .failure(let failure): end(.notConnected(failure))
+        case .failure(let failure):
+            resolver.doubt(host)
+            end(.notConnected(failure))
         }
     }
 
@@ -67,6 +70,8 @@ extension StreamConnection {
     func stopConnecting() -> ConnectionFailure? {
         connectTimer.map(loop.cancel)
         connectTimer = nil
+        lookup.map { _ = resolver.abandon($0) }
+        lookup = nil
         defer { connector = nil }
         return connector?.assumeIsolated { $0.stop() }
     }

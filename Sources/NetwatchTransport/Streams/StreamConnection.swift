@@ -34,6 +34,7 @@ package actor StreamConnection {
     private let whenEnded: @Sendable () -> Void
 
     var phase = Phase.idle
+    var lookup: NameResolver.Lookup?
     var connector: Connector?
     var connectTimer: EventLoop.Timer?
     private var isSuspended = false

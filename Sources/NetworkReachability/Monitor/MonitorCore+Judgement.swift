@@ -18,6 +18,11 @@ extension MonitorCore {
         return Finding(judgements.map(\.verdict))?.verdict ?? .unknown(.lookupFailed)
     }
 
+    /// What was found out last about each address of a target that is reachable.
+    func paths(to key: WatchKey) -> [NetworkPath] {
+        (targets[key]?.slots ?? []).compactMap { book.verdict(at: $0)?.path }
+    }
+
     /// A name server may give any number of addresses; nobody tries more of them.
     private static let mostAsked = 16
 }

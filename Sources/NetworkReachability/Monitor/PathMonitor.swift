@@ -188,6 +188,13 @@ public final class PathMonitor: Sendable {
         core.perform { answer($0.verdictNow(on: addresses)) }
     }
 
+    /// The paths to all addresses of a watched target that there is a path to, in the order of preference: that of its
+    /// status first. Empty when nobody watches it.
+    func paths(to target: PathTarget) async -> [NetworkPath] {
+        guard let core else { return [] }
+        return await core.paths(to: WatchKey(target: target, options: PathOptions()))
+    }
+
     /// The interfaces and the way out in general, now. Read on the monitor's thread, for which the caller waits
     /// as it would for a lock.
     public var snapshot: NetworkSnapshot {

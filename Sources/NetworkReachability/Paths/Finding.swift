@@ -30,7 +30,11 @@ struct Finding: Hashable, Sendable {
 
 extension PathStatus.Verdict {
     var isReachable: Bool {
-        if case .reachable = self { true } else { false }
+        path != nil
+    }
+
+    var path: NetworkPath? {
+        if case .reachable(let path) = self { path } else { nil }
     }
 
     fileprivate var isUnknown: Bool {

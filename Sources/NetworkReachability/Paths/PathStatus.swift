@@ -54,9 +54,7 @@ public struct PathStatus: Hashable, Sendable {
     }
 
     /// The path, if the target is reachable.
-    public var path: NetworkPath? {
-        if case .reachable(let path) = verdict { path } else { nil }
-    }
+    public var path: NetworkPath? { verdict.path }
 
     /// Why not, if the target is not known to be reachable.
     public var reason: Reason? {

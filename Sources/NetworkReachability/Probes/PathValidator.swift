@@ -43,6 +43,7 @@ public final class PathValidator: Sendable {
                 target: target,
                 probe: probe,
                 interval: interval,
+                paths: { [weak monitor] in await monitor?.paths(to: target) ?? [] },
                 onUpdate: onUpdate
             )
             self.core = core

@@ -20,6 +20,16 @@ public protocol Probe: Sendable {
     func run(to host: NetworkHost?, over path: NetworkPath) async -> ProbeResult
 }
 
+/// A probe that, like a client, tries the other addresses of a host when the first does not answer (RFC 8305).
+package protocol RacingProbe: Probe {
+    /// Tries the paths, one 250 ms after the other and at once after a failure, until one carries traffic.
+    ///
+    /// - Parameters:
+    ///   - host: The watched host.
+    ///   - paths: One for each address of the host that there is a path to, in the order of preference; at least one.
+    func run(to host: NetworkHost?, over paths: [NetworkPath]) async -> ProbeResult
+}
+
 /// What a path turned out to carry.
 public enum PathValidation: Hashable, Sendable {
     /// It has not been tried.

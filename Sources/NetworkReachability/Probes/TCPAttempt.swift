@@ -4,12 +4,11 @@ internal import NetwatchEventLoop
 /// One connection being made, on the probes' thread.
 actor TCPAttempt {
     private let loop: EventLoop
-    private let path: NetworkPath
+    private let paths: [NetworkPath]
     private let port: UInt16
     private let timeout: Duration
 
-    private var socket: FileDescriptor?
-    private var registration: EventLoop.Registration?
+    private var connector: Connector?
     private var timer: EventLoop.Timer?
     private var started: ContinuousClock.Instant?
     private var waiter: CheckedContinuation<ProbeResult, Never>?
@@ -17,9 +16,9 @@ actor TCPAttempt {
 
     nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
-    init(loop: EventLoop, path: NetworkPath, port: UInt16, timeout: Duration) {
+    init(loop: EventLoop, paths: [NetworkPath], port: UInt16, timeout: Duration) {
         self.loop = loop
-        self.path = path
+        self.paths = paths
         self.port = port
         self.timeout = timeout
     }
@@ -28,12 +27,7 @@ actor TCPAttempt {
     func run() async -> ProbeResult {
         await withCheckedContinuation { continuation in
             waiter = continuation
-            if let result { return give(result) }
-            do throws(SystemError) {
-                try begin()
-            } catch {
-                end(ProbeResult(.failed(Self.words(for: error))))
-            }
+            if let result { give(result) } else { begin() }
         }
     }
 
@@ -42,78 +36,54 @@ actor TCPAttempt {
         loop.execute { self.assumeIsolated { $0.end(ProbeResult(.failed("cancelled"))) } }
     }
 
-    // MARK: Connecting
-
-    private func begin() throws(SystemError) {
-        let type = CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
-        let family = path.destination.family == .ipv4 ? AF_INET : AF_INET6
-        let number = try loop.inNetworkNamespace { () throws(SystemError) in
-            try systemCall("socket") { Glibc.socket(family, type, 0) }
-        }
-        socket = FileDescriptor(owning: number)
-        try path.binding.apply(to: number)
+    private func begin() {
         started = .now
-        do throws(SystemError) {
-            try connect(number)
-        } catch  where error.errno == EINPROGRESS {
-            try waitForOutcome(of: number)
-            return
-        }
-        connected()
-    }
-
-    private func connect(_ socket: CInt) throws(SystemError) {
-        try systemCall("connect") {
-            path.destination.withSocketAddress(port: port, scope: path.interfaceIndex) {
-                Glibc.connect(socket, $0, $1)
-            }
-        }
-    }
-
-    private func waitForOutcome(of socket: CInt) throws(SystemError) {
-        registration = try loop.register(socket, for: .write) { [weak self] _ in
-            self?.assumeIsolated { $0.isReady() }
-        }
         timer = loop.schedule(at: .now + timeout) { [weak self] in
             self?.assumeIsolated { $0.end(ProbeResult(.failed("no answer within \($0.timeout)"))) }
         }
+        let race = ConnectionRace(paths.map(\.candidate))
+        let connector = Connector(loop: loop, race: race, port: port) { [weak self] outcome in
+            self?.assumeIsolated { $0.end($0.result(of: outcome)) }
+        }
+        self.connector = connector
+        connector.assumeIsolated { $0.start() }
     }
 
-    /// The attempt was decided: its outcome waits in `SO_ERROR` (connect(2)).
-    private func isReady() {
-        guard let number = socket?.rawValue else { return }
-        var outcome: CInt = 0
-        var size = socklen_t(MemoryLayout<CInt>.size)
-        getsockopt(number, SOL_SOCKET, SO_ERROR, &outcome, &size)
-        guard outcome != 0 else { return connected() }
-        let error = SystemError(call: "connect", errno: outcome)
-        // Only the far side refuses; every other error is made on this side, or half-way.
-        let latency = outcome == ECONNREFUSED ? elapsed : nil
-        end(ProbeResult(.failed(Self.words(for: error)), latency: latency))
-    }
-
-    private func connected() {
-        end(ProbeResult(.valid, latency: elapsed))
+    private func result(of outcome: Connector.Outcome) -> ProbeResult {
+        switch outcome {
+        case .success: return ProbeResult(.valid, latency: elapsed)
+        case .failure(let failure):
+            // Only the far side refuses; every other error is made on this side, or half-way.
+            let isRefused = failure.attempts.contains { $0.error?.errno == ECONNREFUSED }
+            return ProbeResult(.failed(Self.words(for: failure)), latency: isRefused ? elapsed : nil)
+        }
     }
 
     private var elapsed: Duration? {
         started.map { $0.duration(to: .now) }
     }
 
-    // MARK: The end
-
     private func end(_ result: ProbeResult) {
         guard self.result == nil else { return }
         self.result = result
-        if let registration { loop.unregister(registration) }
-        if let timer { loop.cancel(timer) }
-        socket = nil
+        timer.map(loop.cancel)
+        connector?.assumeIsolated { _ = $0.stop() }
+        connector = nil
         give(result)
     }
 
     private func give(_ result: ProbeResult) {
         waiter?.resume(returning: result)
         waiter = nil
+    }
+
+    /// What is wrong with the address, or with each of them.
+    private static func words(for failure: ConnectionFailure) -> String {
+        guard failure.attempts.count > 1 else {
+            return failure.attempts.first?.error.map(words(for:)) ?? "no address"
+        }
+        return failure.attempts.map { "\($0.address): \($0.error.map(words(for:)) ?? "no answer")" }
+            .joined(separator: "; ")
     }
 
     private static func words(for error: SystemError) -> String {

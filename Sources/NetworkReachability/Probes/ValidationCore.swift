@@ -9,6 +9,7 @@ actor ValidationCore {
     private let host: NetworkHost?
     private let probe: any Probe
     private let slots: ProbeSlots
+    private let paths: @Sendable () async -> [NetworkPath]
     private let onUpdate: @Sendable (ValidatedStatus) -> Void
     private nonisolated let isStopped = Atomic(false)
 
@@ -18,18 +19,21 @@ actor ValidationCore {
 
     nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
+    /// - Parameter paths: Those to all addresses of the target, for a probe that tries them all.
     init(
         loop: EventLoop,
         target: PathTarget,
         probe: any Probe,
         interval: Duration?,
         slots: ProbeSlots = .shared,
+        paths: @escaping @Sendable () async -> [NetworkPath] = { [] },
         onUpdate: @escaping @Sendable (ValidatedStatus) -> Void
     ) {
         self.loop = loop
         host = if case .host(let host) = target { host } else { nil }
         self.probe = probe
         self.slots = slots
+        self.paths = paths
         self.onUpdate = onUpdate
         schedule = Schedule(interval: interval)
     }
@@ -71,10 +75,10 @@ actor ValidationCore {
     }
 
     private func start(over path: NetworkPath) {
-        let (probe, host, slots) = (probe, host, slots)
+        let (probe, host, slots, paths) = (probe, host, slots, paths)
         // Detached, because a probe is not ours to run on this thread.
         flight = Task.detached { [weak self] in
-            let result = await Self.run(probe, to: host, over: path, in: slots)
+            let result = await Self.run(probe, to: host, over: path, orOneOf: paths, in: slots)
             await self?.hasEnded(result)
         }
     }
@@ -83,11 +87,17 @@ actor ValidationCore {
         _ probe: any Probe,
         to host: NetworkHost?,
         over path: NetworkPath,
+        orOneOf paths: () async -> [NetworkPath],
         in slots: ProbeSlots
     ) async -> ProbeResult {
         guard await slots.take() else { return ProbeResult(.failed("cancelled")) }
         defer { slots.giveBack() }
-        return await probe.run(to: host, over: path)
+        // The way out in general has no addresses of its own.
+        guard host != nil, let probe = probe as? any RacingProbe else {
+            return await probe.run(to: host, over: path)
+        }
+        let others = await paths().filter { $0.destination != path.destination }
+        return await probe.run(to: host, over: [path] + others)
     }
 
     private func hasEnded(_ result: ProbeResult) {

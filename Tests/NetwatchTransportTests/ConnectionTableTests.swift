@@ -1,0 +1,79 @@
+internal import Testing
+
+@testable internal import NetwatchTransport
+
+@Suite struct ConnectionTableTests {
+    private let origin = "http://example.com:80"
+    private let transfers = (0..<4).map { _ in TransferID() }
+    private var table = ConnectionTable()
+
+    init() {}
+
+    private mutating func reserve(_ transfer: Int, isQuiet: Bool = true) -> Bool {
+        table.reserve(origin, for: transfers[transfer]) { _ in isQuiet }
+    }
+
+    @Test mutating func `a connection serves one transfer at a time, and the next one after its end`() {
+        #expect(!reserve(0))
+        table.open(5, to: origin, localPort: 1000, capacity: 1, for: transfers[0])
+        #expect(!reserve(1))
+        table.leave(transfers[0])
+        #expect(reserve(1))
+        #expect(!reserve(2))
+    }
+
+    @Test mutating func `a connection to another origin serves nobody`() {
+        table.open(5, to: "https://example.com:443", localPort: 1000, capacity: 1, for: transfers[0])
+        table.leave(transfers[0])
+        #expect(!reserve(1))
+    }
+
+    @Test mutating func `a connection on which something has come is not thought of again`() {
+        table.open(5, to: origin, localPort: 1000, capacity: 1, for: transfers[0])
+        table.leave(transfers[0])
+        #expect(!reserve(1, isQuiet: false))
+        #expect(!reserve(1))
+    }
+
+    @Test mutating func `where libcurl takes another connection than the reserved one, that is free again`() {
+        table.open(5, to: origin, localPort: 1000, capacity: 1, for: transfers[0])
+        table.open(6, to: origin, localPort: 1001, capacity: 1, for: transfers[1])
+        table.leave(transfers[0])
+        table.leave(transfers[1])
+        #expect(reserve(2))
+        // Whichever was reserved, both are in use after one transfer has taken each.
+        table.use(by: transfers[2], origin, localPort: 1001)
+        #expect(reserve(3))
+        table.use(by: transfers[3], origin, localPort: 1000)
+        #expect(!reserve(0))
+        table.leave(transfers[2])
+        #expect(reserve(0))
+    }
+
+    @Test mutating func `a connection of HTTP/2 serves as many as it may, quiet or not`() {
+        table.open(5, to: origin, localPort: 1000, capacity: 100, for: transfers[0])
+        table.setCapacity(ofConnectionOf: transfers[0], to: 3)
+        #expect(reserve(1, isQuiet: false))
+        #expect(reserve(2, isQuiet: false))
+        #expect(!reserve(3))
+    }
+
+    @Test mutating func `a connection that libcurl did not take has no more room than it has users`() {
+        table.open(5, to: origin, localPort: 1000, capacity: 100, for: transfers[0])
+        #expect(reserve(1))
+        table.isRefused(transfers[1])
+        #expect(!reserve(2))
+        table.leave(transfers[0])
+        #expect(reserve(2))
+    }
+
+    @Test mutating func `the number of a closed connection is another's soon`() {
+        table.open(5, to: origin, localPort: 1000, capacity: 1, for: transfers[0])
+        table.close(5)
+        table.open(5, to: origin, localPort: 1001, capacity: 1, for: transfers[1])
+        table.leave(transfers[0])
+        #expect(!reserve(2))
+        table.leave(transfers[1])
+        #expect(reserve(2))
+    }
+}
