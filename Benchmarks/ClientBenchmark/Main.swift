@@ -4,7 +4,7 @@ internal import BenchmarkSupport
 @main
 enum Main: Benchmark {
     static let measurements: [any Measurement.Type] = [
-        Requests.self, Download.self, Save.self, Upload.self, Slow.self, CurlTool.self,
+        Requests.self, Download.self, Save.self, Upload.self, Slow.self, CurlTool.self, Addresses.self,
     ]
     static let arguments = 4
 

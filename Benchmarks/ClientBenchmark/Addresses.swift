@@ -1,0 +1,29 @@
+internal import BenchmarkSupport
+internal import NetwatchEventLoop
+internal import NetwatchTransport
+
+/// The first byte of a server some of whose addresses do not answer.
+///
+/// Arguments: the port, and the addresses in the order of the resolver's answer.
+enum Addresses: Measurement {
+    static let name = "addresses"
+
+    static func run(_ arguments: [String]) async throws {
+        let addresses = arguments.dropFirst().compactMap { IPAddress($0) }
+        let engine = try TransferEngine(resolver: NameResolver { _ in .success(addresses) })
+        let (events, told) = AsyncStream<TransferEvent>.makeStream()
+        let start = now()
+        engine.start(TransferRequest(url: "http://netwatch.invalid:\(arguments[0])/")) { told.yield($0) }
+        for await event in events {
+            guard case .end(let end) = event else { continue }
+            if let failure = end.failure { throw failure }
+            let answered = Double(now() - start) / 1e9
+            printFigure("seconds", min(answered, end.metrics.firstByte.map(seconds) ?? answered))
+            return
+        }
+    }
+
+    private static func seconds(_ duration: Duration) -> Double {
+        Double(duration.components.seconds) + Double(duration.components.attoseconds) / 1e18
+    }
+}
