@@ -52,14 +52,14 @@ struct ConnectionTable {
     /// Finds a connection for a transfer that is about to be begun. Returns whether there is one.
     ///
     /// - Parameter isQuiet: Whether nothing has come over a connection that no transfer uses. Where something has, it is
-    ///   mostly the end, and the connection is not thought of any more.
+    ///   mostly the end, and the connection is not thought of any more. A server of HTTP/2 may send at any time.
     mutating func reserve(
         _ origin: String,
         for transfer: TransferID,
         isQuiet: (CInt) -> Bool
     ) -> Bool {
         while let descriptor = origins[origin]?.free.first, let connection = connections[descriptor] {
-            if !connection.users.isEmpty || isQuiet(descriptor) {
+            if connection.capacity > 1 || isQuiet(descriptor) {
                 move(transfer, to: descriptor)
                 return true
             }

@@ -1,0 +1,74 @@
+internal import NetwatchTestSupport
+internal import Testing
+
+/// A name with a dead address, and a name server that falls silent: the built command and service.
+@Suite(
+    .enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"),
+    .timeLimit(.minutes(2))
+)
+struct DeliveryTests {
+    private let testbed: VethTestbed
+    private let names: ScriptedNameServer
+    private let server: ScriptedServer
+
+    init() throws {
+        testbed = try VethTestbed()
+        names = try ScriptedNameServer(in: testbed.far)
+        server = try ScriptedServer(address: VethTestbed.farAddress, in: testbed.far)
+        // Packets to it leave, and nobody takes them. It shares as many bits with our address as the other one, so that
+        // the C library keeps the name server's order (RFC 6724 §5, rule 9).
+        try testbed.near.ip("neigh add 192.0.2.3 lladdr 02:00:00:00:00:99 dev near0 nud permanent")
+        names.set("two.example", "192.0.2.3", VethTestbed.farAddress)
+    }
+
+    private var url: String { "http://two.example:\(server.port)/" }
+
+    private func service() async throws -> RunningService {
+        try await RunningService(
+            in: try ScratchDirectory(),
+            namespace: testbed.near,
+            resolvingBy: ResolverFiles()
+        )
+    }
+
+    @Test func `a request to a name whose first address is dead is delivered at the first attempt`()
+        async throws
+    {
+        let service = try await service()
+        #expect(try await service.run("send", url, "-d", "1").errors == ["delivered: HTTP 200"])
+        #expect(try await service.queue().first?["attempts"] as? Int == 1)
+    }
+
+    @Test func `a request that is sent without the service reaches the second address, too`() async throws {
+        let process = try Command.start(
+            ["send", "--queue", "never", url, "-d", "1"],
+            in: testbed.near,
+            resolvingBy: ResolverFiles()
+        )
+        #expect(try await process.outcome().ending == .exited(0))
+        #expect(server.requests.count == 1)
+    }
+
+    @Test func `a TCP probe of a name whose first address is dead is valid`() async throws {
+        let process = try Command.start(
+            ["host", "two.example", "--probe", "tcp:\(server.port)", "--once"],
+            in: testbed.near,
+            resolvingBy: ResolverFiles()
+        )
+        let outcome = try await process.outcome()
+        #expect(outcome.ending == .exited(0), "\(outcome)")
+        #expect(server.connectionCount == 1)
+    }
+
+    @Test func `while the name server is silent, requests go over the connection that is open`() async throws {
+        let service = try await service()
+        #expect(try await service.run("send", url, "-d", "1").errors == ["delivered: HTTP 200"])
+        names.set("two.example", .silence)
+        let asked = names.queries.values.count
+        for _ in 0..<10 {
+            #expect(try await service.run("send", url, "-d", "1").errors == ["delivered: HTTP 200"])
+        }
+        #expect(names.queries.values.count <= asked + 2)
+        #expect(Set(server.requests.map(\.connection)) == [1])
+    }
+}
