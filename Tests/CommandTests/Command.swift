@@ -19,13 +19,15 @@ enum Command {
         resolvingBy files: ResolverFiles? = nil
     ) throws -> Subprocess {
         let command = files?.mounted([path] + arguments) ?? [path] + arguments
-        return try Subprocess(
+        let process = try Subprocess(
             command[0],
             Array(command.dropFirst()),
             environment: environment,
             input: input,
             in: namespace
         )
+        if let files { files.keep(until: process) }
+        return process
     }
 
     /// Runs the command to its end.

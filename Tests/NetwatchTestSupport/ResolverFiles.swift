@@ -25,4 +25,12 @@ package final class ResolverFiles: Sendable {
         }
         return ["/usr/bin/unshare", "-m", "/bin/sh", "-c", "\(mounts.joined())exec \"$@\"", "sh"] + command
     }
+
+    /// The files are mounted some time after the program was started, and go away with the last reference.
+    package func keep(until process: Subprocess) {
+        Task {
+            _ = try? await process.end()
+            withExtendedLifetime(self) {}
+        }
+    }
 }
