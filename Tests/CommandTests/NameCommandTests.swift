@@ -69,7 +69,7 @@ struct NameCommandTests {
         server.set("loopback.example", "127.0.0.1")
         for (name, words) in [
             ("failing.example", "name not resolved"), ("loop.example", "name not resolved"),
-            ("link-local.example", "name not resolved"), ("loopback.example", "reachable      lo"),
+            ("link-local.example", "name not resolved"), ("loopback.example", "reachable      this machine"),
         ] {
             let outcome = try await start("host", "--once", name).outcome()
             #expect(outcome.output.count == 1 && outcome.output[0].contains(words), "\(outcome)")

@@ -100,10 +100,22 @@ package final class ScriptedNameServer: Sendable {
             .filter { $0.type == type }
     }
 
-    /// RFC 1035 §4.2.2: each message is preceded by its length.
+    /// RFC 1035 §4.2.2: each message is preceded by its length. The C library sends both of its queries on one connection.
     private func answer(_ peer: SocketPeer) {
-        let bytes = peer.read()
-        guard let query = DNSMessage(bytes.dropFirst(2)), let response = response(to: query) else { return }
+        var bytes: [UInt8] = []
+        while case let more = peer.read(), !more.isEmpty {
+            bytes += more
+            while bytes.count >= 2, case let length = Int(bytes[0]) << 8 | Int(bytes[1]),
+                bytes.count >= 2 + length
+            {
+                answer(bytes[2..<(2 + length)], peer)
+                bytes.removeFirst(2 + length)
+            }
+        }
+    }
+
+    private func answer(_ message: ArraySlice<UInt8>, _ peer: SocketPeer) {
+        guard let query = DNSMessage(message), let response = response(to: query) else { return }
         peer.write([UInt8(response.count >> 8), UInt8(response.count & 0xff)] + response)
     }
 
