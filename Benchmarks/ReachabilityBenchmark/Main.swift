@@ -5,13 +5,14 @@ internal import BenchmarkSupport
 enum Main: Benchmark {
     static let measurements: [any Measurement.Type] = [
         Edges.self, Churn.self, PeerChurn.self, Memory.self, Lookups.self, Hosts.self, Idle.self, Start.self,
+        Resolving.self, Following.self,
     ]
     static let arguments = 4
 
     static func main() async throws { try await run() }
 
     static func driver(_ arguments: [String]) -> Driver {
-        Driver(floors: arguments[0], enclosure: "unshare --net \(arguments[1])", json: arguments[2])
+        Driver(floors: arguments[0], enclosure: "unshare --net --mount \(arguments[1])", json: arguments[2])
     }
 
     static func series(_ arguments: [String], isQuick: Bool) -> [Series] {

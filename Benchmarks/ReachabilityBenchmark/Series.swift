@@ -10,7 +10,7 @@ extension Series {
             edges(rounds, 1000 / tenth), churn(rounds, 200_000 / tenth, filters: true),
             churn(rounds, 200_000 / tenth, filters: false), memory(1_000_000 / tenth), lookups(rounds),
             hosts(10_000, rounds), hosts(100_000, isQuick ? 1 : 3), idle(60 / tenth),
-            start(20 / rounds, command),
+            start(20 / rounds, command), resolving(100, rounds), following(60 / tenth),
         ]
     }
 
@@ -92,6 +92,30 @@ extension Series {
             ours: "idle \(seconds)",
             rounds: 1,
             figures: [Figure("idle.wakeUps", ""), Figure("idle.cpu", "ms")]
+        )
+    }
+
+    private static func resolving(_ silent: Int, _ rounds: Int) -> Series {
+        Series(
+            title: "200 healthy names while \(silent) others are silent, beside an idle resolver",
+            ours: "resolving \(silent) 200",
+            others: [.measured("idle", by: "resolving 0 200")],
+            rounds: rounds,
+            figures: [
+                Figure("resolver.threads", "", aims: [.atMost(plus: 128)]),
+                Figure("resolver.memory", "KiB"),
+                Figure("healthy.p50", "µs"),
+                Figure("healthy.p99", "µs"),
+            ]
+        )
+    }
+
+    private static func following(_ seconds: Int) -> Series {
+        Series(
+            title: "10,000 names watched for \(seconds) s while no record changes",
+            ours: "following 10000 \(seconds)",
+            rounds: 1,
+            figures: [Figure("following.lookups", ""), Figure("following.cpu", "ms")]
         )
     }
 

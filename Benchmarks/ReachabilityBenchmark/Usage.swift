@@ -34,7 +34,10 @@ struct Usage {
 }
 
 /// Where `/proc` tells of the monitor's thread.
-func monitorThread() -> String {
+func monitorThread() -> String { directory(ofThread: "nw-path") }
+
+/// Where `/proc` tells of a thread of this process.
+func directory(ofThread thread: String) -> String {
     let tasks = "/proc/self/task"
     guard let directory = opendir(tasks) else { fatalError("no \(tasks)") }
     defer { closedir(directory) }
@@ -42,7 +45,7 @@ func monitorThread() -> String {
         let name = withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
             String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
         }
-        if contents("\(tasks)/\(name)/comm") == "nw-path\n" { return "\(tasks)/\(name)" }
+        if contents("\(tasks)/\(name)/comm") == "\(thread)\n" { return "\(tasks)/\(name)" }
     }
-    fatalError("no thread of the monitor")
+    fatalError("no thread is called \(thread)")
 }

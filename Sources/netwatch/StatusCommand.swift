@@ -9,12 +9,13 @@ internal import NetworkReachability
 struct StatusCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "status",
-        abstract: "Show the way out, the interfaces, the queue and the service, once.",
+        abstract: "Show the way out, the interfaces, names, the queue and the service, once.",
         discussion: """
             netwatch status
             netwatch status --format json
 
-            The way out and the interfaces are looked up here and now. The queue is the service's, if its \
+            The way out and the interfaces are looked up here and now. The queue is the service's, and so are the \
+            names it has looked up, with the age of their addresses, and its name servers, if its \
             control socket answers in time; else the service is shown as not running, or not answering.
 
             Exit status: 0 if the public Internet can be reached, 1 if not, 2 if that could not be told.

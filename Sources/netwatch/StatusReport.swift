@@ -43,8 +43,15 @@ struct StatusReport: Encodable {
         for (index, interface) in interfaces.enumerated() {
             lines.append(line(index == 0 ? "interfaces" : "", words(interface)))
         }
+        lines += nameLines
         if let queue = service.queueWords(now: time) { lines.append(line("queue", queue)) }
         return lines + [line("service", service.words)]
+    }
+
+    private var nameLines: [String] {
+        guard let report = service.names.map(NamesReport.init) else { return [] }
+        let names = report.lines.enumerated().map { line($0 == 0 ? "names" : "", $1) }
+        return [line("resolver", report.resolver)] + names
     }
 
     private func line(_ name: String, _ words: String) -> String {

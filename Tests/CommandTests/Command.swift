@@ -15,9 +15,19 @@ enum Command {
         _ arguments: [String],
         environment: [String: String] = [:],
         input: CInt? = nil,
-        in namespace: NetworkNamespace? = nil
+        in namespace: NetworkNamespace? = nil,
+        resolvingBy files: ResolverFiles? = nil
     ) throws -> Subprocess {
-        try Subprocess(path, arguments, environment: environment, input: input, in: namespace)
+        let command = files?.mounted([path] + arguments) ?? [path] + arguments
+        let process = try Subprocess(
+            command[0],
+            Array(command.dropFirst()),
+            environment: environment,
+            input: input,
+            in: namespace
+        )
+        if let files { files.keep(until: process) }
+        return process
     }
 
     /// Runs the command to its end.
@@ -42,12 +52,17 @@ final class RunningService {
     private let directory: ScratchDirectory
     private let namespace: NetworkNamespace?
 
-    init(in directory: ScratchDirectory, namespace: NetworkNamespace? = nil) async throws {
+    init(
+        in directory: ScratchDirectory,
+        namespace: NetworkNamespace? = nil,
+        resolvingBy files: ResolverFiles? = nil
+    ) async throws {
         self.directory = directory
         self.namespace = namespace
         process = try Command.start(
             ["serve", "--state-dir", directory.file("state"), "--socket", directory.file("socket")],
-            in: namespace
+            in: namespace,
+            resolvingBy: files
         )
         try await process.errors.wait { $0.contains { $0.hasSuffix("ready") } }
     }

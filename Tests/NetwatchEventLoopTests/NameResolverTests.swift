@@ -98,6 +98,99 @@ internal import Testing
         #expect(answered.values.allSatisfy { $0 == failure })
     }
 
+    @Test(arguments: ["localhost", "LocalHost.", "a.b.localhost", "x.LOCALHOST."])
+    func `localhost and the names below it are loopback, without a lookup`(name: String) {
+        let answered = Recorder<NameResolver.Outcome>()
+        let resolver = NameResolver { _ in .failure(.init(code: EAI_FAIL)) }
+        resolver.resolve(name) { answered.record($0) }
+        #expect(answered.values == [.success([IPAddress("::1")!, IPAddress("127.0.0.1")!])])
+    }
+
+    @Test(arguments: ["192.0.2.7", "2001:db8::7"])
+    func `a literal is its own answer, without a lookup`(literal: String) {
+        let answered = Recorder<NameResolver.Outcome>()
+        let resolver = NameResolver { _ in .failure(.init(code: EAI_FAIL)) }
+        resolver.resolve(literal, urgency: .refresh) { answered.record($0) }
+        #expect(answered.values == [.success([IPAddress(literal)!])])
+    }
+
+    @Test func `names that only end like localhost are looked up`() async throws {
+        let asked = Recorder<String>()
+        let resolver = NameResolver { [found] name in
+            asked.record(name)
+            return found
+        }
+        for name in ["notlocalhost", "localhost.example"] { resolver.resolve(name) { _ in } }
+        try await asked.wait { $0.count == 2 }
+    }
+
+    @Test func `a known answer comes before the call returns, whatever the case of the name`() async throws {
+        let answered = Recorder<NameResolver.Outcome>()
+        let resolver = NameResolver { [found] _ in found }
+        resolver.resolve("a.example") { answered.record($0) }
+        try await answered.wait { $0.count == 1 }
+        resolver.resolve("A.Example") { answered.record($0) }
+        #expect(answered.values == [found, found])
+    }
+
+    @Test func `a change of the resolver's files empties the cache`() async throws {
+        let directory = try ScratchDirectory()
+        let asked = Recorder<String>()
+        let resolver = NameResolver(files: [directory.file("resolv.conf")]) { [found] name in
+            asked.record(name)
+            return found
+        }
+        func ask() async throws {
+            let answered = Recorder<Bool>()
+            resolver.resolve("a.example") { _ in answered.record(true) }
+            try await answered.wait { !$0.isEmpty }
+        }
+        for content in [nil, "nameserver 192.0.2.1", "nameserver 192.0.2.22"] {
+            if let content { try directory.write(Array(content.utf8), to: "resolv.conf") }
+            try await ask()
+            try await ask()
+        }
+        #expect(asked.values.count == 3)
+    }
+
+    @Test func `an abandoned lookup is never answered, and says whether a thread had begun`() async throws {
+        let gate = Gate()
+        let asked = Recorder<String>(), answered = Recorder<String>()
+        let resolver = NameResolver(maximumThreads: 1) { [found] name in
+            asked.record(name)
+            gate.wait()
+            return found
+        }
+        let begun = resolver.resolve("begun.example") { _ in answered.record("begun") }
+        try await asked.wait { $0.count == 1 }
+        let waiting = resolver.resolve("waiting.example") { _ in answered.record("waiting") }
+        resolver.resolve("last.example") { _ in answered.record("last") }
+        #expect(resolver.abandon(waiting) == true)
+        #expect(resolver.abandon(begun) == false)
+        gate.open()
+        gate.open()
+        try await answered.wait { !$0.isEmpty }
+        #expect(answered.values == ["last"])
+        #expect(asked.values == ["begun.example", "last.example"])
+        #expect(resolver.abandon(waiting) == false)
+    }
+
+    @Test func `a thousand silent names have at most 128 threads, which end with them`() async throws {
+        let gate = Gate()
+        let answered = Recorder<Bool>()
+        let resolver = NameResolver { _ in
+            gate.wait()
+            return .failure(.init(code: EAI_AGAIN))
+        }
+        for number in 0..<1000 { resolver.resolve("\(number).example") { _ in answered.record(true) } }
+        let snapshot = resolver.snapshot()
+        // Seven eighths are for names that were never looked up.
+        #expect(snapshot.threads == 112 && snapshot.waiting == 888)
+        for _ in 0..<1000 { gate.open() }
+        try await answered.wait { $0.count == 1000 }
+        while resolver.snapshot().threads > 0 { await Task.yield() }
+    }
+
     @Test(.enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"))
     func `names are looked up in the namespace, by every thread and only there`() async throws {
         let namespace = try NetworkNamespace()

@@ -1,161 +1,189 @@
 internal import NetwatchEventLoop
-internal import NetwatchTestSupport
-internal import Synchronization
 internal import Testing
 
 @testable internal import NetworkReachability
 
+/// A name and its budget, whose lookups end as the test says.
+private struct ScriptedResolution {
+    var resolution: NameResolution
+    var budget = LookupBudget(perSecond: 20)
+    let start = ContinuousClock.now
+    var now: ContinuousClock.Instant
+    /// Lookups that have not ended.
+    private(set) var lookups: [NameResolution.Lookup] = []
+
+    init() {
+        now = start
+        resolution = NameResolution(name: "a.example", interval: .seconds(30), now: now)
+    }
+
+    /// Returns whether a lookup started.
+    @discardableResult
+    mutating func ask(_ cause: NameResolution.Cause = .schedule) -> Bool {
+        guard let lookup = resolution.ask(cause, budget: &budget, now: now) else { return false }
+        lookups.append(lookup)
+        return true
+    }
+
+    /// Ends the oldest lookup. Returns whether another one must be asked for.
+    @discardableResult
+    mutating func end(_ outcome: NameResolver.Outcome, random: Double = 0.5) -> Bool {
+        resolution.end(lookups.removeFirst(), outcome, now: now, random: random)
+    }
+
+    mutating func answer(_ outcome: NameResolver.Outcome) {
+        ask()
+        end(outcome)
+    }
+
+    mutating func answer(_ texts: String...) {
+        answer(.success(texts.map { IPAddress($0)! }))
+    }
+
+    /// When the next lookup is due, from now.
+    var delay: Duration? { resolution.due.map { now.duration(to: $0) } }
+    var addresses: [String] { resolution.addresses.map(\.description) }
+}
+
 @Suite struct NameResolutionTests {
-    private let start = ContinuousClock.now
-    private let failure = NameResolver.Outcome.failure(.init(code: -3))
+    private let silence = NameResolver.Outcome.failure(.init(code: -3))
+    private let noSuchName = NameResolver.Outcome.failure(.init(code: -2))
+    private var name = ScriptedResolution()
 
-    private func found(_ address: String) -> NameResolver.Outcome { .success([IPAddress(address)!]) }
-
-    @Test func `one lookup runs at a time, and another follows what was asked meanwhile`() {
-        var resolution = NameResolution(name: "a.example", now: start)
-        #expect(resolution.begin() == true)
-        #expect(resolution.begin() == false)
-        #expect(resolution.end(found("192.0.2.1"), now: start) == true)
-        #expect(resolution.end(found("192.0.2.2"), now: start) == false)
-        #expect(resolution.addresses == [IPAddress("192.0.2.2")!])
+    @Test mutating func `one lookup runs at a time, and another follows what was asked meanwhile`() {
+        #expect(name.ask() == true)
+        #expect(name.ask(.pathChange) == false)
+        #expect(name.end(.success([IPAddress("192.0.2.1")!])) == true)
+        #expect(name.ask(.pathChange) == true)
+        #expect(name.end(.success([IPAddress("192.0.2.2")!])) == false)
+        #expect(name.addresses == ["192.0.2.2"])
     }
 
-    @Test func `an answer is held to the rules for hosts`() {
-        var resolution = NameResolution(name: "a.example", now: start)
-        _ = resolution.begin()
-        let answers = ["0.0.0.0", "fe80::1", "ff02::1", "::ffff:192.0.2.1"].map { IPAddress($0)! }
-        _ = resolution.end(.success(answers), now: start)
-        #expect(resolution.addresses == [IPAddress("192.0.2.1")!])
+    @Test mutating func `a change of the network replaces the lookup under way, whose answer is ignored`() {
+        name.ask()
+        #expect(name.ask(.networkChange) == true)
+        #expect(name.end(.success([IPAddress("192.0.2.1")!])) == false)
+        #expect(name.addresses == [])
+        #expect(name.end(.success([IPAddress("192.0.2.2")!])) == false)
+        #expect(name.addresses == ["192.0.2.2"])
+    }
+
+    @Test mutating func `an answer is held to the rules for hosts`() {
+        name.answer("0.0.0.0", "fe80::1", "ff02::1", "::ffff:192.0.2.1")
+        #expect(name.addresses == ["192.0.2.1"])
         // As a name server that blocks answers.
-        _ = resolution.begin()
-        _ = resolution.end(found("0.0.0.0"), now: start)
-        #expect(resolution.addresses == [IPAddress("192.0.2.1")!])
-        #expect(resolution.retryDue != nil)
+        name.answer("0.0.0.0")
+        #expect(name.addresses == ["192.0.2.1"])
+        #expect(name.delay == .seconds(1))
     }
 
-    @Test func `the same addresses in another order change nothing, but for the family that is preferred`() {
-        var resolution = NameResolution(name: "a.example", now: start)
-        func answer(_ texts: String...) -> [String] {
-            _ = resolution.begin()
-            _ = resolution.end(.success(texts.map { IPAddress($0)! }), now: start)
-            return resolution.addresses.map(\.description)
+    @Test mutating func `the same addresses in another order change nothing, but for the family preferred`() {
+        name.answer("192.0.2.1", "192.0.2.2", "2001:db8::1")
+        #expect(name.addresses == ["192.0.2.1", "192.0.2.2", "2001:db8::1"])
+        name.answer("192.0.2.2", "192.0.2.1", "2001:db8::1")
+        #expect(name.addresses == ["192.0.2.1", "192.0.2.2", "2001:db8::1"])
+        name.answer("2001:db8::1", "192.0.2.2", "192.0.2.1")
+        #expect(name.addresses == ["2001:db8::1", "192.0.2.2", "192.0.2.1"])
+    }
+
+    @Test mutating func `silent name servers do not take the addresses away, however long`() {
+        name.answer("192.0.2.1")
+        for _ in 0..<9 { name.answer(silence) }
+        #expect(name.addresses == ["192.0.2.1"])
+    }
+
+    @Test mutating func `two answers in a row that there is no such name take the addresses away`() {
+        name.answer("192.0.2.1")
+        name.answer(noSuchName)
+        name.answer(silence)
+        name.answer(noSuchName)
+        #expect(name.addresses == ["192.0.2.1"])
+        name.answer(noSuchName)
+        #expect(name.addresses == [])
+    }
+
+    @Test mutating func `addresses that no host can have count as none`() {
+        name.answer("192.0.2.1")
+        name.answer("fe80::1")
+        name.answer("0.0.0.0")
+        #expect(name.addresses == [])
+    }
+
+    @Test mutating func `answers are renewed every 30 s, give or take a tenth`() {
+        name.answer("192.0.2.1")
+        #expect(name.delay == .seconds(30))
+        for (random, seconds) in [(0.0, 27), (1.0, 33)] {
+            name.ask()
+            name.end(.success([IPAddress("192.0.2.1")!]), random: random)
+            #expect(name.delay == .seconds(seconds))
         }
-        #expect(answer("192.0.2.1", "192.0.2.2", "2001:db8::1") == ["192.0.2.1", "192.0.2.2", "2001:db8::1"])
-        #expect(answer("192.0.2.2", "192.0.2.1", "2001:db8::1") == ["192.0.2.1", "192.0.2.2", "2001:db8::1"])
-        #expect(answer("2001:db8::1", "192.0.2.2", "192.0.2.1") == ["2001:db8::1", "192.0.2.2", "192.0.2.1"])
     }
 
-    @Test func `a failed lookup keeps the last addresses`() {
-        var resolution = NameResolution(name: "a.example", now: start)
-        _ = resolution.begin()
-        _ = resolution.end(found("192.0.2.1"), now: start)
-        _ = resolution.begin()
-        _ = resolution.end(failure, now: start)
-        #expect(resolution.addresses == [IPAddress("192.0.2.1")!])
-    }
-
-    @Test func `failed lookups are repeated at growing intervals up to a minute`() {
-        var resolution = NameResolution(name: "a.example", now: start)
-        let delays = (0..<9).map { _ in
-            _ = resolution.begin()
-            _ = resolution.end(failure, now: start)
-            return resolution.retryDue.map { start.duration(to: $0) }
+    @Test mutating func `failed lookups are repeated at growing intervals up to that of refreshes`() {
+        let delays = (0..<7).map { _ in
+            name.answer(silence)
+            return name.delay
         }
-        #expect(delays == [1, 2, 4, 8, 16, 32, 60, 60, 60].map { .seconds($0) })
+        #expect(delays == [1, 2, 4, 8, 16, 30, 30].map { .seconds($0) })
     }
 
-    @Test func `a new path makes the intervals short again`() {
-        var resolution = NameResolution(name: "a.example", now: start)
-        for _ in 0..<9 {
-            _ = resolution.begin()
-            _ = resolution.end(failure, now: start)
+    @Test mutating func `addresses that cannot be reached are renewed sooner`() {
+        name.answer("192.0.2.1")
+        name.resolution.note(isReachable: false, now: name.now)
+        #expect(name.delay == .seconds(5))
+        let delays = (0..<4).map { _ in
+            name.answer("192.0.2.1")
+            name.resolution.note(isReachable: false, now: name.now)
+            return name.delay
         }
-        _ = resolution.begin(afterPathChange: true)
-        _ = resolution.end(failure, now: start)
-        #expect(resolution.retryDue == start + .seconds(1))
+        #expect(delays == [5, 10, 20, 30].map { .seconds($0) })
+        name.resolution.note(isReachable: true, now: name.now)
+        name.answer("192.0.2.1")
+        #expect(name.delay == .seconds(30))
+    }
+
+    @Test mutating func `a new path makes the intervals short again`() {
+        for _ in 0..<9 { name.answer(silence) }
+        name.ask(.pathChange)
+        name.end(silence)
+        #expect(name.delay == .seconds(1))
+    }
+
+    @Test mutating func `a lookup that the budget postpones starts in its turn, once`() {
+        name.answer("192.0.2.1")
+        for _ in 0..<30 { _ = name.budget.reserve(now: name.now) }
+        #expect(name.ask(.pathChange) == false)
+        #expect(name.ask(.networkChange) == false)
+        #expect(name.delay == .milliseconds(550))
+        name.now += .milliseconds(549)
+        #expect(name.ask() == false)
+        name.now += .milliseconds(1)
+        #expect(name.ask() == true)
     }
 
     @Test func `a status waits for the first lookup, but not longer than two seconds`() {
-        var resolution = NameResolution(name: "a.example", now: start)
-        #expect(resolution.mayHaveStatus(now: start + .milliseconds(1999)) == false)
-        #expect(resolution.mayHaveStatus(now: start + .seconds(2)) == true)
-        var answered = NameResolution(name: "a.example", now: start)
-        _ = answered.begin()
-        _ = answered.end(failure, now: start)
-        #expect(answered.mayHaveStatus(now: start) == true)
+        var waiting = ScriptedResolution()
+        #expect(waiting.resolution.mayHaveStatus(now: waiting.start + .milliseconds(1999)) == false)
+        #expect(waiting.resolution.mayHaveStatus(now: waiting.start + .seconds(2)) == true)
+        var answered = ScriptedResolution()
+        answered.answer(silence)
+        #expect(answered.resolution.mayHaveStatus(now: answered.start) == true)
     }
 }
 
-/// Names watched in a real namespace, with answers of our own.
-@Suite(.enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"))
-struct WatchedNameTests {
-    /// A name server whose answers a test changes.
-    private final class Answers: Sendable {
-        private let current: Mutex<NameResolver.Outcome>
-        let asked = Recorder<String>()
-
-        init(_ outcome: NameResolver.Outcome) { current = Mutex(outcome) }
-
-        func set(_ outcome: NameResolver.Outcome) { current.withLock { $0 = outcome } }
-
-        var resolver: NameResolver {
-            NameResolver { name in
-                defer { self.asked.record(name) }
-                return self.current.withLock { $0 }
-            }
-        }
+@Suite struct LookupBudgetTests {
+    @Test func `a second's worth may come at once, and then they are spread evenly`() {
+        var budget = LookupBudget(perSecond: 20)
+        let start = ContinuousClock.now
+        let delays = (0..<25).map { _ in start.duration(to: budget.reserve(now: start)) }
+        #expect(delays.prefix(20).allSatisfy { $0 == .zero })
+        #expect(delays.suffix(5) == [50, 100, 150, 200, 250].map { .milliseconds($0) })
     }
 
-    private let noSuchName = NameResolver.Outcome.failure(.init(code: -2))
-
-    private func watch(
-        _ answers: Answers,
-        in testbed: VethTestbed
-    ) throws -> (Recorder<PathStatus>, PathWatch) {
-        var configuration = PathMonitor.Configuration()
-        configuration.networkNamespace = testbed.near.path
-        let monitor = PathMonitor(configuration: configuration, resolver: answers.resolver)
-        let recorder = Recorder<PathStatus>()
-        let host = try #require(NetworkHost("server.example"))
-        return (recorder, monitor.watch(.host(host)) { recorder.record($0) })
-    }
-
-    @Test func `a name is as reachable as its addresses, and keeps them when the name server is gone`()
-        async throws
-    {
-        let testbed = try VethTestbed()
-        let answers = Answers(.success([IPAddress(VethTestbed.farAddress)!]))
-        let (statuses, watch) = try watch(answers, in: testbed)
-        try await statuses.waitForLast { $0.isReachable }
-        answers.set(noSuchName)
-        try testbed.near.ip("link set near0 down")
-        try await statuses.waitForLast { $0.reason == .noRoute }
-        try await answers.asked.wait { $0.count >= 2 }
-        try testbed.near.ip("link set near0 up")
-        try await statuses.waitForLast { $0.isReachable }
-        watch.cancel()
-    }
-
-    @Test func `a name is resolved again after the path changed`() async throws {
-        let testbed = try VethTestbed()
-        let answers = Answers(.success([IPAddress("203.0.113.9")!]))
-        try testbed.near.ip("route add blackhole 203.0.113.9")
-        let (statuses, watch) = try watch(answers, in: testbed)
-        try await statuses.waitForLast { $0.reason == .blackhole }
-        answers.set(.success([IPAddress(VethTestbed.farAddress)!]))
-        try testbed.near.ip("addr add 192.0.2.77/24 dev near0")
-        try await statuses.waitForLast { $0.isReachable }
-        watch.cancel()
-    }
-
-    @Test func `a name that never resolved is unknown while there is a way out, else not reachable`()
-        async throws
-    {
-        let testbed = try VethTestbed()
-        let (statuses, watch) = try watch(Answers(noSuchName), in: testbed)
-        try await statuses.waitForLast { $0.verdict == .unknown(.unresolved) }
-        try testbed.near.ip("link set near0 down")
-        try await statuses.waitForLast { $0.verdict == .notReachable(.noRoute) }
-        watch.cancel()
+    @Test func `ten thousand names are looked up as often as the budget allows, all in turn`() {
+        var budget = LookupBudget(perSecond: 20)
+        let start = ContinuousClock.now
+        let last = (0..<10_000).map { _ in budget.reserve(now: start) }.last!
+        #expect(start.duration(to: last) == .seconds(500) - .seconds(1))
     }
 }

@@ -56,8 +56,9 @@ struct AnswerCache: Sendable {
         entries[name]?.staleAddresses(now)
     }
 
-    func isSilent(_ name: String) -> Bool {
-        entries[name]?.isSilent ?? false
+    /// Whether the last lookup of a name was silent; `nil` if none is remembered.
+    func isSilent(_ name: String) -> Bool? {
+        entries[name]?.isSilent
     }
 
     /// Marks a name as recently used.

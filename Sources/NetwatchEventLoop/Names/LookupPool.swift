@@ -1,7 +1,8 @@
 /// Which question gets a thread next, and how many threads there should be. A pure value.
 ///
 /// A thread is blocked for as long as a name server is silent. So at most half of the pool runs lookups that
-/// are likely to block it, or that no caller waits for; the other half is left to everything else.
+/// are likely to block it, or that no caller waits for. A quarter more may run first lookups for nobody who waits, seven
+/// eighths first lookups; the rest is left to names that answered promptly the last time.
 struct LookupPool<Question: Hashable & Sendable>: Sendable {
     typealias Instant = ContinuousClock.Instant
     typealias Queue = LookupQueue<Question>
@@ -22,8 +23,6 @@ struct LookupPool<Question: Hashable & Sendable>: Sendable {
     init(size: Int) {
         self.size = max(1, size)
     }
-
-    var limitedSize: Int { max(1, size / 2) }
 
     /// Whether a thread looks the question up now.
     func isRunning(_ question: Question) -> Bool { running[question] != nil }
@@ -49,7 +48,8 @@ struct LookupPool<Question: Hashable & Sendable>: Sendable {
 
     /// Gives a thread its next question. A thread that gets none ends.
     mutating func takeNext(now: Instant) -> Question? {
-        for rank in Queue.Rank.allCases where !rank.isLimited || limitedRoom(now) > 0 {
+        let limited = limitedLookups(now: now)
+        for rank in Queue.Rank.allCases where rank == .known || limited < limit(of: rank) {
             guard let question = queue.popFirst(rank) else { continue }
             running[question] = Running(since: now, rank: rank)
             return question
@@ -66,19 +66,34 @@ struct LookupPool<Question: Hashable & Sendable>: Sendable {
 
     /// Counts the threads that must be started now, and expects the caller to start them.
     mutating func grow(now: Instant) -> Int {
-        let limited = queue.count - queue.count(of: .needed)
-        let runnable = queue.count(of: .needed) + min(limited, max(0, limitedRoom(now)))
+        guard queue.count > 0 else { return 0 }
         // Threads that look nothing up are about to take a question.
-        let missing = min(runnable - (threads - running.count), size - threads)
-        threads += max(0, missing)
-        return max(0, missing)
+        let missing = max(0, min(runnable(now) - (threads - running.count), size - threads))
+        threads += missing
+        return missing
+    }
+
+    /// How many questions threads could begin with.
+    private func runnable(_ now: Instant) -> Int {
+        var limited = limitedLookups(now: now)
+        var count = queue.count(of: .known)
+        for rank in Queue.Rank.allCases where rank != .known {
+            let more = max(0, min(queue.count(of: rank), limit(of: rank) - limited))
+            limited += more
+            count += more
+        }
+        return count
     }
 
     /// A thread could not be started.
     mutating func threadFailed() { threads -= 1 }
 
-    /// How many more limited lookups may start. One that takes long counts, whatever was expected of it.
-    private func limitedRoom(_ now: Instant) -> Int {
-        limitedSize - running.values.count { $0.rank.isLimited || $0.isOverdue(now) }
+    private func limit(of rank: Queue.Rank) -> Int {
+        (size * rank.eighths + 7) / 8
+    }
+
+    /// Lookups that count towards the limits. One that takes long does, whatever was expected of it.
+    private func limitedLookups(now: Instant) -> Int {
+        running.values.count { $0.rank != .known || $0.isOverdue(now) }
     }
 }

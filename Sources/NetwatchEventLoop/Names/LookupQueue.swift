@@ -1,19 +1,26 @@
 /// Questions that wait for a thread, in the order of their arrival within each rank. A pure value.
 struct LookupQueue<Question: Hashable & Sendable>: Sendable {
-    /// How soon a question gets a thread, and whether it may use the whole pool.
+    /// How soon a question gets a thread, the most urgent first, and how much of the pool it may use.
     enum Rank: Int, CaseIterable, Sendable {
-        /// A caller waits, and the name answered promptly the last time or was never looked up.
-        case needed
+        /// A caller waits for a name that answered promptly the last time.
+        case known
+        /// A caller waits for a name that was never looked up.
+        case first
         /// A caller waits for a name that was silent lately.
-        case silentNeeded
+        case silent
+        /// No caller waits to connect, but the name was never looked up.
+        case firstRefresh
         case refresh
         case silentRefresh
 
-        /// Whether only half of the pool may run such lookups.
-        var isLimited: Bool { self != .needed }
-
-        init(isNeeded: Bool, isSilent: Bool) {
-            self = isNeeded ? (isSilent ? .silentNeeded : .needed) : (isSilent ? .silentRefresh : .refresh)
+        /// Which part of the pool may run lookups of this rank, together with all others but known ones, in eighths.
+        var eighths: Int {
+            switch self {
+            case .known: 8
+            case .first: 7
+            case .firstRefresh: 6
+            case .silent, .refresh, .silentRefresh: 4
+            }
         }
     }
 
@@ -30,6 +37,9 @@ struct LookupQueue<Question: Hashable & Sendable>: Sendable {
     private var invalidPlaces = 0
 
     var count: Int { tickets.count }
+
+    /// The places in the lines, invalid ones included.
+    var places: Int { count + invalidPlaces }
 
     func count(of rank: Rank) -> Int { counts[rank.rawValue] }
 

@@ -15,6 +15,12 @@ package final class NameResolver: Sendable {
     package typealias Completion = @Sendable (Outcome) -> Void
     typealias Instant = ContinuousClock.Instant
 
+    /// What there is to start.
+    fileprivate struct Growth {
+        let threads: Int
+        let needsTimer: Bool
+    }
+
     fileprivate struct State {
         var core: ResolverCore
         var files: FileFingerprints
@@ -75,14 +81,14 @@ package final class NameResolver: Sendable {
             return Lookup(asker: 0)
         }
         let files = FileFingerprints(of: files)
-        let (asker, outcome) = state.withLock { state in
+        let (asker, outcome, growth) = state.withLock { state in
             state.renew(ifChanged: files)
             let (asker, outcome) = state.core.ask(name.lowercased(), urgency, now: .now)
             if outcome == nil { state.completions[asker] = completion }
-            return (asker, outcome)
+            return (asker, outcome, state.grow())
         }
         if let outcome { completion(outcome) }
-        grow()
+        start(growth)
         return Lookup(asker: asker)
     }
 
@@ -90,10 +96,11 @@ package final class NameResolver: Sendable {
     ///
     /// - Returns: Whether no thread had begun with the lookup, so that only this machine was short of threads.
     package func abandon(_ lookup: Lookup) -> Bool {
-        state.withLock { state in
-            state.completions[lookup.asker] = nil
-            return state.core.abandon(lookup.asker)
+        // The completion is released outside the lock: what it retains may come back here.
+        let (_, hadNotBegun) = state.withLock { state in
+            (state.completions.removeValue(forKey: lookup.asker), state.core.abandon(lookup.asker))
         }
+        return hadNotBegun
     }
 
     /// Forgets all answers and makes later lookups join none that is under way: the network has changed, and
@@ -115,11 +122,14 @@ package final class NameResolver: Sendable {
 
     // MARK: Threads
 
-    /// Starts as many threads as there is work for, and the one that delivers stale answers.
     private func grow() {
-        let (threads, isTimed) = state.withLock { ($0.core.grow(now: .now), $0.mustStartTimer()) }
-        for _ in 0..<threads { startThread() }
-        if isTimed { startTimer() }
+        start(state.withLock { $0.grow() })
+    }
+
+    /// Starts as many threads as there is work for, and the one that delivers stale answers.
+    private func start(_ growth: Growth) {
+        for _ in 0..<growth.threads { startThread() }
+        if growth.needsTimer { startTimer() }
     }
 
     private func startThread() {
@@ -156,6 +166,7 @@ package final class NameResolver: Sendable {
         }
     }
 
+    /// Starts no other thread: that would fail as well, and again and again.
     private func threadFailed(errno: CInt) {
         deliver { $0.threadFailed(Failure(code: EAI_SYSTEM, errno: errno), now: .now) }
     }
@@ -199,7 +210,11 @@ extension NameResolver.State {
         core.renew()
     }
 
-    fileprivate mutating func mustStartTimer() -> Bool {
+    fileprivate mutating func grow() -> NameResolver.Growth {
+        .init(threads: core.grow(now: .now), needsTimer: mustStartTimer())
+    }
+
+    private mutating func mustStartTimer() -> Bool {
         guard !isTimed, core.nextDue != nil else { return false }
         isTimed = true
         return true

@@ -95,8 +95,15 @@ package struct ResolverCore: Sendable {
             inquiries[question] = nil
             return pool.dequeue(question)
         }
-        let isSilent = cache.isSilent(question.name) && !faults.forgetsSilence
-        pool.enqueue(question, .init(isNeeded: inquiry.isNeeded, isSilent: isSilent))
+        pool.enqueue(question, rank(of: question.name, isNeeded: inquiry.isNeeded))
+    }
+
+    private func rank(of name: String, isNeeded: Bool) -> LookupQueue<Question>.Rank {
+        switch faults.forgetsSilence ? false : cache.isSilent(name) {
+        case nil: isNeeded ? .first : .firstRefresh
+        case true?: isNeeded ? .silent : .silentRefresh
+        case false?: isNeeded ? .known : .refresh
+        }
     }
 
     /// The asker gives up. Returns whether no thread had begun with its question.

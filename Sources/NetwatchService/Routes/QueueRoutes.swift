@@ -15,7 +15,7 @@ package struct QueueRoutes: Sendable {
     }
 
     package var router: ControlRouter {
-        ControlRouter(sendRoutes + requestRoutes + editRoutes + queueRoutes + archiveRoutes)
+        ControlRouter(sendRoutes + requestRoutes + editRoutes + queueRoutes + archiveRoutes + nameRoutes)
     }
 
     /// A route whose errors become problems.

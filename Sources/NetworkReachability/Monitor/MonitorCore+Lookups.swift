@@ -121,7 +121,7 @@ extension MonitorCore {
         guard let status else { return }
         for subscriber in target.subscribers { outbox.put(status, for: subscriber) }
         if resolvesAgain, let generation, generation != status.pathGeneration {
-            resolve(target, afterPathChange: true)
+            resolve(target, .pathChange)
         }
         if target === general {
             snapshotIsStale = true
@@ -132,7 +132,7 @@ extension MonitorCore {
     private func judgeUnresolved(now: ContinuousClock.Instant) {
         for target in targets.values where target.slots.isEmpty {
             judge(target, now: now)
-            resolve(target, afterPathChange: true)
+            resolve(target, .pathChange)
         }
     }
 

@@ -2,23 +2,36 @@ internal import NetwatchEventLoop
 
 // The names of watched hosts.
 extension MonitorCore {
+    /// The machine is connected otherwise, or resolves names otherwise. The names that cannot be reached are
+    /// looked up first.
     func resolveAll() {
-        for target in targets.values { resolve(target, afterPathChange: true) }
-    }
-
-    func resolve(_ target: WatchedTarget, afterPathChange: Bool = false) {
-        guard target.resolution?.begin(afterPathChange: afterPathChange) == true else { return }
-        startLookup(target.key)
-    }
-
-    private func startLookup(_ key: WatchKey) {
-        guard let name = targets[key]?.resolution?.name else { return }
-        watchResolverConfiguration()
-        resolver.resolve(name, urgency: .refresh) { [weak self] outcome in
-            guard let self else { return }
-            // Not at once: the answer may be known, and this turn is not over yet.
-            loop.execute { self.assumeIsolated { $0.resolved(key, outcome) } }
+        resolver.renew()
+        let names = targets.values.filter { $0.name != nil }
+        for isReachable in [false, true] {
+            for target in names where (target.name?.resolution.isReachable == true) == isReachable {
+                resolve(target, .networkChange)
+            }
         }
+    }
+
+    /// Looks the name of a target up, now or when the budget allows it.
+    func resolve(_ target: WatchedTarget, _ cause: NameResolution.Cause = .schedule) {
+        guard let name = target.name else { return }
+        let lookup = name.resolution.ask(cause, budget: &lookupBudget, now: now)
+        if let lookup { start(lookup, of: name, target.key) }
+        wakeUps.set(target, target.nextDue)
+    }
+
+    private func start(_ lookup: NameResolution.Lookup, of name: WatchedName, _ key: WatchKey) {
+        watchResolverConfiguration()
+        statistics.nameLookups += 1
+        let earlier = name.lookup
+        name.lookup = resolver.resolve(name.resolution.name, urgency: .refresh) { [weak self] outcome in
+            guard let self else { return }
+            // Not at once: the answer may be known already, and this turn is not over yet.
+            loop.execute { self.assumeIsolated { $0.resolved(key, lookup, outcome) } }
+        }
+        if let earlier { _ = resolver.abandon(earlier) }
     }
 
     /// From the first name on.
@@ -32,14 +45,14 @@ extension MonitorCore {
         watch.start()
     }
 
-    private func resolved(_ key: WatchKey, _ outcome: NameResolver.Outcome) {
-        guard let target = targets[key] else { return }
+    private func resolved(_ key: WatchKey, _ lookup: NameResolution.Lookup, _ outcome: NameResolver.Outcome) {
+        guard let target = targets[key], let name = target.name else { return }
         let now = self.now
-        let mustStartAnother = target.resolution?.end(outcome, now: now) ?? false
-        if mustStartAnother { startLookup(key) }
-        rest(target, on: target.resolution?.addresses ?? [])
+        let mustAskAgain = name.resolution.end(lookup, outcome, now: now, random: .random(in: 0...1))
+        rest(target, on: name.resolution.addresses)
         lookUpWhatIsMarked(now: now, resolvesAgain: false)
         judge(target, now: now, resolvesAgain: false)
+        if mustAskAgain { resolve(target, .pathChange) }
         finish()
     }
 }

@@ -14,7 +14,13 @@ extension MonitorCore {
 
     private func begin(_ key: WatchKey, _ subscriber: WatchedTarget.Subscriber) {
         let now = self.now
-        let target = WatchedTarget(key, settle: configuration.settle, now: now, subscriber: subscriber)
+        let target = WatchedTarget(
+            key,
+            settle: configuration.settle,
+            refreshInterval: configuration.nameRefreshInterval,
+            now: now,
+            subscriber: subscriber
+        )
         targets[key] = target
         switch key.target {
         case .general:
@@ -35,6 +41,7 @@ extension MonitorCore {
         targets[key] = nil
         rest(target, on: [])
         forget(target)
+        if let lookup = target.name?.lookup { _ = resolver.abandon(lookup) }
     }
 
     /// The status last published, or what can be said of a target that has none yet.

@@ -31,6 +31,8 @@ actor MonitorCore {
     var filter: RouteFilter
     var targets: [WatchKey: WatchedTarget] = [:]
     var wakeUps = WakeUps<WatchedTarget>()
+    /// What may be spent on renewing the addresses of names.
+    var lookupBudget: LookupBudget
     /// Always watched: a name that never resolved is judged by it.
     let general: WatchedTarget
 
@@ -46,6 +48,7 @@ actor MonitorCore {
         self.loop = loop
         self.configuration = configuration
         self.resolver = resolver
+        lookupBudget = LookupBudget(perSecond: configuration.nameLookupsPerSecond)
         filter = RouteFilter(isWanted: configuration.filtersRoutes)
         let now = configuration.clock.now()
         schedule = RecomputeSchedule(
@@ -54,7 +57,12 @@ actor MonitorCore {
             now: now
         )
         let key = WatchKey(target: .general, options: PathOptions())
-        general = WatchedTarget(key, settle: configuration.settle, now: now)
+        general = WatchedTarget(
+            key,
+            settle: configuration.settle,
+            refreshInterval: configuration.nameRefreshInterval,
+            now: now
+        )
         let nothing = PathStatus(target: .general, finding: Finding(.unknown(.resolving)), pathGeneration: 0)
         snapshot = NetworkSnapshot(generation: 0, interfaces: [], general: nothing)
     }
@@ -179,7 +187,7 @@ actor MonitorCore {
         // There is so much to look up that its turn is yet to come.
         if book.isMarked(target.slots) { return wakeUps.set(target, now + .milliseconds(1)) }
         judge(target, now: now)
-        if target.resolution?.isDue(at: now) == true { resolve(target) }
+        if target.name?.resolution.isDue(at: now) == true { resolve(target) }
     }
 
     /// Ends whatever this thread was woken for.

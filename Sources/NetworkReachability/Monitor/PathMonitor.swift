@@ -40,6 +40,21 @@ public final class PathMonitor: Sendable {
         public var reconnectInterval: Duration = .seconds(5) {
             didSet { reconnectInterval = max(reconnectInterval, .milliseconds(10)) }
         }
+        /// How often the addresses of a watched name are looked up again, give or take 10 %, while nothing else calls
+        /// for it. Default 30 s, from 1 s to 1 h. A name whose addresses are out of reach is looked up after 5 s, 10 s,
+        /// 20 s, and then this often; after a failed lookup the next one follows after 1 s, doubling up to this
+        /// interval. A change of the network or of the resolver's configuration calls for a lookup at once.
+        ///
+        /// A name's status follows its records within twice this interval, unless ``nameLookupsPerSecond`` is too few.
+        public var nameRefreshInterval: Duration = .seconds(30) {
+            didSet { nameRefreshInterval = min(max(nameRefreshInterval, .seconds(1)), .seconds(3600)) }
+        }
+        /// How many lookups a second the monitor starts at most in order to renew addresses of watched names, all
+        /// together; first lookups are not counted. Default 20, from 1 to 10,000. With more names than this and
+        /// ``nameRefreshInterval`` allow, 600 by default, each is looked up less often.
+        public var nameLookupsPerSecond = 20 {
+            didSet { nameLookupsPerSecond = min(max(nameLookupsPerSecond, 1), 10_000) }
+        }
         /// The receive buffer to ask for, in bytes; without `CAP_NET_ADMIN` the kernel grants at most
         /// `net.core.rmem_max`. Default 4 MiB, enough for 5,000 waiting route notifications.
         public var receiveBufferSize = 4 * 1024 * 1024
@@ -80,6 +95,8 @@ public final class PathMonitor: Sendable {
         package var recomputations = 0
         /// Addresses looked up.
         package var lookups = 0
+        /// Lookups of names that were started.
+        package var nameLookups = 0
         package var overruns = 0
         package var malformed = 0
         package var foreign = 0

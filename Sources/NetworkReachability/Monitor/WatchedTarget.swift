@@ -18,13 +18,9 @@ final class WatchedTarget {
     let key: WatchKey
     /// What is known of it, and published.
     var hold: StatusHold
-    /// The lookups of its name; `nil` for everything that is none.
-    var resolution: NameResolution? {
-        get { boxedResolution?.value }
-        set { boxedResolution = newValue.map { Box($0) } }
-    }
-    /// Apart, so that addresses, which are watched by the thousand, have no room for it.
-    private var boxedResolution: Box<NameResolution>?
+    /// The lookups of its name; `nil` for everything that is none. Apart, so that addresses, which are watched by the
+    /// thousand, have no room for it.
+    let name: WatchedName?
     /// Where its addresses stand in the monitor's ``AddressBook``, in the resolver's order.
     var slots: [AddressBook.Slot] = []
     /// When a route that the last verdict rests on expires.
@@ -41,6 +37,7 @@ final class WatchedTarget {
     init(
         _ key: WatchKey,
         settle: Duration,
+        refreshInterval: Duration = .seconds(30),
         now: ContinuousClock.Instant,
         subscriber: Subscriber? = nil
     ) {
@@ -48,7 +45,9 @@ final class WatchedTarget {
         subscribers = subscriber.map { [$0] } ?? []
         hold = StatusHold(target: key.target, settle: settle)
         if case .host(let host) = key.target, case .name(let name) = host.kind {
-            resolution = NameResolution(name: name, now: now)
+            self.name = WatchedName(NameResolution(name: name, interval: refreshInterval, now: now))
+        } else {
+            name = nil
         }
     }
 
@@ -56,7 +55,7 @@ final class WatchedTarget {
     var nextDue: ContinuousClock.Instant? {
         earliest(
             earliest(hold.heldUntil, expiryDue),
-            earliest(resolution?.firstStatusDue, resolution?.retryDue)
+            earliest(name?.resolution.firstStatusDue, name?.resolution.due)
         )
     }
 
@@ -74,15 +73,19 @@ final class WatchedTarget {
 
     /// Takes a fresh finding. Returns the new status when it differs from the one before.
     func update(_ finding: Finding, now: ContinuousClock.Instant) -> PathStatus? {
-        if resolution?.mayHaveStatus(now: now) == false { return nil }
+        if name?.resolution.mayHaveStatus(now: now) == false { return nil }
+        if !slots.isEmpty { name?.resolution.note(isReachable: finding.verdict.isReachable, now: now) }
         return hold.update(finding, now: now)
     }
 }
 
-private final class Box<Value> {
-    let value: Value
+/// The name of a watched target, and the lookup that is under way.
+final class WatchedName {
+    var resolution: NameResolution
+    /// For giving up.
+    var lookup: NameResolver.Lookup?
 
-    init(_ value: Value) { self.value = value }
+    init(_ resolution: NameResolution) { self.resolution = resolution }
 }
 
 extension WatchedTarget: Hashable {

@@ -23,6 +23,8 @@ struct ServiceSummary: Encodable, Sendable {
     /// The process that listens.
     var pid: Int32?
     var queue: Queue?
+    /// What its resolver knows.
+    var names: ControlMessage.Names?
 
     /// Asks the service.
     ///
@@ -45,7 +47,9 @@ struct ServiceSummary: Encodable, Sendable {
             let list = try await client.get("/v1/requests?limit=1", as: ControlMessage.List.self)
             let oldest = list.requests.first { $0.finished == nil }?.created
             let queue = Queue(counts: list.counts, oldest: oldest)
-            return ServiceSummary(state: .running, socket: path, pid: pid, queue: queue)
+            // A service of an earlier version has no such route.
+            let names = try? await client.get("/v1/names", as: ControlMessage.Names.self)
+            return ServiceSummary(state: .running, socket: path, pid: pid, queue: queue, names: names)
         } catch {
             return ServiceSummary(state: .notAnswering, socket: path, pid: pid)
         }

@@ -1,0 +1,58 @@
+package import NetwatchEventLoop
+
+extension ControlMessage {
+    /// The answer to `GET /v1/names`: what the service's resolver knows.
+    package struct Names: Codable, Hashable, Sendable {
+        package var v = ControlMessage.version
+        /// The name servers of `resolv.conf(5)`.
+        package var nameServers: [String]
+        /// Why there is none, if so.
+        package var nameServersError: String?
+        /// For how long no name server has answered within two seconds; missing while they do.
+        package var silentSeconds: Double?
+        /// Lookups under way.
+        package var lookups: Int
+        /// Names that wait for a thread.
+        package var waiting: Int
+        /// How many names are known; `names` has at most 1000 of them.
+        package var count: Int
+        package var names: [Name]
+
+        package struct Name: Codable, Hashable, Sendable {
+            package var name: String
+            /// `fresh`, `stale`, `failed` or `resolving`.
+            package var state: String
+            package var addresses: [String]
+            package var ageSeconds: Double?
+            package var error: String?
+            package var silent: Bool
+        }
+
+        /// - Parameter resolver: What the resolver knows.
+        package init(_ resolver: ResolverSnapshot) {
+            do throws(SystemError) {
+                nameServers = try NameServers.read()
+                if nameServers.isEmpty { nameServersError = ResolverConfigurationFault().map { "\($0)" } }
+            } catch {
+                nameServers = []
+                nameServersError = ResolverConfigurationFault().map { "\($0)" } ?? "\(error)"
+            }
+            silentSeconds = resolver.silence.map { $0 / .seconds(1) }
+            lookups = resolver.threads
+            waiting = resolver.waiting
+            count = resolver.names.count
+            names = resolver.names.prefix(ControlMessage.longestPage).map(Name.init)
+        }
+    }
+}
+
+extension ControlMessage.Names.Name {
+    init(_ name: ResolverSnapshot.Name) {
+        self.name = name.name
+        state = name.state.rawValue
+        addresses = name.addresses.map(\.description)
+        ageSeconds = name.age.map { $0 / .seconds(1) }
+        error = name.failure.map { "\($0)" }
+        silent = name.isSilent
+    }
+}

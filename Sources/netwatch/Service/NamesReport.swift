@@ -1,0 +1,40 @@
+internal import NetwatchService
+
+/// What `netwatch status` prints of the service's names.
+struct NamesReport {
+    /// As many as fit a screen next to the rest.
+    private static let mostNames = 20
+
+    let names: ControlMessage.Names
+
+    /// The name servers, and whether they answer.
+    var resolver: String {
+        let servers = names.nameServersError ?? names.nameServers.joined(separator: " ")
+        let silence = names.silentSeconds.map { "silent for \(words($0))" }
+        let lookups = names.lookups > 0 ? "\(names.lookups) looking up" : nil
+        let waiting = names.waiting > 0 ? "\(names.waiting) waiting" : nil
+        return ([servers] + [silence, lookups, waiting].compactMap(\.self)).joined(separator: ", ")
+    }
+
+    /// A line for each name, those with trouble first.
+    var lines: [String] {
+        let sorted = names.names.filter(\.isTrouble) + names.names.filter { !$0.isTrouble }
+        let shown = sorted.prefix(Self.mostNames)
+        let width = min(40, shown.map(\.name.count).max() ?? 0)
+        let rest = names.count - shown.count
+        return shown.map { line($0, width) } + (rest > 0 ? ["and \(rest) more"] : [])
+    }
+
+    private func line(_ name: ControlMessage.Names.Name, _ width: Int) -> String {
+        let age = name.ageSeconds.map { " \(words($0)) ago" } ?? ""
+        let silent = name.silent ? ", silent" : ""
+        let what = name.addresses.isEmpty ? name.error : name.addresses.joined(separator: " ")
+        return "\(name.name.padded(to: width))  \(name.state)\(age)\(silent)" + (what.map { "  \($0)" } ?? "")
+    }
+
+    private func words(_ seconds: Double) -> String { DurationText.words(.seconds(seconds)) }
+}
+
+extension ControlMessage.Names.Name {
+    fileprivate var isTrouble: Bool { silent || state == "failed" || state == "stale" }
+}

@@ -1,0 +1,43 @@
+internal import Glibc
+internal import NetwatchTestSupport
+internal import Testing
+
+@testable internal import NetwatchEventLoop
+
+@Suite struct ResolverConfigurationFaultTests {
+    @Test func `the name servers are those that the C library would ask`() {
+        let text = """
+            # nameserver 192.0.2.9
+            search example.com
+            nameserver 192.0.2.1
+             nameserver 192.0.2.8
+            nameserver\t2001:db8::1 # comment
+            nameservers 192.0.2.7
+            nameserver
+            nameserver fe80::1%eth0
+            nameserver 192.0.2.4
+            """
+        #expect(NameServers.parse(text) == ["192.0.2.1", "2001:db8::1", "fe80::1%eth0"])
+    }
+
+    @Test func `a file that names no server, or cannot be read, is named in the failure`() throws {
+        let directory = try ScratchDirectory()
+        let path = try directory.write(Array("search example.com\n".utf8), to: "resolv.conf")
+        let empty = NameResolver.Failure(
+            code: EAI_AGAIN,
+            configurationFault: ResolverConfigurationFault(readingFrom: path)
+        )
+        #expect(empty.description == "Temporary failure in name resolution (`\(path)` names no name server)")
+        let missing = directory.file("missing")
+        let unreadable = NameResolver.Failure(
+            code: EAI_AGAIN,
+            configurationFault: ResolverConfigurationFault(readingFrom: missing)
+        )
+        #expect(
+            unreadable.description
+                == "Temporary failure in name resolution (`\(missing)`: No such file or directory)"
+        )
+        try directory.write(Array("nameserver 192.0.2.1\n".utf8), to: "resolv.conf")
+        #expect(ResolverConfigurationFault(readingFrom: path) == nil)
+    }
+}

@@ -1,0 +1,309 @@
+internal import Glibc
+internal import Testing
+
+@testable internal import NetwatchEventLoop
+
+/// A resolver on virtual time, whose threads do what the test says.
+struct SimulatedResolver {
+    var core: ResolverCore
+    private(set) var now = ContinuousClock.now
+    /// What threads look up.
+    private(set) var running: [ResolverCore.Question] = []
+    private(set) var answers: [ResolverCore.Asker: NameResolver.Outcome] = [:]
+
+    init(threads: Int = 8, names: Int = ResolverTimes.mostNames, faults: ResolverFaults = ResolverFaults()) {
+        core = ResolverCore(threads: threads, names: names, faults: faults)
+    }
+
+    var runningNames: [String] { running.map(\.name) }
+
+    @discardableResult
+    mutating func ask(_ name: String, _ urgency: NameResolver.Urgency = .needed) -> ResolverCore.Asker {
+        let (asker, outcome) = core.ask(name, urgency, now: now)
+        if let outcome { answers[asker] = outcome }
+        startThreads()
+        return asker
+    }
+
+    private mutating func startThreads() {
+        for _ in 0..<core.grow(now: now) { takeNext() }
+    }
+
+    private mutating func takeNext() {
+        if let question = core.takeNext(now: now) { running.append(question) }
+    }
+
+    /// Ends the oldest lookup of a name; its thread takes the next question.
+    mutating func end(_ name: String, _ outcome: NameResolver.Outcome) {
+        end(running.first { $0.name == name }!, outcome)
+    }
+
+    mutating func end(_ question: ResolverCore.Question, _ outcome: NameResolver.Outcome) {
+        running.removeAll { $0 == question }
+        note(core.end(question, outcome, now: now))
+        takeNext()
+        startThreads()
+    }
+
+    mutating func abandon(_ asker: ResolverCore.Asker) -> Bool { core.abandon(asker) }
+
+    mutating func renew() {
+        core.renew()
+        startThreads()
+    }
+
+    mutating func advance(by duration: Duration) {
+        let end = now + duration
+        while let due = core.nextDue, due <= end {
+            now = max(now, due)
+            note(core.takeDue(now: now))
+            startThreads()
+        }
+        now = end
+    }
+
+    private mutating func note(_ deliveries: [ResolverCore.Delivery]) {
+        for delivery in deliveries {
+            precondition(answers[delivery.asker] == nil, "asker \(delivery.asker) got two answers")
+            answers[delivery.asker] = delivery.outcome
+        }
+    }
+}
+
+@Suite struct ResolverCoreTests {
+    private var resolver = SimulatedResolver()
+    private let found = NameResolver.Outcome.success([IPAddress("192.0.2.1")!])
+    private let other = NameResolver.Outcome.success([IPAddress("192.0.2.2")!])
+    private let silence = NameResolver.Outcome.failure(.init(code: EAI_AGAIN))
+    private let noSuchName = NameResolver.Outcome.failure(.init(code: EAI_NONAME))
+
+    /// Looks a name up and returns what the asker got.
+    private mutating func answer(_ outcome: NameResolver.Outcome, about name: String = "a") {
+        resolver.ask(name, .refresh)
+        resolver.end(name, outcome)
+    }
+
+    private mutating func fall(silent names: [String]) {
+        for name in names { resolver.ask(name, .refresh) }
+        resolver.advance(by: .seconds(10))
+        for name in names { resolver.end(name, silence) }
+    }
+
+    /// Whether a caller who needs an answer gets it without another lookup.
+    private mutating func cached(_ name: String = "a") -> NameResolver.Outcome? {
+        let asker = resolver.ask(name)
+        defer { _ = resolver.abandon(asker) }
+        return resolver.answers[asker]
+    }
+
+    @Test mutating func `an answer is kept for 30 s, for callers who need one`() {
+        answer(found)
+        resolver.advance(by: .milliseconds(29_999))
+        #expect(cached() == found)
+        let asker = resolver.ask("a", .refresh)
+        #expect(resolver.runningNames == ["a"])
+        resolver.end("a", other)
+        #expect(resolver.answers[asker] == other)
+        #expect(cached() == other)
+        resolver.advance(by: .seconds(30))
+        #expect(cached() == nil)
+    }
+
+    @Test(arguments: [(EAI_NONAME, 5000), (EAI_FAIL, 5000), (EAI_AGAIN, 1000)])
+    mutating func `a failure is kept for a few seconds`(code: CInt, milliseconds: Int) {
+        let failure = NameResolver.Outcome.failure(.init(code: code))
+        answer(failure)
+        resolver.advance(by: .milliseconds(milliseconds - 1))
+        #expect(cached() == failure)
+        resolver.advance(by: .milliseconds(1))
+        #expect(cached() == nil)
+    }
+
+    @Test mutating func `a shortage of this machine is not kept and takes no answer away`() {
+        let shortage = NameResolver.Outcome.failure(.init(code: EAI_SYSTEM, errno: EMFILE))
+        answer(shortage)
+        #expect(cached() == nil)
+        resolver.end("a", found)
+        answer(shortage)
+        #expect(cached() == found)
+    }
+
+    @Test mutating func `a stale answer comes after 1.8 s, and the lookup goes on`() {
+        answer(found)
+        resolver.advance(by: .seconds(60))
+        let asker = resolver.ask("a")
+        resolver.advance(by: .milliseconds(1799))
+        #expect(resolver.answers[asker] == nil)
+        resolver.advance(by: .milliseconds(1))
+        #expect(resolver.answers[asker] == found)
+        #expect(cached() == found, "the name is known to be late")
+        resolver.end("a", other)
+        #expect(cached() == other)
+    }
+
+    @Test mutating func `a caller who refreshes gets no stale answer`() {
+        answer(found)
+        resolver.advance(by: .seconds(60))
+        let asker = resolver.ask("a", .refresh)
+        resolver.advance(by: .seconds(9))
+        #expect(resolver.answers[asker] == nil)
+        resolver.end("a", silence)
+        #expect(resolver.answers[asker] == silence)
+    }
+
+    @Test
+    mutating func `while name servers fail a stale answer comes at once, and they are asked every 30 s`() {
+        answer(found)
+        resolver.advance(by: .seconds(60))
+        answer(silence)
+        #expect(cached() == found)
+        #expect(resolver.running.isEmpty)
+        resolver.advance(by: .seconds(29))
+        #expect(cached() == found)
+        #expect(resolver.running.isEmpty)
+        resolver.advance(by: .seconds(1))
+        #expect(cached() == found)
+        #expect(resolver.runningNames == ["a"])
+        #expect(cached() == found)
+        #expect(resolver.runningNames == ["a"])
+        resolver.end("a", silence)
+        #expect(cached() == found)
+        #expect(resolver.running.isEmpty)
+    }
+
+    @Test mutating func `a stale answer is at most an hour old`() {
+        answer(found)
+        resolver.advance(by: .seconds(3599))
+        answer(silence)
+        #expect(cached() == found)
+        resolver.advance(by: .seconds(1))
+        #expect(cached() == nil)
+    }
+
+    @Test mutating func `that there is no such name ends the use of stale answers`() {
+        answer(found)
+        resolver.advance(by: .seconds(60))
+        answer(noSuchName)
+        #expect(cached() == noSuchName)
+        answer(silence)
+        resolver.advance(by: .seconds(1))
+        #expect(cached() == nil)
+    }
+
+    @Test mutating func `a change of the network empties the cache, and nothing joins an older lookup`() {
+        answer(found)
+        resolver.renew()
+        let before = resolver.ask("a")
+        resolver.renew()
+        let after = resolver.ask("a")
+        #expect(resolver.runningNames == ["a", "a"])
+        resolver.end("a", found)
+        resolver.end("a", other)
+        #expect(resolver.answers[before] == found && resolver.answers[after] == other)
+        #expect(cached() == other)
+    }
+
+    @Test mutating func `names that were silent lately use at most half of the pool`() {
+        let silent = (0..<6).map { "silent\($0)" }
+        fall(silent: silent)
+        resolver.advance(by: .seconds(60))
+        for name in silent { resolver.ask(name) }
+        #expect(resolver.running.count == 4)
+        for name in ["b", "c", "d"] { resolver.ask(name) }
+        #expect(resolver.runningNames.suffix(3) == ["b", "c", "d"])
+    }
+
+    @Test mutating func `a lookup that takes long counts as silent, whatever was expected of it`() {
+        for number in 0..<5 { resolver.ask("new\(number)") }
+        resolver.advance(by: .seconds(2))
+        resolver.ask("a", .refresh)
+        resolver.ask("b", .refresh)
+        #expect(resolver.running.count == 6, "first lookups may use three quarters")
+        resolver.end("a", found)
+        resolver.advance(by: .seconds(30))
+        resolver.ask("a", .refresh)
+        #expect(resolver.core.pool.queue.count == 1)
+        resolver.ask("a")
+        #expect(resolver.runningNames.last == "a", "somebody needs it, and it answered promptly")
+    }
+
+    @Test mutating func `callers who wait go before refreshes, and move up a refresh of the same name`() {
+        var resolver = SimulatedResolver(threads: 1)
+        resolver.ask("first")
+        resolver.ask("a", .refresh)
+        resolver.ask("b", .refresh)
+        resolver.ask("c")
+        resolver.ask("b")
+        var order: [String] = []
+        while let name = resolver.runningNames.first {
+            order.append(name)
+            resolver.end(name, found)
+        }
+        #expect(order == ["first", "c", "b", "a"])
+    }
+
+    @Test mutating func `an abandoned question leaves the queue, unless somebody else waits for it`() {
+        var resolver = SimulatedResolver(threads: 1)
+        let first = resolver.ask("first")
+        let waiting = resolver.ask("a")
+        let shared = [resolver.ask("b"), resolver.ask("b")]
+        #expect(resolver.abandon(first) == false, "a thread had begun with it")
+        #expect(resolver.abandon(waiting) == true)
+        #expect(resolver.abandon(shared[0]) == true)
+        #expect(resolver.abandon(shared[0]) == false, "it was abandoned before")
+        resolver.end("first", found)
+        #expect(resolver.runningNames == ["b"])
+        resolver.end("b", other)
+        #expect(resolver.answers == [shared[1]: other])
+    }
+
+    @Test func `asking and giving up, again and again, does not fill the memory`() {
+        var queue = LookupQueue<Int>()
+        for number in 0..<100_000 {
+            queue.insert(number, .first)
+            queue.remove(number)
+        }
+        queue.insert(-1, .first)
+        #expect(queue.places < 100)
+        #expect(queue.removeAll() == [-1])
+    }
+
+    @Test mutating func `64 addresses are kept at most, each once`() {
+        let addresses = (0..<200).map { IPAddress("192.0.2.\($0 / 2)")! }
+        answer(.success(addresses))
+        let kept = try? cached()?.get()
+        #expect(kept?.map(\.description) == (0..<64).map { "192.0.2.\($0)" })
+    }
+
+    @Test mutating func `the names that were used least recently are forgotten first`() {
+        resolver = SimulatedResolver(names: 8)
+        for number in 0..<8 { answer(found, about: "\(number)") }
+        #expect(cached("0") == found)
+        answer(found, about: "8")
+        #expect(resolver.core.cache.entries.keys.sorted() == ["0", "3", "4", "5", "6", "7", "8"])
+    }
+
+    @Test mutating func `a thread that cannot be started matters only if there is no other`() {
+        var core = ResolverCore(threads: 8)
+        let now = ContinuousClock.now
+        for name in ["a", "b"] { _ = core.ask(name, .needed, now: now) }
+        #expect(core.grow(now: now) == 2)
+        #expect(core.threadFailed(.init(code: EAI_SYSTEM, errno: EAGAIN), now: now) == [])
+        let failed = core.threadFailed(.init(code: EAI_SYSTEM, errno: EAGAIN), now: now)
+        #expect(failed.map(\.asker) == [1, 2])
+    }
+
+    @Test mutating func `the snapshot shows names with their states and ages, and silence`() {
+        answer(found, about: "fresh")
+        answer(noSuchName, about: "missing")
+        resolver.advance(by: .seconds(3))
+        fall(silent: ["silent"])
+        resolver.ask("new")
+        let snapshot = ResolverSnapshot(resolver.core, now: resolver.now)
+        #expect(snapshot.names.map(\.name) == ["fresh", "missing", "new", "silent"])
+        #expect(snapshot.names.map(\.state) == [.fresh, .failed, .resolving, .failed])
+        #expect(snapshot.names.map(\.isSilent) == [false, false, false, true])
+        #expect(snapshot.names[0].age == .seconds(13))
+        #expect(snapshot.silence == .zero && snapshot.threads == 1)
+    }
+}

@@ -1,0 +1,147 @@
+internal import Glibc
+internal import NetwatchTestSupport
+internal import Testing
+
+@testable internal import NetwatchEventLoop
+
+/// Random calls of a resolver on virtual time, and the laws that must hold whatever they are.
+private struct ResolverModel {
+    private static let silent = 0..<40
+    private static let names = 0..<60
+    private static let threads = 16
+
+    private var resolver: SimulatedResolver
+    private var generator: SeededGenerator
+    /// When each lookup under way ends, in the order of the resolver's.
+    private var ends: [(question: ResolverCore.Question, due: ContinuousClock.Instant, wasSilent: Bool)] = []
+    private var asked: Set<ResolverCore.Asker> = []
+    private var abandoned: Set<ResolverCore.Asker> = []
+    private(set) var violations: [String] = []
+
+    init(seed: UInt64, faults: ResolverFaults) {
+        resolver = SimulatedResolver(threads: Self.threads, names: 50, faults: faults)
+        generator = SeededGenerator(seed: seed)
+    }
+
+    mutating func run(steps: Int) {
+        for _ in 0..<steps where violations.isEmpty {
+            step()
+            noteStarts()
+            checkPool()
+        }
+        // Everything ends at last.
+        while violations.isEmpty, !ends.isEmpty { pass(.seconds(10)) }
+        checkAnswers()
+    }
+
+    private mutating func step() {
+        switch Int.random(in: 0..<20, using: &generator) {
+        case 0..<9: ask(.needed)
+        case 9..<12: ask(.refresh)
+        case 12..<15: abandonOne()
+        case 15 where Int.random(in: 0..<20, using: &generator) == 0: resolver.renew()
+        default: pass(.milliseconds(Int.random(in: 0..<1000, using: &generator)))
+        }
+    }
+
+    private mutating func ask(_ urgency: NameResolver.Urgency) {
+        let name = Int.random(in: Self.names, using: &generator)
+        asked.insert(resolver.ask("\(name)", urgency))
+    }
+
+    private mutating func abandonOne() {
+        let waiting = asked.filter { resolver.answers[$0] == nil && !abandoned.contains($0) }.sorted()
+        guard let asker = waiting.randomElement(using: &generator) else { return }
+        abandoned.insert(asker)
+        _ = resolver.abandon(asker)
+    }
+
+    /// Lets time pass, and lookups end in it.
+    private mutating func pass(_ duration: Duration) {
+        let end = resolver.now + duration
+        noteStarts()
+        while let next = ends.min(by: { $0.due < $1.due }), next.due <= end {
+            resolver.advance(by: max(.zero, next.due - resolver.now))
+            ends.removeAll { $0.question == next.question }
+            resolver.end(next.question, outcome(of: next.question.name))
+            noteStarts()
+        }
+        resolver.advance(by: end - resolver.now)
+        noteStarts()
+    }
+
+    private mutating func outcome(of name: String) -> NameResolver.Outcome {
+        if isSilent(name) { return .failure(.init(code: EAI_AGAIN)) }
+        if Int.random(in: 0..<10, using: &generator) == 0 { return .failure(.init(code: EAI_NONAME)) }
+        return .success([IPAddress("192.0.2.\(name)")!])
+    }
+
+    private func isSilent(_ name: String) -> Bool { Self.silent.contains(Int(name)!) }
+
+    private mutating func noteStarts() {
+        for question in resolver.running where !ends.contains(where: { $0.question == question }) {
+            let milliseconds = isSilent(question.name) ? 10_000 : Int.random(in: 1..<200, using: &generator)
+            let wasSilent = resolver.core.cache.isSilent(question.name) == true
+            ends.append((question, resolver.now + .milliseconds(milliseconds), wasSilent))
+        }
+    }
+
+    // MARK: Laws
+
+    private mutating func checkPool() {
+        let pool = resolver.core.pool
+        expect(pool.threads <= Self.threads, "\(pool.threads) threads")
+        expect(pool.threads == resolver.running.count, "threads without a lookup stay")
+        let silent = ends.count { $0.wasSilent }
+        expect(silent <= Self.threads / 2, "\(silent) threads look up names that were silent lately")
+        let isKnownWaiting = pool.queue.count(of: .known) > 0
+        expect(!isKnownWaiting || pool.threads == Self.threads, "a known name waits next to idle threads")
+        for question in resolver.core.inquiries.keys where !pool.isRunning(question) {
+            let inquiry = resolver.core.inquiries[question]!
+            expect(inquiry.isKept || !inquiry.askers.isEmpty, "`\(question.name)` waits for nobody")
+        }
+    }
+
+    /// Each asker gets one answer, unless it gave up.
+    private mutating func checkAnswers() {
+        for asker in asked.sorted() {
+            let isAnswered = resolver.answers[asker] != nil
+            expect(isAnswered != abandoned.contains(asker), "asker \(asker) answered: \(isAnswered)")
+        }
+        expect(resolver.core.pool.threads == 0, "a thread without work stays")
+    }
+
+    private mutating func expect(_ isLawful: Bool, _ violation: @autoclosure () -> String) {
+        if !isLawful { violations.append(violation()) }
+    }
+}
+
+@Suite struct ResolverModelTests {
+    private static let seeds: Range<UInt64> = 0..<CheckSize.choose(small: 50, medium: 300, full: 5000)
+
+    private func violations(seed: UInt64, faults: ResolverFaults = ResolverFaults()) -> [String] {
+        var model = ResolverModel(seed: seed, faults: faults)
+        model.run(steps: 400)
+        return model.violations
+    }
+
+    @Test func `each asker gets one answer, and silent names leave room for others`() {
+        let chosen = getenv("NETWATCH_SEED").flatMap { UInt64(String(cString: $0)) }
+        for seed in chosen.map({ $0..<($0 + 1) }) ?? Self.seeds {
+            let violations = violations(seed: seed)
+            #expect(violations == [], "NETWATCH_SEED=\(seed)")
+        }
+    }
+
+    @Test func `the check notices a pool that forgets which names are silent`() {
+        var faults = ResolverFaults()
+        faults.forgetsSilence = true
+        #expect(Self.seeds.contains { !violations(seed: $0, faults: faults).isEmpty })
+    }
+
+    @Test func `the check notices abandoned questions that stay in the queue`() {
+        var faults = ResolverFaults()
+        faults.keepsAbandoned = true
+        #expect(Self.seeds.contains { !violations(seed: $0, faults: faults).isEmpty })
+    }
+}

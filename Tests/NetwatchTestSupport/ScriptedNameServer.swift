@@ -1,0 +1,155 @@
+internal import Glibc
+internal import NetwatchEventLoop
+internal import Synchronization
+
+/// A name server whose records a test changes, on UDP and, for answers that do not fit, on TCP.
+///
+/// Names without a record do not exist. It lives in a network namespace and ends with the last reference.
+package final class ScriptedNameServer: Sendable {
+    /// What is answered about a name.
+    package enum Record: Sendable {
+        /// Its addresses of either family.
+        case addresses([String])
+        /// Nothing, until ``answerUnanswered()``.
+        case silence
+        /// Response code 2, SERVFAIL.
+        case failure
+        /// A CNAME record and nothing else.
+        case alias(String)
+    }
+
+    /// What was asked, in the order of arrival: the names in lower case.
+    package let queries = Recorder<String>()
+
+    private struct Unanswered {
+        let query: DNSMessage
+        let sender: sockaddr_in
+    }
+
+    private struct State {
+        var records: [String: Record] = [:]
+        var unanswered: [Unanswered] = []
+    }
+
+    private let socket: FileDescriptor
+    private let state = Mutex(State())
+    private let streams = Mutex<SocketServer?>(nil)
+
+    /// Starts to answer on port 53.
+    package init(in namespace: NetworkNamespace, address: String = VethTestbed.farAddress) throws {
+        socket = FileDescriptor(owning: try namespace.run { Self.bound(to: address) }.get())
+        let streams = try namespace.run {
+            Result {
+                try SocketServer(address: address, port: 53) { [weak self] in self?.answer($0) }
+            }
+        }.get()
+        self.streams.withLock { $0 = streams }
+        let descriptor = socket.rawValue
+        try startDetachedThread(named: "name-server") { [weak self] in
+            while let (query, sender) = Self.receive(descriptor) { self?.take(query, sender) }
+        }
+    }
+
+    deinit {
+        shutdown(socket.rawValue, CInt(SHUT_RDWR))
+    }
+
+    package func set(_ name: String, _ record: Record?) {
+        state.withLock { $0.records[name] = record }
+    }
+
+    package func set(_ name: String, _ addresses: String...) {
+        set(name, .addresses(addresses))
+    }
+
+    /// Answers what was left without an answer, by what the records say now.
+    package func answerUnanswered() {
+        let late = state.withLock { state in
+            defer { state.unanswered = [] }
+            return state.unanswered
+        }
+        for query in late { respond(to: query.query, query.sender) }
+    }
+
+    private func take(_ query: DNSMessage, _ sender: sockaddr_in) {
+        queries.record(query.name)
+        respond(to: query, sender)
+    }
+
+    private func respond(to query: DNSMessage, _ sender: sockaddr_in) {
+        guard let response = response(to: query) else {
+            return state.withLock { $0.unanswered.append(Unanswered(query: query, sender: sender)) }
+        }
+        // RFC 1035 §4.2.1.
+        send(response.count > 512 ? query.truncated : response, to: sender)
+    }
+
+    private func response(to query: DNSMessage) -> [UInt8]? {
+        switch state.withLock({ $0.records[query.name] }) {
+        case nil: query.response(code: 3, answers: [])
+        case .silence?: nil
+        case .failure?: query.response(code: 2, answers: [])
+        case .alias(let target)?: query.response(answers: [.init(type: 5, data: DNSMessage.encode(target))])
+        case .addresses(let texts)?: query.response(answers: Self.answers(texts, type: query.type))
+        }
+    }
+
+    private static func answers(_ texts: [String], type: UInt16) -> [DNSMessage.Answer] {
+        texts.compactMap { IPAddress($0) }
+            .map { DNSMessage.Answer(type: $0.family == .ipv4 ? 1 : 28, data: $0.bytes) }
+            .filter { $0.type == type }
+    }
+
+    /// RFC 1035 §4.2.2: each message is preceded by its length. The C library sends both of its queries on one connection.
+    private func answer(_ peer: SocketPeer) {
+        var bytes: [UInt8] = []
+        while case let more = peer.read(), !more.isEmpty {
+            bytes += more
+            while bytes.count >= 2, case let length = Int(bytes[0]) << 8 | Int(bytes[1]),
+                bytes.count >= 2 + length
+            {
+                answer(bytes[2..<(2 + length)], peer)
+                bytes.removeFirst(2 + length)
+            }
+        }
+    }
+
+    private func answer(_ message: ArraySlice<UInt8>, _ peer: SocketPeer) {
+        guard let query = DNSMessage(message), let response = response(to: query) else { return }
+        peer.write([UInt8(response.count >> 8), UInt8(response.count & 0xff)] + response)
+    }
+
+    private func send(_ bytes: [UInt8], to address: sockaddr_in) {
+        let descriptor = socket.rawValue
+        withUnsafeBytes(of: address) { raw in
+            let pointer = raw.baseAddress!.assumingMemoryBound(to: sockaddr.self)
+            _ = sendto(descriptor, bytes, bytes.count, 0, pointer, socklen_t(raw.count))
+        }
+    }
+
+    private static func bound(to host: String) -> Result<CInt, SystemError> {
+        Result { () throws(SystemError) in
+            let type = CInt(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue)
+            let descriptor = try systemCall("socket") { Glibc.socket(AF_INET, type, 0) }
+            try systemCall("bind \(host)") {
+                IPAddress(host)!.withSocketAddress(port: 53) { bind(descriptor, $0, $1) }
+            }
+            return descriptor
+        }
+    }
+
+    /// The next query that can be read; `nil` once the socket is shut down.
+    private static func receive(_ descriptor: CInt) -> (DNSMessage, sockaddr_in)? {
+        var bytes = [UInt8](repeating: 0, count: 4096)
+        while true {
+            var sender = sockaddr_in()
+            var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+            let count = withUnsafeMutableBytes(of: &sender) { raw in
+                let pointer = raw.baseAddress!.assumingMemoryBound(to: sockaddr.self)
+                return recvfrom(descriptor, &bytes, bytes.count, 0, pointer, &size)
+            }
+            if count <= 0 { return nil }
+            if let query = DNSMessage(bytes[..<count]) { return (query, sender) }
+        }
+    }
+}

@@ -1,0 +1,127 @@
+internal import NetwatchEventLoop
+internal import NetwatchTestSupport
+internal import Synchronization
+internal import Testing
+
+@testable internal import NetworkReachability
+
+/// Names watched in a real namespace, with answers of our own.
+@Suite(.enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"))
+struct WatchedNameTests {
+    /// A name server whose answers a test changes.
+    private final class Answers: Sendable {
+        private let current: Mutex<NameResolver.Outcome>
+        let asked = Recorder<String>()
+
+        init(_ outcome: NameResolver.Outcome) { current = Mutex(outcome) }
+
+        func set(_ outcome: NameResolver.Outcome) { current.withLock { $0 = outcome } }
+
+        var resolver: NameResolver {
+            NameResolver { name in
+                let outcome = self.current.withLock { $0 }
+                self.asked.record(name)
+                return outcome
+            }
+        }
+    }
+
+    private let noSuchName = NameResolver.Outcome.failure(.init(code: -2))
+    private let silence = NameResolver.Outcome.failure(.init(code: -3))
+
+    private func watch(
+        _ answers: Answers,
+        in testbed: VethTestbed,
+        clock: MonitorClock = .system
+    ) throws -> (Recorder<PathStatus>, PathWatch) {
+        var configuration = PathMonitor.Configuration()
+        configuration.networkNamespace = testbed.near.path
+        configuration.clock = clock
+        let monitor = PathMonitor(configuration: configuration, resolver: answers.resolver)
+        let recorder = Recorder<PathStatus>()
+        let host = try #require(NetworkHost("server.example"))
+        return (recorder, monitor.watch(.host(host)) { recorder.record($0) })
+    }
+
+    @Test func `a name is as reachable as its addresses, and keeps them when the name server is gone`()
+        async throws
+    {
+        let testbed = try VethTestbed()
+        let answers = Answers(.success([IPAddress(VethTestbed.farAddress)!]))
+        let (statuses, watch) = try watch(answers, in: testbed)
+        try await statuses.waitForLast { $0.isReachable }
+        answers.set(silence)
+        try testbed.near.ip("link set near0 down")
+        try await statuses.waitForLast { $0.reason == .noRoute }
+        try await answers.asked.wait { $0.count >= 2 }
+        try testbed.near.ip("link set near0 up")
+        try await statuses.waitForLast { $0.isReachable }
+        watch.cancel()
+    }
+
+    @Test func `a name is resolved again after the path changed`() async throws {
+        let testbed = try VethTestbed()
+        let answers = Answers(.success([IPAddress("203.0.113.9")!]))
+        try testbed.near.ip("route add blackhole 203.0.113.9")
+        let (statuses, watch) = try watch(answers, in: testbed)
+        try await statuses.waitForLast { $0.reason == .blackhole }
+        answers.set(.success([IPAddress(VethTestbed.farAddress)!]))
+        try testbed.near.ip("addr add 192.0.2.77/24 dev near0")
+        try await statuses.waitForLast { $0.isReachable }
+        watch.cancel()
+    }
+
+    @Test func `a name that never resolved is unknown while there is a way out, else not reachable`()
+        async throws
+    {
+        let testbed = try VethTestbed()
+        let (statuses, watch) = try watch(Answers(noSuchName), in: testbed)
+        try await statuses.waitForLast { $0.verdict == .unknown(.unresolved) }
+        try testbed.near.ip("link set near0 down")
+        try await statuses.waitForLast { $0.verdict == .notReachable(.noRoute) }
+        watch.cancel()
+    }
+
+    @Test func `a status follows the records, and a mere reordering publishes nothing`() async throws {
+        let testbed = try VethTestbed()
+        try testbed.near.ip("route add blackhole 203.0.113.9")
+        let clock = TestClock()
+        let both = [VethTestbed.farAddress, VethTestbed.remoteAddress].map { IPAddress($0)! }
+        let answers = Answers(.success(both))
+        let (statuses, watch) = try watch(answers, in: testbed, clock: clock.monitorClock)
+        try await statuses.waitForLast { $0.isReachable }
+        let first = watch.status
+        answers.set(.success(both.reversed()))
+        try await advance(clock, until: answers.asked, has: 2)
+        // The getter's turn comes after that of the answer only if the answer is on its way; the next lookup shows it.
+        try await advance(clock, until: answers.asked, has: 3)
+        #expect(statuses.values.count == 1 && watch.status == first)
+        answers.set(.success([IPAddress("203.0.113.9")!]))
+        try await advance(clock, until: answers.asked, has: 5)
+        clock.advance(by: .seconds(1))
+        try await statuses.waitForLast { $0.reason == .blackhole }
+        watch.cancel()
+    }
+
+    @Test func `a name that no longer exists is not reachable for ever`() async throws {
+        let testbed = try VethTestbed()
+        let clock = TestClock()
+        let answers = Answers(.success([IPAddress(VethTestbed.farAddress)!]))
+        let (statuses, watch) = try watch(answers, in: testbed, clock: clock.monitorClock)
+        try await statuses.waitForLast { $0.isReachable }
+        answers.set(noSuchName)
+        try await advance(clock, until: answers.asked, has: 4)
+        clock.advance(by: .seconds(1))
+        try await statuses.waitForLast { $0.verdict == .unknown(.unresolved) }
+        watch.cancel()
+    }
+
+    /// Lets time pass until so many lookups were made. What a lookup brings about happens on other threads, so time
+    /// passes in steps.
+    private func advance(_ clock: TestClock, until asked: Recorder<String>, has count: Int) async throws {
+        while asked.values.count < count {
+            clock.advance(by: .seconds(1))
+            await Task.yield()
+        }
+    }
+}
