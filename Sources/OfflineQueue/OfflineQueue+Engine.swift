@@ -159,6 +159,7 @@ extension OfflineQueue {
             epoch: claim.epoch,
             effect: judgement.lane,
             failures: request.attempts + request.deferrals,
+            lasting: attempt?.duration ?? .zero,
             now: now
         )
         let response = attempt?.outcome.response
@@ -196,7 +197,7 @@ extension Scheduler.LaneInfo {
     fileprivate init(_ lane: LaneRecord, now: Moment) {
         self.init(
             id: lane.id,
-            host: lane.key.origin.host,
+            origin: lane.key.origin,
             mode: lane.key.mode,
             notBefore: lane.notBefore.map { now + $0 }
         )
