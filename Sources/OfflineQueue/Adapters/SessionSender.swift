@@ -20,6 +20,7 @@ package struct SessionSender: AttemptSender {
             body: attempt.body.kept,
             maximumResponseBytes: Attempt.maximumResponseBytes,
             totalTimeout: attempt.longest,
+            bodyTimeout: Attempt.bodyTimeout,
             allowsConnectionReuse: attempt.mayBeSentTwice && !attempt.isMisdirected
         ).response()
         return AttemptOutcome(response)
@@ -27,6 +28,10 @@ package struct SessionSender: AttemptSender {
 
     package func networkPathChanged() async {
         session.renewConnections()
+    }
+
+    package func validatesServer(of url: String) -> Bool {
+        session.validatesServer(of: url)
     }
 }
 
@@ -69,10 +74,12 @@ extension AttemptOutcome {
 }
 
 extension TransferFailure {
-    /// CURLE_FILESIZE_EXCEEDED, which is our limit, and CURLE_PARTIAL_FILE.
-    fileprivate var isAboutBodyOnly: Bool {
-        code == 63 || code == 18
-    }
+    /// CURLE_FILESIZE_EXCEEDED and CURLE_OPERATION_TIMEDOUT, which are our limits, and CURLE_PARTIAL_FILE.
+    fileprivate var isAboutBodyOnly: Bool { [63, 28, 18].contains(code) }
+
+    /// Nothing was sent, and what was missing was this machine's. A timeout before anything was done is one of waiting
+    /// for a thread of the resolver or for other transfers.
+    fileprivate var isLocal: Bool { isLocalShortage || (phase == .prepare && code == 28) }
 }
 
 extension TransferFailure {
@@ -98,7 +105,8 @@ extension AttemptFailure {
             phase: Phase(failure.phase),
             bytesSent: failure.bytesSent,
             status: status,
-            message: failure.message
+            message: failure.message,
+            isLocalShortage: failure.isLocal
         )
     }
 }
