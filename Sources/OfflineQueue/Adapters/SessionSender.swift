@@ -5,9 +5,12 @@ internal import FoundationNetworking
 /// Makes the queue's transfers through a session: one attempt is one request of it.
 package struct SessionSender: AttemptSender {
     let session: SessionManager
+    let bodyTimeout: Duration
 
-    package init(session: SessionManager) {
+    /// - Parameter bodyTimeout: How long the rest of a response may take once its status is known. Default 10 s.
+    package init(session: SessionManager, bodyTimeout: Duration = Attempt.bodyTimeout) {
         self.session = session
+        self.bodyTimeout = bodyTimeout
     }
 
     package func send(_ attempt: Attempt) async -> AttemptOutcome {
@@ -20,7 +23,7 @@ package struct SessionSender: AttemptSender {
             body: attempt.body.kept,
             maximumResponseBytes: Attempt.maximumResponseBytes,
             totalTimeout: attempt.longest,
-            bodyTimeout: Attempt.bodyTimeout,
+            bodyTimeout: bodyTimeout,
             allowsConnectionReuse: attempt.mayBeSentTwice && !attempt.isMisdirected
         ).response()
         return AttemptOutcome(response)

@@ -42,6 +42,8 @@ extension QueueSchema {
     private static let version3 = """
         -- When the first 409 in a row came, by the wall clock. Not part of the history: who tries again begins anew.
         ALTER TABLE request ADD COLUMN conflict_at INTEGER;
+        -- The status whose `Retry-After` closed the lane until `not_before`.
+        ALTER TABLE lane ADD COLUMN closed_by INTEGER;
         """
 }
 
