@@ -143,7 +143,9 @@ extension OfflineQueue {
         let outcome = await transfer.value
         CrashPoint.answered.reached()
         let isDown = wasDown || scheduler.isGateDown(origin.host)
-        let context = AttemptContext(request, origin: origin, gateIsDown: isDown)
+        var context = AttemptContext(request, origin: origin, gateIsDown: isDown)
+        context.validatesServer = sender.validatesServer(of: request.url)
+        context.conflictAge = request.conflictAge.map { $0 + start.duration(to: .now) }
         let judgement = FailureTable.judge(outcome, of: context, now: .now)
         await settle(request, claim, judgement, (outcome, start.duration(to: .now)))
     }
@@ -159,6 +161,7 @@ extension OfflineQueue {
             epoch: claim.epoch,
             effect: judgement.lane,
             failures: request.attempts + request.deferrals,
+            lasting: attempt?.duration ?? .zero,
             now: now
         )
         let response = attempt?.outcome.response
@@ -196,7 +199,7 @@ extension Scheduler.LaneInfo {
     fileprivate init(_ lane: LaneRecord, now: Moment) {
         self.init(
             id: lane.id,
-            host: lane.key.origin.host,
+            origin: lane.key.origin,
             mode: lane.key.mode,
             notBefore: lane.notBefore.map { now + $0 }
         )

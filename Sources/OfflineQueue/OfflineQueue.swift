@@ -21,9 +21,14 @@ public actor OfflineQueue {
         /// The longest wait after failures, and how often an unreachable host is tried all the same.
         /// Default 15 min; ``backoffBase`` to 366 days. (A server's `Retry-After` may close a lane for up to 24 h.)
         public var backoffCap: Duration = .seconds(900)
-        /// Requests of one lane that are sent at once. Default 8; 1 to 65,536. A lane in order sends 1.
+        /// Requests of one lane that are sent at once. Default 8; 1 to 65,536. A lane in order sends 1, and
+        /// ``inflightPerOrigin`` limits all lanes to an origin together.
         public var inflightPerLane = 8
-        /// Requests that are sent at once. Default 32; 1 to 65,536.
+        /// Requests to one origin (scheme, host and port) that are sent at once, over all its lanes. Default 8;
+        /// 1 to 65,536.
+        public var inflightPerOrigin = 8
+        /// Requests that are sent at once. Default 32; 1 to 65,536. A quarter of these slots, and at least one of two
+        /// or more, is reserved for origins to which nothing is being sent.
         public var inflight = 32
         /// How long ``OfflineQueue/stop()`` waits for what is being sent. Default 10 s; 0 s to 366 days.
         public var stopTimeout: Duration = .seconds(10)
@@ -107,6 +112,7 @@ public actor OfflineQueue {
         var settings = Scheduler.Settings()
         settings.backoff = Backoff(base: configuration.backoffBase, cap: configuration.backoffCap)
         settings.inflightPerLane = configuration.inflightPerLane
+        settings.inflightPerOrigin = configuration.inflightPerOrigin
         settings.inflight = configuration.inflight
         scheduler = Scheduler(settings: settings, seed: UInt64.random(in: 0 ... .max))
     }

@@ -46,6 +46,8 @@ public enum QueuedReason: Hashable, Sendable {
     case attemptFailed(String)
     /// Earlier requests of its lane are waiting after a failure.
     case laneClosed
+    /// It is due, but as many requests are being sent as may be: to its origin, or in all.
+    case noFreeSlot
     /// The lane keeps order and has earlier requests.
     case behindEarlier
     /// It waits for other requests to be delivered.
@@ -93,6 +95,7 @@ extension QueuedReason: CustomStringConvertible {
         case .notReachable: "no way to the host"
         case .attemptFailed(let words): words
         case .laneClosed: "waiting after failures of earlier requests"
+        case .noFreeSlot: "no free slot"
         case .behindEarlier: "earlier requests go first"
         case .blocked: "waiting for the requests it depends on"
         case .scheduled: "waiting for its time"

@@ -6,6 +6,7 @@ struct SchedulerSimulation {
     /// What is done to the scheduler to see whether the checks notice.
     enum Sabotage: CaseIterable {
         case moreSlots
+        case moreSlotsOfOrigin
         case deafToServer
         case deafToGate
         case noTimers
@@ -50,10 +51,15 @@ struct SchedulerSimulation {
     private var nextRow = 0
     private var isCalm = false
     private var lastFlush: Moment?
-    private let settings = Scheduler.Settings()
+    private let settings: Scheduler.Settings = {
+        var settings = Scheduler.Settings()
+        (settings.inflightPerLane, settings.inflightPerOrigin, settings.inflight) = (4, 6, 12)
+        return settings
+    }()
 
     init(seed: UInt64, sabotage: Sabotage?) {
         var used = settings
+        if sabotage == .moreSlotsOfOrigin { used.inflightPerOrigin = settings.inflightPerOrigin + 1 }
         if sabotage == .moreSlots { used.inflightPerLane = settings.inflightPerLane + 1 }
         scheduler = Scheduler(settings: used, seed: seed)
         random = SplitMix64(seed: seed &+ 1)
@@ -130,7 +136,12 @@ extension SchedulerSimulation {
             lanes[lane]!.waiting.append(Row(number: nextRow, due: now))
             nextRow += 1
             let (told, notBefore) = (lanes[lane]!.told, lanes[lane]!.serverNotBefore)
-            let info = Scheduler.LaneInfo(id: lane, host: told.host, mode: told.mode, notBefore: notBefore)
+            let info = Scheduler.LaneInfo(
+                id: lane,
+                host: told.origin.host,
+                mode: told.mode,
+                notBefore: notBefore
+            )
             feed(.rows(info, due: now))
         case .gate(let host, let state):
             gates[host] = state
@@ -190,8 +201,16 @@ extension SchedulerSimulation {
     private mutating func checkCounts(_ lane: Lane) {
         let limit = lane.info.mode == .fifo ? 1 : settings.inflightPerLane
         if lane.sending.count > limit { violations.insert("a lane sends too many") }
-        let all = lanes.values.reduce(0) { $0 + $1.sending.count }
-        if all > settings.inflight { violations.insert("all lanes together send too many") }
+        let origins = Dictionary(grouping: lanes.values, by: \.info.origin)
+        let sent = origins.values.map { $0.reduce(0) { $0 + $1.sending.count } }
+        if sent.contains(where: { $0 > settings.inflightPerOrigin }) {
+            violations.insert("an origin is sent too many")
+        }
+        if sent.reduce(0, +) > settings.inflight { violations.insert("all lanes together send too many") }
+        let beyondFirst = sent.reduce(0) { $0 + max(0, $1 - 1) }
+        if beyondFirst > settings.inflight - settings.inflight / settings.reservedShare {
+            violations.insert("the reserve is used for more than first attempts")
+        }
     }
 
     private mutating func check(_ claim: Scheduler.Claim) {
@@ -199,7 +218,7 @@ extension SchedulerSimulation {
         if now < lane.serverNotBefore { violations.insert("a lane sends that its server closed") }
         // A flush passes the gate over, until the gate changes or an attempt fails.
         if let lastFlush, now < lastFlush + settings.backoff.cap { return }
-        guard let gate = watched[lane.info.host], gate.state == .notReachable else { return }
+        guard let gate = watched[lane.info.origin.host], gate.state == .notReachable else { return }
         if now < gate.since + settings.backoff.cap || claim.limit > 1 {
             violations.insert("a lane sends although its host is not reachable")
         }

@@ -1,14 +1,16 @@
 internal import Foundation
 internal import Testing
 
+/// `NETWATCH_SEED` replays one seed.
+private func randomSeeds(_ count: Int) -> [UInt64] {
+    if let text = ProcessInfo.processInfo.environment["NETWATCH_SEED"], let seed = UInt64(text) {
+        return [seed]
+    }
+    return (0..<count).map { _ in UInt64.random(in: 0 ... .max) }
+}
+
 @Suite struct SchedulerSimulationTests {
-    /// `NETWATCH_SEED` replays one seed.
-    private static let seeds: [UInt64] = {
-        if let text = ProcessInfo.processInfo.environment["NETWATCH_SEED"], let seed = UInt64(text) {
-            return [seed]
-        }
-        return (0..<40).map { _ in UInt64.random(in: 0 ... .max) }
-    }()
+    private static let seeds = randomSeeds(40)
 
     @Test func `random hours break no promise`() {
         for seed in Self.seeds {
@@ -22,6 +24,27 @@ internal import Testing
     func `the checks notice a scheduler that is broken`(sabotage: SchedulerSimulation.Sabotage) {
         let noticed = Self.seeds.contains { seed in
             var simulation = SchedulerSimulation(seed: seed, sabotage: sabotage)
+            return !simulation.run().isEmpty
+        }
+        #expect(noticed)
+    }
+}
+
+@Suite struct FairnessSimulationTests {
+    private static let seeds = randomSeeds(10)
+
+    @Test func `whatever slow origins do, the first attempt to another one starts within a second`() {
+        for seed in Self.seeds {
+            var simulation = FairnessSimulation(seed: seed, sabotage: nil)
+            let violations = simulation.run()
+            #expect(violations.isEmpty, "replay with NETWATCH_SEED=\(seed)")
+        }
+    }
+
+    @Test(arguments: FairnessSimulation.Sabotage.allCases)
+    func `the checks notice an unfair scheduler`(sabotage: FairnessSimulation.Sabotage) {
+        let noticed = Self.seeds.contains { seed in
+            var simulation = FairnessSimulation(seed: seed, sabotage: sabotage)
             return !simulation.run().isEmpty
         }
         #expect(noticed)

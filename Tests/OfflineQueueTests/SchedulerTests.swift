@@ -88,7 +88,7 @@ internal import Testing
         #expect(claims(scheduler.handle(settled, now: .zero)).map(\.limit) == [1])
     }
 
-    @Test func `no lane takes all slots`() {
+    @Test func `three origins do not take the slots of others`() {
         var scheduler = scheduler()
         var granted: [Int64: Int] = [:]
         for id in 1...6 as ClosedRange<Int64> {
@@ -96,8 +96,10 @@ internal import Testing
                 granted[claim.lane, default: 0] += claim.limit
             }
         }
-        #expect(granted == [1: 8, 2: 8, 3: 8, 4: 8])
-        _ = scheduler.handle(.claimed(lane: 1, taken: 8, due: .zero), now: .zero)
+        #expect(granted == [1: 8, 2: 8, 3: 8, 4: 1, 5: 1, 6: 1])
+        for (id, taken) in granted {
+            _ = scheduler.handle(.claimed(lane: id, taken: taken, due: .zero), now: .zero)
+        }
         var next: [Int64] = []
         for _ in 0..<3 {
             let event = Scheduler.Event.settled(lane: 1, due: nil, isDistrusted: false)

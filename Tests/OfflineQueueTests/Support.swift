@@ -98,6 +98,14 @@ extension QueueStore {
 /// A name for it where `Testing` has an `Expectation` of its own.
 typealias Expected = Expectation
 
+extension Scheduler.LaneInfo {
+    /// A lane to the origin `https://host`.
+    init(id: Int64, host: String, mode: LaneKey.Mode, notBefore: Moment? = nil) {
+        let origin = Origin(scheme: "https", host: host, port: 443)
+        self.init(id: id, origin: origin, mode: mode, notBefore: notBefore)
+    }
+}
+
 extension Scheduler.Event {
     /// One lane has requests, the first of them due then.
     static func rows(_ info: Scheduler.LaneInfo, due: Moment) -> Scheduler.Event {

@@ -195,7 +195,7 @@ extension Transfer {
     }
 
     private func deliver(_ head: TransferHead) {
-        hasDeliveredHead = true
+        headDelivered = .now
         let isMultiplexed = head.version == "HTTP/2"
         if isMultiplexed { milestones.insert(.multiplexed) }
         multi.knows(isMultiplexed, ofConnectionOf: id)

@@ -49,7 +49,8 @@ final class Transfer {
     var head = HeadParser()
     /// A head that is the response's only if the request is not sent again.
     var heldHead: TransferHead?
-    var hasDeliveredHead = false
+    /// When the response's head was delivered.
+    var headDelivered: ContinuousClock.Instant?
     var bodyBytes = 0
     var news = TransferNews()
     /// Whether the round knows that there is news.
@@ -156,6 +157,8 @@ final class Transfer {
         }
         return connection
     }
+
+    var hasDeliveredHead: Bool { headDelivered != nil }
 
     var handle: UnsafeMutableRawPointer { easy.rawValue }
 

@@ -11,15 +11,21 @@ extension Scheduler {
     /// - Parameters:
     ///   - epoch: The claim's.
     ///   - failures: How often this request failed, this time included.
+    ///   - duration: How long the attempt held its slot.
     package mutating func conclude(
         lane id: Int64,
         epoch: Int,
         effect: LaneEffect,
         failures: Int,
+        lasting duration: Duration = .zero,
         now: Moment
     ) -> Settlement {
         guard var lane = lanes[id] else { return Settlement(due: now, laneNotBefore: nil) }
-        defer { lanes[id] = lane }
+        defer {
+            lanes[id] = lane
+            place(id, now: now)
+        }
+        if effect.isOfServer { slots.learn(lane.origin, isSlow: duration >= settings.slowAttempt) }
         let isCurrent = lane.epoch == epoch
         var due = now + settings.backoff.delay(after: failures, using: &random)
         switch effect {
@@ -60,4 +66,9 @@ extension Scheduler {
         let longest = max(wait, settings.backoff.delay(after: lane.closures + 1, using: &random))
         return longest + random.uniform(.zero...min(wait / 10, .seconds(30)))
     }
+}
+
+extension LaneEffect {
+    /// Whether the server, or the way to it, decided how long the attempt took.
+    fileprivate var isOfServer: Bool { self != .none && self != .renewed }
 }

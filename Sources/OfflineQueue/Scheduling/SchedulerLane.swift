@@ -1,7 +1,7 @@
 /// A lane as the scheduler remembers it: never its requests, only when there is something to do.
 struct SchedulerLane: Hashable, Sendable {
     let id: Int64
-    let host: String
+    let origin: Origin
     let mode: LaneKey.Mode
 
     /// No later than the earliest moment a request may be due; `nil` when none is pending.
@@ -38,10 +38,12 @@ struct SchedulerLane: Hashable, Sendable {
 
     init(_ info: Scheduler.LaneInfo) {
         id = info.id
-        host = info.host
+        origin = info.origin
         mode = info.mode
         serverNotBefore = info.notBefore ?? .zero
     }
+
+    var host: String { origin.host }
 
     var isIdle: Bool {
         due == nil && inflight == 0 && claiming == nil && distrustedUntil == nil && !isHeld

@@ -1,0 +1,97 @@
+// What each event changes.
+
+extension Scheduler {
+    mutating func add(_ info: LaneInfo, due: Moment, now: Moment, _ actions: inout [Action]) {
+        let host = info.origin.host
+        if lanes[info.id] == nil {
+            lanes[info.id] = SchedulerLane(info)
+            slots.open(laneOf: info.origin)
+        }
+        lanes[info.id]!.rowsAreDue(at: due)
+        if gates[host] == nil {
+            gates[host] = Gate(state: nil, since: now)
+            actions.append(.watch(host))
+        }
+        gates[host]!.lanes.insert(info.id)
+        place(info.id, now: now)
+    }
+
+    mutating func gateChanged(_ host: String, _ state: GateState, now: Moment, _ actions: inout [Action]) {
+        guard let old = gates[host], old.state != state else { return }
+        gates[host] = Gate(state: state, since: now, lanes: old.lanes)
+        // Sorted, so that a run can be replayed.
+        for id in old.lanes.sorted() {
+            lanes[id]!.isForced = false
+            if case .reachable = state { lanes[id]!.startAfresh(releasing: [.trust], now: now) }
+            place(id, now: now)
+        }
+        guard case .reachable = state else { return }
+        // At the first word too: connections outlive the lanes that made them, and the gate was not watched
+        // meanwhile.
+        actions.append(.dropConnections)
+        if old.state != nil { actions.append(.abort(host: host)) }
+    }
+
+    mutating func claimed(_ id: Int64, taken: Int, due: Moment?, now: Moment) {
+        guard var lane = lanes[id], let claiming = lane.claiming else { return }
+        lane.claiming = nil
+        lane.inflight -= claiming - taken
+        slots.release(claiming - taken, of: lane.origin)
+        if taken > 0 { lane.lastTry = now }
+        lane.due = [due, lane.dueMeanwhile].compactMap { $0 }.min()
+        lane.dueMeanwhile = nil
+        lanes[id] = lane
+    }
+
+    mutating func settled(_ id: Int64, due: Moment?, isDistrusted: Bool, now: Moment) {
+        guard var lane = lanes[id] else { return }
+        lane.inflight -= 1
+        slots.release(1, of: lane.origin)
+        // The next of a FIFO lane may go once the one before is settled.
+        if let due = due ?? (lane.mode == .fifo ? now : nil) { lane.rowsAreDue(at: due) }
+        // The path changed meanwhile: what was not trusted there may be here.
+        if isDistrusted, lane.distrustedUntil == nil { lane.distrustedUntil = now }
+        lanes[id] = lane
+    }
+
+    mutating func flush(now: Moment) {
+        for id in lanes.keys.sorted() {
+            lanes[id]!.startAfresh(releasing: [.trust, .configuration, .auth], now: now)
+            lanes[id]!.serverNotBefore = .zero
+            lanes[id]!.isHeld = false
+            lanes[id]!.isForced = true
+            place(id, now: now)
+        }
+    }
+
+    /// Looks at the lanes whose moment has come.
+    mutating func wakeLanes(now: Moment) {
+        while let id = timetable.removeFirst(until: now) {
+            releaseDistrusted(id, now: now)
+            place(id, now: now)
+        }
+    }
+
+    private mutating func releaseDistrusted(_ id: Int64, now: Moment) {
+        guard let until = lanes[id]!.distrustedUntil, until <= now else { return }
+        lanes[id]!.distrustedUntil = nil
+        lanes[id]!.expediting = (lanes[id]!.expediting ?? []).union([.trust])
+        lanes[id]!.rowsAreDue(at: now)
+    }
+}
+
+// MARK: - The end of a lane
+
+extension Scheduler {
+    /// Forgets a lane that has nothing to do any more, and its gate with the last lane to the host.
+    mutating func review(_ id: Int64, now: Moment, _ actions: inout [Action]) {
+        guard let lane = lanes[id], lane.isIdle else { return place(id, now: now) }
+        lanes[id] = nil
+        timetable.set(id, to: nil)
+        slots.close(id, of: lane.origin)
+        gates[lane.host]?.lanes.remove(id)
+        guard gates[lane.host]?.lanes.isEmpty == true else { return }
+        gates[lane.host] = nil
+        actions.append(.unwatch(lane.host))
+    }
+}

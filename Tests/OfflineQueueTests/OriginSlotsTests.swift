@@ -1,0 +1,140 @@
+internal import Testing
+
+@testable internal import OfflineQueue
+
+@Suite struct OriginSlotsTests {
+    private let slow = Self.origin("slow")
+    private let other = Self.origin("other")
+
+    private static func origin(_ host: String) -> Origin { Origin(scheme: "https", host: host, port: 443) }
+
+    /// Four slots, one of them reserved, two for an origin; lanes with these ids, which all wait.
+    private func slots(_ lanes: [(Int64, Origin)]) -> OriginSlots {
+        var slots = OriginSlots(limits: .init(total: 4, perOrigin: 2, reserved: 1))
+        for (id, origin) in lanes {
+            slots.open(laneOf: origin)
+            slots.join(id, of: origin)
+        }
+        return slots
+    }
+
+    /// Takes as many slots as there are; each lane joins again.
+    private func takeAll(_ slots: inout OriginSlots, _ origins: [Int64: Origin]) -> [Int64] {
+        var taken: [Int64] = []
+        while let lane = slots.take() {
+            taken.append(lane)
+            slots.join(lane, of: origins[lane]!)
+        }
+        return taken
+    }
+
+    @Test func `an origin has no more slots than its limit, however many lanes it has`() {
+        var slots = slots([(1, slow), (2, slow), (3, slow)])
+        #expect(takeAll(&slots, [1: slow, 2: slow, 3: slow]) == [1, 2])
+        slots.release(1, of: slow)
+        #expect(slots.take() == 3, "its lanes take turns")
+    }
+
+    @Test func `the reserve is for first attempts`() {
+        let third = Self.origin("third")
+        var slots = slots([(1, slow), (2, other), (3, third)])
+        let taken = takeAll(&slots, [1: slow, 2: other, 3: third])
+        #expect(Set(taken) == [1, 2, 3])
+        #expect(
+            taken.count == 4,
+            "three common slots and the reserved one, which only a first attempt may have"
+        )
+    }
+
+    @Test func `an origin that was slow gets no slot of the reserve`() {
+        let third = Self.origin("third")
+        var slots = slots([(1, slow), (2, other)])
+        slots.learn(slow, isSlow: true)
+        slots.leave(1, of: slow)
+        #expect(takeAll(&slots, [2: other]).count == 2)
+        slots.open(laneOf: third)
+        slots.join(3, of: third)
+        #expect(takeAll(&slots, [3: third]).count == 1, "the last common slot")
+        slots.join(1, of: slow)
+        #expect(slots.take() == nil)
+        slots.learn(slow, isSlow: false)
+        #expect(slots.take() == 1)
+    }
+
+    @Test func `origins that come without end do not delay one that has a slot for ever`() {
+        var slots = slots([(1, slow)])
+        var origins: [Int64: Origin] = [1: slow]
+        #expect(slots.take() == 1)
+        for id in 2..<12 as Range<Int64> {
+            origins[id] = Self.origin("new\(id)")
+            slots.open(laneOf: origins[id]!)
+            slots.join(id, of: origins[id]!)
+        }
+        var taken: [Int64] = []
+        while let lane = slots.take() { taken.append(lane) }
+        slots.join(1, of: slow)
+        var next: [Int64] = []
+        for lane in taken {
+            slots.release(1, of: origins[lane]!)
+            if let lane = slots.take() { next.append(lane) }
+        }
+        #expect(next.contains(1))
+    }
+
+    @Test func `a lane that leaves and joins again goes to the end of the line`() {
+        var slots = slots([(1, slow), (2, slow)])
+        slots.leave(1, of: slow)
+        #expect(!slots.isWaiting(1, of: slow))
+        slots.join(1, of: slow)
+        #expect([slots.take(), slots.take()] == [2, 1])
+    }
+}
+
+@Suite struct TurnLineTests {
+    @Test func `keys are taken in their order, but those that were removed`() {
+        var line = TurnLine<Int>()
+        for key in [1, 2, 3, 2] { line.append(key) }
+        line.remove(1)
+        #expect([line.removeFirst(), line.removeFirst(), line.removeFirst()] == [2, 3, nil])
+        #expect(line.isEmpty)
+    }
+
+    @Test func `a key that comes and goes leaves nothing behind`() {
+        var line = TurnLine<Int>()
+        line.append(0)
+        for _ in 0..<10_000 {
+            line.append(1)
+            line.remove(1)
+        }
+        line.append(2)
+        #expect([line.removeFirst(), line.removeFirst(), line.removeFirst()] == [0, 2, nil])
+        #expect(line.memory < 200)
+    }
+}
+
+@Suite struct TimetableTests {
+    @Test(arguments: 0..<20 as Range<UInt64>)
+    func `lanes come in the order of their moments, whatever was changed`(seed: UInt64) {
+        var random = SplitMix64(seed: seed)
+        var (timetable, expected) = (Timetable(), [Int64: Moment]())
+        for _ in 0..<300 {
+            let lane = Int64.random(in: 0..<60, using: &random)
+            let moment =
+                Int.random(in: 0..<4, using: &random) == 0 ? nil : random.uniform(.zero ... .seconds(9))
+            timetable.set(lane, to: moment)
+            expected[lane] = moment
+        }
+        #expect(timetable.first == expected.values.min())
+        var lanes: [Int64] = []
+        while let lane = timetable.removeFirst(until: .seconds(9)) { lanes.append(lane) }
+        #expect(lanes == expected.sorted { ($0.value, $0.key) < ($1.value, $1.key) }.map(\.key))
+        #expect(timetable.first == nil)
+    }
+
+    @Test func `nothing comes before its moment`() {
+        var timetable = Timetable()
+        timetable.set(1, to: .seconds(2))
+        #expect(timetable.removeFirst(until: .seconds(1)) == nil)
+        #expect(timetable.removeFirst(until: .seconds(2)) == 1)
+    }
+}
