@@ -85,7 +85,7 @@ struct OfflineErrorTests {
         let world = try OfflineWorld()
         #expect(await code(world.session, "http://127.0.0.1:1/") == .cannotConnectToHost)
         #expect(await code(world.session, "http://\(VethTestbed.farAddress):1/") == .cannotConnectToHost)
-        #expect(await code(world.session, "http://localhost:1/") == .cannotFindHost)
+        #expect(await code(world.session, "http://localhost:1/") == .cannotConnectToHost)
     }
 
     /// Everything has that address.

@@ -84,7 +84,7 @@ internal import Testing
         #expect(record.head?.status == 200)
     }
 
-    @Test func `a new address of a name is used at once`() async throws {
+    @Test func `a new address of a name is used once the connections are renewed`() async throws {
         let server = try ScriptedServer { _ in .respond(status: 200, headers: [.init("Connection", "close")])
         }
         let addresses = Answers(["127.0.0.2", "127.0.0.1"])
@@ -93,6 +93,7 @@ internal import Testing
         )
         let url = "http://netwatch.invalid:\(server.port)/"
         #expect(await engine.run(TransferRequest(url: url)).failure?.osErrno == ECONNREFUSED)
+        engine.renewConnections()
         #expect(await engine.run(TransferRequest(url: url)).head?.status == 200)
     }
 

@@ -1,0 +1,31 @@
+internal import NetwatchTestSupport
+internal import Testing
+
+@testable internal import NetworkReachability
+
+@Suite struct WakeUpsTests {
+    @Test(arguments: 0..<20) func `everyone is woken at the last moment set, and nobody twice`(seed: UInt64) {
+        var generator = SeededGenerator(seed: seed)
+        var wakeUps = WakeUps<Int>()
+        var expected: [Int: ContinuousClock.Instant] = [:]
+        var now = ContinuousClock.now
+        for _ in 0..<2000 {
+            let key = Int.random(in: 0..<50, using: &generator)
+            switch Int.random(in: 0..<6, using: &generator) {
+            case 0:
+                wakeUps.set(key, nil)
+                expected[key] = nil
+            case 1:
+                now += .milliseconds(Int.random(in: 0..<20, using: &generator))
+                let due = expected.filter { $0.value <= now }.keys.sorted()
+                #expect(wakeUps.takeDue(at: now).sorted() == due, "seed \(seed)")
+                for key in due { expected[key] = nil }
+            default:
+                let moment = now + .milliseconds(Int.random(in: 0..<100, using: &generator))
+                wakeUps.set(key, moment)
+                expected[key] = moment
+            }
+            if let first = expected.values.min() { #expect(wakeUps.earliest! <= first) }
+        }
+    }
+}
