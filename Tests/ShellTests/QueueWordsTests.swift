@@ -18,9 +18,9 @@ internal import Testing
     }
 
     @Test(arguments: [
-        (#""state":"held","hold_reason":"ambiguous""#, "state     held: ambiguous"),
-        (#""state":"held","hold_reason":"auth","last_error":"HTTP 401""#, "state     held: auth"),
-        (#""state":"pending","last_error":"HTTP 503""#, "state     pending: HTTP 503"),
+        (#""state":"held","hold_reason":"ambiguous","reason":"held: ambiguous""#, "state     held: ambiguous"),
+        (#""state":"held","hold_reason":"auth","last_error":"HTTP 401","reason":"held: auth""#, "state     held: auth"),
+        (#""state":"pending","last_error":"HTTP 503","reason":"HTTP 503""#, "state     pending: HTTP 503"),
         (#""state":"pending""#, "state     pending"),
     ])
     func `a request's state is said once`(members: String, line: String) throws {
@@ -31,7 +31,7 @@ internal import Testing
         let list = lanes.map { #"{"host":"\#($0.0)","lane":"\#($0.1)"}"# }.joined(separator: ",")
         let text = """
             {"v":1,"counts":{},"requests":0,"bytes":0,"lanes":0,"paused":\(paused),"paused_lanes":[\(list)],
-            "database_bytes":0,"free_bytes":0}
+            "closed_lanes":[],"database_bytes":0,"free_bytes":0}
             """
         return try ControlMessage.decoder.decode(ControlMessage.Statistics.self, from: Data(text.utf8))
     }

@@ -25,6 +25,6 @@ package enum ResolverTimes {
     /// How many lookups run at once.
     package static let mostThreads = 128
     /// The stack of a resolver thread in bytes. `getaddrinfo(3)` of glibc 2.36 uses 16 KiB with `files` and `dns`
-    /// (docs/evidence.md); the rest is for other plugins of `nsswitch.conf(5)`.
-    package static let stackSize = 256 * 1024
+    /// (docs/evidence.md); the rest is for other plugins of `nsswitch.conf(5)`. Only pages that are touched take memory.
+    package static let stackSize = 1024 * 1024
 }
