@@ -3,7 +3,9 @@ internal import BenchmarkSupport
 /// `run FLOORS STORE SCRATCH PEERS JSON [--quick] [NAME...]`, and `measure`; `scripts/bench` calls it.
 @main
 enum Main: Benchmark {
-    static let measurements: [any Measurement.Type] = [Fill.self, Enqueue.self, Drain.self, Backlog.self]
+    static let measurements: [any Measurement.Type] = [
+        Fill.self, Enqueue.self, Drain.self, Backlog.self, Lanes.self,
+    ]
     static let arguments = 5
 
     static func main() async throws { try await run() }

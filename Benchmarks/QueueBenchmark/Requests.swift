@@ -11,6 +11,11 @@ extension QueueRequest {
             body: .forBenchmark
         )
     }
+
+    /// A small request to an origin of its own for each lane, in the network for benchmarks (RFC 2544).
+    static func forBenchmark(lane: Int) -> QueueRequest {
+        QueueRequest(method: "PUT", url: "https://198.18.\(lane / 250).\(lane % 250)/", body: Data("x".utf8))
+    }
 }
 
 extension Data {

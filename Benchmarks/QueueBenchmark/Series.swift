@@ -6,12 +6,12 @@ extension Series {
         return [
             enqueue(1, place, size), enqueue(64, place, size),
             enqueue(1, place, size, pinned: 2), enqueue(64, place, size, pinned: 2),
-            drain(place, size), backlog(place, size),
+            drain(place, size), backlog(place, size), lanes(place, size),
         ]
     }
 
     /// How much is measured.
-    private struct Size {
+    fileprivate struct Size {
         let rounds: Int
         /// How many requests at most, and how many seconds, for each measurement of a round.
         let count: Int
@@ -93,6 +93,22 @@ extension Series {
                 place.filling("many", "\(size.backlog) 10"), place.filling("few", "1000 10"),
             ],
             environment: ["FLOORS_SYNC_NANOSECONDS=0"]
+        )
+    }
+}
+
+extension Series {
+    /// The history keeps 10,000 requests, by which the measurement sees that all are delivered.
+    fileprivate static func lanes(_ place: Place, _ size: Size) -> Series {
+        let count = min(10_000, size.count)
+        return Series(
+            title: "\(count) requests in as many lanes drain, beside 10 lanes; a sync takes no time",
+            ours: "lanes \(count) \(count)",
+            others: [.measured("10", by: "lanes \(count) 10")],
+            rounds: size.rounds,
+            figures: [Figure("rate", "/s"), Figure("cpu", "µs each")],
+            preparations: [place.filling("empty", "0 1")],
+            environment: ["TEMPLATE=\(place.template("empty"))", "FLOORS_SYNC_NANOSECONDS=0"]
         )
     }
 }

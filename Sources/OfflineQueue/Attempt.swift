@@ -49,11 +49,15 @@ package struct Attempt: Sendable {
 
     /// How much of a response's body is worth keeping.
     package static let maximumResponseBytes = 64 * 1024
+
+    /// How long the rest of the response may take once its status is known and decides. The slot is worth more than
+    /// the rest of the body.
+    package static let bodyTimeout: Duration = .seconds(10)
 }
 
 /// How one transfer ended.
 package enum AttemptOutcome: Sendable {
-    /// A final response came. `isTruncated`: its body was cut, by the limit or by the connection.
+    /// A final response came. `isTruncated`: its body was cut, by a limit or by the connection.
     case response(status: Int, headers: [(String, String)], body: Data, isTruncated: Bool)
     /// No complete response came.
     case failure(AttemptFailure)
@@ -86,6 +90,9 @@ package struct AttemptFailure: Hashable, Sendable {
     /// The response's status, when its head had come before the failure.
     package let status: Int?
     package let message: String
+    /// Whether this machine was short of something, and nothing was sent for want of it: descriptors, memory, a thread
+    /// of the resolver, a place among the session's transfers. The network and the server have no part in it.
+    package let isLocalShortage: Bool
 
     package init(
         code: CInt,
@@ -93,7 +100,8 @@ package struct AttemptFailure: Hashable, Sendable {
         phase: Phase,
         bytesSent: Int64 = 0,
         status: Int? = nil,
-        message: String
+        message: String,
+        isLocalShortage: Bool = false
     ) {
         self.code = code
         self.errno = errno
@@ -101,6 +109,7 @@ package struct AttemptFailure: Hashable, Sendable {
         self.bytesSent = bytesSent
         self.status = status
         self.message = message
+        self.isLocalShortage = isLocalShortage
     }
 }
 
@@ -111,6 +120,13 @@ package protocol AttemptSender: Sendable {
 
     /// The path to hosts has changed: pooled connections and cached addresses may be of the old one.
     func networkPathChanged() async
+
+    /// Whether the server of an `https` URL has to prove that it is the URL's host.
+    func validatesServer(of url: String) -> Bool
+}
+
+extension AttemptSender {
+    package func validatesServer(of url: String) -> Bool { true }
 }
 
 /// What is known of the way to a host. A hint for when to try, never a permission.

@@ -143,7 +143,9 @@ extension OfflineQueue {
         let outcome = await transfer.value
         CrashPoint.answered.reached()
         let isDown = wasDown || scheduler.isGateDown(origin.host)
-        let context = AttemptContext(request, origin: origin, gateIsDown: isDown)
+        var context = AttemptContext(request, origin: origin, gateIsDown: isDown)
+        context.validatesServer = sender.validatesServer(of: request.url)
+        context.conflictAge = request.conflictAge.map { $0 + start.duration(to: .now) }
         let judgement = FailureTable.judge(outcome, of: context, now: .now)
         await settle(request, claim, judgement, (outcome, start.duration(to: .now)))
     }

@@ -29,9 +29,9 @@ extension OfflineQueue {
 
     /// Puts a request on the disk, tries it at once and returns what came of the first attempt.
     ///
-    /// In a lane with a backlog it waits for its turn. It is not tried, and the result says so, when its host is
-    /// known not to be reachable, when its lane is closed after failures, paused, or keeps order and has earlier
-    /// requests, and when it is to wait for a time or for others. Cancelling the task ends the waiting, not the
+    /// It is not tried, and the result says so, when no slot is free, when its host is known not to be reachable, when
+    /// its lane is closed after failures, paused, or keeps order and has earlier requests, and when it is to wait for a
+    /// time or for others. Cancelling the task ends the waiting, not the
     /// request.
     ///
     /// - Throws: As ``enqueue(_:options:)``.

@@ -1,17 +1,28 @@
+internal import Foundation
+
 /// What may be known and asked of requests in the queue.
 extension OfflineQueue {
     /// A part of the requests: those on their way in their order, then those that are over, newest first.
     ///
     /// - Throws: ``QueueError`` of the store.
     public func list(_ query: RequestQuery = RequestQuery()) async throws -> RequestPage {
-        try await store.page(query)
+        let page = try await store.page(query)
+        return RequestPage(requests: page.requests.map(withReason), next: page.next)
     }
 
     /// All that is known of one request; `nil` when the queue does not know the id.
     ///
     /// - Throws: ``QueueError`` of the store.
     public func request(_ id: String) async throws -> RequestDetails? {
-        try await store.details(of: id)
+        try await store.details(of: id)?.changing(withReason)
+    }
+
+    /// Only the scheduler knows of slots.
+    private func withReason(_ request: QueuedRequest) -> QueuedRequest {
+        guard let lane = request.laneID, let due = request.due, due <= Date() else { return request }
+        var request = request
+        request.waitsForSlot = scheduler.obstacle(toLane: lane, now: now) == .noFreeSlot
+        return request
     }
 
     /// The one id that begins like this, or is it.
@@ -129,5 +140,13 @@ extension LaneSelection {
     fileprivate var words: String {
         let label = label.map { $0.isEmpty ? "without a label" : "with the label \(quoted($0))" }
         return [host.map { "to the host \(quoted($0))" }, label].compactMap(\.self).joined(separator: " ")
+    }
+}
+
+extension RequestDetails {
+    fileprivate func changing(_ change: (QueuedRequest) -> QueuedRequest) -> RequestDetails {
+        var details = self
+        details.summary = change(summary)
+        return details
     }
 }

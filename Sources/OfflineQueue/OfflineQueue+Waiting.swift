@@ -125,7 +125,7 @@ extension OfflineQueue {
             let signal = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
             endWaiters[id, default: [:]][waiter] = signal.continuation
             defer { endWaiters[id]?[waiter] = nil }
-            let details = try await store.details(of: id)
+            let details = try await request(id)
             guard let details, !details.summary.state.isFinal, phase != .stopped, !hasFailed,
                 !Task.isCancelled,
                 deadline.map({ $0 > .now }) ?? true

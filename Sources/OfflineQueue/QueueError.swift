@@ -6,7 +6,7 @@ public struct QueueError: Error, Hashable, Sendable {
         case invalidURL = "invalid_url"
         /// The method is not a token.
         case invalidMethod = "invalid_method"
-        /// A header's name is not a token, or its value holds CR, LF or NUL.
+        /// A header's name is not a token, or its value holds a control character other than the tab.
         case invalidHeader = "invalid_header"
         /// A header carries a secret, and secrets are not stored.
         case secretHeader = "secret_header"

@@ -6,7 +6,7 @@ public struct QueueRequest: Hashable, Sendable {
     public struct Header: Hashable, Sendable {
         /// The field name, a token of RFC 9110 §5.6.2.
         public var name: String
-        /// The field value. CR, LF and NUL are refused.
+        /// The field value. Control characters but the tab are refused.
         public var value: String
 
         /// Makes a header line.

@@ -50,9 +50,11 @@ public struct QueuedRequest: Hashable, Sendable {
     public let priority: Int
     /// The length of the body, also when it is not kept any more.
     public let bodyBytes: Int64
-    /// How many attempts were made. Those that failed for want of a network do not count.
+    /// How many attempts were made. Those that failed because the network was down, or this machine was
+    /// short of something, do not count.
     public let attempts: Int
-    /// How many attempts ended before they could count, for want of a network.
+    /// How many attempts ended before they could count: the network was down, or this machine was short of
+    /// descriptors, memory or threads.
     public let deferrals: Int
     /// When it was enqueued, by the wall clock of that moment.
     public let created: Date
@@ -66,12 +68,33 @@ public struct QueuedRequest: Hashable, Sendable {
     public let status: Int?
     /// What its last attempt failed of, or why it was given up.
     public let lastError: String?
+    /// Until when its lane is closed by a server's `Retry-After`, while it is.
+    public let laneClosure: LaneClosure?
+    /// Whether it is due and waits for a slot: as many requests are being sent as may be, to its origin or in all.
+    public internal(set) var waitsForSlot = false
+
+    let laneID: Int64?
+}
+
+/// A server has asked for nothing before a time (`Retry-After`).
+public struct LaneClosure: Hashable, Sendable {
+    /// When the lane opens, by the wall clock. ``OfflineQueue/flush()`` opens it sooner.
+    public let until: Date
+    /// The status of the answer that closed it: 429 or 503. `nil` when an older version noted it.
+    public let status: Int?
+}
+
+extension LaneClosure: CustomStringConvertible {
+    /// The closure in words for a person, without its end.
+    public var description: String {
+        "lane closed by Retry-After" + (status.map { " of HTTP \($0)" } ?? "")
+    }
 }
 
 /// All that the queue knows of one request.
 public struct RequestDetails: Hashable, Sendable {
     /// What ``OfflineQueue/list(_:)`` tells.
-    public let summary: QueuedRequest
+    public internal(set) var summary: QueuedRequest
     /// The header lines as they were given, without the idempotency key.
     public let headers: [QueueRequest.Header]
     /// The idempotency key's value, if it has one.
@@ -201,12 +224,15 @@ public struct QueueStatistics: Hashable, Sendable {
     public let isPaused: Bool
     /// The lanes that are paused, be the whole queue or not, by host and label; at most ``mostPausedLanes``.
     public let pausedLanes: [PausedLane]
+    /// The lanes with requests that a server's `Retry-After` keeps closed, by host and label; at most
+    /// ``mostPausedLanes``.
+    public let closedLanes: [ClosedLane]
     /// The size of the database's files.
     public let databaseBytes: Int64
     /// Bytes that the queue's file system has free.
     public let freeBytes: Int64
 
-    /// How many paused lanes are told: 1000.
+    /// How many paused lanes, and how many closed ones, are told: 1000.
     public static let mostPausedLanes = 1000
 
     /// Lanes that are paused, as ``OfflineQueue/resume(host:lane:)`` takes them.
@@ -215,6 +241,16 @@ public struct QueueStatistics: Hashable, Sendable {
         public let host: String
         /// Their label, empty for lanes without one.
         public let label: String
+    }
+
+    /// A lane that a server has closed.
+    public struct ClosedLane: Hashable, Sendable {
+        /// The host of its URLs.
+        public let host: String
+        /// Its label, empty for a lane without one.
+        public let label: String
+        /// Until when, and by what answer.
+        public let closure: LaneClosure
     }
 }
 

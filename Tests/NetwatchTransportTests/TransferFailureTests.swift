@@ -125,6 +125,24 @@ internal import Testing
         #expect(failure?.phase == .response)
     }
 
+    @Test func `a body that drips runs into the body timeout, and what came is kept`() async throws {
+        let server = try ScriptedServer { _ in .drippingBody }
+        var request = TransferRequest(url: server.url)
+        request.bodyTimeout = .milliseconds(100)
+        let record = await engine.run(request)
+        #expect(record.failure?.code == 28 && record.failure?.phase == .response)
+        #expect(record.head?.status == 200 && !record.body.isEmpty)
+    }
+
+    @Test func `the body timeout does not begin before the head`() async throws {
+        let server = try ScriptedServer { _ in .stall(then: .respond("late")) }
+        var request = TransferRequest(url: server.url)
+        request.bodyTimeout = .zero
+        request.totalTimeout = .seconds(3)
+        let failure = await engine.run(request).failure
+        #expect(failure?.code == 28 && failure?.message.contains("took longer than") == false)
+    }
+
     @Test func `an unanswered connection attempt runs into the connect timeout`() async throws {
         let port = try UnansweringPort()
         var request = TransferRequest(url: "http://127.0.0.1:\(port.port)/")

@@ -39,6 +39,7 @@ internal import Testing
         ),
         ("`inflight` is 0; it has to be 1 to 65536", { $0.inflight = 0 }),
         ("`inflightPerLane` is -1; it has to be 1 to 65536", { $0.inflightPerLane = -1 }),
+        ("`inflightPerOrigin` is 0; it has to be 1 to 65536", { $0.inflightPerOrigin = 0 }),
         ("`limits.requests` is 0; it has to be 1 or more", { $0.limits.requests = 0 }),
         ("`limits.bytes` is -1; it has to be 1 or more", { $0.limits.bytes = -1 }),
         ("`limits.diskReserve` is -1; it has to be 0 or more", { $0.limits.diskReserve = -1 }),

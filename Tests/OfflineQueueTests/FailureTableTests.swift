@@ -141,6 +141,50 @@ internal import Testing
         #expect(judge(status, of: try context()).verdict == .held(.auth))
     }
 
+    @Test(arguments: [
+        ("https://user:secret@b.example:8443/new?token=t#f", "https://b.example:8443/new"),
+        ("//b.example/new", "https://b.example/new"), ("/new?token=t", "/new"),
+        ("http://b.example/\u{1}\u{7f}", "http://b.example/%01%7F"),
+    ])
+    func `a redirect of a proven server is its answer, and its target is named without secrets`(
+        location: String,
+        target: String
+    ) throws {
+        let judgement = judge(302, [("Location", location)], of: try context(mayBeSentTwice: false))
+        #expect(judgement.verdict == .dead(reason: "HTTP 302, a redirect to \(target)"))
+        #expect(judgement.lane == .healthy)
+        #expect(judge(308, of: try context()).verdict == .dead(reason: "HTTP 308"))
+    }
+
+    @Test func `a redirect to another origin is a portal's where the server need not prove who it is`() throws {
+        var request = try context()
+        request.validatesServer = false
+        #expect(judge(302, [("Location", "https://portal/")], of: request).verdict == Self.free)
+        #expect(judge(302, [("Location", "/here")], of: request).verdict == .dead(reason: "HTTP 302, a redirect to /here"))
+    }
+
+    @Test(arguments: [CInt(7), 6, 28, 55, 2], [AttemptFailure.Phase.resolve, .connect, .request])
+    func `a shortage of this machine's is neither an attempt nor the network's`(
+        code: CInt,
+        phase: AttemptFailure.Phase
+    ) throws {
+        let failure = AttemptFailure(code: code, errno: EMFILE, phase: phase, message: "m", isLocalShortage: true)
+        for hasKey in [true, false] {
+            let request = try context(mayBeSentTwice: hasKey, hasKey: hasKey)
+            let judgement = FailureTable.judge(.failure(failure), of: request, now: start)
+            #expect(judgement.verdict == Self.free && judgement.lane == .none)
+        }
+    }
+
+    @Test func `409 with a key is retried for ten minutes`() throws {
+        var request = try context()
+        request.conflictAge = .seconds(599)
+        #expect(judge(409, of: request).verdict == Self.counted)
+        request.conflictAge = .seconds(600)
+        #expect(judge(409, of: request).verdict == .dead(reason: "HTTP 409 for 10 minutes"))
+        #expect(judge(409, of: request).lane == .healthy)
+    }
+
     @Test func `409 is retried with a key and final without`() throws {
         #expect(judge(409, of: try context()).verdict == Self.counted)
         #expect(judge(409, of: try context(hasKey: false)).verdict == .dead(reason: "HTTP 409"))
@@ -276,13 +320,13 @@ internal import Testing
             url: "https://a.example",
             status: 302,
             headers: [("location", "https://portal/")],
-            isPortal: true
+            isPortal: false
         ),
         PortalRow(
             url: "https://a.example",
             status: 307,
             headers: [("location", "//portal/")],
-            isPortal: true
+            isPortal: false
         ),
         PortalRow(
             url: "https://a.example",

@@ -153,7 +153,7 @@ internal import Testing
         Issue.record("there was no \(fixture.path), so it was written: commit it, and drain it below")
     }
 
-    @Test(arguments: ["queue-2"])
+    @Test(arguments: ["queue-2", "queue-3"])
     func `a store that was filled long ago holds, and sends, what one filled now does`(name: String)
         async throws
     {
@@ -191,7 +191,7 @@ internal import Testing
     }
 
     @Test(arguments: [
-        "INSERT INTO grdb_migrations VALUES ('3')", "PRAGMA application_id = 7",
+        "INSERT INTO grdb_migrations VALUES ('4')", "PRAGMA application_id = 7",
     ])
     func `a store of a newer version or another program's is refused and left as it is`(sql: String)
         async throws

@@ -1,3 +1,7 @@
+internal import ClientCore
+internal import Foundation
+internal import Glibc
+internal import NetwatchTestSupport
 internal import NetwatchTransport
 internal import Testing
 
@@ -26,5 +30,50 @@ internal import Testing
         let message = "OpenSSL/3.0.15: error:0A000419:SSL routines::tlsv1 alert access denied"
         let failure = TransferFailure(code: 35, phase: .tls, message: message)
         #expect(AttemptFailure(nil, failure, status: nil).code == 35)
+    }
+
+    @Test(arguments: [
+        (TransferFailure(code: 7, osErrno: EMFILE, phase: .connect, message: "m"), true),
+        (TransferFailure(code: 6, resolverCode: EAI_MEMORY, phase: .resolve, message: "m"), true),
+        (TransferFailure(code: 28, phase: .prepare, message: "m"), true),
+        (TransferFailure(code: 28, phase: .resolve, message: "m"), false),
+        (TransferFailure(code: 7, osErrno: ECONNREFUSED, phase: .connect, message: "m"), false),
+        (TransferFailure(code: 55, osErrno: ENOBUFS, phase: .request, bytesSent: 1, message: "m"), false),
+    ])
+    func `what this machine was short of is told from what the network lacked`(
+        failure: TransferFailure,
+        isLocal: Bool
+    ) {
+        #expect(AttemptFailure(nil, failure, status: nil).isLocalShortage == isLocal)
+    }
+
+    @Test func `an attempt is concluded by its status although the body does not end`() async throws {
+        let head = "HTTP/1.1 200 OK\r\nContent-Length: 9\r\nX-A: b\r\n\r\nhalf"
+        let server = try ScriptedServer { _ in .send(head, then: .stall(then: .close)) }
+        let sender = SessionSender(session: SessionManager(), bodyTimeout: .milliseconds(100))
+        let attempt = Attempt(
+            id: "a",
+            method: "GET",
+            url: server.url,
+            headers: [],
+            body: .none,
+            mayBeSentTwice: true
+        )
+        guard case .response(let status, let headers, let body, let isTruncated) = await sender.send(attempt) else {
+            return #expect(Bool(false), "no response")
+        }
+        #expect(status == 200 && body == Data("half".utf8) && isTruncated)
+        #expect(headers.contains { $0 == ("X-A", "b") })
+    }
+
+    @Test func `a session that trusts every server proves nothing`() {
+        let policies: [String: ServerTrustPolicy] = [
+            "any.example": .disableEvaluation, "name.example": .performDefaultEvaluation(validateHost: false),
+            "strict.example": .performDefaultEvaluation(validateHost: true),
+        ]
+        let manager = ServerTrustPolicyManager(policies: policies)
+        let sender = SessionSender(session: SessionManager(serverTrustPolicyManager: manager))
+        let hosts = ["any", "name", "strict", "other"]
+        #expect(hosts.filter { sender.validatesServer(of: "https://\($0).example/") } == ["strict", "other"])
     }
 }

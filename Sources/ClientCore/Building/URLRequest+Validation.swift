@@ -77,8 +77,7 @@ extension URLRequest {
     }
 
     private static func isSendable(_ name: String, _ value: String) -> Bool {
-        // RFC 9110 §5.5: no controls but the tab.
-        HTTPToken.isValid(name) && value.utf8.allSatisfy { $0 == 0x09 || ($0 >= 0x20 && $0 != 0x7f) }
+        HTTPToken.isValid(name) && HTTPFieldValue.isValid(value)
     }
 
     /// Two notions of where the body ends are how requests are smuggled.

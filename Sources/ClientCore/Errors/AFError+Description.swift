@@ -1,4 +1,5 @@
 public import Foundation
+internal import NetwatchTransport
 
 extension AFError: LocalizedError {
     /// What happened, in English, with the value that is to blame.
@@ -37,7 +38,7 @@ extension AFError.URLRequestValidationFailureReason {
         case .invalidMethod(let method):
             "\(method.debugDescription) is not a method that a server can be asked for"
         case .invalidHeader(let name, let value):
-            "the header \(name.debugDescription) cannot be sent with the value \(value.debugDescription)"
+            HTTPFieldValue.refusal(name, value)
         case .bodyDataInGETRequest(let data): "a GET or HEAD request has a body, of \(data.count) bytes"
         case .unsupportedScheme(let url):
             "the scheme \((url.scheme ?? "").debugDescription) is neither http nor https"

@@ -118,6 +118,7 @@ extension RequestCore {
         if let allowsReuse = plan.policy.allowsConnectionReuse {
             transfer.allowsConnectionReuse = allowsReuse
         }
+        transfer.bodyTimeout = plan.policy.bodyTimeout
         transfer.apply(options)
         transfer.idleTimeout = idleTimeout(of: request)
         let total = plan.policy.totalTimeout ?? options.longest ?? context.settings.totalTimeout

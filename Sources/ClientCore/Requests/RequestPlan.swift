@@ -39,6 +39,8 @@ struct TransferPolicy: Sendable {
     var maximumResponseBytes: Int?
     /// How long an attempt may take; `nil` is as long as the session says.
     var totalTimeout: Duration?
+    /// How long the response may take after its head; `nil` is for ever.
+    var bodyTimeout: Duration?
     /// Whether a pooled connection may be used, on which libcurl may send a request twice; `nil` is for methods and
     /// headers to say.
     var allowsConnectionReuse: Bool?

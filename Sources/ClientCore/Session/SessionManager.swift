@@ -247,6 +247,7 @@ public final class SessionManager: Sendable {
         body: KeptBody? = nil,
         maximumResponseBytes: Int,
         totalTimeout: Duration,
+        bodyTimeout: Duration? = nil,
         allowsConnectionReuse: Bool
     ) -> DataRequest {
         var plan = RequestPlan(urlRequest)
@@ -256,10 +257,14 @@ public final class SessionManager: Sendable {
             asksRetrier: false,
             maximumResponseBytes: maximumResponseBytes,
             totalTimeout: totalTimeout,
+            bodyTimeout: bodyTimeout,
             allowsConnectionReuse: allowsConnectionReuse
         )
         return start(plan)
     }
+
+    /// Whether the server of an `https` URL has to prove that it is the URL's host.
+    package func validatesServer(of url: String) -> Bool { context.trust.validatesServer(of: URL(string: url)) }
 
     /// Makes requests from now on use new connections and newly looked-up names. For when the network path has
     /// changed.

@@ -58,6 +58,17 @@ final class SessionTrust: Sendable {
         return Decision(host: name, policy: policy, trust: try trust(for: key))
     }
 
+    /// Whether the server of an `https` URL has to prove that it is the URL's host. A check of the program's own counts.
+    func validatesServer(of url: URL?) -> Bool {
+        guard let policy = (try? decision(for: url))?.policy else { return true }
+        switch policy {
+        case .disableEvaluation: return false
+        case .performDefaultEvaluation(let validateHost), .performRevokedEvaluation(let validateHost, _):
+            return validateHost
+        case .pinCertificates, .pinPublicKeys, .custom: return true
+        }
+    }
+
     private func trust(for key: Key) throws -> TransferTrust {
         if let known = cache.withLock({ $0[key] }) { return known }
         try key.policy?.check()

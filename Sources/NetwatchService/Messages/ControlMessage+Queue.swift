@@ -73,8 +73,22 @@ extension ControlMessage {
         package var paused: Bool
         /// Lanes that are, as ``Lanes`` names them to go on.
         package var pausedLanes: [Lanes]
+        /// Lanes with requests that a server's `Retry-After` keeps closed.
+        package var closedLanes: [ClosedLane]
         package var databaseBytes: Int64
         package var freeBytes: Int64
+    }
+
+    /// A lane that a server has closed.
+    package struct ClosedLane: Codable, Hashable, Sendable {
+        package var host: String
+        /// Empty for a lane without a label.
+        package var lane: String
+        package var until: Date
+        /// The status of the answer that closed it.
+        package var status: Int?
+        /// For people.
+        package var reason: String
     }
 
     /// An error: RFC 9457.

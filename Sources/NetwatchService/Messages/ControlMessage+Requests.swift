@@ -25,7 +25,8 @@ extension ControlMessage {
         package var priority: Int
         package var bodyBytes: Int64
         package var attempts: Int
-        /// Times it was put off without costing an attempt, because the network was down.
+        /// Times it was postponed without costing an attempt: the network was down, or this machine was short of
+        /// something.
         package var deferrals: Int
         package var created: Date
         package var due: Date?
@@ -33,6 +34,11 @@ extension ControlMessage {
         package var finished: Date?
         package var status: Int?
         package var lastError: String?
+        /// Why it is not delivered, for people.
+        package var reason: String?
+        /// While a server's `Retry-After` keeps its lane closed: until when, and the status of that answer.
+        package var laneClosedUntil: Date?
+        package var laneClosedBy: Int?
     }
 
     /// `GET /v1/requests/{id}`.

@@ -131,10 +131,3 @@ extension ControlMessage.Sent {
         )
     }
 }
-
-extension ControlMessage.Entry {
-    /// Why it is not delivered, for people.
-    package var reason: String? {
-        holdReason.map { "held: \($0)" } ?? lastError
-    }
-}

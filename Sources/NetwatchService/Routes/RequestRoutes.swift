@@ -84,6 +84,15 @@ extension QueueCounts {
 
 // MARK: - Messages
 
+extension QueuedRequest {
+    /// What keeps it now goes before what happened at its last attempt.
+    fileprivate var reason: String? {
+        if let holdReason { return "\(QueuedReason.held(holdReason))" }
+        if waitsForSlot { return "\(QueuedReason.noFreeSlot)" }
+        return laneClosure.map { "\($0)" } ?? lastError
+    }
+}
+
 extension ControlMessage.Entry {
     init(_ request: QueuedRequest) {
         self.init(
@@ -103,7 +112,10 @@ extension ControlMessage.Entry {
             expires: request.expires,
             finished: request.finished,
             status: request.status,
-            lastError: request.lastError
+            lastError: request.lastError,
+            reason: request.reason,
+            laneClosedUntil: request.laneClosure?.until,
+            laneClosedBy: request.laneClosure?.status
         )
     }
 }

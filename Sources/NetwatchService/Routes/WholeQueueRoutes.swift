@@ -45,9 +45,22 @@ extension QueueRoutes {
             lanes: statistics.lanes,
             paused: statistics.isPaused,
             pausedLanes: statistics.pausedLanes.map { ControlMessage.Lanes(host: $0.host, lane: $0.label) },
+            closedLanes: statistics.closedLanes.map(ControlMessage.ClosedLane.init),
             databaseBytes: statistics.databaseBytes,
             freeBytes: statistics.freeBytes
         )
         return .json(message, encoder: ControlMessage.encoder)
+    }
+}
+
+extension ControlMessage.ClosedLane {
+    fileprivate init(_ lane: QueueStatistics.ClosedLane) {
+        self.init(
+            host: lane.host,
+            lane: lane.label,
+            until: lane.closure.until,
+            status: lane.closure.status,
+            reason: "\(lane.closure)"
+        )
     }
 }

@@ -197,13 +197,12 @@ final class CurlMulti {
     func endIdleTransfers() -> Turn {
         idleTimer = nil
         let now = ContinuousClock.now
-        let idle = transfers.values.filter { $0.isIdle(at: now) }
-        for transfer in idle {
-            let message = "nothing was sent or received for \(transfer.request.idleTimeout ?? .zero)"
-            remove(transfer.id)?.finish(CURLE_OPERATION_TIMEDOUT, message: message)
+        let late = transfers.values.compactMap { transfer in
+            transfer.overrun(at: now).map { (id: transfer.id, message: $0) }
         }
+        for (id, message) in late { remove(id)?.finish(CURLE_OPERATION_TIMEDOUT, message: message) }
         if !transfers.isEmpty { checkIdleness() }
-        return Turn(ended: idle.map(\.id), milestones: round.tell())
+        return Turn(ended: late.map(\.id), milestones: round.tell())
     }
 
     private func checkIdleness() {

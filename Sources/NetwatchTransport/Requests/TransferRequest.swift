@@ -42,6 +42,9 @@ package struct TransferRequest: Sendable {
     package var idleTimeout: Duration? = .seconds(60)
     /// How long the whole transfer may take, name lookup and pauses included; `nil`, the default, is for ever.
     package var totalTimeout: Duration?
+    /// How long the response may take after the head that the caller gets; `nil`, the default, is for ever. The end is
+    /// a timeout (code 28) in the phase `response`. It is looked at once a second; pauses count.
+    package var bodyTimeout: Duration?
     /// Whether a pooled connection may be used.
     ///
     /// libcurl sends a request again, up to five times and unasked, when a reused connection ends before

@@ -23,8 +23,19 @@ struct Idleness {
 }
 
 extension Transfer {
+    /// Why it is to be ended; `nil` when it is not.
+    func overrun(at now: ContinuousClock.Instant) -> String? {
+        if isIdle(at: now) { return "nothing was sent or received for \(request.idleTimeout ?? .zero)" }
+        return bodyIsLate(at: now) ? "the response took longer than \(request.bodyTimeout ?? .zero)" : nil
+    }
+
+    private func bodyIsLate(at now: ContinuousClock.Instant) -> Bool {
+        guard let timeout = request.bodyTimeout, let headDelivered else { return false }
+        return headDelivered.duration(to: now) >= timeout
+    }
+
     /// Whether it has been silent for as long as it may be. Waiting for a source counts, a pause does not.
-    func isIdle(at now: ContinuousClock.Instant) -> Bool {
+    private func isIdle(at now: ContinuousClock.Instant) -> Bool {
         guard let timeout = request.idleTimeout else { return false }
         return idleness.lasts(timeout, at: now, bytes: isReady && paused.isEmpty ? wireBytes : nil)
     }

@@ -197,7 +197,7 @@ extension Transfer {
     }
 
     private func deliver(_ head: TransferHead) {
-        hasDeliveredHead = true
+        headDelivered = .now
         if head.version == "HTTP/2" { milestones.insert(.multiplexed) }
         touch()
         news.add(.head(head))

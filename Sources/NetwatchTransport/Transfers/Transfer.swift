@@ -50,7 +50,8 @@ final class Transfer {
     var head = HeadParser()
     /// A head that is the response's only if the request is not sent again.
     var heldHead: TransferHead?
-    var hasDeliveredHead = false
+    /// When the response's head was delivered.
+    var headDelivered: ContinuousClock.Instant?
     var bodyBytes = 0
     var news = TransferNews()
     /// Whether the round knows that there is news.
@@ -108,6 +109,8 @@ final class Transfer {
         if let entry = resolved.rawValue { try self.easy.set(CURLOPT_RESOLVE, pointer: entry) }
         try setCallbacks()
     }
+
+    var hasDeliveredHead: Bool { headDelivered != nil }
 
     var handle: UnsafeMutableRawPointer { easy.rawValue }
 

@@ -5,9 +5,12 @@ internal import FoundationNetworking
 /// Makes the queue's transfers through a session: one attempt is one request of it.
 package struct SessionSender: AttemptSender {
     let session: SessionManager
+    let bodyTimeout: Duration
 
-    package init(session: SessionManager) {
+    /// - Parameter bodyTimeout: How long the rest of a response may take once its status is known. Default 10 s.
+    package init(session: SessionManager, bodyTimeout: Duration = Attempt.bodyTimeout) {
         self.session = session
+        self.bodyTimeout = bodyTimeout
     }
 
     package func send(_ attempt: Attempt) async -> AttemptOutcome {
@@ -20,6 +23,7 @@ package struct SessionSender: AttemptSender {
             body: attempt.body.kept,
             maximumResponseBytes: Attempt.maximumResponseBytes,
             totalTimeout: attempt.longest,
+            bodyTimeout: bodyTimeout,
             allowsConnectionReuse: attempt.mayBeSentTwice && !attempt.isMisdirected
         ).response()
         return AttemptOutcome(response)
@@ -27,6 +31,10 @@ package struct SessionSender: AttemptSender {
 
     package func networkPathChanged() async {
         session.renewConnections()
+    }
+
+    package func validatesServer(of url: String) -> Bool {
+        session.validatesServer(of: url)
     }
 }
 
@@ -69,10 +77,12 @@ extension AttemptOutcome {
 }
 
 extension TransferFailure {
-    /// CURLE_FILESIZE_EXCEEDED, which is our limit, and CURLE_PARTIAL_FILE.
-    fileprivate var isAboutBodyOnly: Bool {
-        code == 63 || code == 18
-    }
+    /// CURLE_FILESIZE_EXCEEDED and CURLE_OPERATION_TIMEDOUT, which are our limits, and CURLE_PARTIAL_FILE.
+    fileprivate var isAboutBodyOnly: Bool { [63, 28, 18].contains(code) }
+
+    /// Nothing was sent, and what was missing was this machine's. A timeout before anything was done is one of waiting
+    /// for a thread of the resolver or for other transfers.
+    fileprivate var isLocal: Bool { isLocalShortage || (phase == .prepare && code == 28) }
 }
 
 extension TransferFailure {
@@ -98,7 +108,8 @@ extension AttemptFailure {
             phase: Phase(failure.phase),
             bytesSent: failure.bytesSent,
             status: status,
-            message: failure.message
+            message: failure.message,
+            isLocalShortage: failure.isLocal
         )
     }
 }

@@ -79,7 +79,8 @@ extension ArchivedRequest {
         let headers = try pairs()
         let draft = try RequestDraft(
             QueueRequest(method: method, url: url, headers: headers, body: placeholder),
-            options: try options(headers)
+            options: try options(headers),
+            isImported: true
         )
         guard draft.id == id, draft.headers == HeaderText.encode(headers) else {
             throw QueueError(.invalidHeader, "the idempotency key is among the headers, too")

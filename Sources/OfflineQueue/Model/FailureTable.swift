@@ -11,6 +11,10 @@ package struct AttemptContext: Hashable, Sendable {
     package var expectation: Expectation
     /// The status of the attempt before.
     package let lastStatus: Int?
+    /// Whether a server of an `https` origin has to prove that it is the one. A session may have been told otherwise.
+    package var validatesServer = true
+    /// How long ago the first 409 in a row came; `nil` when the last answer was none.
+    package var conflictAge: Duration?
 
     package init(
         origin: Origin,
@@ -105,6 +109,12 @@ package enum FailureTable {
     /// The connection led to a server that does not answer for the URL (RFC 9110 §15.5.20).
     package static let misdirectedStatus = 421
 
+    package static let conflictStatus = 409
+
+    /// A server that still works on the attempt before is done with it by then. Who answers 409 for longer means an
+    /// ordinary conflict, which no attempt resolves.
+    package static let longestConflict: Duration = .seconds(600)
+
     /// Statuses by which a server says that it did nothing.
     private static let unappliedStatuses: Set<Int> = [408, 421, 425, 429]
 
@@ -134,6 +144,7 @@ package enum FailureTable {
 
 extension FailureTable {
     package static func classify(_ failure: AttemptFailure) -> Class {
+        if failure.isLocalShortage { return .local }
         let isBeforeRequest = failure.phase < .request
         switch curlClasses[failure.code] {
         case .path?: return .path
@@ -156,7 +167,8 @@ extension FailureTable {
         func conclude(_ verdict: Verdict, _ lane: LaneEffect) -> Judgement {
             Judgement(verdict: verdict, lane: lane, status: failure.status, detail: failure.message)
         }
-        let isAmbiguous = failure.phase >= .request && !request.mayBeSentTwice
+        let isAmbiguous =
+            failure.phase >= .request && !request.mayBeSentTwice && !failure.isLocalShortage
         switch classify(failure) {
         case .path:
             let isOffline = request.gateIsDown || pathErrors.contains(failure.errno)
@@ -184,7 +196,7 @@ extension FailureTable {
 // MARK: - Answers
 
 extension FailureTable {
-    private struct Response {
+    struct Response {
         let status: Int
         let headers: [(String, String)]
 
@@ -225,8 +237,14 @@ extension FailureTable {
         case _ where retriedStatuses.contains(status):
             return conclude(repetition(after: status, of: request), .failure, "HTTP \(status)")
         // The server still works on the attempt before (draft-ietf-httpapi-idempotency-key-header §2.6).
-        case 409 where request.hasKey:
+        case conflictStatus where request.hasKey && (request.conflictAge ?? .zero) < longestConflict:
             return conclude(.retry(countsAsAttempt: true), .none, "HTTP 409, still being worked on")
+        case conflictStatus where request.hasKey:
+            let reason = "HTTP 409 for \(longestConflict.words)"
+            return conclude(.dead(reason: reason), .healthy, reason)
+        case 300..<400:
+            let reason = words(onRedirect: response, of: request)
+            return conclude(.dead(reason: reason), .healthy, reason)
         default: return conclude(.dead(reason: "HTTP \(status)"), .healthy, "HTTP \(status)")
         }
     }
@@ -235,34 +253,5 @@ extension FailureTable {
     private static func repetition(after status: Int, of request: AttemptContext) -> Verdict {
         request.mayBeSentTwice || unappliedStatuses.contains(status)
             ? .retry(countsAsAttempt: true) : .held(.ambiguous)
-    }
-
-    /// Whether somebody between us and the server may have answered. Such an answer is neither a success
-    /// nor a refusal. Without TLS anyone may redirect or answer with a page nobody asked for.
-    private static func isPortal(_ response: Response, of request: AttemptContext) -> Bool {
-        let isPlain = request.origin.scheme == "http"
-        let type = response.value(of: "content-type")
-        switch response.status {
-        // Whoever expects such a status has asked for it.
-        case 300... where request.expectation.isMet(status: response.status, contentType: type): return false
-        case 511: return true
-        case 301, 302, 303, 307, 308:
-            guard let location = response.value(of: "location") else { return isPlain }
-            return isPlain || leads(location, awayFrom: request.origin)
-        default:
-            guard isPlain, let type, type.lowercased().hasPrefix("text/html") else { return false }
-            return !acceptsHTML(request.accept) || !request.expectation.isType(type)
-        }
-    }
-
-    private static func leads(_ location: String, awayFrom origin: Origin) -> Bool {
-        if location.hasPrefix("//") { return leads("\(origin.scheme):\(location)", awayFrom: origin) }
-        guard location.contains("://") else { return false }
-        return (try? Origin(url: location)) != origin
-    }
-
-    private static func acceptsHTML(_ accept: String?) -> Bool {
-        guard let accept = accept?.lowercased() else { return true }
-        return ["text/html", "text/*", "*/*", "xhtml"].contains { accept.contains($0) }
     }
 }

@@ -4,6 +4,9 @@ package enum HeaderText {
         headers.map { "\($0.name): \($0.value)\n" }.joined()
     }
 
+    /// Whether ``decode(_:)`` brings the value back.
+    static func isKept(_ value: String) -> Bool { !value.utf8.contains { $0 == 0 || $0 == 10 || $0 == 13 } }
+
     /// How many bytes ``encode(_:)`` makes of a header line.
     static func size(_ name: String, _ value: String) -> Int { name.utf8.count + value.utf8.count + 3 }
 

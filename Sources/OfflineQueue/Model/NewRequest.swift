@@ -80,10 +80,11 @@ package struct RequestDraft: Sendable {
     package init(
         _ request: QueueRequest,
         options: EnqueueOptions = EnqueueOptions(),
+        isImported: Bool = false,
         now: Date = Date()
     ) throws(QueueError) {
         try RequestChecks.check(method: request.method, body: request.body)
-        try RequestChecks.check(request.headers)
+        try RequestChecks.check(request.headers, isImported: isImported)
         try RequestChecks.check(options, now: now)
         let mode: LaneKey.Mode = options.isFIFO ? .fifo : .parallel
         lane = LaneKey(origin: try Origin(url: request.url), label: options.lane ?? "", mode: mode)

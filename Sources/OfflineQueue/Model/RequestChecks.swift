@@ -8,16 +8,18 @@ enum RequestChecks {
 
     private static let secretHeaders: Set<String> = ["authorization", "cookie", "proxy-authorization"]
 
-    static func check(_ headers: [QueueRequest.Header]) throws(QueueError) {
+    /// - Parameter isImported: Whether an older version may have taken them, which refused CR, LF and NUL only. Such a
+    ///   request is refused at its first attempt, and must not keep an export from being imported.
+    static func check(_ headers: [QueueRequest.Header], isImported: Bool = false) throws(QueueError) {
         let limit = QueueRequest.maximumHeadBytes
         let bytes = headers.reduce(0) { $0 + $1.name.utf8.count + $1.value.utf8.count + 4 }
         guard bytes <= limit else {
             throw QueueError(.invalidHeader, "the headers have \(bytes) bytes, and at most \(limit) are kept")
         }
-        for header in headers { try check(header) }
+        for header in headers { try check(header, isImported: isImported) }
     }
 
-    private static func check(_ header: QueueRequest.Header) throws(QueueError) {
+    private static func check(_ header: QueueRequest.Header, isImported: Bool) throws(QueueError) {
         try checkName(header.name)
         guard !secretHeaders.contains(header.name.lowercased()) else {
             throw QueueError(.secretHeader, "\(header.name) is refused: secrets are not stored")
@@ -25,8 +27,9 @@ enum RequestChecks {
         guard !framingHeaders.contains(header.name.lowercased()) else {
             throw QueueError(.invalidHeader, "\(header.name) is set by the client, not by the caller")
         }
-        guard !header.value.utf8.contains(where: { $0 == 0 || $0 == 10 || $0 == 13 }) else {
-            throw QueueError(.invalidHeader, "the value of \(header.name) holds CR, LF or NUL")
+        let isFit = isImported ? HeaderText.isKept(header.value) : HTTPFieldValue.isValid(header.value)
+        guard isFit else {
+            throw QueueError(.invalidHeader, HTTPFieldValue.refusal(header.name, header.value))
         }
     }
 

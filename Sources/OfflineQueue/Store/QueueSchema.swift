@@ -18,6 +18,10 @@ enum QueueSchema {
             try rewriteHeaders(database)
             try database.execute(sql: "PRAGMA user_version = 2;")
         }
+        migrator.registerMigration("3") { database in
+            try database.execute(sql: version3)
+            try database.execute(sql: "PRAGMA user_version = 3;")
+        }
         return migrator
     }
 
@@ -30,6 +34,17 @@ enum QueueSchema {
             try update.execute(arguments: [HeaderText.encode(headers), row["seq"] as Int64])
         }
     }
+}
+
+// MARK: - Version 3
+
+extension QueueSchema {
+    private static let version3 = """
+        -- When the first 409 in a row came, by the wall clock. Not part of the history: who tries again begins anew.
+        ALTER TABLE request ADD COLUMN conflict_at INTEGER;
+        -- The status whose `Retry-After` closed the lane until `not_before`.
+        ALTER TABLE lane ADD COLUMN closed_by INTEGER;
+        """
 }
 
 // MARK: - Version 2

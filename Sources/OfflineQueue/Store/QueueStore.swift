@@ -152,6 +152,8 @@ package struct ClaimedRequest: Sendable {
     package let expectation: Expectation
     /// The status of the attempt before, if that had one.
     package let lastStatus: Int?
+    /// How long ago the first 409 in a row came; `nil` when the last answer was none.
+    package let conflictAge: Duration?
     /// This one included.
     package let attempts: Int
     package let deferrals: Int

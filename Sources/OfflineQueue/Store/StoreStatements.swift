@@ -119,7 +119,9 @@ package enum StoreStatements {
     package static let updateState = """
         UPDATE request SET state = :state, next_at = ifnull(:due, next_at), lease_token = :token,
         owner_epoch = :epoch, wish = :wish, hold_reason = :reason, attempts = :attempts, deferrals = :deferrals,
-        last_status = ifnull(:status, last_status), last_error = ifnull(:detail, last_error)
+        last_status = ifnull(:status, last_status), last_error = ifnull(:detail, last_error),
+        conflict_at = CASE :status WHEN \(FailureTable.conflictStatus) THEN ifnull(conflict_at, :now)
+        ELSE iif(:status IS NULL, conflict_at, NULL) END
         WHERE seq = :seq AND lease_token IS :fence
         """
 

@@ -60,7 +60,7 @@ extension StoreTransaction {
                 StoreStatements.claim,
                 ["seq": request.sequence, "token": lease.token, "epoch": lease.ownerEpoch]
             )
-            return try ClaimedRequest(row: row, lease: lease, request.state)
+            return try ClaimedRequest(row: row, lease: lease, request.state, now: now)
         }
     }
 
@@ -105,7 +105,7 @@ extension StoreTransaction {
 }
 
 extension ClaimedRequest {
-    fileprivate init(row: StoredRow, lease: Lease, _ state: RequestState) throws {
+    fileprivate init(row: StoredRow, lease: Lease, _ state: RequestState, now: Timestamp) throws {
         try self.init(
             sequence: row["seq"],
             id: row["id"],
@@ -118,6 +118,7 @@ extension ClaimedRequest {
             isAtMostOnce: row["at_most_once"],
             expectation: Expectation(row: row),
             lastStatus: row["last_status"],
+            conflictAge: (row["conflict_at"] as Int64?).map { now - Timestamp(milliseconds: $0) },
             attempts: state.attempts,
             deferrals: state.deferrals
         )

@@ -17,7 +17,10 @@ extension StoreTransaction {
         )
         if let closure = conclusion.laneClosure {
             let end = now + min(closure, settings.longestClosure)
-            try execute("UPDATE lane SET not_before = ? WHERE id = ?", [end.milliseconds, request.lane])
+            try execute(
+                "UPDATE lane SET not_before = ?, closed_by = ? WHERE id = ?",
+                [end.milliseconds, conclusion.status, request.lane]
+            )
         }
         return true
     }

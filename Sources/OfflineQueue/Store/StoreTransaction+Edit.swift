@@ -39,10 +39,10 @@ extension StoreTransaction {
         try execute("DELETE FROM depends WHERE seq = ?", [sequence])
     }
 
-    /// Neither others nor a time.
+    /// Neither others nor a time, and no conflict from before.
     private func forgetConditions(of sequence: Int64) throws {
         try forgetDependencies(of: sequence)
-        try execute("UPDATE request SET scheduled_at = NULL WHERE seq = ?", [sequence])
+        try execute("UPDATE request SET scheduled_at = NULL, conflict_at = NULL WHERE seq = ?", [sequence])
     }
 
     /// It lives as long as it did in the beginning.

@@ -26,7 +26,8 @@ extension StoreTransaction {
             let after = query.after?.position ?? 0
             let rows = try rows(
                 """
-                SELECT request.*, host, label, mode FROM request JOIN lane ON lane.id = lane_id
+                SELECT request.*, host, label, mode, not_before, closed_by
+                FROM request JOIN lane ON lane.id = lane_id
                 WHERE seq > :after AND \(query.filter) ORDER BY seq LIMIT :limit
                 """,
                 query.arguments &+ ["after": after, "limit": limit]
@@ -35,7 +36,7 @@ extension StoreTransaction {
             found += try rows.map {
                 last = try $0.place("seq", after: last)
                 return try (
-                    QueuedRequest(row: $0, isOver: false), ListCursor(isFinished: false, position: last)
+                    QueuedRequest(row: $0, isOver: false, now: now), ListCursor(isFinished: false, position: last)
                 )
             }
         }
@@ -52,7 +53,7 @@ extension StoreTransaction {
             found += try rows.map {
                 last = try $0.place("position", after: .min, before: last)
                 return try (
-                    QueuedRequest(row: $0, isOver: true), ListCursor(isFinished: true, position: last)
+                    QueuedRequest(row: $0, isOver: true, now: now), ListCursor(isFinished: true, position: last)
                 )
             }
         }
@@ -62,13 +63,16 @@ extension StoreTransaction {
 
     func details(of id: String) throws -> RequestDetails? {
         let current = try row(
-            "SELECT request.*, label, mode FROM request JOIN lane ON lane.id = lane_id WHERE request.id = ?",
+            """
+            SELECT request.*, label, mode, not_before, closed_by FROM request JOIN lane ON lane.id = lane_id
+            WHERE request.id = ?
+            """,
             [id]
         )
         guard let row = try current ?? row("SELECT * FROM history WHERE id = ?", [id]) else { return nil }
         let sequence: Int64 = try row["seq"]
         return try RequestDetails(
-            summary: QueuedRequest(row: row, isOver: current == nil),
+            summary: QueuedRequest(row: row, isOver: current == nil, now: now),
             headers: HeaderText.decode(row["headers"]),
             idempotencyKey: row["key_value"],
             replaceKey: row["replace_key"],
@@ -143,6 +147,7 @@ extension StoreTransaction {
             lanes: try row("SELECT count(*) AS number FROM lane WHERE requests > 0")!["number"],
             isPaused: meta["is_paused"],
             pausedLanes: try pausedLanes(),
+            closedLanes: try closedLanes(),
             databaseBytes: pages["size"],
             freeBytes: FileSystem.space(at: environment.directory)?.free ?? 0
         )
@@ -154,6 +159,21 @@ extension StoreTransaction {
             [QueueStatistics.mostPausedLanes]
         )
         .map { try QueueStatistics.PausedLane(host: $0["host"], label: $0["label"]) }
+    }
+
+    private func closedLanes() throws -> [QueueStatistics.ClosedLane] {
+        try rows(
+            """
+            SELECT host, label, not_before, closed_by FROM lane WHERE not_before > ? AND requests > 0
+            ORDER BY host, label LIMIT ?
+            """,
+            [now.milliseconds, QueueStatistics.mostPausedLanes]
+        )
+        .compactMap { row in
+            try LaneClosure(lane: row, now: now).map {
+                try QueueStatistics.ClosedLane(host: row["host"], label: row["label"], closure: $0)
+            }
+        }
     }
 }
 
@@ -186,7 +206,7 @@ extension RequestQuery {
 
 extension QueuedRequest {
     /// - Throws: ``DamagedColumn`` also for a state that the table cannot hold.
-    fileprivate init(row: StoredRow, isOver: Bool) throws {
+    fileprivate init(row: StoredRow, isOver: Bool, now: Timestamp) throws {
         func moment(_ column: String) throws -> Date? {
             try (row[column] as Int64?).map { Timestamp(milliseconds: $0).date }
         }
@@ -214,7 +234,19 @@ extension QueuedRequest {
             expires: isOver ? nil : moment("expire_at"),
             finished: isOver ? moment("finished_at") : nil,
             status: row["last_status"],
-            lastError: row["last_error"]
+            lastError: row["last_error"],
+            laneClosure: isOver ? nil : LaneClosure(lane: row, now: now),
+            laneID: isOver ? nil : row["lane_id"]
         )
+    }
+}
+
+extension LaneClosure {
+    /// - Parameter row: With the lane's columns; `nil` for a lane that is not closed now.
+    fileprivate init?(lane row: StoredRow, now: Timestamp) throws {
+        guard let end = (try row["not_before"] as Int64?).map(Timestamp.init(milliseconds:)), end > now else {
+            return nil
+        }
+        self.init(until: end.date, status: try row["closed_by"])
     }
 }

@@ -146,7 +146,7 @@ extension StoreTransaction {
     private func update(_ request: StoredRequest, _ outcome: Conclusion?) throws {
         let place: StatementArguments = [
             "seq": request.sequence, "fence": request.token, "status": outcome?.status,
-            "detail": outcome?.detail,
+            "detail": outcome?.detail, "now": now.milliseconds,
         ]
         try execute(StoreStatements.updateState, request.state.columns &+ place)
         try requireChange(of: request.sequence)

@@ -21,7 +21,7 @@ struct QueueNumbers {
                 ("waiting", "\(statistics.requests), \(ByteText.words(statistics.bytes))"),
             ] + (oldest ?? []) + [
                 ("lanes", "\(statistics.lanes)")
-            ] + pauses + [
+            ] + pauses + closures + [
                 ("database", ByteText.words(statistics.databaseBytes)),
                 ("free disk", ByteText.words(statistics.freeBytes)),
             ]
@@ -33,6 +33,14 @@ struct QueueNumbers {
         let queue = statistics.paused ? ["the whole queue"] : []
         let words = queue + statistics.pausedLanes.map(Self.words)
         return (words.isEmpty ? ["no"] : words).enumerated().map { ($0 == 0 ? "paused" : "", $1) }
+    }
+
+    /// Lanes that servers have closed, a row each; none without.
+    private var closures: [(String, String)] {
+        statistics.closedLanes.enumerated().map { index, lane in
+            let name = Self.words(ControlMessage.Lanes(host: lane.host, lane: lane.lane))
+            return (index == 0 ? "closed" : "", "\(name) until \(lane.until.rfc3339): \(lane.reason)")
+        }
     }
 
     private static func words(_ lanes: ControlMessage.Lanes) -> String {

@@ -34,7 +34,9 @@ struct QueueTable {
     }
 
     private func why(_ entry: ControlMessage.Entry) -> String {
-        if let reason = entry.reason { return reason }
+        if let reason = entry.reason {
+            return reason + (entry.laneClosedUntil.map { " until \($0.rfc3339)" } ?? "")
+        }
         return entry.status.map { "HTTP \($0)" } ?? ""
     }
 

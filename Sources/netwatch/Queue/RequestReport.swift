@@ -24,6 +24,7 @@ struct RequestReport {
             ("request", "\(request.method) \(request.url)"),
             ("body", request.bodyBytes > 0 ? ByteText.words(request.bodyBytes) : nil),
             ("lane", [request.lane, order].compactMap(\.self).joined(separator: ", ")),
+            ("closed", request.laneClosedUntil.map { "until \(moment($0))" }),
             ("key", details.idempotencyKey),
             ("replaces", details.replaceKey),
             ("sent", details.atMostOnce ? "at most once" : nil),
@@ -46,8 +47,8 @@ struct RequestReport {
 
     private var attemptLines: [String] {
         let request = details.request
-        let putOff = request.deferrals > 0 ? ", \(request.deferrals) put off for want of a network" : ""
-        return [line("attempts", "\(request.attempts)\(putOff)")]
+        let postponed = request.deferrals > 0 ? ", \(request.deferrals) postponed and not counted" : ""
+        return [line("attempts", "\(request.attempts)\(postponed)")]
             + details.attempts.map { attempt in
                 let duration = DurationText.words(.seconds(attempt.durationSeconds))
                 let words = attempt.error ?? attempt.status.map { "HTTP \($0)" } ?? ""

@@ -97,7 +97,7 @@ extension OfflineQueue {
         options.idempotencyKey.isQuoted = index % 4 == 1
         if index % 6 == 1 { options.idempotencyKey.headerName = "X-Key" }
         let headers = [
-            QueueRequest.Header(name: "X-Note", value: "\u{301}\u{7}\"\\\u{1F600} \(index)"),
+            QueueRequest.Header(name: "X-Note", value: "\u{301}\t\"\\\u{1F600} \(index)"),
             QueueRequest.Header(name: "Content-Type", value: ""),
         ]
         let method = index % 8 == 0 ? "PUT" : "POST"

@@ -252,6 +252,46 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
+    func `a closed lane tells until when and by what`(kind: StoreKind) async throws {
+        let bench = try await kind.bench()
+        let request = try await bench.takeOne(try await bench.put("a"))
+        let (verdict, hour) = (Verdict.retry(countsAsAttempt: true), Duration.seconds(3600))
+        try await bench.store.conclude(request, verdict, delay: hour, status: 429, laneClosure: hour)
+        let closure = try #require(try await bench.summary("a").laneClosure)
+        #expect(closure.status == 429 && "\(closure)" == "lane closed by Retry-After of HTTP 429")
+        #expect(try await bench.store.page(RequestQuery()).requests.map(\.laneClosure) == [closure])
+        #expect(try await bench.store.statistics().closedLanes.map(\.closure) == [closure])
+        bench.clock.advance(hour - .seconds(1))
+        #expect(try await bench.summary("a").laneClosure == closure)
+        bench.clock.advance(.seconds(1))
+        #expect(try await bench.summary("a").laneClosure == nil)
+        #expect(try await bench.store.statistics().closedLanes.isEmpty)
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `the age of a conflict is known after a restart, until another answer comes`(kind: StoreKind) async throws {
+        let bench = try await kind.bench()
+        let lane = try await bench.put("a")
+        func age(after status: Int?) async throws -> Duration? {
+            let request = try await bench.takeOne(lane)
+            try await bench.store.conclude(request, .retry(countsAsAttempt: true), status: status)
+            bench.clock.advance(.seconds(60))
+            try await bench.reopen()
+            let next = try await bench.takeOne(lane)
+            try await bench.store.conclude(next, .retry(countsAsAttempt: false))
+            return next.conflictAge
+        }
+        #expect(try await age(after: 500) == nil)
+        #expect(try await age(after: 409) == .seconds(60))
+        #expect(try await age(after: nil) == .seconds(120), "no answer is not another one")
+        #expect(try await age(after: 409) == .seconds(180))
+        #expect(try await age(after: 503) == nil)
+        #expect(try await age(after: 409) == .seconds(60))
+        _ = try await bench.store.edit(.retry(newKey: false), ["a"])
+        #expect(try await bench.takeOne(lane).conflictAge == nil, "it begins again")
+    }
+
+    @Test(arguments: StoreKind.allCases)
     func `a retry keeps the key`(kind: StoreKind) async throws {
         let bench = try await kind.bench()
         let lane = try await bench.put("a")

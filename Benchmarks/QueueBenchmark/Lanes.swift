@@ -1,0 +1,39 @@
+internal import BenchmarkSupport
+internal import OfflineQueue
+
+/// A whole queue drains: scheduler, store and engine, with a server that answers at once.
+///
+/// Arguments: how many requests; in how many lanes, each to an origin of its own; the queue's directory.
+enum Lanes: Measurement {
+    static let name = "lanes"
+
+    static func run(_ arguments: [String]) async throws {
+        let (count, lanes) = (Int(arguments[0])!, Int(arguments[1])!)
+        var configuration = OfflineQueue.Configuration(directory: arguments[2])
+        configuration.limits = .forBenchmark
+        let queue = try await OfflineQueue(configuration: configuration, sender: PromptSender(), gate: OpenGate())
+        for first in stride(from: 0, to: count, by: 500) {
+            let numbers = first..<min(first + 500, count)
+            _ = try await queue.enqueue(numbers.map { (.forBenchmark(lane: $0 % lanes), EnqueueOptions()) })
+        }
+        let stretch = Stretch(seconds: 3600)
+        try await queue.start()
+        while try await queue.counts[.delivered] < count { try await Task.sleep(for: .milliseconds(5)) }
+        stretch.end(operations: count)
+        await queue.stop()
+    }
+}
+
+private struct PromptSender: AttemptSender {
+    func send(_ attempt: Attempt) async -> AttemptOutcome {
+        .response(status: 200, headers: [], body: .init(), isTruncated: false)
+    }
+
+    func networkPathChanged() async {}
+}
+
+private struct OpenGate: HostGate {
+    func watch(host: String) -> AsyncStream<GateState> {
+        AsyncStream { $0.yield(.reachable(generation: 1)) }
+    }
+}

@@ -1,0 +1,64 @@
+internal import Foundation
+internal import NetwatchTestSupport
+internal import Testing
+
+/// What one server does to requests to others, at the built service.
+@Suite(.timeLimit(.minutes(2))) struct FairnessTests {
+    /// A server that takes requests and does not answer, and a service that has 32 for it under four lane labels.
+    private func occupied() async throws -> (ScriptedServer, RunningService) {
+        let tarpit = try ScriptedServer { _ in .stall(then: .close) }
+        let service = try await RunningService(in: try ScratchDirectory())
+        try await service.pause()
+        for number in 0..<32 {
+            try await service.keep(tarpit.url, "-d", "x", "--lane", "l\(number % 4)", "--id", "slow-\(number)")
+        }
+        #expect(try await service.run("queue", "resume").ending == .exited(0))
+        _ = await tarpit.requests(atLeast: 8)
+        return (tarpit, service)
+    }
+
+    @Test func `a server that holds 32 requests under four lane labels delays no other server`() async throws {
+        let (tarpit, service) = try await occupied()
+        let other = try ScriptedServer { _ in .respond("thanks") }
+        let sent = try await service.run("send", other.url, "-d", "x")
+        #expect(sent.ending == .exited(0) && sent.errors == ["delivered: HTTP 200"])
+        #expect(tarpit.requests.count == 8, "none of them has ended, and no other one was begun")
+    }
+
+    @Test func `a request that waits for a slot says so, and send does not wait for it`() async throws {
+        let (tarpit, service) = try await occupied()
+        let sent = try await service.run("send", tarpit.url, "-d", "x", "--id", "late")
+        #expect(sent.errors.first?.contains("no free slot") == true, "\(sent.errors)")
+        let shown = try await service.run("queue", "show", "late").output
+        #expect(shown.contains { $0.contains("pending: no free slot") }, "\(shown)")
+        let late = try #require(try await service.queue().first { $0["id"] as? String == "late" })
+        #expect(late["reason"] as? String == "no free slot")
+        #expect(tarpit.requests.count == 8)
+    }
+
+    @Test func `a lane that Retry-After closes tells until when and why`() async throws {
+        let header = ScriptedServer.Header("Retry-After", "3600")
+        let server = try ScriptedServer { _ in .respond(status: 429, headers: [header]) }
+        let service = try await RunningService(in: try ScratchDirectory())
+        _ = try await service.run("send", server.url, "-d", "x", "--id", "a")
+        let reason = "lane closed by Retry-After of HTTP 429"
+        let shown = try await service.run("queue", "show", "a").output
+        #expect(shown.contains { $0.contains(reason) } && shown.contains { $0.hasPrefix("closed ") }, "\(shown)")
+        let list = try await service.run("queue", "list").output
+        #expect(list.first?.contains("\(reason) until ") == true, "\(list)")
+        let stats = try await service.run("queue", "stats").output
+        #expect(stats.contains { $0.hasPrefix("closed ") && $0.hasSuffix(reason) }, "\(stats)")
+        let entry = try #require(try await service.queue().first)
+        #expect(entry["lane_closed_by"] as? Int == 429 && entry["lane_closed_until"] is String)
+    }
+
+    @Test func `a header with a control character is refused by send and by the control API`() async throws {
+        let service = try await RunningService(in: try ScratchDirectory())
+        let words = #"the header "X-A" cannot be sent with the value "a\u{01}b""#
+        let sent = try await service.run("send", "http://127.0.0.1:1/", "-H", "X-A: a\u{1}b")
+        #expect(sent.ending == .exited(64) && sent.errors.first?.contains(words) == true, "\(sent.errors)")
+        let body = #"-d '{"url":"http://127.0.0.1:1/","headers":[["X-A","a\u0001b"]]}'"#
+        let answer = try await service.curl("/v1/requests -H Content-Type:application/json \(body)")
+        #expect(answer.contains("invalid_header"), "\(answer)")
+    }
+}
