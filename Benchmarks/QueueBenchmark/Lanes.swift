@@ -11,7 +11,11 @@ enum Lanes: Measurement {
         let (count, lanes) = (Int(arguments[0])!, Int(arguments[1])!)
         var configuration = OfflineQueue.Configuration(directory: arguments[2])
         configuration.limits = .forBenchmark
-        let queue = try await OfflineQueue(configuration: configuration, sender: PromptSender(), gate: OpenGate())
+        let queue = try await OfflineQueue(
+            configuration: configuration,
+            sender: PromptSender(),
+            gate: OpenGate()
+        )
         for first in stride(from: 0, to: count, by: 500) {
             let numbers = first..<min(first + 500, count)
             _ = try await queue.enqueue(numbers.map { (.forBenchmark(lane: $0 % lanes), EnqueueOptions()) })
@@ -26,7 +30,7 @@ enum Lanes: Measurement {
 
 private struct PromptSender: AttemptSender {
     func send(_ attempt: Attempt) async -> AttemptOutcome {
-        .response(status: 200, headers: [], body: .init(), isTruncated: false)
+        .forBenchmark
     }
 
     func networkPathChanged() async {}

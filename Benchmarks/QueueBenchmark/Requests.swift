@@ -70,6 +70,10 @@ extension RecordedResponse {
     )
 }
 
+extension AttemptOutcome {
+    static let forBenchmark = AttemptOutcome.response(status: 200, headers: [], body: Data(), isTruncated: false)
+}
+
 /// Finds no host, so that a queue that was started sends nothing.
 struct ClosedGate: HostGate {
     func watch(host: String) -> AsyncStream<GateState> {

@@ -10,14 +10,23 @@ internal import Testing
         let service = try await RunningService(in: try ScratchDirectory())
         try await service.pause()
         for number in 0..<32 {
-            try await service.keep(tarpit.url, "-d", "x", "--lane", "l\(number % 4)", "--id", "slow-\(number)")
+            try await service.keep(
+                tarpit.url,
+                "-d",
+                "x",
+                "--lane",
+                "l\(number % 4)",
+                "--id",
+                "slow-\(number)"
+            )
         }
         #expect(try await service.run("queue", "resume").ending == .exited(0))
         _ = await tarpit.requests(atLeast: 8)
         return (tarpit, service)
     }
 
-    @Test func `a server that holds 32 requests under four lane labels delays no other server`() async throws {
+    @Test func `a server that holds 32 requests under four lane labels delays no other server`() async throws
+    {
         let (tarpit, service) = try await occupied()
         let other = try ScriptedServer { _ in .respond("thanks") }
         let sent = try await service.run("send", other.url, "-d", "x")
@@ -43,7 +52,10 @@ internal import Testing
         _ = try await service.run("send", server.url, "-d", "x", "--id", "a")
         let reason = "lane closed by Retry-After of HTTP 429"
         let shown = try await service.run("queue", "show", "a").output
-        #expect(shown.contains { $0.contains(reason) } && shown.contains { $0.hasPrefix("closed ") }, "\(shown)")
+        #expect(
+            shown.contains { $0.contains(reason) } && shown.contains { $0.hasPrefix("closed ") },
+            "\(shown)"
+        )
         let list = try await service.run("queue", "list").output
         #expect(list.first?.contains("\(reason) until ") == true, "\(list)")
         let stats = try await service.run("queue", "stats").output

@@ -156,11 +156,15 @@ internal import Testing
         #expect(judge(308, of: try context()).verdict == .dead(reason: "HTTP 308"))
     }
 
-    @Test func `a redirect to another origin is a portal's where the server need not prove who it is`() throws {
+    @Test func `a redirect to another origin is a portal's where the server need not prove who it is`() throws
+    {
         var request = try context()
         request.validatesServer = false
         #expect(judge(302, [("Location", "https://portal/")], of: request).verdict == Self.free)
-        #expect(judge(302, [("Location", "/here")], of: request).verdict == .dead(reason: "HTTP 302, a redirect to /here"))
+        #expect(
+            judge(302, [("Location", "/here")], of: request).verdict
+                == .dead(reason: "HTTP 302, a redirect to /here")
+        )
     }
 
     @Test(arguments: [CInt(7), 6, 28, 55, 2], [AttemptFailure.Phase.resolve, .connect, .request])
@@ -168,7 +172,13 @@ internal import Testing
         code: CInt,
         phase: AttemptFailure.Phase
     ) throws {
-        let failure = AttemptFailure(code: code, errno: EMFILE, phase: phase, message: "m", isLocalShortage: true)
+        let failure = AttemptFailure(
+            code: code,
+            errno: EMFILE,
+            phase: phase,
+            message: "m",
+            isLocalShortage: true
+        )
         for hasKey in [true, false] {
             let request = try context(mayBeSentTwice: hasKey, hasKey: hasKey)
             let judgement = FailureTable.judge(.failure(failure), of: request, now: start)

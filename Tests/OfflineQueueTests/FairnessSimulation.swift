@@ -69,7 +69,9 @@ struct FairnessSimulation {
         for lane in 0..<48 as Range<Int64> {
             for _ in 0..<12 { plan(.enqueue(lane), after: .zero ... .seconds(1)) }
         }
-        for _ in 0..<200 { plan(.enqueue(Int64.random(in: 48..<60, using: &random)), after: Self.calm...Self.end) }
+        for _ in 0..<200 {
+            plan(.enqueue(Int64.random(in: 48..<60, using: &random)), after: Self.calm...Self.end)
+        }
         advance(until: .seconds(36_000))
         if lanes.values.contains(where: { !$0.waiting.isEmpty || $0.slots > 0 }) {
             violations.insert("requests were never sent")
@@ -89,7 +91,8 @@ extension FairnessSimulation {
         for _ in 0..<20_000 {
             let next = agenda.indices.min { agenda[$0].at < agenda[$1].at }
             let wake = scheduler.nextWake(now: now)
-            guard let moment = [wake, next.map { agenda[$0].at }].compactMap({ $0 }).min(), moment <= end else {
+            guard let moment = [wake, next.map { agenda[$0].at }].compactMap({ $0 }).min(), moment <= end
+            else {
                 return
             }
             now = max(now, moment)
@@ -181,7 +184,9 @@ extension FairnessSimulation {
     }
 
     private mutating func checkLimits(_ origin: Origin) {
-        if slots(of: origin) > settings.inflightPerOrigin { violations.insert("an origin has too many slots") }
+        if slots(of: origin) > settings.inflightPerOrigin {
+            violations.insert("an origin has too many slots")
+        }
         let held = Set(lanes.values.map(\.info.origin)).map(slots)
         let beyondFirst = held.reduce(0) { $0 + max(0, $1 - 1) }
         if beyondFirst > settings.inflight - settings.inflight / settings.reservedShare {
@@ -203,7 +208,9 @@ extension FairnessSimulation {
     private mutating func noteWaiting(_ id: Int64) {
         let lane = lanes[id]!
         let isDue = lane.waiting.contains { $0 <= now }
-        if isDue, lane.slots == 0, lane.waitsSince == nil, scheduler.obstacle(toLane: id, now: now) != .laneClosed {
+        if isDue, lane.slots == 0, lane.waitsSince == nil,
+            scheduler.obstacle(toLane: id, now: now) != .laneClosed
+        {
             lanes[id]!.waitsSince = claims
         }
         if !lane.isSlow, isDue, slots(of: lane.info.origin) == 0, neglected[lane.info.origin] == nil {

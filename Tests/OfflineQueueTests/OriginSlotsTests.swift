@@ -1,5 +1,6 @@
-@testable internal import OfflineQueue
 internal import Testing
+
+@testable internal import OfflineQueue
 
 @Suite struct OriginSlotsTests {
     private let slow = Self.origin("slow")
@@ -39,7 +40,10 @@ internal import Testing
         var slots = slots([(1, slow), (2, other), (3, third)])
         let taken = takeAll(&slots, [1: slow, 2: other, 3: third])
         #expect(Set(taken) == [1, 2, 3])
-        #expect(taken.count == 4, "three common slots and the reserved one, which only a first attempt may have")
+        #expect(
+            taken.count == 4,
+            "three common slots and the reserved one, which only a first attempt may have"
+        )
     }
 
     @Test func `an origin that was slow gets no slot of the reserve`() {
@@ -115,7 +119,8 @@ internal import Testing
         var (timetable, expected) = (Timetable(), [Int64: Moment]())
         for _ in 0..<300 {
             let lane = Int64.random(in: 0..<60, using: &random)
-            let moment = Int.random(in: 0..<4, using: &random) == 0 ? nil : random.uniform(.zero ... .seconds(9))
+            let moment =
+                Int.random(in: 0..<4, using: &random) == 0 ? nil : random.uniform(.zero ... .seconds(9))
             timetable.set(lane, to: moment)
             expected[lane] = moment
         }

@@ -52,7 +52,8 @@ internal import Testing
     }
 
     @Test(arguments: [
-        ("X-A", "a\r\nb"), ("X-A", "a\nb"), ("X-A", "a\0b"), ("X-A", "a\u{1b}b"), ("X-A", "a\u{7f}"), ("", "a"), ("X A", "a"), ("X:", "a"),
+        ("X-A", "a\r\nb"), ("X-A", "a\nb"), ("X-A", "a\0b"), ("X-A", "a\u{1b}b"), ("X-A", "a\u{7f}"),
+        ("", "a"), ("X A", "a"), ("X:", "a"),
     ])
     func `a header that would break the message is refused`(name: String, value: String) {
         #expect(code(headers: [.init(name: name, value: value)]) == .invalidHeader)
@@ -61,7 +62,9 @@ internal import Testing
     @Test func `a control character in a value is refused in the client's words, and a tab is not`() {
         let header = QueueRequest.Header(name: "X-A", value: "a\u{1}b")
         let request = QueueRequest(method: "GET", url: "https://example.com/", headers: [header])
-        let refusal = #expect(throws: QueueError.self) { try RequestDraft(request, options: EnqueueOptions()) }
+        let refusal = #expect(throws: QueueError.self) {
+            try RequestDraft(request, options: EnqueueOptions())
+        }
         let error = AFError.urlRequestValidationFailed(reason: .invalidHeader(name: "X-A", value: "a\u{1}b"))
         #expect(refusal.map { error.localizedDescription.hasSuffix($0.message) } == true)
         #expect(code(headers: [.init(name: "X-A", value: "a\tb")]) == nil)

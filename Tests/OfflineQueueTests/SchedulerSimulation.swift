@@ -136,7 +136,12 @@ extension SchedulerSimulation {
             lanes[lane]!.waiting.append(Row(number: nextRow, due: now))
             nextRow += 1
             let (told, notBefore) = (lanes[lane]!.told, lanes[lane]!.serverNotBefore)
-            let info = Scheduler.LaneInfo(id: lane, host: told.origin.host, mode: told.mode, notBefore: notBefore)
+            let info = Scheduler.LaneInfo(
+                id: lane,
+                host: told.origin.host,
+                mode: told.mode,
+                notBefore: notBefore
+            )
             feed(.rows(info, due: now))
         case .gate(let host, let state):
             gates[host] = state

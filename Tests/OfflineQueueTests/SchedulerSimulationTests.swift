@@ -3,7 +3,9 @@ internal import Testing
 
 /// `NETWATCH_SEED` replays one seed.
 private func randomSeeds(_ count: Int) -> [UInt64] {
-    if let text = ProcessInfo.processInfo.environment["NETWATCH_SEED"], let seed = UInt64(text) { return [seed] }
+    if let text = ProcessInfo.processInfo.environment["NETWATCH_SEED"], let seed = UInt64(text) {
+        return [seed]
+    }
     return (0..<count).map { _ in UInt64.random(in: 0 ... .max) }
 }
 

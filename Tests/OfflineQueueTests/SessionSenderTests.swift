@@ -59,7 +59,8 @@ internal import Testing
             body: .none,
             mayBeSentTwice: true
         )
-        guard case .response(let status, let headers, let body, let isTruncated) = await sender.send(attempt) else {
+        guard case .response(let status, let headers, let body, let isTruncated) = await sender.send(attempt)
+        else {
             return #expect(Bool(false), "no response")
         }
         #expect(status == 200 && body == Data("half".utf8) && isTruncated)

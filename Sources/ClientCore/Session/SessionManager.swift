@@ -264,7 +264,9 @@ public final class SessionManager: Sendable {
     }
 
     /// Whether the server of an `https` URL has to prove that it is the URL's host.
-    package func validatesServer(of url: String) -> Bool { context.trust.validatesServer(of: URL(string: url)) }
+    package func validatesServer(of url: String) -> Bool {
+        context.trust.validatesServer(of: URL(string: url))
+    }
 
     /// Makes requests from now on use new connections and newly looked-up names. For when the network path has
     /// changed.

@@ -10,7 +10,12 @@ extension OfflineQueue.Configuration {
         try SettingCheck.require(backoffCap, "backoffCap", in: backoffBase...longest, \.words)
         try SettingCheck.require(stopTimeout, "stopTimeout", in: .zero...longest, \.words)
         try SettingCheck.require(inflightPerLane, "inflightPerLane", in: Self.inflightRange, \.description)
-        try SettingCheck.require(inflightPerOrigin, "inflightPerOrigin", in: Self.inflightRange, \.description)
+        try SettingCheck.require(
+            inflightPerOrigin,
+            "inflightPerOrigin",
+            in: Self.inflightRange,
+            \.description
+        )
         try SettingCheck.require(inflight, "inflight", in: Self.inflightRange, \.description)
         try limits.check()
     }

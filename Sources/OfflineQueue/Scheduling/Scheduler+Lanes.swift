@@ -39,7 +39,8 @@ extension Scheduler {
         switch gate.state {
         case nil: return max(opening, gate.since + settings.gatePatience)
         // The gate may be wrong, so it is doubted once in a while.
-        case .notReachable?: return max(opening, max(gate.since, lane.lastTry ?? .zero) + settings.backoff.cap)
+        case .notReachable?:
+            return max(opening, max(gate.since, lane.lastTry ?? .zero) + settings.backoff.cap)
         case .reachable?, .unknown?: return opening
         }
     }

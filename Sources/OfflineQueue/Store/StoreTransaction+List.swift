@@ -36,7 +36,8 @@ extension StoreTransaction {
             found += try rows.map {
                 last = try $0.place("seq", after: last)
                 return try (
-                    QueuedRequest(row: $0, isOver: false, now: now), ListCursor(isFinished: false, position: last)
+                    QueuedRequest(row: $0, isOver: false, now: now),
+                    ListCursor(isFinished: false, position: last)
                 )
             }
         }
@@ -53,7 +54,8 @@ extension StoreTransaction {
             found += try rows.map {
                 last = try $0.place("position", after: .min, before: last)
                 return try (
-                    QueuedRequest(row: $0, isOver: true, now: now), ListCursor(isFinished: true, position: last)
+                    QueuedRequest(row: $0, isOver: true, now: now),
+                    ListCursor(isFinished: true, position: last)
                 )
             }
         }

@@ -269,7 +269,9 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `the age of a conflict is known after a restart, until another answer comes`(kind: StoreKind) async throws {
+    func `the age of a conflict is known after a restart, until another answer comes`(kind: StoreKind)
+        async throws
+    {
         let bench = try await kind.bench()
         let lane = try await bench.put("a")
         func age(after status: Int?) async throws -> Duration? {
