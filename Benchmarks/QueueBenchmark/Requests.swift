@@ -71,7 +71,7 @@ extension RecordedResponse {
 }
 
 extension AttemptOutcome {
-    static let forBenchmark = AttemptOutcome.response(status: 200, headers: [], body: Data(), isTruncated: false)
+    static let forBenchmark = response(status: 200, headers: [], body: Data(), isTruncated: false)
 }
 
 /// Finds no host, so that a queue that was started sends nothing.

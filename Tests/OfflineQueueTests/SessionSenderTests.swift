@@ -47,9 +47,10 @@ internal import Testing
         #expect(AttemptFailure(nil, failure, status: nil).isLocalShortage == isLocal)
     }
 
-    @Test func `an attempt is concluded by its status although the body does not end`() async throws {
-        let head = "HTTP/1.1 200 OK\r\nContent-Length: 9\r\nX-A: b\r\n\r\nhalf"
-        let server = try ScriptedServer { _ in .send(head, then: .stall(then: .close)) }
+    @Test(.timeLimit(.minutes(1)))
+    func `an attempt is concluded by its status although the body does not end`() async throws {
+        let head = "HTTP/1.1 200 OK\r\nX-A: b\r\n\r\n"
+        let server = try ScriptedServer { _ in .send(head, then: .drip([0x78])) }
         let sender = SessionSender(session: SessionManager(), bodyTimeout: .milliseconds(100))
         let attempt = Attempt(
             id: "a",
@@ -63,7 +64,7 @@ internal import Testing
         else {
             return #expect(Bool(false), "no response")
         }
-        #expect(status == 200 && body == Data("half".utf8) && isTruncated)
+        #expect(status == 200 && !body.isEmpty && isTruncated)
         #expect(headers.contains { $0 == ("X-A", "b") })
     }
 
