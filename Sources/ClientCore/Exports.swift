@@ -2,5 +2,6 @@
 
 @_exported public import NetwatchTransport
 @_exported public import NetworkReachability
+
 // What a failure to connect lists.
 @_exported public import struct NetwatchEventLoop.ConnectionAttempt

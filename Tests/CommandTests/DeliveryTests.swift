@@ -60,7 +60,8 @@ struct DeliveryTests {
         #expect(server.connectionCount == 1)
     }
 
-    @Test func `while the name server is silent, requests go over the connection that is open`() async throws {
+    @Test func `while the name server is silent, requests go over the connection that is open`() async throws
+    {
         let service = try await service()
         #expect(try await service.run("send", url, "-d", "1").errors == ["delivered: HTTP 200"])
         names.set("two.example", .silence)

@@ -79,7 +79,10 @@ internal import Testing
         verdict: CInt?
     ) {
         let attempts = errors.map {
-            ConnectionAttempt(address: IPAddress("192.0.2.1")!, error: SystemError(call: "connect", errno: $0))
+            ConnectionAttempt(
+                address: IPAddress("192.0.2.1")!,
+                error: SystemError(call: "connect", errno: $0)
+            )
         }
         #expect(ConnectionFailure(attempts: attempts, untried: 0).verdict?.errno == verdict)
     }

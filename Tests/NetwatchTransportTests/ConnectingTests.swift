@@ -26,7 +26,8 @@ internal import Testing
         #expect(try #require(record.metrics?.connected) >= ConnectionRace.attemptDelay)
     }
 
-    @Test func `the address that answered is tried first the next time, until the path changes`() async throws {
+    @Test func `the address that answered is tried first the next time, until the path changes`() async throws
+    {
         let silent = try UnansweringPort()
         let server = try ScriptedServer(address: "127.0.0.2", port: silent.port) { _ in
             .send("HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n", then: .close)
@@ -46,7 +47,8 @@ internal import Testing
     @Test func `after a refusal the next address follows at once`() async throws {
         let refusing = try RefusingPort()
         let server = try ScriptedServer(address: "127.0.0.9", port: refusing.port)
-        let addresses = (1...8).map { "127.0.0.\($0)" }.compactMap { IPAddress($0) } + [IPAddress("127.0.0.9")!]
+        let addresses =
+            (1...8).map { "127.0.0.\($0)" }.compactMap { IPAddress($0) } + [IPAddress("127.0.0.9")!]
         let engine = try TransferEngine(resolver: NameResolver { _ in .success(addresses) })
         let metrics = try #require(await engine.run(request(server.port)).metrics)
         #expect(metrics.remoteAddress == "127.0.0.9")
@@ -80,7 +82,9 @@ internal import Testing
         )
     }
 
-    @Test func `a transfer without a descriptor to be had says that this machine is short of them`() async throws {
+    @Test func `a transfer without a descriptor to be had says that this machine is short of them`()
+        async throws
+    {
         let failure = TransferFailure.notConnected(
             ConnectionFailure(
                 attempts: [

@@ -37,7 +37,8 @@ package final class TCPSocket: Sendable {
         socket.sendAtOnce()
         do throws(SystemError) {
             try systemCall("connect") {
-                candidate.address.withSocketAddress(port: port, scope: candidate.binding?.interfaceIndex ?? 0) {
+                candidate.address.withSocketAddress(port: port, scope: candidate.binding?.interfaceIndex ?? 0)
+                {
                     connect(socket.descriptor, $0, $1)
                 }
             }

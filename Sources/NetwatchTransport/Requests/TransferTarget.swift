@@ -42,7 +42,8 @@ struct TransferTarget {
     /// Whether it may go over a connection that others have used. libcurl does not tell link-local addresses apart by their
     /// zones.
     var mayShareConnections: Bool {
-        request.allowsConnectionReuse && request.binding == nil && needsConnector && url.literal?.zone ?? 0 == 0
+        request.allowsConnectionReuse && request.binding == nil && needsConnector
+            && url.literal?.zone ?? 0 == 0
     }
 
     /// What keeps libcurl from looking the name up: an address in place of all that the host has. It is not connected to,

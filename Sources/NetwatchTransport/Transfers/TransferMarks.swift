@@ -36,7 +36,9 @@ struct TransferMarks {
             metrics.connected = nil
             return
         }
-        if metrics.connected == nil { metrics.connected = easy.time(CURLINFO_CONNECT_TIME_T).map { launched + $0 } }
+        if metrics.connected == nil {
+            metrics.connected = easy.time(CURLINFO_CONNECT_TIME_T).map { launched + $0 }
+        }
         metrics.tlsEnded = (tlsEnded ?? easy.time(CURLINFO_APPCONNECT_TIME_T)).map { launched + $0 }
     }
 }
