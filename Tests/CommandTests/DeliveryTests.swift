@@ -23,11 +23,11 @@ struct DeliveryTests {
 
     private var url: String { "http://two.example:\(server.port)/" }
 
-    private func service() async throws -> RunningService {
+    private func service(resolvingBy files: ResolverFiles? = nil) async throws -> RunningService {
         try await RunningService(
             in: try ScratchDirectory(),
             namespace: testbed.near,
-            resolvingBy: ResolverFiles()
+            resolvingBy: files ?? ResolverFiles()
         )
     }
 
@@ -62,14 +62,15 @@ struct DeliveryTests {
 
     @Test func `while the name server is silent, requests go over the connection that is open`() async throws
     {
-        let service = try await service()
+        let files = try ResolverFiles()
+        let service = try await service(resolvingBy: files)
         #expect(try await service.run("send", url, "-d", "1").errors == ["delivered: HTTP 200"])
         names.set("two.example", .silence)
-        let asked = names.queries.values.count
-        for _ in 0..<10 {
+        // Whatever the service knew of the name is forgotten with a change of the file.
+        try shell("echo '# changed' >>\(files.path(of: "resolv.conf"))")
+        for _ in 0..<3 {
             #expect(try await service.run("send", url, "-d", "1").errors == ["delivered: HTTP 200"])
         }
-        #expect(names.queries.values.count <= asked + 2)
         #expect(Set(server.requests.map(\.connection)) == [1])
     }
 }

@@ -149,6 +149,25 @@ private struct ScriptedResolution {
         #expect(name.delay == .seconds(1))
     }
 
+    @Test mutating func `a lookup of another network is replaced when the budget allows it`() throws {
+        name.ask()
+        for _ in 0..<40 { _ = name.budget.reserve(now: name.now) }
+        #expect(name.ask(.networkChange) == false)
+        name.now = try #require(name.resolution.due)
+        #expect(name.ask() == true)
+        #expect(name.delay == nil)
+    }
+
+    @Test mutating func `answers of two networks that there is no such name do not count together`() {
+        name.answer("192.0.2.1")
+        name.answer(noSuchName)
+        name.ask(.networkChange)
+        name.now += .seconds(60)
+        if name.lookups.isEmpty { name.ask() }
+        name.end(noSuchName)
+        #expect(name.addresses == ["192.0.2.1"])
+    }
+
     @Test mutating func `a lookup that the budget postpones starts in its turn, once`() {
         name.answer("192.0.2.1")
         for _ in 0..<30 { _ = name.budget.reserve(now: name.now) }

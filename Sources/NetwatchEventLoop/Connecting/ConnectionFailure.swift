@@ -50,6 +50,6 @@ package struct ConnectionFailure: Error, Hashable, Sendable, CustomStringConvert
 }
 
 extension SystemError {
-    /// `errno(3)` of a machine without descriptors, memory, ports or threads to be had.
+    /// `errno(3)` of a machine without descriptors, memory or threads to be had.
     package static let shortages: Set<Int32> = [EMFILE, ENFILE, ENOBUFS, ENOMEM, EAGAIN]
 }

@@ -1,8 +1,8 @@
 /// Which question gets a thread next, and how many threads there should be. A pure value.
 ///
 /// A thread is blocked for as long as a name server is silent. So at most half of the pool runs lookups that
-/// are likely to block it, or that no caller waits for. A quarter more may run first lookups for nobody who waits, seven
-/// eighths first lookups; the rest is left to names that answered promptly the last time.
+/// are likely to block it, five eighths refreshes, six eighths first lookups that no caller waits for, and seven eighths
+/// other first lookups; the rest is left to names that answered promptly the last time.
 struct LookupPool<Question: Hashable & Sendable>: Sendable {
     typealias Instant = ContinuousClock.Instant
     typealias Queue = LookupQueue<Question>
@@ -29,11 +29,6 @@ struct LookupPool<Question: Hashable & Sendable>: Sendable {
 
     /// When a thread began with the question.
     func start(of question: Question) -> Instant? { running[question]?.since }
-
-    /// The number of lookups that are silent so far or were expected to be.
-    func silentLookups(now: Instant) -> Int {
-        running.values.count { $0.isOverdue(now) }
-    }
 
     mutating func enqueue(_ question: Question, _ rank: Queue.Rank) {
         queue.insert(question, rank)

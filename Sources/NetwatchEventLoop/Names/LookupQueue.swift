@@ -19,7 +19,9 @@ struct LookupQueue<Question: Hashable & Sendable>: Sendable {
             case .known: 8
             case .first: 7
             case .firstRefresh: 6
-            case .silent, .refresh, .silentRefresh: 4
+            // More than silent names, which would keep refreshes waiting for as long as there are such.
+            case .refresh: 5
+            case .silent, .silentRefresh: 4
             }
         }
     }

@@ -51,7 +51,7 @@ extension NameResolver.Failure {
 
     /// Whether this process, and no name server, lacked something: memory, descriptors, threads.
     package var isOwnShortage: Bool {
-        code == EAI_MEMORY || code == EAI_SYSTEM
+        code == EAI_MEMORY || code == EAI_SYSTEM && SystemError.shortages.contains(errno)
     }
 
     /// `EAI_NODATA` of <netdb.h>: the name exists but has no address. A GNU extension that Swift does not import.

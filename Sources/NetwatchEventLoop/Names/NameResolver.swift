@@ -103,8 +103,13 @@ package final class NameResolver: Sendable {
         return hadNotBegun
     }
 
+    /// When a thread began with a lookup; `nil` while it waits for one, and when it has ended.
+    package func start(of lookup: Lookup) -> ContinuousClock.Instant? {
+        state.withLock { $0.core.start(of: lookup.asker) }
+    }
+
     /// Forgets all answers and makes later lookups join none that is under way: the network has changed, and
-    /// with it perhaps the answers.
+    /// with it perhaps the answers. Callers that wait for a lookup under way get the answer of a new one.
     package func renew() {
         state.withLock { $0.core.renew() }
         grow()
@@ -117,7 +122,9 @@ package final class NameResolver: Sendable {
 
     /// What the resolver knows now.
     package func snapshot() -> ResolverSnapshot {
-        state.withLock { ResolverSnapshot($0.core, now: .now) }
+        // Sorted outside, because others wait for the lock.
+        let core = state.withLock { $0.core }
+        return ResolverSnapshot(core, now: .now)
     }
 
     // MARK: Threads

@@ -113,6 +113,11 @@ package struct ResolverCore: Sendable {
         return !pool.isRunning(question)
     }
 
+    /// When a thread began with the asker's question.
+    func start(of asker: Asker) -> Instant? {
+        questions[asker].flatMap { pool.start(of: $0) }
+    }
+
     private mutating func remove(_ asker: Asker) -> Question? {
         guard let question = questions.removeValue(forKey: asker) else { return nil }
         inquiries[question]?.askers.removeAll { $0.number == asker }
@@ -139,7 +144,7 @@ package struct ResolverCore: Sendable {
         let isSilent = pool.end(question, now: now) >= ResolverTimes.silence
         if question.generation == generation {
             cache.store(outcome, for: question.name, isSilent: isSilent, now: now)
-            silence.note(isSilent: isSilent, now: now)
+            silence.note(isSilent: isSilent, isAnswered: Self.isAnswer(outcome), now: now)
         }
         return deliveries(of: outcome, to: question, now: now)
     }
@@ -161,6 +166,13 @@ package struct ResolverCore: Sendable {
     private func orStale(_ outcome: Outcome, _ name: String, now: Instant) -> Outcome {
         guard case .failure(let failure) = outcome, !failure.isAuthoritative else { return outcome }
         return cache.staleAddresses(of: name, now: now).map { .success($0) } ?? outcome
+    }
+
+    private static func isAnswer(_ outcome: Outcome) -> Bool {
+        switch outcome {
+        case .success: true
+        case .failure(let failure): failure.isAuthoritative
+        }
     }
 
     private static func distinct(_ addresses: [IPAddress]) -> [IPAddress] {
@@ -194,17 +206,31 @@ package struct ResolverCore: Sendable {
     }
 
     /// Forgets all answers, and makes later questions join no lookup that is under way: the network or the
-    /// configuration has changed. What waits for a thread will be asked of the new network.
+    /// configuration has changed. What waits for a thread, and callers that wait for a lookup under way, get an answer of
+    /// the new network. A refresh under way is its caller's to repeat.
     mutating func renew() {
         generation += 1
         cache.removeAll()
         silence = SilenceRecord()
-        for old in pool.dequeueAll() {
-            let question = Question(name: old.name, generation: generation)
-            guard let inquiry = inquiries.removeValue(forKey: old) else { continue }
-            for asker in inquiry.askers { questions[asker.number] = question }
-            inquiries[question] = inquiry
-            place(question)
+        for old in pool.dequeueAll() { move(old) { _ in true } }
+        for old in inquiries.keys.filter(pool.isRunning).sorted(by: { $0.generation < $1.generation }) {
+            move(old) { $0 == .needed }
         }
+    }
+
+    /// Moves askers of a question to the same question of the new network.
+    private mutating func move(_ old: Question, _ isMoved: (NameResolver.Urgency) -> Bool) {
+        guard old.generation < generation, var inquiry = inquiries.removeValue(forKey: old) else { return }
+        let question = Question(name: old.name, generation: generation)
+        let moved = inquiry.askers.filter { isMoved($0.urgency) }
+        for asker in moved { questions[asker.number] = question }
+        if pool.isRunning(old) {
+            inquiry.askers.removeAll { isMoved($0.urgency) }
+            inquiries[old] = inquiry
+        }
+        guard !moved.isEmpty else { return }
+        inquiries[question, default: Inquiry()].askers += moved
+        inquiries[question]!.askers.sort { $0.number < $1.number }
+        place(question)
     }
 }

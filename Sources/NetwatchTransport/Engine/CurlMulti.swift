@@ -47,8 +47,8 @@ final class CurlMulti {
     /// Whether it wants to at once, and the loop knows.
     private var isDue = false
     private var transfers: [TransferID: Transfer] = [:]
-    /// Those that are to come back, see ``Turn/unconnected``.
-    private var absent: Set<TransferID> = []
+    /// Those that wait for a connection and come back, see ``Turn/unconnected``.
+    private var detached: Set<TransferID> = []
     var connections = ConnectionTable()
     /// Transfers whose descriptor the loop would not watch.
     private var unwatched: [TransferID: SystemError] = [:]
@@ -115,7 +115,7 @@ final class CurlMulti {
         _ = withHandle { netwatch_multi_set_long($0, CURLMOPT_MAXCONNECTS, count) }
     }
 
-    var isIdle: Bool { transfers.isEmpty && absent.isEmpty }
+    var isIdle: Bool { transfers.isEmpty && detached.isEmpty }
 
     // MARK: Transfers
 
@@ -126,7 +126,7 @@ final class CurlMulti {
             throw .refused(CURLE_FAILED_INIT, String(cString: curl_multi_strerror(result)))
         }
         transfers[transfer.id] = transfer
-        absent.remove(transfer.id)
+        detached.remove(transfer.id)
         if transfers.count > connectionsKept { keepConnections(transfers.count) }
         if idleTimer == nil { checkIdleness() }
     }
@@ -142,7 +142,7 @@ final class CurlMulti {
 
     /// One that was to come, or to come back, does not.
     func forget(_ id: TransferID) {
-        absent.remove(id)
+        detached.remove(id)
         connections.leave(id)
     }
 
@@ -266,8 +266,8 @@ final class CurlMulti {
                 continue
             }
             let code = message.data.result
-            if code == CURLE_COULDNT_CONNECT, transfer.isWithoutSocket {
-                sendAway(transfer)
+            if code == CURLE_COULDNT_CONNECT, transfer.mayReconnect {
+                detach(transfer)
                 turn.unconnected.append(transfer)
             } else {
                 _ = remove(transfer.id)
@@ -278,9 +278,9 @@ final class CurlMulti {
         return turn
     }
 
-    private func sendAway(_ transfer: Transfer) {
+    private func detach(_ transfer: Transfer) {
         connections.isRefused(transfer.id)
-        absent.insert(transfer.id)
+        detached.insert(transfer.id)
         _ = remove(transfer.id)
     }
 

@@ -15,6 +15,8 @@ final class Prospect {
     var connector: Connector?
     /// Set when libcurl had it before, and has asked for a connection.
     private(set) var transfer: Transfer?
+    /// The address that its own connection was made to, until a response has come over it.
+    var connectedTo: IPAddress?
     /// Since when it needs a connection.
     private var connectsSince = Duration.zero
 
@@ -30,6 +32,15 @@ final class Prospect {
         caller.hasBegun()
     }
 
+    /// How long the lookup may still take, which waited for a thread first.
+    ///
+    /// - Parameter start: When a thread began with it.
+    func remainder(of timeout: Duration, since start: ContinuousClock.Instant) -> Duration {
+        let allowed = start + timeout - .now
+        guard let total = target.request.totalTimeout else { return allowed }
+        return min(allowed, total - caller.elapsed)
+    }
+
     /// libcurl has no connection for it. Returns how long making one may take, with the name lookup.
     func needsConnection(_ transfer: Transfer?) -> Duration {
         self.transfer = transfer
@@ -40,8 +51,9 @@ final class Prospect {
     }
 
     /// There is a connection.
-    func isConnected() {
+    func isConnected(to address: IPAddress) {
         connector = nil
+        connectedTo = address
         caller.isConnected()
     }
 

@@ -18,7 +18,7 @@ package struct TransferID: Hashable, Sendable {
 /// Names are looked up by ``NameResolver``, never by libcurl, which would start a thread for each. Transfers beyond
 /// what a host is to be bothered with wait in a ``WaitingRoom``.
 package actor TransferEngine {
-    private enum Stage {
+    enum Stage {
         /// For others to the same host to end.
         case waiting
         /// For its host's addresses.
@@ -28,7 +28,7 @@ package actor TransferEngine {
         case underWay
     }
 
-    private struct Entry {
+    struct Entry {
         let door: WaitingRoom.Door
         let prospect: Prospect
         var stage: Stage
@@ -58,7 +58,7 @@ package actor TransferEngine {
     let resolver: NameResolver
     let winners = ConnectionWinners()
     private let watchdog: TurnWatchdog
-    private var entries: [TransferID: Entry] = [:]
+    var entries: [TransferID: Entry] = [:]
     private var origins = OriginCache()
     private var room = WaitingRoom()
     private var multis = MultiTable()
@@ -160,7 +160,7 @@ package actor TransferEngine {
         perform { $0.multis.forget(pool, hasTransfers: $0.hasTransfers(of: pool)) }
     }
 
-    private nonisolated func perform(_ body: @escaping @Sendable (isolated TransferEngine) -> Void) {
+    nonisolated func perform(_ body: @escaping @Sendable (isolated TransferEngine) -> Void) {
         loop.execute { self.assumeIsolated { body($0) } }
     }
 
@@ -195,7 +195,7 @@ package actor TransferEngine {
     }
 
     /// Begins transfers that have waited, and those that wait for the ones among them that come to nothing.
-    private func begin(_ ids: [TransferID]) {
+    func begin(_ ids: [TransferID]) {
         var ids = ids[...]
         while let id = ids.popFirst() {
             guard let entry = entries[id], entry.stage == .waiting else { continue }
@@ -214,7 +214,7 @@ package actor TransferEngine {
     }
 
     /// Takes a step of a transfer, and ends it if that fails. Returns who may begin in its place.
-    private func attempt(
+    func attempt(
         _ id: TransferID,
         _ step: () throws(TransferFailure) -> Void
     ) -> [TransferID] {
@@ -227,15 +227,15 @@ package actor TransferEngine {
     }
 
     /// Ends a transfer that libcurl does not have. Returns who may begin in its place.
-    private func abandon(_ id: TransferID, _ failure: TransferFailure) -> [TransferID] {
+    func abandon(_ id: TransferID, _ failure: TransferFailure) -> [TransferID] {
         guard let entry = entries[id] else { return [] }
         entry.prospect.timer.map(loop.cancel)
-        let next = leave(id)
+        // While its multi handle is there for certain.
         entry.prospect.end(failure)
-        return next
+        return leave(id)
     }
 
-    private func launch(_ id: TransferID, over connection: TCPSocket? = nil) throws(TransferFailure) {
+    func launch(_ id: TransferID, over connection: TCPSocket? = nil) throws(TransferFailure) {
         guard let entry = entries[id] else { return }
         let prospect = entry.prospect
         let target = prospect.remainingTarget(isConnected: connection != nil)
@@ -265,7 +265,7 @@ package actor TransferEngine {
     }
 
     /// Ends a transfer from outside.
-    private func end(_ id: TransferID, _ code: CURLcode, _ message: String) {
+    func end(_ id: TransferID, _ code: CURLcode, _ message: String) {
         guard let entry = entries[id] else { return }
         switch entry.stage {
         case .waiting:
@@ -285,6 +285,7 @@ package actor TransferEngine {
     /// Forgets a transfer that had begun. Returns who may begin in its place.
     private func leave(_ id: TransferID) -> [TransferID] {
         guard let entry = entries.removeValue(forKey: id) else { return [] }
+        hasEnded(entry.prospect)
         if let multi = entry.multi {
             multis[multi]?.forget(id)
             multis.closeIfDone(multi)
@@ -296,91 +297,6 @@ package actor TransferEngine {
         guard let timeout else { return nil }
         return loop.schedule(at: .now + timeout) { [weak self] in
             self?.assumeIsolated { $0.end(id, CURLE_OPERATION_TIMEDOUT, "\(what) timed out") }
-        }
-    }
-
-    // MARK: Connecting
-
-    /// Looks a transfer's host up, if it has a name, and connects to it.
-    ///
-    /// - Parameter transfer: Set when libcurl had it already.
-    private func connect(_ id: TransferID, _ transfer: Transfer? = nil) {
-        guard let prospect = entries[id]?.prospect else { return }
-        let timeout = prospect.needsConnection(transfer)
-        prospect.timer = loop.schedule(at: .now + timeout) { [weak self] in
-            self?.assumeIsolated { $0.connectingTookTooLong(id, timeout) }
-        }
-        if prospect.target.needsLookup { lookUp(id, prospect) } else { race(id, prospect) }
-    }
-
-    private func lookUp(_ id: TransferID, _ prospect: Prospect) {
-        entries[id]?.stage = .lookingUp
-        prospect.lookup = resolver.resolve(prospect.target.url.host) { [weak self] outcome in
-            self?.perform { $0.lookedUp(id, outcome) }
-        }
-    }
-
-    /// Returns what a lookup ends with that has no answer.
-    private func stopLookup(_ prospect: Prospect, _ code: CURLcode, _ message: String) -> TransferFailure {
-        let hasWaitedOnly = prospect.lookup.map(resolver.abandon) ?? false
-        prospect.lookup = nil
-        return hasWaitedOnly
-            ? .refused(code, "\(message) while no thread was free for it") : .duringLookup(code, message)
-    }
-
-    private func lookedUp(_ id: TransferID, _ outcome: NameResolver.Outcome) {
-        guard let entry = entries[id], entry.stage == .lookingUp else { return }
-        begin(
-            attempt(id) { () throws(TransferFailure) in
-                try entry.prospect.take(outcome)
-                race(id, entry.prospect)
-            }
-        )
-    }
-
-    private func race(_ id: TransferID, _ prospect: Prospect) {
-        entries[id]?.stage = .connecting
-        let url = prospect.target.url
-        let winner = winners.address(of: url.host, port: UInt16(url.port))
-        let connector = Connector(
-            loop: loop,
-            race: ConnectionRace(prospect.target.candidates, preferring: winner),
-            port: UInt16(url.port)
-        ) { [weak self] outcome in
-            self?.assumeIsolated { $0.connected(id, outcome) }
-        }
-        prospect.connector = connector
-        connector.assumeIsolated { $0.start() }
-    }
-
-    private func connected(_ id: TransferID, _ outcome: Connector.Outcome) {
-        guard let entry = entries[id], entry.stage == .connecting else { return }
-        entry.prospect.timer.map(loop.cancel)
-        begin(
-            attempt(id) { () throws(TransferFailure) in
-                switch outcome {
-                case .failure(let failure):
-                    resolver.doubt(entry.prospect.target.url.host)
-                    throw .notConnected(failure)
-                case .success(let connection):
-                    let url = entry.prospect.target.url
-                    winners.remember(connection.address, of: url.host, port: UInt16(url.port))
-                    entry.prospect.isConnected()
-                    try launch(id, over: connection.socket)
-                }
-            }
-        )
-    }
-
-    private func connectingTookTooLong(_ id: TransferID, _ timeout: Duration) {
-        guard let entry = entries[id] else { return }
-        switch entry.stage {
-        case .lookingUp: end(id, CURLE_OPERATION_TIMEDOUT, "the name lookup timed out")
-        case .connecting:
-            let failure = entry.prospect.stopConnecting()
-            resolver.doubt(entry.prospect.target.url.host)
-            begin(abandon(id, .connectTimedOut(after: timeout, failure)))
-        case .waiting, .underWay: break
         }
     }
 
@@ -452,6 +368,7 @@ package actor TransferEngine {
         let turn = step(multi)
         for (transfer, reached) in turn.milestones {
             guard let door = entries[transfer]?.door else { continue }
+            if reached.contains(.answered) { hasServed(transfer) }
             if reached.contains(.connected) { begin(room.open(door)) }
             if reached.contains(.multiplexed) { begin(room.widen(door)) }
         }
@@ -490,7 +407,7 @@ package actor TransferEngine {
 }
 
 extension TransferFailure {
-    fileprivate static func duringLookup(_ code: CURLcode, _ message: String) -> TransferFailure {
+    static func duringLookup(_ code: CURLcode, _ message: String) -> TransferFailure {
         TransferFailure(code: Int32(code.rawValue), phase: .resolve, message: message)
     }
 

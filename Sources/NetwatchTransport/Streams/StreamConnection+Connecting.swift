@@ -25,7 +25,12 @@ extension StreamConnection {
 
     private func connectingTookTooLong() {
         if case .resolving = phase {
-            end(.stream(CURLE_OPERATION_TIMEDOUT, .resolve, "the name lookup timed out"))
+            let hasWaitedOnly = lookup.map(resolver.abandon) ?? false
+            lookup = nil
+            let (phase, what) =
+                hasWaitedOnly
+                ? (TransferFailure.Phase.prepare, " while no thread was free for it") : (.resolve, "")
+            end(.stream(CURLE_OPERATION_TIMEDOUT, phase, "the name lookup timed out\(what)"))
         } else {
             end(.connectTimedOut(after: connectTimeout, stopConnecting()))
         }

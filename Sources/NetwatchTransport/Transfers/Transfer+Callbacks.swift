@@ -197,7 +197,7 @@ extension Transfer {
     private func deliver(_ head: TransferHead) {
         headDelivered = .now
         let isMultiplexed = head.version == "HTTP/2"
-        if isMultiplexed { milestones.insert(.multiplexed) }
+        milestones.formUnion(isMultiplexed ? [.answered, .multiplexed] : .answered)
         multi.knows(isMultiplexed, ofConnectionOf: id)
         touch()
         news.add(.head(head))

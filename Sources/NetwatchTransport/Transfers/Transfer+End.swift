@@ -22,6 +22,7 @@ extension Transfer {
         var failure = failure(
             code: unconnected.code,
             errno: unconnected.osErrno,
+            resolverCode: unconnected.resolverCode,
             phase: phase,
             message: unconnected.message
         )
@@ -104,12 +105,14 @@ extension Transfer {
     private func failure(
         code: Int32,
         errno: CInt = 0,
+        resolverCode: CInt = 0,
         phase: TransferFailure.Phase? = nil,
         message: String
     ) -> TransferFailure {
         var failure = TransferFailure(
             code: code,
             osErrno: errno,
+            resolverCode: resolverCode,
             phase: phase ?? reachedPhase,
             bytesSent: bytesSent,
             reusedConnection: reusedConnection,
@@ -142,8 +145,7 @@ extension Transfer {
 
     var hasKeptBusy: Bool { if case .keptBusy = stop { true } else { false } }
 
-    /// By which its connection is known. 0 without one.
-    /// Of the connection that it has, or had last.
+    /// The ends of the connection that it has, or had last.
     var ends: ConnectionEnds {
         ConnectionEnds(
             localPort: localPort,

@@ -20,7 +20,7 @@ final class Transfer {
         case keptBusy(UInt64)
     }
 
-    /// What the transfers that wait for this one's host want to know.
+    /// What is learnt of the host while the transfer goes on.
     struct Milestones: OptionSet {
         let rawValue: Int
 
@@ -28,6 +28,8 @@ final class Transfer {
         static let connected = Milestones(rawValue: 1)
         /// The response has begun, over a connection that carries many at a time.
         static let multiplexed = Milestones(rawValue: 2)
+        /// The response has begun.
+        static let answered = Milestones(rawValue: 4)
     }
 
     let id: TransferID
@@ -146,6 +148,13 @@ final class Transfer {
     /// libcurl would use an open connection if one has become free, and the new one would have been made in vain.
     private func takeNoOther() throws(TransferFailure) {
         try easy.set(CURLOPT_FRESH_CONNECT, 1)
+    }
+
+    /// Whether it can be added again with a connection. One that is sent once only cannot, if it was sent.
+    var mayReconnect: Bool {
+        guard isWithoutSocket, stop == nil else { return false }
+        if isReady, !head.hasBegun, !request.allowsConnectionReuse { stop = .wouldBeSentTwice }
+        return stop == nil
     }
 
     /// Hands over the connection that was made.

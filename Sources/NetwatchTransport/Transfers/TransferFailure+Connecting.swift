@@ -19,8 +19,11 @@ extension TransferFailure {
     /// - Parameter failure: What is known of the attempts; `nil` if there was none.
     static func connectTimedOut(after timeout: Duration, _ failure: ConnectionFailure?) -> TransferFailure {
         let attempts = failure.map { " (\($0))" } ?? ""
+        // An address that could not be tried may be the one that answers.
+        let shortage = failure?.verdict.flatMap { SystemError.shortages.contains($0.errno) ? $0.errno : nil }
         return connecting(
             CURLE_OPERATION_TIMEDOUT,
+            errno: shortage ?? 0,
             failure?.attempts ?? [],
             "no connection within \(timeout)\(attempts)"
         )

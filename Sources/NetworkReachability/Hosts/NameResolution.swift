@@ -66,7 +66,10 @@ struct NameResolution: Sendable {
     /// Asks for a lookup. Returns the one to start now, if any. The first one needs no budget.
     mutating func ask(_ cause: Cause, budget: inout LookupBudget, now: Instant) -> Lookup? {
         if cause != .schedule { forgetDelays() }
-        guard current == nil || cause == .networkChange else {
+        // An answer of another network says nothing about this one.
+        if cause == .networkChange { absencesInARow = 0 }
+        // What is reserved was asked for by a change of the network.
+        guard current == nil || cause == .networkChange || isReserved else {
             isAskedAgain = true
             return nil
         }

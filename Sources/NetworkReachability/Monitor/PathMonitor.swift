@@ -41,8 +41,8 @@ public final class PathMonitor: Sendable {
             didSet { reconnectInterval = max(reconnectInterval, .milliseconds(10)) }
         }
         /// How often the addresses of a watched name are looked up again, give or take 10 %, while nothing else calls
-        /// for it. Default 30 s, from 1 s to 1 h. A name whose addresses are out of reach is looked up after 5 s, 10 s,
-        /// 20 s, and then this often; after a failed lookup the next one follows after 1 s, doubling up to this
+        /// for it. Default 30 s, from 1 s to 1 h. A name whose addresses are out of reach is looked up after 5 s, 5 s,
+        /// 10 s, 20 s, and then this often; after a failed lookup the next one follows after 1 s, doubling up to this
         /// interval. A change of the network or of the resolver's configuration calls for a lookup at once.
         ///
         /// A name's status follows its records within twice this interval, unless ``nameLookupsPerSecond`` is too few.

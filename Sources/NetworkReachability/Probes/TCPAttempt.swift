@@ -39,7 +39,7 @@ actor TCPAttempt {
     private func begin() {
         started = .now
         timer = loop.schedule(at: .now + timeout) { [weak self] in
-            self?.assumeIsolated { $0.end(ProbeResult(.failed("no answer within \($0.timeout)"))) }
+            self?.assumeIsolated { $0.tookTooLong() }
         }
         let race = ConnectionRace(paths.map(\.candidate))
         let connector = Connector(loop: loop, race: race, port: port) { [weak self] outcome in
@@ -47,6 +47,12 @@ actor TCPAttempt {
         }
         self.connector = connector
         connector.assumeIsolated { $0.start() }
+    }
+
+    private func tookTooLong() {
+        let attempts = connector?.assumeIsolated { $0.stop() }.attempts ?? []
+        let list = attempts.count > 1 ? " (\(Self.list(attempts)))" : ""
+        end(ProbeResult(.failed("no answer within \(timeout)\(list)")))
     }
 
     private func result(of outcome: Connector.Outcome) -> ProbeResult {
@@ -82,8 +88,11 @@ actor TCPAttempt {
         guard failure.attempts.count > 1 else {
             return failure.attempts.first?.error.map(words(for:)) ?? "no address"
         }
-        return failure.attempts.map { "\($0.address): \($0.error.map(words(for:)) ?? "no answer")" }
-            .joined(separator: "; ")
+        return list(failure.attempts)
+    }
+
+    private static func list(_ attempts: [ConnectionAttempt]) -> String {
+        attempts.map { "\($0.address): \($0.error.map(words(for:)) ?? "no answer")" }.joined(separator: "; ")
     }
 
     private static func words(for error: SystemError) -> String {

@@ -147,7 +147,9 @@ extension FailureTable {
         if failure.isLocalShortage { return .local }
         let isBeforeRequest = failure.phase < .request
         switch curlClasses[failure.code] {
-        case .path?: return .path
+        case .path? where isBeforeRequest: return .path
+        // The connection that it was sent over has ended, and another could not be made.
+        case .path?: return failure.status == nil ? .ambiguous : .answered
         case .answered?: return failure.status == nil ? .ambiguous : .answered
         // A whole status line decides, whatever happened to the body behind it.
         case .ambiguous? where failure.status != nil: return .answered
