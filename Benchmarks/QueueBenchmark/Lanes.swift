@@ -33,7 +33,7 @@ private struct PromptSender: AttemptSender {
         .forBenchmark
     }
 
-    func networkPathChanged() async {}
+    func dropConnections() async {}
 }
 
 private struct OpenGate: HostGate {

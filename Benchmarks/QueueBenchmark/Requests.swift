@@ -87,5 +87,5 @@ struct IdleSender: AttemptSender {
         .failure(AttemptFailure(code: 7, phase: .connect, message: "not sent"))
     }
 
-    func networkPathChanged() async {}
+    func dropConnections() async {}
 }

@@ -118,8 +118,8 @@ package protocol AttemptSender: Sendable {
     /// Makes the transfer and returns how it ended. When the task is cancelled it ends soon, with code 42.
     func send(_ attempt: Attempt) async -> AttemptOutcome
 
-    /// The path to hosts has changed: pooled connections and cached addresses may be of the old one.
-    func networkPathChanged() async
+    /// Makes attempts from now on use new connections: pooled ones may belong to an old network path.
+    func dropConnections() async
 
     /// Whether the server of an `https` URL has to prove that it is the URL's host.
     func validatesServer(of url: String) -> Bool

@@ -37,7 +37,7 @@ extension OfflineQueue {
         case .dropConnections:
             pathChange = Task { [sender, pathChange] in
                 await pathChange?.value
-                await sender.networkPathChanged()
+                await sender.dropConnections()
             }
         case .abort(let host):
             for attempt in inflight.values where attempt.host == host && attempt.mayBeSentTwice {

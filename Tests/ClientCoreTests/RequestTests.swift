@@ -145,7 +145,7 @@ internal import Testing
     @Test func `renewed connections are new`() async throws {
         let server = try ScriptedServer()
         _ = await session.request(server.url).response()
-        session.renewConnections()
+        session.dropConnections()
         _ = await session.request(server.url).response()
         #expect(server.requests.map(\.connection) == [1, 2])
     }

@@ -57,7 +57,19 @@ struct DeliveryTests {
         )
         let outcome = try await process.outcome()
         #expect(outcome.ending == .exited(0), "\(outcome)")
-        #expect(server.connectionCount == 1)
+        #expect(await server.peers(atLeast: 1).count == 1)
+    }
+
+    @Test func `a request to another host does not make the service forget names`() async throws {
+        names.set("other.example", VethTestbed.farAddress)
+        let service = try await service()
+        for host in ["two.example", "other.example"] {
+            let url = "http://\(host):\(server.port)/"
+            #expect(try await service.run("send", url, "-d", "1").errors == ["delivered: HTTP 200"])
+        }
+        let status = try await service.run("status", "--timeout", "30s").output
+        #expect(status.contains { $0.contains("two.example") }, "\(status)")
+        #expect(status.contains { $0.contains("other.example") }, "\(status)")
     }
 
     @Test func `while the name server is silent, requests go over the connection that is open`() async throws

@@ -69,6 +69,15 @@ internal import Testing
         let words = #"the header "X-A" cannot be sent with the value "a\u{01}b""#
         let sent = try await service.run("send", "http://127.0.0.1:1/", "-H", "X-A: a\u{1}b")
         #expect(sent.ending == .exited(64) && sent.errors.first?.contains(words) == true, "\(sent.errors)")
+        let direct = try await Command.run(
+            "send",
+            "--queue",
+            "never",
+            "http://127.0.0.1:1/",
+            "-H",
+            "X-A: a\u{1}b"
+        )
+        #expect(direct.ending == .exited(64) && direct.errors == sent.errors, "\(direct.errors)")
         let body = #"-d '{"url":"http://127.0.0.1:1/","headers":[["X-A","a\u0001b"]]}'"#
         let answer = try await service.curl("/v1/requests -H Content-Type:application/json \(body)")
         #expect(answer.contains("invalid_header"), "\(answer)")

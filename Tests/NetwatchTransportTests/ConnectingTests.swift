@@ -26,22 +26,49 @@ internal import Testing
         #expect(try #require(record.metrics?.connected) >= ConnectionRace.attemptDelay)
     }
 
-    @Test func `the address that answered is tried first the next time, until the path changes`() async throws
-    {
+    @Test func `the address that answered is remembered, until the path changes`() async throws {
         let silent = try UnansweringPort()
-        let server = try ScriptedServer(address: "127.0.0.2", port: silent.port) { _ in
-            .send("HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n", then: .close)
-        }
+        let server = try ScriptedServer(address: "127.0.0.2", port: silent.port)
         let engine = try engine("127.0.0.1", "127.0.0.2")
-        var isFirst: [Bool] = []
-        for round in 0..<4 {
-            if round == 3 { engine.renewConnections() }
-            let metrics = try #require(await engine.run(request(server.port)).metrics)
-            let (connected, lookedUp) = (try #require(metrics.connected), try #require(metrics.lookupEnded))
-            isFirst.append(connected - lookedUp < ConnectionRace.attemptDelay)
+        #expect(await engine.run(request(server.port)).hasSucceeded)
+        #expect(await winner(engine, server) == "127.0.0.2")
+        engine.renewConnections()
+        #expect(await winner(engine, server) == nil)
+    }
+
+    @Test func `an address that takes connections and does not answer is not remembered`() async throws {
+        let server = try ScriptedServer { $0.number == 2 ? .close : .respond("") }
+        let engine = try engine("127.0.0.1")
+        var request = request(server.port)
+        request.allowsConnectionReuse = false
+        #expect(await engine.run(request).hasSucceeded)
+        #expect(await winner(engine, server) == "127.0.0.1")
+        #expect(await engine.run(request).failure?.code == 52)
+        #expect(await winner(engine, server) == nil)
+    }
+
+    private func winner(_ engine: TransferEngine, _ server: ScriptedServer) async -> String? {
+        await engine.winners.address(of: "netwatch.invalid", port: server.port)?.description
+    }
+
+    @Test func `a lookup that has only waited for a thread says nothing about the network`() async throws {
+        let gate = NetwatchTestSupport.Gate()
+        defer { gate.open() }
+        let begun = Recorder<String>()
+        let resolver = NameResolver(maximumThreads: 1) { name in
+            begun.record(name)
+            gate.wait()
+            return .failure(.init(code: EAI_AGAIN))
         }
-        #expect(isFirst == [false, true, true, false])
-        #expect(server.connectionCount == 4)
+        resolver.resolve("silent.invalid") { _ in }
+        try await begun.wait { !$0.isEmpty }
+        var request = request(80)
+        request.connectTimeout = .milliseconds(50)
+        let engine = try TransferEngine(resolver: resolver)
+        let failure = try #require(await engine.run(request).failure)
+        #expect(failure.code == 28)
+        #expect(failure.phase == .prepare)
+        #expect(failure.message.hasSuffix("while no thread was free for it"))
     }
 
     @Test func `after a refusal the next address follows at once`() async throws {

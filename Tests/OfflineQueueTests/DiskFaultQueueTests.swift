@@ -61,7 +61,7 @@ internal import Testing
             return .response(status: 200, headers: [], body: Data(), isTruncated: false)
         }
 
-        func networkPathChanged() async {}
+        func dropConnections() async {}
     }
 
     private struct OpenGate: HostGate {

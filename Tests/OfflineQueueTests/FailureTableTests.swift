@@ -35,6 +35,8 @@ internal import Testing
         rows([7], .connect, free, .close, errno: ENETUNREACH),
         rows([7], .connect, free, .close, errno: EHOSTUNREACH),
         rows([28], .connect, free, .close, errno: ENETDOWN),
+        // Its connection has ended, and another could not be made.
+        rows([6, 7, 45], .request, counted, .failure),
         rows([28, 52, 55, 56, 16, 92, 95, 8, 65, 80, 35], .request, counted, .failure),
         rows([18, 23, 61, 63, 100], .response, counted, .failure),
         rows([2, 26, 27, 99], .connect, free, .none),
@@ -93,7 +95,7 @@ internal import Testing
         #expect(Set(FailureTable.curlClasses.keys).isSubset(of: Set(Self.curlRows.map(\.code))))
     }
 
-    @Test(arguments: [CInt(28), 52, 55, 56, 16, 92, 95, 8, 65, 80, 35, 18, 26, 42, 9999])
+    @Test(arguments: [CInt(6), 7, 28, 52, 55, 56, 16, 92, 95, 8, 65, 80, 35, 18, 26, 42, 9999])
     func `what may have been applied is not sent twice without a key`(code: CInt) throws {
         let failure = AttemptFailure(code: code, phase: .request, message: "message")
         let request = try context(mayBeSentTwice: false, hasKey: false)

@@ -35,7 +35,7 @@ final class FakeSender: AttemptSender {
         }
     }
 
-    func networkPathChanged() async {
+    func dropConnections() async {
         state.withLock { $0.pathChanges += 1 }
     }
 

@@ -268,10 +268,10 @@ public final class SessionManager: Sendable {
         context.trust.validatesServer(of: URL(string: url))
     }
 
-    /// Makes requests from now on use new connections and newly looked-up names. For when the network path has
-    /// changed.
-    package func renewConnections() {
-        context.pool.renewConnections()
+    /// Makes requests from now on use new connections. Cached addresses stay valid: the path monitor empties the resolver's
+    /// cache when the network changes.
+    package func dropConnections() {
+        context.pool.dropConnections()
     }
 }
 

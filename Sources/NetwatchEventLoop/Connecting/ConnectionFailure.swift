@@ -28,11 +28,11 @@ public struct ConnectionAttempt: Hashable, Sendable, CustomStringConvertible {
 package struct ConnectionFailure: Error, Hashable, Sendable, CustomStringConvertible {
     /// In the order in which they were begun.
     package let attempts: [ConnectionAttempt]
-    /// How many addresses were not tried.
+    /// The number of addresses that were not tried.
     package let untried: Int
 
-    /// The error that says most: a shortage of this machine's, which may have hidden an address that answers; else that of
-    /// the first address that there was a route to; else the first of all. `nil` when every address was silent.
+    /// The most informative error. A local shortage comes first, since it may hide an address that would have answered; then
+    /// the error of the first address that has a route; then the first error. `nil` when no address answered.
     package var verdict: SystemError? {
         let errors = attempts.compactMap(\.error)
         return errors.first { SystemError.shortages.contains($0.errno) }
@@ -45,11 +45,11 @@ package struct ConnectionFailure: Error, Hashable, Sendable, CustomStringConvert
         return (attempts.map(\.description) + rest).joined(separator: "; ")
     }
 
-    /// Errors of this machine, which has no route there or not the protocol.
+    /// Errors of a machine without a route to the address or without its protocol.
     private static let noRoute = [ENETUNREACH, EHOSTUNREACH, ENETDOWN, EADDRNOTAVAIL, EAFNOSUPPORT]
 }
 
 extension SystemError {
-    /// `errno(3)` of a machine without descriptors, memory or threads to be had.
+    /// `errno(3)` values for no free descriptors, memory or threads.
     package static let shortages: Set<Int32> = [EMFILE, ENFILE, ENOBUFS, ENOMEM, EAGAIN]
 }

@@ -1,6 +1,6 @@
 internal import Glibc
 
-/// An address that may be connected to, and the way that the packets have to take.
+/// An address to connect to, and the socket binding to use for it.
 package struct ConnectionCandidate: Hashable, Sendable {
     package let address: IPAddress
     package let binding: SocketBinding?
@@ -11,46 +11,46 @@ package struct ConnectionCandidate: Hashable, Sendable {
     }
 }
 
-/// Which of a host's addresses is tried next, and what it means that none could be connected to. A value without I/O.
+/// Decides which of a host's addresses is tried next. A value without I/O.
 ///
 /// RFC 8305 §4: the families take turns, beginning with that of the first address, so that a family without a route costs
 /// one delay and not one for each of its addresses.
 package struct ConnectionRace: Sendable {
-    /// How long an attempt is left alone before the next begins beside it: the Connection Attempt Delay that RFC 8305 §5
-    /// recommends.
+    /// The delay between the starts of two attempts: the Connection Attempt Delay that RFC 8305 §5 recommends.
     package static let attemptDelay: Duration = .milliseconds(250)
-    /// How many attempts run at once. A ninth takes the place of the oldest, which has had two seconds by then: enough for a
-    /// SYN that was lost and sent again (RFC 6298 §2: 1 s).
+    /// The maximum number of attempts at once. A ninth replaces the oldest, which has run for two seconds by then: enough
+    /// for one retransmission of a lost SYN (RFC 6298 §2: 1 s).
     package static let mostAtOnce = 8
-    /// How many addresses of one host are tried. The last is begun after 8 s, in time before a connection timeout of 15 s.
+    /// The maximum number of addresses of one host. The last attempt starts after 8 s, well before the default connection
+    /// timeout of 15 s.
     package static let mostAddresses = 32
 
-    /// What is to be done now.
+    /// What the caller must do now.
     package enum Step: Equatable, Sendable {
-        /// Connect to a candidate, whose attempt has this number; before that, end the attempt with the other number.
+        /// Connect to a candidate, whose attempt has this number. First end the attempt with the other number, if any.
         case connect(Int, ConnectionCandidate, insteadOf: Int?)
-        /// Every address has been tried, and none is being connected to any more.
+        /// All attempts have failed.
         case failed
-        /// Others are being connected to, and there is nothing to begin.
+        /// No address is left, and some attempts are still undecided.
         case wait
     }
 
     private var waiting: ArraySlice<ConnectionCandidate>
     private let left: Int
     private var begun: [ConnectionAttempt] = []
-    /// The numbers of those that are undecided, the oldest first.
+    /// The numbers of the undecided attempts, the oldest first.
     private var open: [Int] = []
 
     /// - Parameters:
     ///   - candidates: In the order of preference (RFC 6724).
-    ///   - winner: The address that was connected to last time, which goes first if it is among them.
+    ///   - winner: The address that served last time. It is tried first if it is among the candidates.
     package init(_ candidates: [ConnectionCandidate], preferring winner: IPAddress? = nil) {
         let order = Self.winnerFirst(Self.takingTurns(candidates), winner)
         waiting = order.prefix(Self.mostAddresses)
         left = order.count - waiting.count
     }
 
-    /// Begins the next attempt, if there is an address left.
+    /// Starts the next attempt if an address is left.
     package mutating func next() -> Step {
         guard let candidate = waiting.popFirst() else { return open.isEmpty ? .failed : .wait }
         let oldest = open.count < Self.mostAtOnce ? nil : open.removeFirst()
@@ -59,7 +59,7 @@ package struct ConnectionRace: Sendable {
         return .connect(begun.endIndex - 1, candidate, insteadOf: oldest)
     }
 
-    /// Whether there is an address that no attempt was begun with.
+    /// Whether an address is left that has not been tried.
     package var hasNext: Bool { !waiting.isEmpty }
 
     package mutating func failed(_ attempt: Int, _ error: SystemError) {
@@ -67,7 +67,7 @@ package struct ConnectionRace: Sendable {
         begun[attempt] = ConnectionAttempt(address: begun[attempt].address, error: error)
     }
 
-    /// What has become of the race so far.
+    /// The outcomes of all attempts so far.
     package var failure: ConnectionFailure {
         ConnectionFailure(attempts: begun, untried: left + waiting.count)
     }

@@ -1,8 +1,8 @@
 internal import Synchronization
 
-/// Which address of a host served last, so that the next connection does not wait for the dead ones before it.
+/// The address of each host that served last. The next connection tries it first and does not wait for dead addresses.
 package final class ConnectionWinners: Sendable {
-    /// For a program that talks to many hosts. It then begins anew.
+    /// The maximum number of hosts. When it is reached, all are forgotten.
     private static let limit = 1024
 
     private struct Destination: Hashable {
@@ -25,13 +25,13 @@ package final class ConnectionWinners: Sendable {
         }
     }
 
-    /// It was connected to and did not serve.
+    /// Forgets an address that accepted a connection and then did not answer.
     package func forget(_ address: IPAddress, of host: String, port: UInt16) {
         let destination = Destination(host: host, port: port)
         addresses.withLock { if $0[destination] == address { $0[destination] = nil } }
     }
 
-    /// For when the network has changed, and with it perhaps who answers.
+    /// Forgets all addresses, because the network has changed.
     package func removeAll() {
         addresses.withLock { $0 = [:] }
     }

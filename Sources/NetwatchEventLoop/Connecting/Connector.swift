@@ -3,10 +3,9 @@ internal import Glibc
 /// Connects to the first address of a host that answers (RFC 8305, "Happy Eyeballs"): the next address is tried 250 ms after
 /// the one before, or at once when that has failed.
 ///
-/// Lives on its loop's thread. Whoever starts it ends it with ``stop()`` when it takes too long; it has no timeout of its own
-/// but the kernel's.
+/// Runs on its loop's thread. It has no timeout except the kernel's; the caller calls ``stop()`` when it takes too long.
 package actor Connector {
-    /// A connection that was made.
+    /// An established connection.
     package struct Connection: Sendable {
         package let socket: TCPSocket
         package let address: IPAddress
@@ -30,10 +29,10 @@ package actor Connector {
     package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
     /// - Parameters:
-    ///   - loop: Its thread makes the connection, in its network namespace.
+    ///   - loop: The loop that connects, in its network namespace.
     ///   - race: The addresses.
     ///   - port: The port, 1 to 65535.
-    ///   - completion: Called once on the loop's thread, unless ``stop()`` comes before; perhaps before ``start()`` returns.
+    ///   - completion: Called once on the loop's thread, possibly before ``start()`` returns, and never after ``stop()``.
     package init(
         loop: EventLoop,
         race: ConnectionRace,
@@ -48,7 +47,7 @@ package actor Connector {
 
     package func start() { tryNext() }
 
-    /// Closes the sockets that are being connected, and returns what has become of them so far.
+    /// Closes the connecting sockets and returns the outcomes so far.
     @discardableResult
     package func stop() -> ConnectionFailure {
         completion = nil
@@ -72,7 +71,7 @@ package actor Connector {
         }
     }
 
-    /// Returns whether an answer may come.
+    /// Returns whether the attempt is under way.
     private func connect(_ number: Int, _ candidate: ConnectionCandidate) -> Bool {
         do throws(SystemError) {
             let socket = try TCPSocket.connecting(to: candidate, port: port, on: loop)

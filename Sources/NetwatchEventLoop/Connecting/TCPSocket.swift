@@ -1,7 +1,7 @@
 internal import Glibc
 internal import Synchronization
 
-/// A TCP socket that never blocks. Closed when its last reference goes, unless it was given away.
+/// A non-blocking TCP socket, closed with its last reference unless ``release()`` was called.
 package final class TCPSocket: Sendable {
     package let descriptor: CInt
     private let isOwned = Atomic(true)
@@ -12,13 +12,13 @@ package final class TCPSocket: Sendable {
         if isOwned.load(ordering: .relaxed) { close(descriptor) }
     }
 
-    /// Gives the descriptor away. Whoever gets it closes it.
+    /// Transfers ownership of the descriptor to the caller, which must close it.
     package func release() -> CInt {
         isOwned.store(false, ordering: .relaxed)
         return descriptor
     }
 
-    /// Makes a socket that is being connected; it is writable once that is decided.
+    /// Opens a socket and starts to connect it. It becomes writable when the outcome is known.
     ///
     /// - Throws: ``SystemError`` of `socket`, of the binding, or of `connect` when it fails at once (`ENETUNREACH`).
     static func connecting(
@@ -43,7 +43,7 @@ package final class TCPSocket: Sendable {
                 }
             }
         } catch  where error.errno == EINPROGRESS {
-            // As it has to be.
+            // Expected of a non-blocking socket.
         }
         return socket
     }

@@ -1,14 +1,14 @@
 /// The open connections of a multi handle, and which of them can take another transfer. A value without I/O.
 ///
-/// libcurl alone decides which connection it uses, and does not tell beforehand. So this is a forecast: right nearly always,
-/// and where it is wrong the transfer has to be given a connection of its own (see ``Transfer/isWithoutSocket``).
+/// libcurl alone selects the connection and does not report it in advance, so this is a prediction. When it is wrong, the
+/// transfer needs its own connection (see ``Transfer/isWithoutSocket``).
 struct ConnectionTable {
     private struct Connection {
         let origin: String
         let localPort: Int
-        /// The transfers that use it, or are to.
+        /// The transfers that use it or have reserved it.
         var users: Set<TransferID> = []
-        /// How many may at a time.
+        /// The maximum number of users.
         var capacity: Int
 
         var isFree: Bool { users.count < capacity }
@@ -21,12 +21,12 @@ struct ConnectionTable {
 
     private var connections: [CInt: Connection] = [:]
     private var origins: [String: Origin] = [:]
-    /// Which connection a transfer uses, or is to use.
+    /// The connection that each transfer uses or has reserved.
     private var taken: [TransferID: CInt] = [:]
 
-    /// A connection was made for a transfer.
+    /// Adds a connection that was made for a transfer.
     ///
-    /// - Parameter capacity: How many transfers it may carry at a time, as far as is known.
+    /// - Parameter capacity: The maximum number of transfers at a time, as far as it is known.
     mutating func open(
         _ descriptor: CInt,
         to origin: String,
@@ -49,10 +49,10 @@ struct ConnectionTable {
         if !origin.all.isEmpty { origins[connection.origin] = origin }
     }
 
-    /// Finds a connection for a transfer that is about to be begun. Returns whether there is one.
+    /// Reserves a connection for a transfer that is about to start. Returns whether there is one.
     ///
-    /// - Parameter isQuiet: Whether nothing has come over a connection that no transfer uses. Where something has, it is
-    ///   mostly the end, and the connection is not thought of any more. A server of HTTP/2 may send at any time.
+    /// - Parameter isQuiet: Whether an idle connection has nothing to read. Data on it usually means that the server closed
+    ///   it, so it is not reserved again. HTTP/2 servers may send at any time and are not checked.
     mutating func reserve(
         _ origin: String,
         for transfer: TransferID,
@@ -68,26 +68,26 @@ struct ConnectionTable {
         return false
     }
 
-    /// A transfer goes over a connection to an origin.
+    /// Records the connection that libcurl selected for a transfer.
     mutating func use(by transfer: TransferID, _ origin: String, localPort: Int) {
         if let reserved = taken[transfer], connections[reserved]?.localPort == localPort { return }
         let used = origins[origin]?.all.first { connections[$0]?.localPort == localPort }
         move(transfer, to: used)
     }
 
-    /// It is known how many transfers the connection carries at a time.
+    /// Sets the maximum number of transfers of the connection that a transfer uses.
     mutating func setCapacity(ofConnectionOf transfer: TransferID, to capacity: Int) {
         taken[transfer].map { limit($0, to: capacity) }
     }
 
-    /// libcurl did not take the connection that was reserved, which has no room then.
+    /// libcurl did not use the connection that was reserved, so it has no capacity left.
     mutating func isRefused(_ transfer: TransferID) {
         guard let descriptor = taken[transfer] else { return }
         move(transfer, to: nil)
         limit(descriptor, to: connections[descriptor]?.users.count ?? 0)
     }
 
-    /// A transfer has ended.
+    /// Releases the connection of a transfer.
     mutating func leave(_ transfer: TransferID) { move(transfer, to: nil) }
 
     private mutating func move(_ transfer: TransferID, to descriptor: CInt?) {

@@ -12,7 +12,7 @@ final class CurlMulti {
     struct Turn {
         /// The transfers that have ended.
         var ended: [TransferID] = []
-        /// Those that need a connection before they can be added again.
+        /// The transfers that need a connection before they can be added again.
         var unconnected: [Transfer] = []
         /// Those that have come so far for the first time.
         var milestones: [(id: TransferID, reached: Transfer.Milestones)] = []
@@ -47,7 +47,7 @@ final class CurlMulti {
     /// Whether it wants to at once, and the loop knows.
     private var isDue = false
     private var transfers: [TransferID: Transfer] = [:]
-    /// Those that wait for a connection and come back, see ``Turn/unconnected``.
+    /// Transfers that wait for a connection and are added again; see ``Turn/unconnected``.
     private var detached: Set<TransferID> = []
     var connections = ConnectionTable()
     /// Transfers whose descriptor the loop would not watch.
@@ -140,7 +140,7 @@ final class CurlMulti {
         return transfer
     }
 
-    /// One that was to come, or to come back, does not.
+    /// Releases what was reserved for a transfer that is not added, or not added again.
     func forget(_ id: TransferID) {
         detached.remove(id)
         connections.leave(id)

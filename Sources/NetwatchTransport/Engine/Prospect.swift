@@ -1,6 +1,6 @@
 internal import NetwatchEventLoop
 
-/// A transfer that is not libcurl's: it waits for others to the same host, for the host's addresses, or for a connection.
+/// A transfer that libcurl does not run: it waits for the connection limit, for the name lookup, or for a connection.
 ///
 /// Lives on the engine's thread. A class, because it is handed about there more than anything else.
 final class Prospect {
@@ -9,15 +9,15 @@ final class Prospect {
     /// Ends it in time.
     var timer: EventLoop.Timer?
     private(set) var paused: TransferPause = []
-    /// What the resolver was asked, while it is being looked up.
+    /// The name lookup while it runs.
     var lookup: NameResolver.Lookup?
-    /// Who makes the connection, while it is being made.
+    /// Connects to the host, while it does.
     var connector: Connector?
-    /// Set when libcurl had it before, and has asked for a connection.
+    /// Set if libcurl ran the transfer before and then asked for a connection.
     private(set) var transfer: Transfer?
-    /// The address that its own connection was made to, until a response has come over it.
+    /// The address of its own connection, until a response has come over it.
     var connectedTo: IPAddress?
-    /// Since when it needs a connection.
+    /// When it began to need a connection.
     private var connectsSince = Duration.zero
 
     init(_ target: TransferTarget, _ caller: TransferCaller) {
@@ -32,16 +32,16 @@ final class Prospect {
         caller.hasBegun()
     }
 
-    /// How long the lookup may still take, which waited for a thread first.
+    /// The rest of the timeout of a lookup that first waited for a thread.
     ///
-    /// - Parameter start: When a thread began with it.
+    /// - Parameter start: When the lookup started.
     func remainder(of timeout: Duration, since start: ContinuousClock.Instant) -> Duration {
         let allowed = start + timeout - .now
         guard let total = target.request.totalTimeout else { return allowed }
         return min(allowed, total - caller.elapsed)
     }
 
-    /// libcurl has no connection for it. Returns how long making one may take, with the name lookup.
+    /// Notes that libcurl has no connection for it. Returns the timeout for the name lookup and the connection.
     func needsConnection(_ transfer: Transfer?) -> Duration {
         self.transfer = transfer
         paused = transfer?.paused ?? paused
@@ -50,16 +50,16 @@ final class Prospect {
         return min(request.connectTimeout, (request.totalTimeout ?? .seconds(Int32.max)) - caller.elapsed)
     }
 
-    /// There is a connection.
+    /// Notes that a connection was made.
     func isConnected(to address: IPAddress) {
         connector = nil
         connectedTo = address
         caller.isConnected()
     }
 
-    /// The request with its timeouts reduced by the time that has passed already.
+    /// The request with its timeouts reduced by the elapsed time.
     ///
-    /// - Parameter isConnected: Whether some of it has passed with making a connection.
+    /// - Parameter isConnected: Whether part of that time was spent on connecting.
     func remainingTarget(isConnected: Bool) -> TransferTarget {
         var target = target
         let elapsed = caller.elapsed
@@ -68,13 +68,13 @@ final class Prospect {
         return target
     }
 
-    /// Ends the attempts to connect. Returns what has become of them.
+    /// Ends the connection attempts. Returns their outcomes.
     func stopConnecting() -> ConnectionFailure? {
         defer { connector = nil }
         return connector?.assumeIsolated { $0.stop() }
     }
 
-    /// It ends without libcurl.
+    /// Ends the transfer while libcurl does not run it.
     func end(_ failure: TransferFailure) {
         _ = stopConnecting()
         if let transfer { transfer.finish(unconnected: failure) } else { caller.end(failure) }

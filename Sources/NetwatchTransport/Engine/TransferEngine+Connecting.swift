@@ -1,12 +1,12 @@
 internal import CNetwatchCurl
 internal import NetwatchEventLoop
 
-// How a transfer gets its connection: the addresses of its host, and the race among them.
+// Name lookup and connection of a transfer.
 
 extension TransferEngine {
-    /// Looks a transfer's host up, if it has a name, and connects to it.
+    /// Looks the host up, if it is a name, and connects to it.
     ///
-    /// - Parameter transfer: Set when libcurl had it already.
+    /// - Parameter transfer: The transfer, if libcurl has run it before.
     func connect(_ id: TransferID, _ transfer: Transfer? = nil) {
         guard let prospect = entries[id]?.prospect else { return }
         limitConnecting(id, prospect, prospect.needsConnection(transfer))
@@ -26,7 +26,7 @@ extension TransferEngine {
         }
     }
 
-    /// Returns what a lookup ends with that has no answer.
+    /// Abandons a lookup, and returns the failure that the transfer ends with.
     func stopLookup(_ prospect: Prospect, _ code: CURLcode, _ message: String) -> TransferFailure {
         let hasWaitedOnly = prospect.lookup.map(resolver.abandon) ?? false
         prospect.lookup = nil
@@ -92,7 +92,7 @@ extension TransferEngine {
         }
     }
 
-    // MARK: Which address serves
+    // MARK: The preferred address
 
     func hasServed(_ id: TransferID) {
         guard let prospect = entries[id]?.prospect, let address = prospect.connectedTo else { return }
@@ -100,7 +100,7 @@ extension TransferEngine {
         winners.remember(address, of: prospect.target.url.host, port: UInt16(prospect.target.url.port))
     }
 
-    /// An address that takes connections and does not answer must not go first for ever.
+    /// An address that accepts connections and never answers must not stay the preferred one.
     func hasEnded(_ prospect: Prospect) {
         guard let address = prospect.connectedTo else { return }
         winners.forget(address, of: prospect.target.url.host, port: UInt16(prospect.target.url.port))

@@ -152,6 +152,10 @@ package actor TransferEngine {
     nonisolated func renewConnections(of pool: TransferPool.ID) {
         resolver.renew()
         winners.removeAll()
+        dropConnections(of: pool)
+    }
+
+    nonisolated func dropConnections(of pool: TransferPool.ID) {
         perform { $0.multis.retire(pool) }
     }
 

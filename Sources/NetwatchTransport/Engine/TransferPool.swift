@@ -56,6 +56,12 @@ package final class TransferPool: Sendable {
         engine.start(request, id, connectionsPerHost, deliver)
     }
 
+    /// Makes transfers from now on use new connections; those under way keep theirs. Cached addresses stay valid. For when
+    /// connections may have been made over an old network path.
+    package func dropConnections() {
+        engine.dropConnections(of: id)
+    }
+
     /// Makes transfers from now on use new connections; those under way keep theirs. For when the network path has
     /// changed. Their names are looked up anew, even while the same name is being looked up already
     /// (``NameResolver/renew()``).

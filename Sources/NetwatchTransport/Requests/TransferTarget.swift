@@ -5,7 +5,7 @@ internal import NetwatchEventLoop
 struct TransferTarget {
     var request: TransferRequest
     let url: CurlURL
-    /// What may be connected to. Empty until it is known, and when a unix socket stands in for it.
+    /// The addresses to connect to. Empty until they are known, and for unix sockets.
     private(set) var candidates: [ConnectionCandidate] = []
 
     /// - Throws: ``TransferFailure`` of a request that may not be sent.
@@ -36,18 +36,17 @@ struct TransferTarget {
         if candidates.isEmpty { throw .noAddress(of: family) }
     }
 
-    /// Whether we make its connection. To a unix socket libcurl does, which is a matter of a moment.
+    /// Whether the engine connects. libcurl connects to unix sockets, which never blocks.
     var needsConnector: Bool { request.unixSocketPath == nil }
 
-    /// Whether it may go over a connection that others have used. libcurl does not tell link-local addresses apart by their
-    /// zones.
+    /// Whether it may reuse a connection. libcurl ignores the zones of link-local addresses.
     var mayShareConnections: Bool {
         request.allowsConnectionReuse && request.binding == nil && needsConnector
             && url.literal?.zone ?? 0 == 0
     }
 
-    /// What keeps libcurl from looking the name up: an address in place of all that the host has. It is not connected to,
-    /// because libcurl gets a connected socket. One entry for all hosts of a port, since libcurl never forgets them.
+    /// The value of `CURLOPT_RESOLVE`, which prevents a lookup by libcurl. The address is not used, because libcurl gets a
+    /// connected socket. There is one entry for all hosts of a port, since libcurl never removes them.
     func resolveList() -> StringList {
         var list = StringList()
         if needsConnector, url.literal == nil { list.append("*:\(url.port):127.0.0.1") }

@@ -32,8 +32,8 @@ extension Transfer {
             }
         }
         guard request.unixSocketPath == nil else { return }
-        // Debian 12's libcurl calls connect(2) all the same (curl issue 10626), which Linux answers with success when the
-        // connection was made without waiting, and nobody has called it since.
+        // libcurl 7.88.1 calls connect(2) nevertheless (curl issue 10626). Linux returns 0 for a socket that was connected
+        // without blocking and on which connect(2) has not been called again.
         try easy.setSocketCallback { _, _, _ in CURL_SOCKOPT_ALREADY_CONNECTED }
     }
 

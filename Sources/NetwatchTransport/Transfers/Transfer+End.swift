@@ -15,9 +15,9 @@ extension Transfer {
         finish(failure(code: Int32(code.rawValue), errno: errno, message: message))
     }
 
-    /// Reports that the connection could not be made which libcurl has asked for.
+    /// Reports that libcurl asked for a connection and none could be made.
     func finish(unconnected: TransferFailure) {
-        // What was sent over another connection before may have arrived.
+        // What was sent over an earlier connection may have arrived.
         let phase = sendings > 0 ? reachedPhase : unconnected.phase
         var failure = failure(
             code: unconnected.code,

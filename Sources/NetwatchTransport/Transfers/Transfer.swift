@@ -65,15 +65,15 @@ final class Transfer {
     var isFinished = false
     /// Who judged the server in the last handshake of a connection that was made for this transfer.
     var judge: TrustJudge?
-    /// The connection that was made for it, until libcurl takes it.
+    /// The connection that was made for the transfer, until libcurl takes it over.
     private var connection: TCPSocket?
-    /// Whether libcurl has asked for a connection, and there was none: it was to use an open one, which has just ended or
-    /// which it does not take for good enough, or the one that the request went over has ended before the response. Nothing
-    /// is wrong with it, and it can be added again once it has a connection.
+    /// Whether libcurl asked for a connection and there was none. Either the connection that it was expected to reuse has
+    /// just closed, or the server closed a reused connection before the response. The transfer can be added again once it
+    /// has a connection; see ``mayReconnect``.
     private(set) var isWithoutSocket = false
-    /// How many bytes were sent over connections before.
+    /// The number of bytes sent over earlier connections.
     private(set) var bytesSentBefore: Int64 = 0
-    /// Why the socket for a unix socket could not be made.
+    /// Why the unix socket could not be opened.
     var socketFailure: SystemError?
 
     var paused: TransferPause
@@ -86,7 +86,7 @@ final class Transfer {
     /// - Parameters:
     ///   - target: The request with its timeouts reduced by the time that has passed already.
     ///   - paused: What stands still from the beginning.
-    ///   - connection: What it goes over; `nil` when an open connection is expected to serve.
+    ///   - connection: The connection to use; `nil` to reuse an open one.
     ///   - multi: Who is to drive it.
     ///   - later: Lets it be changed in another turn of the loop; may be called on any thread.
     /// - Throws: ``TransferFailure`` when libcurl refuses an option.
@@ -123,12 +123,12 @@ final class Transfer {
         try setCallbacks()
     }
 
-    /// Makes ready for being added once more, over a connection that was made in the meantime.
+    /// Prepares the transfer for being added again, with a new connection.
     ///
     /// - Parameters:
-    ///   - target: The request with its timeouts reduced by the time that has passed already.
-    ///   - caller: Who knows how long that has taken.
-    ///   - paused: What stands still now.
+    ///   - target: The request with its timeouts reduced by the elapsed time.
+    ///   - caller: The caller, with the times of the lookup and the connection.
+    ///   - paused: The directions that are paused now.
     func reconnect(
         over connection: TCPSocket,
         target: TransferTarget,
@@ -145,19 +145,19 @@ final class Transfer {
         try takeNoOther()
     }
 
-    /// libcurl would use an open connection if one has become free, and the new one would have been made in vain.
+    /// Otherwise libcurl would reuse a connection that has become idle, and the new one would be wasted.
     private func takeNoOther() throws(TransferFailure) {
         try easy.set(CURLOPT_FRESH_CONNECT, 1)
     }
 
-    /// Whether it can be added again with a connection. One that is sent once only cannot, if it was sent.
+    /// Whether it can be added again with a new connection. A request that must not be sent twice cannot, once it was sent.
     var mayReconnect: Bool {
         guard isWithoutSocket, stop == nil else { return false }
         if isReady, !head.hasBegun, !request.allowsConnectionReuse { stop = .wouldBeSentTwice }
         return stop == nil
     }
 
-    /// Hands over the connection that was made.
+    /// Returns the connection for libcurl, once.
     func takeConnection() -> TCPSocket? {
         defer { connection = nil }
         if connection == nil {

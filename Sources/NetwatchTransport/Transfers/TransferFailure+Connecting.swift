@@ -1,12 +1,12 @@
 internal import CNetwatchCurl
 internal import NetwatchEventLoop
 
-// Why there is no connection, whatever it was for.
+// Failures to connect, of transfers and streams.
 extension TransferFailure {
-    /// Every address has failed.
+    /// All addresses failed.
     static func notConnected(_ failure: ConnectionFailure) -> TransferFailure {
         let verdict = failure.verdict
-        // The binding failed: libcurl has a code for that.
+        // The socket could not be bound, for which libcurl has its own code.
         let isUnbound = verdict.map { !["connect", "socket", "epoll_ctl"].contains($0.call) } ?? false
         return connecting(
             isUnbound ? CURLE_INTERFACE_FAILED : CURLE_COULDNT_CONNECT,
@@ -16,10 +16,10 @@ extension TransferFailure {
         )
     }
 
-    /// - Parameter failure: What is known of the attempts; `nil` if there was none.
+    /// - Parameter failure: The outcomes of the attempts; `nil` if there was none.
     static func connectTimedOut(after timeout: Duration, _ failure: ConnectionFailure?) -> TransferFailure {
         let attempts = failure.map { " (\($0))" } ?? ""
-        // An address that could not be tried may be the one that answers.
+        // An address that could not be tried might have answered.
         let shortage = failure?.verdict.flatMap { SystemError.shortages.contains($0.errno) ? $0.errno : nil }
         return connecting(
             CURLE_OPERATION_TIMEDOUT,
@@ -29,7 +29,7 @@ extension TransferFailure {
         )
     }
 
-    /// Somebody has ended it.
+    /// The transfer was cancelled.
     static func connectCancelled(_ failure: ConnectionFailure?, _ message: String) -> TransferFailure {
         connecting(CURLE_ABORTED_BY_CALLBACK, failure?.attempts ?? [], message)
     }

@@ -50,8 +50,8 @@ actor TCPAttempt {
     }
 
     private func tookTooLong() {
-        let attempts = connector?.assumeIsolated { $0.stop() }.attempts ?? []
-        let list = attempts.count > 1 ? " (\(Self.list(attempts)))" : ""
+        let failure = connector?.assumeIsolated { $0.stop() }
+        let list = failure.map { $0.attempts.count > 1 ? " (\(Self.list($0)))" : "" } ?? ""
         end(ProbeResult(.failed("no answer within \(timeout)\(list)")))
     }
 
@@ -88,11 +88,13 @@ actor TCPAttempt {
         guard failure.attempts.count > 1 else {
             return failure.attempts.first?.error.map(words(for:)) ?? "no address"
         }
-        return list(failure.attempts)
+        return list(failure)
     }
 
-    private static func list(_ attempts: [ConnectionAttempt]) -> String {
-        attempts.map { "\($0.address): \($0.error.map(words(for:)) ?? "no answer")" }.joined(separator: "; ")
+    private static func list(_ failure: ConnectionFailure) -> String {
+        let attempts = failure.attempts.map { "\($0.address): \($0.error.map(words(for:)) ?? "no answer")" }
+        let rest = failure.untried == 0 ? [] : ["\(failure.untried) more were not tried"]
+        return (attempts + rest).joined(separator: "; ")
     }
 
     private static func words(for error: SystemError) -> String {

@@ -29,8 +29,8 @@ package struct SessionSender: AttemptSender {
         return AttemptOutcome(response)
     }
 
-    package func networkPathChanged() async {
-        session.renewConnections()
+    package func dropConnections() async {
+        session.dropConnections()
     }
 
     package func validatesServer(of url: String) -> Bool {

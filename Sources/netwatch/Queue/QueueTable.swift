@@ -35,7 +35,9 @@ struct QueueTable {
 
     private func why(_ entry: ControlMessage.Entry) -> String {
         if let reason = entry.reason {
-            return reason + (entry.laneClosedUntil.map { " until \($0.rfc3339)" } ?? "")
+            // A held request waits for somebody, not for its lane.
+            let until = entry.state == "pending" ? entry.laneClosedUntil : nil
+            return reason + (until.map { " until \($0.rfc3339)" } ?? "")
         }
         return entry.status.map { "HTTP \($0)" } ?? ""
     }

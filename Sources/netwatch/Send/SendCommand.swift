@@ -164,7 +164,11 @@ struct SendCommand: AsyncParsableCommand {
                 hint: "give it as `Name: value`"
             )
         }
-        return [String(parts[0]), parts[1].trimmingCharacters(in: .whitespaces)]
+        let (name, value) = (String(parts[0]), parts[1].trimmingCharacters(in: .whitespaces))
+        guard HTTPFieldValue.isValid(value) else {
+            throw CommandError(.usage, HTTPFieldValue.refusal(name, value))
+        }
+        return [name, value]
     }
 
     private static func expectation(_ text: String) throws -> Expectation {
