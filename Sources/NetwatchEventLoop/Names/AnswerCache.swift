@@ -98,9 +98,8 @@ struct AnswerCache: Sendable {
     /// Evicts an eighth at once, so that the cost of sorting is shared by many insertions.
     private mutating func evict() {
         let excess = entries.count - capacity + capacity / 8
-        for (name, _) in entries.sorted(by: { $0.value.lastUse < $1.value.lastUse }).prefix(excess) {
-            entries[name] = nil
-        }
+        let oldestKept = entries.values.map(\.lastUse).sorted()[excess]
+        entries = entries.filter { $0.value.lastUse >= oldestKept }
     }
 }
 
