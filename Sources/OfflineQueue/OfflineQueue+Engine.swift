@@ -85,14 +85,19 @@ extension OfflineQueue {
             let batch = try await store.claim([wanted])[0]
             CrashPoint.claimed.reached()
             for request in batch.requests { try await launch(request, claim) }
-            // Another machine's lane is asked for again now and then: that one may end.
-            let due = batch.isElsewhere ? configuration.backoffCap : batch.due
-            handle(.claimed(lane: claim.lane, taken: batch.requests.count, due: due.map { now + $0 }))
+            handle(.claimed(lane: claim.lane, taken: batch.requests.count, due: due(after: batch)))
         } catch {
             failed(error)
             // Whatever it was, the lane must not wait for this claim for ever.
             handle(.claimed(lane: claim.lane, taken: 0, due: now + configuration.backoffCap))
         }
+    }
+
+    /// When the lane's next request is due.
+    private func due(after batch: ClaimedBatch) -> Moment? {
+        // Another machine's lane is asked for again now and then: that one may end.
+        let due = batch.isElsewhere ? configuration.backoffCap : batch.due
+        return due.map { now + $0 }
     }
 
     private func launch(_ request: ClaimedRequest, _ claim: Scheduler.Claim) async throws {
@@ -164,6 +169,7 @@ extension OfflineQueue {
             lasting: attempt?.duration ?? .zero,
             now: now
         )
+        let next = scheduler.proceed(lane: claim.lane, after: judgement.lane, now: now)
         let response = attempt?.outcome.response
         let conclusion = Conclusion(
             sequence: request.sequence,
@@ -177,8 +183,10 @@ extension OfflineQueue {
             response: response
         )
         defer { finishedOne { $0.inflight[request.sequence] = nil } }
+        let nextBatch: ClaimedBatch?
         do {
-            _ = try await store.conclude([conclusion])
+            let claims = next.map { [LaneClaim(lane: $0.lane, limit: $0.limit)] } ?? []
+            nextBatch = try await store.conclude([conclusion], claiming: claims).claimed.first
         } catch {
             answer(request.id, .queued(id: request.id, reason: .stopped))
             return failed(error)
@@ -190,8 +198,23 @@ extension OfflineQueue {
         if judgement.lane != .renewed {
             answer(request.id, SendResult(id: request.id, judgement, body: response?.body ?? Data()))
         }
-        handle(judgement.settled(lane: claim.lane, due: settlement.due))
+        if let next, let nextBatch {
+            await proceed(next, nextBatch)
+        } else {
+            handle(judgement.settled(lane: claim.lane, due: settlement.due))
+        }
         recheckEnd(of: request.id)
+    }
+
+    /// Sends the request that was claimed with a conclusion.
+    private func proceed(_ claim: Scheduler.Claim, _ batch: ClaimedBatch) async {
+        CrashPoint.claimed.reached()
+        do {
+            for request in batch.requests { try await launch(request, claim) }
+        } catch {
+            failed(error)
+        }
+        handle(.proceeded(lane: claim.lane, taken: batch.requests.count, due: due(after: batch)))
     }
 }
 

@@ -26,6 +26,7 @@ struct FairnessSimulation {
         case enqueue(Int64)
         case announce(Int64)
         case claimAnswer(Scheduler.Claim)
+        case proceedAnswer(Scheduler.Claim)
         case outcome(Scheduler.Claim, began: Moment)
     }
 
@@ -113,7 +114,8 @@ extension FairnessSimulation {
             let delay = sabotage == .lateNews && lane % 2 == 0 ? Duration.seconds(300) : .zero
             plan(.announce(lane), after: delay...delay)
         case .announce(let lane): feed(.rows(lanes[lane]!.info, due: now))
-        case .claimAnswer(let claim): answer(claim)
+        case .claimAnswer(let claim): answer(claim) { .claimed(lane: claim.lane, taken: $0, due: $1) }
+        case .proceedAnswer(let claim): answer(claim) { .proceeded(lane: claim.lane, taken: $0, due: $1) }
         case .outcome(let claim, let began): conclude(claim, began: began)
         }
     }
@@ -130,7 +132,7 @@ extension FairnessSimulation {
 // MARK: - The store and the network
 
 extension FairnessSimulation {
-    private mutating func answer(_ claim: Scheduler.Claim) {
+    private mutating func answer(_ claim: Scheduler.Claim, _ event: (Int, Moment?) -> Scheduler.Event) {
         let due = lanes[claim.lane]!.waiting.indices.filter { lanes[claim.lane]!.waiting[$0] <= now }
         let taken = due.prefix(claim.limit)
         for index in taken.reversed() { lanes[claim.lane]!.waiting.remove(at: index) }
@@ -138,7 +140,7 @@ extension FairnessSimulation {
         for _ in taken { plan(.outcome(claim, began: now), after: time(of: claim.lane)) }
         noteWaiting(claim.lane)
         let next = lanes[claim.lane]!.waiting.min()
-        feed(.claimed(lane: claim.lane, taken: taken.count, due: next))
+        feed(event(taken.count, next))
     }
 
     private func time(of lane: Int64) -> ClosedRange<Duration> {
@@ -159,6 +161,10 @@ extension FairnessSimulation {
         let due = isDelivered ? nil : settlement.due
         if let due { lanes[claim.lane]!.waiting.append(due) }
         noteWaiting(claim.lane)
+        if let next = scheduler.proceed(lane: claim.lane, after: isDelivered ? .healthy : .failure, now: now) {
+            begin(next)
+            return plan(.proceedAnswer(next), after: .zero ... .milliseconds(10))
+        }
         feed(.settled(lane: claim.lane, due: due, isDistrusted: false))
     }
 }

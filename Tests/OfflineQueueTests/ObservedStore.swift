@@ -27,9 +27,9 @@ struct ObservedStore: WrappedStore {
         return try await inner.claim(claims)
     }
 
-    func conclude(_ conclusions: [Conclusion]) async throws -> [Bool] {
+    func conclude(_ conclusions: [Conclusion], claiming claims: [LaneClaim]) async throws -> Concluded {
         defer { signal.post() }
-        return try await inner.conclude(conclusions)
+        return try await inner.conclude(conclusions, claiming: claims)
     }
 
     func edit(_ edit: QueueEdit, _ ids: [String]) async throws -> [EditResult] {

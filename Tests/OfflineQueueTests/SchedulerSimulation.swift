@@ -34,6 +34,7 @@ struct SchedulerSimulation {
         case gate(String, GateState)
         case tell(String)
         case claimAnswer(Scheduler.Claim)
+        case proceedAnswer(Scheduler.Claim)
         case outcome(Scheduler.Claim, row: Int)
         case flush
     }
@@ -147,7 +148,8 @@ extension SchedulerSimulation {
             gates[host] = state
             tell(host)
         case .tell(let host): tell(host)
-        case .claimAnswer(let claim): answer(claim)
+        case .claimAnswer(let claim): answer(claim) { .claimed(lane: claim.lane, taken: $0, due: $1) }
+        case .proceedAnswer(let claim): answer(claim) { .proceeded(lane: claim.lane, taken: $0, due: $1) }
         case .outcome(let claim, let row): conclude(claim, row)
         case .flush: flush()
         }
@@ -178,7 +180,7 @@ extension SchedulerSimulation {
 // MARK: - The store, the network, and the checks
 
 extension SchedulerSimulation {
-    private mutating func answer(_ claim: Scheduler.Claim) {
+    private mutating func answer(_ claim: Scheduler.Claim, _ event: (Int, Moment?) -> Scheduler.Event) {
         var lane = lanes[claim.lane]!
         if claim.expediting != nil { for index in lane.waiting.indices { lane.waiting[index].due = now } }
         let keepsOrder = lane.told.mode == .fifo
@@ -195,7 +197,7 @@ extension SchedulerSimulation {
         if !taken.isEmpty { checkCounts(lane) }
         let next = keepsOrder ? lane.waiting.first?.due : lane.waiting.map(\.due).min()
         let isWaiting = keepsOrder && !lane.sending.isEmpty
-        feed(.claimed(lane: claim.lane, taken: taken.count, due: isWaiting ? nil : next))
+        feed(event(taken.count, isWaiting ? nil : next))
     }
 
     private mutating func checkCounts(_ lane: Lane) {
@@ -250,6 +252,10 @@ extension SchedulerSimulation {
         if lanes[claim.lane]!.info.mode == .fifo {
             if number < lanes[claim.lane]!.lastDelivered { violations.insert("order was lost") }
             lanes[claim.lane]!.lastDelivered = number
+        }
+        if let next = scheduler.proceed(lane: claim.lane, after: effect, now: now) {
+            check(next)
+            return plan(.proceedAnswer(next), within: Int64.random(in: 0...1, using: &random))
         }
         feed(.settled(lane: claim.lane, due: nil, isDistrusted: false))
     }

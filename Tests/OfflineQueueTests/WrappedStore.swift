@@ -27,8 +27,8 @@ extension WrappedStore {
 
     func renew(_ tokens: Set<String>) async throws -> Set<String> { try await inner.renew(tokens) }
 
-    func conclude(_ conclusions: [Conclusion]) async throws -> [Bool] {
-        try await inner.conclude(conclusions)
+    func conclude(_ conclusions: [Conclusion], claiming claims: [LaneClaim]) async throws -> Concluded {
+        try await inner.conclude(conclusions, claiming: claims)
     }
 
     func edit(_ edit: QueueEdit, _ ids: [String]) async throws -> [EditResult] {

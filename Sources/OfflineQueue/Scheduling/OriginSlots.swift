@@ -41,6 +41,12 @@ struct OriginSlots: Sendable {
 
     var isFull: Bool { inflight >= limits.total }
 
+    /// Whether a lane waits for a slot that an origin has.
+    func isAwaited(slotOf origin: Origin) -> Bool {
+        // The lanes of an origin that has all the slots it may have are in neither line.
+        !fresh.isEmpty || !others.isEmpty || accounts[origin].map { !$0.lanes.isEmpty } ?? false
+    }
+
     private var hasCommon: Bool { inflight - reservedInUse < limits.common }
     private var hasReserved: Bool { reservedInUse < limits.reserved }
 }

@@ -57,6 +57,15 @@ extension Scheduler {
         return Settlement(due: due, laneNotBefore: nil)
     }
 
+    /// Gives the slot of an attempt that succeeded to the lane's next request, so that one transaction writes the
+    /// outcome and claims that request. ``Event/proceeded(lane:taken:due:)`` follows instead of `settled` once it is
+    /// committed. `nil` when the lane may not go on, or when another lane waits for a slot.
+    package mutating func proceed(lane id: Int64, after effect: LaneEffect, now: Moment) -> Claim? {
+        guard effect == .healthy, let lane = lanes[id], mayProceed(lane, now: now) else { return nil }
+        lanes[id]!.proceeding += 1
+        return Claim(lane: id, limit: 1, expediting: nil, epoch: lane.epoch)
+    }
+
     private mutating func close(_ lane: inout SchedulerLane, now: Moment) {
         lane.close(until: now + settings.backoff.delay(after: lane.closures + 1, using: &random))
     }

@@ -38,8 +38,17 @@ extension Scheduler {
         lane.inflight -= claiming - taken
         slots.release(claiming - taken, of: lane.origin)
         if taken > 0 { lane.lastTry = now }
-        lane.due = [due, lane.dueMeanwhile].compactMap { $0 }.min()
-        lane.dueMeanwhile = nil
+        lane.claimAnswered(due: due)
+        lanes[id] = lane
+    }
+
+    mutating func proceeded(_ id: Int64, taken: Int, due: Moment?, now: Moment) {
+        guard var lane = lanes[id] else { return }
+        lane.proceeding -= 1
+        lane.inflight -= 1 - taken
+        slots.release(1 - taken, of: lane.origin)
+        if taken > 0 { lane.lastTry = now }
+        lane.claimAnswered(due: due)
         lanes[id] = lane
     }
 

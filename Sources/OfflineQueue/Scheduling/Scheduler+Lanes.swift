@@ -21,6 +21,14 @@ extension Scheduler {
         return opening <= now
     }
 
+    /// Whether the lane's next request may have the slot of the one that ends.
+    func mayProceed(_ lane: SchedulerLane, now: Moment) -> Bool {
+        guard !isStopped, !slots.isAwaited(slotOf: lane.origin), lane.expediting == nil else { return false }
+        guard lane.inflight <= capacity(of: lane), let opening = opening(of: lane) else { return false }
+        // Nothing of a FIFO lane is due before its head is settled.
+        return opening <= now && (lane.mode == .fifo || lane.due.map { $0 <= now } ?? false)
+    }
+
     /// How many of the lane's requests may be on their way at once.
     func capacity(of lane: SchedulerLane) -> Int {
         lane.mode == .fifo || isProbing(lane) ? 1 : settings.inflightPerLane
@@ -56,7 +64,7 @@ extension Scheduler {
     package func obstacle(toLane id: Int64, now: Moment) -> QueuedReason? {
         if isStopped { return .stopped }
         // A claim under way may have the request.
-        guard let lane = lanes[id], lane.claiming == nil else { return nil }
+        guard let lane = lanes[id], !lane.isClaiming else { return nil }
         guard let opening = opening(of: lane) else { return .laneClosed }
         guard opening <= now else {
             if isGateDown(lane.host) { return .notReachable }

@@ -58,6 +58,9 @@ package struct Scheduler: Sendable {
         case claimed(lane: Int64, taken: Int, due: Moment?)
         /// An outcome was written. `due`: when the request is tried again, if it is.
         case settled(lane: Int64, due: Moment?, isDistrusted: Bool)
+        /// An outcome was written, and the claim of ``Scheduler/proceed(lane:after:now:)`` with it: whether it took a
+        /// request, and when the next of those left is due.
+        case proceeded(lane: Int64, taken: Int, due: Moment?)
         /// The moment of ``Scheduler/nextWake(now:)`` has come.
         case wake
         case flush
@@ -120,6 +123,9 @@ package struct Scheduler: Sendable {
             review(lane, now: now, &actions)
         case .settled(let lane, let due, let isDistrusted):
             settled(lane, due: due, isDistrusted: isDistrusted, now: now)
+            review(lane, now: now, &actions)
+        case .proceeded(let lane, let taken, let due):
+            proceeded(lane, taken: taken, due: due, now: now)
             review(lane, now: now, &actions)
         case .wake: break
         case .flush: flush(now: now)

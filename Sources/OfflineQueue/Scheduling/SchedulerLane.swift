@@ -10,6 +10,9 @@ struct SchedulerLane: Hashable, Sendable {
     var inflight = 0
     /// Slots of the claim that has not answered.
     var claiming: Int?
+    /// Claims that share a transaction with a conclusion and have not answered. Each has the slot of the attempt that
+    /// is concluded.
+    var proceeding = 0
     /// What came while a claim was under way, which its answer may not know of.
     var dueMeanwhile: Moment?
 
@@ -46,15 +49,25 @@ struct SchedulerLane: Hashable, Sendable {
     var host: String { origin.host }
 
     var isIdle: Bool {
-        due == nil && inflight == 0 && claiming == nil && distrustedUntil == nil && !isHeld
+        due == nil && inflight == 0 && !isClaiming && distrustedUntil == nil && !isHeld
     }
 
     /// From when it may try, as far as its own past says.
     var opening: Moment { max(closedUntil, serverNotBefore, distrustedUntil ?? .zero) }
 
+    /// Whether the store may be claiming a request of the lane.
+    var isClaiming: Bool { claiming != nil || proceeding > 0 }
+
     mutating func rowsAreDue(at moment: Moment) {
         due = min(due ?? moment, moment)
-        if claiming != nil { dueMeanwhile = min(dueMeanwhile ?? moment, moment) }
+        if isClaiming { dueMeanwhile = min(dueMeanwhile ?? moment, moment) }
+    }
+
+    /// A claim found that the next of the requests left is due then. Claims may answer in another order than the store
+    /// executed them, so the earliest moment counts until all have answered.
+    mutating func claimAnswered(due next: Moment?) {
+        due = [next, dueMeanwhile].compactMap(\.self).min()
+        dueMeanwhile = isClaiming ? due : nil
     }
 
     mutating func close(until moment: Moment) {

@@ -36,8 +36,8 @@ package protocol QueueStore: Sendable {
     /// Prolongs leases, and returns the tokens of those that were lost.
     func renew(_ tokens: Set<String>) async throws -> Set<String>
 
-    /// T3. Writes outcomes. `false` for each whose lease is not the holder's any more; nothing changed there.
-    func conclude(_ conclusions: [Conclusion]) async throws -> [Bool]
+    /// T3, then T2 in the same transaction. Writes outcomes, and takes requests that are due now.
+    func conclude(_ conclusions: [Conclusion], claiming claims: [LaneClaim]) async throws -> Concluded
 
     /// T5, T7 and what else people ask for. One result for each id; ids are whole.
     func edit(_ edit: QueueEdit, _ ids: [String]) async throws -> [EditResult]
@@ -65,6 +65,21 @@ package protocol QueueStore: Sendable {
 
     /// Finishes what was begun and gives the store up. Later calls throw.
     func close() async
+}
+
+extension QueueStore {
+    /// T3. Writes outcomes. `false` for each whose lease is not the holder's any more; nothing changed there.
+    package func conclude(_ conclusions: [Conclusion]) async throws -> [Bool] {
+        try await conclude(conclusions, claiming: []).isCurrent
+    }
+}
+
+/// What ``QueueStore/conclude(_:claiming:)`` did.
+package struct Concluded: Sendable {
+    /// For each conclusion; `false` when the lease is not the holder's any more. Nothing changed then.
+    package let isCurrent: [Bool]
+    /// For each claim.
+    package let claimed: [ClaimedBatch]
 }
 
 /// What somebody asks of single requests.

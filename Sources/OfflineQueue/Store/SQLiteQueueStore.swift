@@ -149,19 +149,18 @@ extension SQLiteQueueStore {
 
     package func claim(_ claims: [LaneClaim]) async throws -> [ClaimedBatch] {
         let limit = claims.reduce(0) { $0 + $1.limit }
-        return try await write(rows: limit) { transaction in
-            let token = UUIDv4.make()
-            return try claims.map { try transaction.claim($0, token: token) }
-        }
+        return try await write(rows: limit) { try $0.claim(claims) }
     }
 
     package func renew(_ tokens: Set<String>) async throws -> Set<String> {
         try await read { try tokens.subtracting($0.liveTokens()) }
     }
 
-    package func conclude(_ conclusions: [Conclusion]) async throws -> [Bool] {
-        try await write(rows: conclusions.count) { transaction in
-            try conclusions.map { try transaction.conclude($0) }
+    package func conclude(_ conclusions: [Conclusion], claiming claims: [LaneClaim]) async throws -> Concluded {
+        let limit = claims.reduce(0) { $0 + $1.limit }
+        return try await write(rows: conclusions.count + limit) { transaction in
+            let isCurrent = try conclusions.map { try transaction.conclude($0) }
+            return Concluded(isCurrent: isCurrent, claimed: try transaction.claim(claims))
         }
     }
 

@@ -8,7 +8,12 @@ extension StoreTransaction {
     /// Past so many rows looked at, those that were given up instead are many, and the rest is for another transaction.
     private static let mostLookedAt = 256
 
-    mutating func claim(_ claim: LaneClaim, token: String) throws -> ClaimedBatch {
+    mutating func claim(_ claims: [LaneClaim]) throws -> [ClaimedBatch] {
+        let token = UUIDv4.make()
+        return try claims.map { try claim($0, token: token) }
+    }
+
+    private mutating func claim(_ claim: LaneClaim, token: String) throws -> ClaimedBatch {
         guard let lane = try lane(claim.lane), !lane.isPaused else {
             return ClaimedBatch(lane: claim.lane, requests: [], due: nil, isElsewhere: false)
         }

@@ -54,14 +54,20 @@ private struct SabotagedStore: WrappedStore {
 
     func claim(_ claims: [LaneClaim]) async throws -> [ClaimedBatch] {
         let batches = try await inner.claim(claims)
-        tokens.current.withLock { tokens in
-            for request in batches.flatMap(\.requests) { tokens[request.sequence] = request.lease.token }
-        }
+        remember(batches)
         return batches
     }
 
-    func conclude(_ conclusions: [Conclusion]) async throws -> [Bool] {
-        try await inner.conclude(conclusions.map(broken))
+    private func remember(_ batches: [ClaimedBatch]) {
+        tokens.current.withLock { tokens in
+            for request in batches.flatMap(\.requests) { tokens[request.sequence] = request.lease.token }
+        }
+    }
+
+    func conclude(_ conclusions: [Conclusion], claiming claims: [LaneClaim]) async throws -> Concluded {
+        let concluded = try await inner.conclude(conclusions.map(broken), claiming: claims)
+        remember(concluded.claimed)
+        return concluded
     }
 
     private func broken(_ conclusion: Conclusion) -> Conclusion {
