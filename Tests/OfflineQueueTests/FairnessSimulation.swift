@@ -161,7 +161,8 @@ extension FairnessSimulation {
         let due = isDelivered ? nil : settlement.due
         if let due { lanes[claim.lane]!.waiting.append(due) }
         noteWaiting(claim.lane)
-        if let next = scheduler.proceed(lane: claim.lane, after: isDelivered ? .healthy : .failure, now: now) {
+        if let next = scheduler.proceed(lane: claim.lane, after: isDelivered ? .healthy : .failure, now: now)
+        {
             begin(next)
             return plan(.proceedAnswer(next), after: .zero ... .milliseconds(10))
         }

@@ -64,6 +64,56 @@ internal import Testing
         return (settlement.due, claims(scheduler.handle(event, now: now)))
     }
 
+    @Test(arguments: [LaneKey.Mode.fifo, .parallel])
+    func `after a success the lane's next request gets the slot, in the same transaction`(mode: LaneKey.Mode)
+    {
+        var (scheduler, claim) = sendingInOnlySlot(mode)
+        _ = scheduler.handle(.rows(lane(mode: mode), due: .zero), now: .seconds(1))
+        #expect(proceed(&scheduler, claim, .healthy, now: .seconds(2))?.limit == 1)
+        #expect(claims(scheduler.handle(.proceeded(lane: 1, taken: 1, due: nil), now: .seconds(2))).isEmpty)
+        #expect(scheduler.inflight == 1)
+        #expect(proceed(&scheduler, claim, .failure, now: .seconds(3)) == nil)
+    }
+
+    @Test func `a lane does not go on while another lane of its origin waits for a slot`() {
+        var (scheduler, claim) = sendingInOnlySlot(.fifo)
+        _ = scheduler.handle(.rows(lane(2, mode: .fifo), due: .zero), now: .zero)
+        #expect(proceed(&scheduler, claim, .healthy, now: .seconds(1)) == nil)
+        let settled = scheduler.handle(.settled(lane: 1, due: nil, isDistrusted: false), now: .seconds(1))
+        #expect(claims(settled).map(\.lane) == [2])
+    }
+
+    @Test func `what is announced while claims are under way is not forgotten when the first answers`() {
+        var (scheduler, claim) = sendingInOnlySlot(.parallel)
+        _ = scheduler.handle(.rows(lane(), due: .seconds(1)), now: .zero)
+        #expect(proceed(&scheduler, claim, .healthy, now: .seconds(1)) != nil)
+        _ = scheduler.handle(.rows(lane(), due: .seconds(5)), now: .seconds(1))
+        // The store executed the claim before the request came.
+        _ = scheduler.handle(.proceeded(lane: 1, taken: 0, due: nil), now: .seconds(1))
+        #expect(scheduler.nextWake(now: .seconds(1)) == .seconds(5))
+    }
+
+    /// A lane with one request that is being sent, to an origin with one slot.
+    private func sendingInOnlySlot(_ mode: LaneKey.Mode) -> (Scheduler, Scheduler.Claim) {
+        var settings = Scheduler.Settings()
+        settings.gatePatience = .zero
+        (settings.inflightPerLane, settings.inflightPerOrigin) = (1, 1)
+        var scheduler = Scheduler(settings: settings, seed: 1)
+        let claim = claims(scheduler.handle(.rows(lane(mode: mode), due: .zero), now: .zero))[0]
+        _ = scheduler.handle(.claimed(lane: 1, taken: 1, due: nil), now: .zero)
+        return (scheduler, claim)
+    }
+
+    private func proceed(
+        _ scheduler: inout Scheduler,
+        _ claim: Scheduler.Claim,
+        _ effect: LaneEffect,
+        now: Moment
+    ) -> Scheduler.Claim? {
+        _ = scheduler.conclude(lane: 1, epoch: claim.epoch, effect: effect, failures: 1, now: now)
+        return scheduler.proceed(lane: 1, after: effect, now: now)
+    }
+
     @Test func `a new lane is watched and tried at once`() {
         var scheduler = scheduler()
         let actions = scheduler.handle(.rows(lane(), due: .zero), now: .zero)

@@ -177,6 +177,23 @@ internal import Testing
         #expect(try await store.claim(8, of: lane).requests.map(\.id) == ["b"])
     }
 
+    @Test func `a conclusion and the claim of the next request share a transaction`() async throws {
+        let store = try await open()
+        let lane = try await store.enqueue(try new("a", isFIFO: true), try new("b", isFIFO: true))[0].lane.id
+        let head = try await store.claim(1, of: lane).requests[0]
+        let before = store.commits
+        let conclusion = Conclusion(
+            sequence: head.sequence,
+            token: head.lease.token,
+            verdict: .delivered(status: 200)
+        )
+        let concluded = try await store.conclude([conclusion], claiming: [LaneClaim(lane: lane, limit: 1)])
+        #expect(concluded.isCurrent == [true])
+        #expect(concluded.claimed.map { $0.requests.map(\.id) } == [["b"]])
+        #expect(store.commits == before + 1)
+        #expect(try await store.states() == ["a": .delivered, "b": .inflight])
+    }
+
     @Test func `a retry keeps the key`() async throws {
         let store = try await open()
         let lane = try await store.enqueue(try new("a"))[0].lane.id

@@ -156,7 +156,8 @@ extension SQLiteQueueStore {
         try await read { try tokens.subtracting($0.liveTokens()) }
     }
 
-    package func conclude(_ conclusions: [Conclusion], claiming claims: [LaneClaim]) async throws -> Concluded {
+    package func conclude(_ conclusions: [Conclusion], claiming claims: [LaneClaim]) async throws -> Concluded
+    {
         let limit = claims.reduce(0) { $0 + $1.limit }
         return try await write(rows: conclusions.count + limit) { transaction in
             let isCurrent = try conclusions.map { try transaction.conclude($0) }

@@ -96,21 +96,25 @@ extension ModelRun {
     private mutating func claim() async throws -> Bool {
         let known = laneIDs.keys.sorted { $0.text < $1.text }
         guard !known.isEmpty else { return true }
-        let (lane, limit) = (pick(known), roll(4))
+        let lane = pick(known)
         let expediting: Set<HoldReason>? = chance(20) ? pick([[], [.trust], HoldReason.mendable]) : nil
-        call =
-            "claim \(limit) of \(lane.text), expediting \(expediting.map { "\($0.map(\.rawValue))" } ?? "no")"
-        let claim = LaneClaim(lane: laneIDs[lane]!, limit: limit, expediting: expediting)
-        let batch = try await store.claim([claim])[0]
+        let claim = LaneClaim(lane: laneIDs[lane]!, limit: roll(4), expediting: expediting)
+        let words = expediting.map { "\($0.map(\.rawValue))" } ?? "no"
+        call = "claim \(claim.limit) of \(lane.text), expediting \(words)"
+        try check(try await store.claim([claim])[0], of: claim, lane)
+        return false
+    }
+
+    /// Compares what was claimed with what the model claims.
+    private mutating func check(_ batch: ClaimedBatch, of claim: LaneClaim, _ lane: LaneKey) throws {
         let token = batch.requests.first?.lease.token ?? ""
-        let expected = model.claim(lane, limit, expediting: expediting, token: token)
+        let expected = model.claim(lane, claim.limit, expediting: claim.expediting, token: token)
         try expect(batch.requests.map(\.id), is: expected, "claimed")
         for request in batch.requests { try check(request) }
         claimed = (claimed + batch.requests).suffix(24)
         try expect(batch.due, is: model.due(lane).map { .milliseconds($0) }, "due time")
         // The claim's answer speaks of this lane only.
         dues[lane] = 0
-        return false
     }
 
     private mutating func check(_ request: ClaimedRequest) throws {
@@ -129,10 +133,14 @@ extension ModelRun {
         let conclusion = conclusion(of: request)
         call = "conclude \(request.id) under \(conclusion.token.prefix(4)) with \(conclusion.verdict)"
         let lane = model.live.first { $0.id == request.id }?.lane
-        let found = try await store.conclude([conclusion])[0]
-        try expect(found, is: model.conclude(request.id, conclusion), "whether the lease counts")
+        let claim = chance(50) ? lane.map { LaneClaim(lane: laneIDs[$0]!, limit: roll(3)) } : nil
+        if let claim { call += ", claiming \(claim.limit) of its lane" }
+        let concluded = try await store.conclude([conclusion], claiming: claim.map { [$0] } ?? [])
+        let expected = model.conclude(request.id, conclusion)
+        try expect(concluded.isCurrent, is: [expected], "whether the lease counts")
         // Whoever concludes knows of this lane.
         if let lane { dues[lane] = 0 }
+        if let lane, let claim { try check(concluded.claimed[0], of: claim, lane) }
         return false
     }
 

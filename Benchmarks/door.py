@@ -1,0 +1,145 @@
+"""How fast the service accepts and delivers requests, compared with the library and with curl.
+
+Usage, in a network namespace of its own: door.py NETWATCH QUEUE_BENCHMARK FLOORS NGINX SCRATCH [--quick]
+    NETWATCH          the command
+    QUEUE_BENCHMARK   QueueBenchmark, which measures the library
+    FLOORS            where Floors/door.c and Floors/transfers.c are compiled
+    NGINX             the server that requests are delivered to
+    SCRATCH           a directory on the disk that is measured
+Every figure is compared with one that was taken in the same round; the table has the median of the rounds.
+"""
+import json
+import os
+import shutil
+import socket
+import statistics
+import subprocess
+import sys
+import time
+
+URL = "http://127.0.0.1/small"
+BODY = "x" * 1024
+
+
+def run(*command, **options):
+    return subprocess.run(command, check=True, capture_output=True, text=True, **options).stdout
+
+
+def rate(output):
+    return next(float(line.split()[1]) for line in output.splitlines() if line.startswith("rate "))
+
+
+class Service:
+    """The service on an empty queue, until the end of the `with` block."""
+
+    def __init__(self, netwatch, scratch):
+        self.netwatch, self.directory = netwatch, os.path.join(scratch, "service")
+        self.socket = os.path.join(self.directory, "socket")
+
+    def __enter__(self):
+        os.makedirs(self.directory)
+        words = [self.netwatch, "serve", "--state-dir", self.directory + "/state", "--socket", self.socket]
+        self.process = subprocess.Popen(words, stderr=subprocess.DEVNULL)
+        while subprocess.run([self.netwatch, "queue", "stats", "--socket", self.socket],
+                             capture_output=True).returncode != 0:
+            if self.process.poll() is not None:
+                sys.exit("the service does not start")
+            time.sleep(0.02)
+        return self
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        self.process.wait()
+        shutil.rmtree(self.directory)
+
+    def command(self, *words):
+        return run(self.netwatch, *words, "--socket", self.socket)
+
+    def waiting(self):
+        """How many requests are not delivered yet. A connection of its own costs the service little."""
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.connect(self.socket)
+            connection.sendall(b"GET /v1/queue/stats HTTP/1.1\r\nHost: netwatch\r\nConnection: close\r\n\r\n")
+            text = b"".join(iter(lambda: connection.recv(65536), b""))
+        counts = json.loads(text.split(b"\r\n\r\n", 1)[1])["counts"]
+        return counts["pending"] + counts["inflight"]
+
+
+class Bench:
+    def __init__(self, netwatch, library, floors, nginx, scratch, quick):
+        self.netwatch, self.library, self.floors, self.nginx = netwatch, library, floors, nginx
+        self.scratch, self.count = scratch, 1000 if quick else 8000
+
+    def service(self):
+        return Service(self.netwatch, self.scratch)
+
+    def post(self, service, connections, count, **message):
+        text = json.dumps({"queue": "always", **message})
+        return rate(run(self.floors + "/door", service.socket, str(connections), str(count), text))
+
+    def accept(self, connections):
+        """Requests accepted per second through the socket, by as many connections as the library has producers."""
+        with self.service() as service:
+            service.command("queue", "pause")
+            ours = self.post(service, connections, self.count, url="http://192.0.2.1/", method="POST", body=BODY)
+        store = os.path.join(self.scratch, "library")
+        os.makedirs(store)
+        base = rate(run(self.library, "measure", "enqueue", str(connections), str(self.count), "60", store))
+        shutil.rmtree(store)
+        return ours, base
+
+    def curl_loop(self):
+        """GET requests per second of one libcurl handle that keeps its connection."""
+        return rate(run(self.floors + "/transfers", "requests", "1", "1", URL))
+
+    def drain(self, **message):
+        """Requests delivered per second, of those that waited."""
+        with self.service() as service:
+            service.command("queue", "pause")
+            self.post(service, 16, self.count, url=URL, **message)
+            start = time.monotonic()
+            service.command("queue", "resume")
+            while service.waiting() > 0:
+                time.sleep(0.02)
+            return self.count / (time.monotonic() - start)
+
+    def processes(self):
+        """Commands per second, one after another: `netwatch send`, and curl with the same message."""
+        count = self.count // 40
+        with self.service() as service:
+            service.command("queue", "pause")
+            url = "http://192.0.2.1/"
+            send = [self.netwatch, "send", "--socket", service.socket, "--queue", "always", url, "-d", BODY]
+            message = json.dumps({"queue": "always", "url": url, "method": "POST", "body": BODY})
+            curl = ["curl", "--silent", "--fail", "--unix-socket", service.socket, "--json", message,
+                    "http://netwatch/v1/requests"]
+            return tuple(self.repeated(words, count) for words in (send, curl))
+
+    @staticmethod
+    def repeated(words, count):
+        start = time.monotonic()
+        for _ in range(count):
+            run(*words)
+        return count / (time.monotonic() - start)
+
+    def rows(self):
+        yield "accepted over 64 connections", "library, 64 producers", 0.6, lambda: self.accept(64)
+        yield "accepted over one connection", "library, one producer", 0.6, lambda: self.accept(1)
+        yield "delivered, parallel", "curl loop", None, lambda: (self.drain(), self.curl_loop())
+        yield "delivered, FIFO", "curl loop", 0.5, lambda: (self.drain(fifo=True), self.curl_loop())
+        yield "`send` commands", "curl commands", 0.8, self.processes
+
+
+def main():
+    *places, quick = sys.argv[1:6] + ["--quick" in sys.argv]
+    bench = Bench(*places, quick)
+    print("| per second | ours | compared with | | ratio | aim |\n|---|---|---|---|---|---|")
+    for name, other, aim, measure in bench.rows():
+        figures = [measure() for _ in range(1 if quick else 5)]
+        ours, base = (statistics.median(side) for side in zip(*figures))
+        ratio = statistics.median(a / b for a, b in figures)
+        print(f"| {name} | {ours:.0f} | {other} | {base:.0f} | {ratio:.2f} | {aim or ''} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
