@@ -1,10 +1,10 @@
 """How fast the service accepts and delivers requests, compared with the library and with curl.
 
-Usage, in a network namespace of its own: door.py NETWATCH QUEUE_BENCHMARK FLOORS NGINX SCRATCH [--quick]
+Usage, where nginx answers at 127.0.0.1:80 (web.sh), in a network namespace of its own:
+door.py NETWATCH QUEUE_BENCHMARK FLOORS SCRATCH [--quick]
     NETWATCH          the command
     QUEUE_BENCHMARK   QueueBenchmark, which measures the library
     FLOORS            where Floors/door.c and Floors/transfers.c are compiled
-    NGINX             the server that requests are delivered to
     SCRATCH           a directory on the disk that is measured
 Every figure is compared with one that was taken in the same round; the table has the median of the rounds.
 """
@@ -66,8 +66,8 @@ class Service:
 
 
 class Bench:
-    def __init__(self, netwatch, library, floors, nginx, scratch, quick):
-        self.netwatch, self.library, self.floors, self.nginx = netwatch, library, floors, nginx
+    def __init__(self, netwatch, library, floors, scratch, quick):
+        self.netwatch, self.library, self.floors = netwatch, library, floors
         self.scratch, self.count = scratch, 1000 if quick else 8000
 
     def service(self):
@@ -131,8 +131,8 @@ class Bench:
 
 
 def main():
-    *places, quick = sys.argv[1:6] + ["--quick" in sys.argv]
-    bench = Bench(*places, quick)
+    quick = "--quick" in sys.argv
+    bench = Bench(*sys.argv[1:5], quick)
     print("| per second | ours | compared with | | ratio | aim |\n|---|---|---|---|---|---|")
     for name, other, aim, measure in bench.rows():
         figures = [measure() for _ in range(1 if quick else 5)]
