@@ -73,6 +73,11 @@ struct netwatch_ucred {
 // accept4(2), for those who do not ask for the peer's address.
 extern int accept4(int descriptor, void *address, void *length, int flags);
 
+// mallopt(3) and malloc_trim(3), from <malloc.h>.
+static const int M_MMAP_THRESHOLD = -3;
+extern int mallopt(int parameter, int value);
+extern int malloc_trim(unsigned long pad);
+
 // pipe2(2), of two descriptors.
 extern int pipe2(int *ends, int flags);
 

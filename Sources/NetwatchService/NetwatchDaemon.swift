@@ -35,6 +35,8 @@ package struct NetwatchDaemon: Sendable {
     /// - Throws: ``QueueError`` when the store cannot be opened or fails later, ``ControlSocketError`` when
     ///   the socket cannot be had.
     package func run(until stop: AsyncStream<Void>) async throws {
+        ProcessLimits.returnLargeBlocks()
+        let descriptors = ProcessLimits.raiseDescriptors()
         let monitor = makeMonitor()
         var settings = OfflineQueue.Configuration(directory: configuration.stateDirectory)
         // Less than the control server's grace, so that who waits for a send hears that it is kept.
@@ -45,7 +47,7 @@ package struct NetwatchDaemon: Sendable {
             monitor: monitor
         )
         do {
-            try await serve(queue, monitor, until: stop)
+            try await serve(queue, monitor, descriptors: descriptors, until: stop)
         } catch {
             await queue.stop()
             throw error
@@ -61,19 +63,22 @@ package struct NetwatchDaemon: Sendable {
         return PathMonitor(configuration: configuration)
     }
 
-    private func serve(_ queue: OfflineQueue, _ monitor: PathMonitor, until stop: AsyncStream<Void>)
-        async throws
-    {
+    private func serve(
+        _ queue: OfflineQueue,
+        _ monitor: PathMonitor,
+        descriptors: Int,
+        until stop: AsyncStream<Void>
+    ) async throws {
         var limits = ControlServer.Limits()
+        limits.fit(descriptors: descriptors)
         // A body in Base64, with room for the rest of its JSON.
         limits.bodyBytes = ControlMessage.maximumBodyBytes * 3 / 2
-        try makeSocketDirectory()
         let server = try ControlServer(
             path: configuration.socket,
             router: QueueRoutes(queue: queue, isRunning: true).router,
             limits: limits,
             logger: logger
-        )
+        ) { () throws(ControlSocketError) in try makeSocketDirectory() }
         let path = await monitor.statuses(of: .general).first { _ in true }
         try await queue.start()
         announceReady(path, monitor)

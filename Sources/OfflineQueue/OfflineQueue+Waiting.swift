@@ -117,6 +117,12 @@ extension OfflineQueue {
     /// - Returns: What is known of it then, be it over or not; `nil` when the queue does not know the id.
     /// - Throws: ``QueueError`` of the store.
     public func result(of id: String, within limit: Duration? = nil) async throws -> RequestDetails? {
+        try await end(of: id, within: limit)
+        return try await request(id)
+    }
+
+    /// Waits as ``result(of:within:)`` does. Retains nothing of the request meanwhile.
+    package func end(of id: String, within limit: Duration?) async throws {
         let deadline = limit.map { ContinuousClock.now + $0 }
         while true {
             nextWaiter += 1
@@ -124,14 +130,21 @@ extension OfflineQueue {
             // Registered before the look, so that nothing that happens in between is missed.
             let signal = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
             endWaiters[id, default: [:]][waiter] = signal.continuation
-            defer { endWaiters[id]?[waiter] = nil }
-            let details = try await request(id)
-            guard let details, !details.summary.state.isFinal, phase != .stopped, !hasFailed,
-                !Task.isCancelled,
+            defer { removeEndWaiter(waiter, of: id) }
+            guard try await isUnderWay(id), phase != .stopped, !hasFailed, !Task.isCancelled,
                 deadline.map({ $0 > .now }) ?? true
-            else { return details }
+            else { return }
             await Self.wait(for: signal.stream, until: deadline)
         }
+    }
+
+    private func isUnderWay(_ id: String) async throws -> Bool {
+        try await store.details(of: id)?.summary.state.isFinal == false
+    }
+
+    private func removeEndWaiter(_ waiter: Int, of id: String) {
+        endWaiters[id]?[waiter] = nil
+        if endWaiters[id]?.isEmpty == true { endWaiters[id] = nil }
     }
 
     private static func wait(for signal: AsyncStream<Void>, until deadline: ContinuousClock.Instant?) async {

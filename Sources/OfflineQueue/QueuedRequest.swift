@@ -158,6 +158,9 @@ public struct RequestQuery: Hashable, Sendable {
     public var after: ListCursor?
     /// How many at most. Default 100; more than ``mostAtOnce`` is that.
     public var limit: Int
+    /// How many bytes the requests of a page have at most, counted as their texts and 512 bytes for each. A page has one
+    /// request at least. Default: no limit.
+    public var maximumBytes = Int.max
 
     /// The longest part of a list: 10,000.
     public static let mostAtOnce = 10_000

@@ -11,8 +11,18 @@ internal import Testing
     private let answer = ControlResponse(status: .ok)
 
     private func opened(_ limits: ControlServer.Limits = .init()) -> ControlConnection {
-        var connection = ControlConnection(peer: peer, limits: limits)
+        var connection = ControlConnection(peer: peer, limits: limits) { _, target in
+            target.path == "/wait" ? .wait : .call
+        }
         _ = connection.receive(.opened)
+        return connection
+    }
+
+    /// A connection that has a slot of a class and a request that is served.
+    private func serving() -> ControlConnection {
+        var connection = opened()
+        #expect(trace(&connection, head(), end) == ["enter call"])
+        #expect(trace(&connection, .admitted) == ["disarm", "handle"])
         return connection
     }
 
@@ -27,16 +37,58 @@ internal import Testing
         events.flatMap { connection.receive($0) }.map(\.name)
     }
 
-    @Test func `the header deadline starts with the first byte and not again`() {
+    @Test func `the header deadline of the first request runs since the connection was accepted`() {
         var connection = opened()
-        #expect(trace(&connection, .bytesArrived, .bytesArrived, .bytesArrived) == ["arm head"])
-        #expect(trace(&connection, head(), end) == ["arm body", "disarm", "handle"])
+        #expect(trace(&connection, .bytesArrived, .bytesArrived, .bytesArrived) == [])
+        #expect(trace(&connection, head(), end) == ["enter call"])
+        #expect(trace(&connection, .admitted) == ["disarm", "handle"])
+        _ = trace(&connection, .answered(answer), .flushed)
+        #expect(trace(&connection, .bytesArrived, .bytesArrived) == ["arm head"])
+    }
+
+    @Test func `a connection takes a slot of its class once its request is complete`() {
+        var connection = opened()
+        #expect(connection.place == .arriving)
+        _ = trace(&connection, .bytesArrived, head("/wait", ["content-length": "10"]))
+        #expect(connection.place == .arriving)
+        #expect(trace(&connection, end) == ["enter wait"])
+        #expect(connection.place == nil)
+        _ = trace(&connection, .admitted)
+        #expect(connection.place == nil)
+        _ = trace(&connection, .answered(ControlResponse(status: .ok, body: [1, 2, 3])))
+        #expect(connection.place == .responding(bytes: 3))
+        _ = trace(&connection, .flushed)
+        #expect(connection.place == .idle)
+    }
+
+    @Test(arguments: [["content-length": "65537"], ["transfer-encoding": "chunked"]] as [HTTPHeaders])
+    func `a long body, or one of unknown length, takes a slot before it is read`(headers: HTTPHeaders) {
+        var connection = opened()
+        #expect(trace(&connection, .bytesArrived, head("/wait", headers)) == ["enter upload"])
+        #expect(connection.place == nil)
+        #expect(trace(&connection, .admitted) == ["arm body"])
+        #expect(connection.place == nil)
+        #expect(trace(&connection, end) == ["disarm", "handle"])
+    }
+
+    @Test func `a connection that got no slot is kept alive, but not with an upload that was not read`() {
+        var call = opened()
+        _ = trace(&call, head(), end)
+        #expect(trace(&call, .refused(.busy(.call, .init()))) == ["arm response", "respond"])
+        #expect(trace(&call, .flushed) == ["arm idle"])
+        var upload = opened()
+        _ = trace(&upload, head("/", ["content-length": "65537"]))
+        #expect(trace(&upload, .refused(.busy(.upload, .init()))) == ["arm response", "respond and close"])
+        #expect(trace(&upload, .flushed) == ["arm linger", "close output"])
+        #expect(upload.place == .lingering)
     }
 
     @Test func `nothing is read while a request is served or its response is on the way`() {
         var connection = opened()
         #expect(connection.wantsInput)
         _ = trace(&connection, head(), end)
+        #expect(!connection.wantsInput)
+        _ = trace(&connection, .admitted)
         #expect(!connection.wantsInput)
         _ = trace(&connection, .answered(answer))
         #expect(!connection.wantsInput)
@@ -45,20 +97,27 @@ internal import Testing
     }
 
     @Test func `what comes while a request is served waits for its response`() {
-        var connection = opened()
-        _ = trace(&connection, head(), end)
+        var connection = serving()
         #expect(trace(&connection, head("/next"), end, .input(.end)) == [])
         #expect(trace(&connection, .answered(answer)) == ["arm response", "respond"])
-        #expect(trace(&connection, .flushed) == ["arm idle", "arm body", "disarm", "handle"])
+        #expect(trace(&connection, .flushed) == ["arm idle", "arm head", "enter call"])
+        #expect(trace(&connection, .admitted) == ["disarm", "handle"])
         _ = trace(&connection, .answered(answer))
         #expect(trace(&connection, .flushed) == ["arm idle", "disarm", "close"])
+    }
+
+    @Test func `an upload that came while a request was served is read once it has a slot`() {
+        var connection = serving()
+        let body = Event.input(.part(.body(ByteBuffer(bytes: [1, 2, 3]))))
+        _ = trace(&connection, head("/next", ["transfer-encoding": "chunked"]), body, end, .answered(answer))
+        #expect(trace(&connection, .flushed) == ["arm idle", "enter upload"])
+        #expect(trace(&connection, .admitted) == ["arm body", "disarm", "handle"])
     }
 
     @Test func `a stop closes what waits and lets what is served say that it closes`() {
         var idle = opened()
         #expect(trace(&idle, .stop) == ["disarm", "close"])
-        var serving = opened()
-        _ = trace(&serving, head(), end)
+        var serving = serving()
         #expect(trace(&serving, .stop) == [])
         #expect(trace(&serving, .answered(answer)) == ["arm response", "respond and close"])
         #expect(trace(&serving, .flushed) == ["arm linger", "close output"])
@@ -66,8 +125,7 @@ internal import Testing
     }
 
     @Test func `nothing happens after the connection closed`() {
-        var connection = opened()
-        _ = trace(&connection, head(), end)
+        var connection = serving()
         #expect(trace(&connection, .closed) == ["disarm"])
         #expect(trace(&connection, .answered(answer), .flushed, .deadlinePassed, .stop, head()) == [])
         #expect(!connection.wantsInput)
@@ -75,12 +133,14 @@ internal import Testing
 
     @Test func `a client that waits for leave to send gets it only for a body that fits`() {
         var limits = ControlServer.Limits()
-        limits.bodyBytes = 10
+        limits.bodyBytes = 100_000
         var fitting = opened(limits)
-        let fits = head("/", ["expect": "100-continue", "content-length": "10"])
-        #expect(trace(&fitting, fits) == ["arm body", "continue"])
+        #expect(trace(&fitting, head("/", ["expect": "100-continue", "content-length": "10"])) == ["continue"])
+        var long = opened(limits)
+        _ = trace(&long, head("/", ["expect": "100-continue", "content-length": "100000"]))
+        #expect(trace(&long, .admitted) == ["arm body", "continue"])
         var refusing = opened(limits)
-        let exceeds = head("/", ["expect": "100-continue", "content-length": "11"])
+        let exceeds = head("/", ["expect": "100-continue", "content-length": "100001"])
         #expect(trace(&refusing, exceeds) == ["arm response", "respond and close"])
     }
 
@@ -104,6 +164,7 @@ extension ControlConnection.Action {
         case .arm(let deadline): "arm \(deadline)"
         case .disarm: "disarm"
         case .sendContinue: "continue"
+        case .enter(let connectionClass): "enter \(connectionClass)"
         case .handle: "handle"
         case .respond(let reply): reply.closes ? "respond and close" : "respond"
         case .closeOutput: "close output"

@@ -16,7 +16,8 @@ final class ControlFixture: Sendable {
     init(
         directory: ScratchDirectory? = nil,
         path: String? = nil,
-        _ adjust: (inout ControlServer.Limits) -> Void = { _ in }
+        _ adjust: (inout ControlServer.Limits) -> Void = { _ in },
+        prepare: @escaping @Sendable () -> Void = {}
     ) throws {
         let directory = try directory ?? ScratchDirectory()
         self.directory = directory
@@ -26,7 +27,8 @@ final class ControlFixture: Sendable {
             path: path ?? directory.file("control.sock"),
             router: Self.router(gate),
             limits: limits,
-            logger: Logger(label: "test")
+            logger: Logger(label: "test"),
+            prepare: { () throws(ControlSocketError) in prepare() }
         )
     }
 
@@ -41,7 +43,7 @@ final class ControlFixture: Sendable {
             .init(.GET, "/large") { _ in
                 ControlResponse(status: .ok, body: Array(repeating: 120, count: 8 << 20))
             },
-            .init(.GET, "/gate") { _ in
+            .init(.GET, "/gate", classify: { _ in .wait }) { _ in
                 await gate.pass()
                 return ControlResponse(status: .ok, body: Array("passed".utf8))
             },
@@ -57,21 +59,21 @@ final class ControlFixture: Sendable {
 actor Gate {
     private var isOpen = false
     private var standing: [CheckedContinuation<Void, Never>] = []
-    private var watchers: [CheckedContinuation<Void, Never>] = []
+    private var watchers: [(count: Int, continuation: CheckedContinuation<Void, Never>)] = []
 
     func pass() async {
         guard !isOpen else { return }
         await withCheckedContinuation { continuation in
             standing.append(continuation)
-            for watcher in watchers { watcher.resume() }
-            watchers = []
+            for watcher in watchers where watcher.count <= standing.count { watcher.continuation.resume() }
+            watchers.removeAll { $0.count <= standing.count }
         }
     }
 
-    /// Returns once somebody stands at the gate.
-    func isReached() async {
-        guard standing.isEmpty else { return }
-        await withCheckedContinuation { watchers.append($0) }
+    /// Returns once so many stand at the gate.
+    func isReached(by count: Int = 1) async {
+        guard standing.count < count else { return }
+        await withCheckedContinuation { watchers.append((count, $0)) }
     }
 
     func open() {

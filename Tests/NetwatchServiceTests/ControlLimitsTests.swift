@@ -134,57 +134,96 @@ internal import Testing
         }
     }
 
-    @Test func `a client that does not take its response is dropped`() async throws {
-        let fixture = try ControlFixture {
-            $0.connections = 1
-            $0.responseDeadline = .milliseconds(50)
+    @Test func `a small body that trickles in is cut off at the header deadline`() async throws {
+        let fixture = try ControlFixture { $0.headerDeadline = .milliseconds(200) }
+        try await offPool {
+            let client = try fixture.client()
+            try client.send("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n")
+            #expect(try client.trickle()?.problemCode == "request_timeout")
         }
+    }
+
+    @Test func `a client that does not take its response is dropped`() async throws {
+        let fixture = try ControlFixture { $0.responseDeadline = .milliseconds(50) }
         try await offPool {
             let client = try fixture.client()
             try client.send("GET /large HTTP/1.1\r\nHost: x\r\n\r\n")
-            // The one place becomes free although the client keeps its end open.
             try client.waitUntilClosedByServer()
-            try ControlFixture.awaitFreePlaces()
-            #expect(try fixture.client().hello() == 200)
             #expect(throws: RawClientError.self) { try client.response() }
         }
     }
 
-    @Test func `the 65th connection is told 503 and a place that becomes free is given away`() async throws {
+    @Test func `clients that do not take their responses hold no slot, and the oldest makes room`() async throws {
         let fixture = try ControlFixture {
-            // However slow the machine: it is not time that closes a connection here.
-            $0.headerDeadline = .seconds(3600)
-            $0.idleTimeout = .seconds(3600)
+            $0.calls = 1
+            $0.respondingConnections = 2
+            $0.responseDeadline = .seconds(3600)
         }
         try await offPool {
-            var clients = try (0..<64).map { _ in try fixture.client() }
-            for client in clients {
-                #expect(try client.request("GET /hello HTTP/1.1\r\nHost: x\r\n\r\n").status == 200)
+            let clients = try (0..<3).map { _ in
+                let client = try fixture.client()
+                try client.send("GET /large HTTP/1.1\r\nHost: x\r\n\r\n")
+                // The first bytes show that it is being answered.
+                _ = try client.receiveMore()
+                return client
             }
-            let refused = try fixture.client()
-            let response = try refused.response()
-            #expect(response.status == 503)
-            #expect(response.problemCode == "too_many_connections")
-            #expect(try refused.isClosedByServer())
-            let last = clients.removeLast()
-            last.closeOutput()
-            #expect(try last.isClosedByServer())
-            try ControlFixture.awaitFreePlaces()
             #expect(try fixture.client().hello() == 200)
-            #expect(try clients[0].request("GET /hello HTTP/1.1\r\nHost: x\r\n\r\n").status == 200)
+            try clients[0].waitUntilClosedByServer()
+            #expect(throws: RawClientError.self) { try clients[0].response() }
+            #expect(try clients[2].response().body.utf8.count == 8 << 20)
         }
     }
-}
 
-extension ControlFixture {
-    /// Waits until the servers have freed the places of connections whose sockets they have closed.
-    ///
-    /// All servers share one thread. It frees a place after closing the socket and before it reads again, thus
-    /// before another server answers.
-    fileprivate static func awaitFreePlaces() throws {
-        let other = try ControlFixture()
-        #expect(try other.client().hello() == 200)
-        withExtendedLifetime(other) {}
+    @Test func `a class that is full says so with its limit, and locks out no other`() async throws {
+        let fixture = try ControlFixture { $0.waits = 2 }
+        let wait = "GET /gate HTTP/1.1\r\nHost: x\r\n\r\n"
+        async let waiting = offPool {
+            let clients = try (0..<2).map { _ in try fixture.client() }
+            for client in clients { try client.send(wait) }
+            return try clients.map { try $0.response().body }
+        }
+        await fixture.gate.isReached(by: 2)
+        try await offPool {
+            let refused = try fixture.client()
+            let response = try refused.request(wait)
+            #expect(response.status == 503 && response.problemCode == "busy")
+            #expect(response.headers["retry-after"] == "1")
+            #expect(response.body.contains(#""class":"wait""#) && response.body.contains(#""limit":2"#))
+            #expect(response.headers["connection"] == nil)
+            #expect(try refused.hello() == 200)
+            #expect(try fixture.client().hello() == 200)
+        }
+        await fixture.gate.open()
+        #expect(try await waiting == ["passed", "passed"])
+    }
+
+    @Test func `silent clients make room for others and cannot lock anybody out`() async throws {
+        let fixture = try ControlFixture {
+            // It is not a deadline that closes a connection here.
+            $0.headerDeadline = .seconds(3600)
+            $0.idleTimeout = .seconds(3600)
+            ($0.arrivingConnections, $0.arrivalGrace) = (4, .milliseconds(10))
+        }
+        try await offPool {
+            let silent = try (0..<40).map { _ in try fixture.client() }
+            #expect(try fixture.client().hello() == 200)
+            #expect(try silent[0].isClosedByServer())
+        }
+    }
+
+    @Test func `an idle connection makes room for another`() async throws {
+        let fixture = try ControlFixture {
+            $0.idleTimeout = .seconds(3600)
+            $0.idleConnections = 1
+        }
+        try await offPool {
+            let first = try fixture.client()
+            #expect(try first.hello() == 200)
+            let second = try fixture.client()
+            #expect(try second.hello() == 200)
+            #expect(try first.isClosedByServer())
+            #expect(try second.hello() == 200)
+        }
     }
 }
 

@@ -129,6 +129,55 @@ internal import Testing
         #expect(try String(contentsOfFile: fixture.path, encoding: .utf8) == "precious")
     }
 
+    /// Waits until the path leads to the fixture's server.
+    private func expectBoundAgain(_ fixture: ControlFixture) async throws {
+        while (try? RawClient(fixture.path)) == nil { try await Task.sleep(for: .milliseconds(20)) }
+        try await expectServing(fixture)
+    }
+
+    @Test(.timeLimit(.minutes(1))) func `a socket that was removed is bound again`() async throws {
+        let fixture = try ControlFixture()
+        let hello = "GET /hello HTTP/1.1\r\nHost: x\r\n\r\n"
+        try await offPool {
+            let kept = try fixture.client()
+            #expect(try kept.request(hello).status == 200)
+            #expect(unlink(fixture.path) == 0)
+            while access(fixture.path, F_OK) != 0 { usleep(20_000) }
+            while (try? fixture.client()) == nil { usleep(20_000) }
+            #expect(try fixture.client().request(hello).status == 200)
+            #expect(try kept.request(hello).status == 200, "a connection from before is still served")
+        }
+        #expect(access(fixture.path + ".lock", F_OK) == 0)
+        await fixture.server.stop()
+        #expect(access(fixture.path, F_OK) == -1)
+    }
+
+    @Test(.timeLimit(.minutes(1))) func `a socket whose directory was removed is bound again with it`() async throws {
+        let scratch = try ScratchDirectory()
+        let directory = scratch.file("run")
+        let path = directory + "/control.sock"
+        let fixture = try ControlFixture(directory: scratch, path: path, prepare: { _ = mkdir(directory, 0o755) })
+        try FileManager.default.removeItem(atPath: directory)
+        try await expectBoundAgain(fixture)
+    }
+
+    @Test(.timeLimit(.minutes(1))) func `a path that another server took is left to it until it is free`() async throws {
+        let fixture = try ControlFixture()
+        #expect(unlink(fixture.path) == 0)
+        do {
+            let foreign = try listen(on: fixture.path)
+            let descriptor = foreign.rawValue
+            let isProbed = try await offPool {
+                var pending = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+                return poll(&pending, 1, 20_000) == 1
+            }
+            #expect(isProbed, "the server looks who is there")
+            #expect(access(fixture.path, F_OK) == 0, "and leaves it alone")
+            withExtendedLifetime(foreign) {}
+        }
+        try await expectBoundAgain(fixture)
+    }
+
     @Test func `no program that is started inherits the lock, the listener or a connection`() async throws {
         let fixture = try ControlFixture()
         try await offPool {

@@ -16,6 +16,9 @@ struct ControlConnection {
         /// Raw bytes came in, before they mean anything.
         case bytesArrived
         case input(Input)
+        /// The connection got a slot of the class that it asked for.
+        case admitted
+        case refused(Problem)
         case answered(ControlResponse)
         /// The response was handed to the kernel.
         case flushed
@@ -38,6 +41,8 @@ struct ControlConnection {
         case arm(Deadline)
         case disarm
         case sendContinue
+        /// Asks for a slot of a class. The next event says whether there was one.
+        case enter(ConnectionClass)
         case handle(ControlRequest)
         case respond(Reply)
         /// Tells the client that nothing follows, while its bytes are still read.
@@ -53,32 +58,64 @@ struct ControlConnection {
     }
 
     private enum Phase {
+        /// Nothing has come yet. The header deadline runs.
+        case opened
         case awaitingRequest
         case readingHead
-        case readingBody(HTTPRequestHead, RequestTarget, [UInt8])
+        case readingBody
+        /// A slot of a class was asked for, with the whole request read or only the head of an upload.
+        case entering(isComplete: Bool)
         case handling(HTTPMethod)
-        case responding
+        case responding(bytes: Int)
         /// The last response is out; input is thrown away until the client closes.
         case lingering
         case closed
     }
 
+    /// The request that is being read.
+    private struct Incoming {
+        let head: HTTPRequestHead
+        let target: RequestTarget
+        let isUpload: Bool
+        var body: [UInt8] = []
+    }
+
     private let limits: ControlServer.Limits
     private let peer: PeerCredentials
-    private var phase = Phase.awaitingRequest
+    /// Which class a request has, unless its body makes it an upload.
+    private let classify: (HTTPMethod, RequestTarget) -> ConnectionClass
+    private var phase = Phase.opened
+    private var incoming: Incoming?
     private var keepsAlive = true
     private var backlog: [Input] = []
 
-    init(peer: PeerCredentials, limits: ControlServer.Limits) {
+    init(
+        peer: PeerCredentials,
+        limits: ControlServer.Limits,
+        classify: @escaping (HTTPMethod, RequestTarget) -> ConnectionClass
+    ) {
         self.peer = peer
         self.limits = limits
+        self.classify = classify
     }
 
     /// Whether the shell should read from the socket.
     var wantsInput: Bool {
         switch phase {
-        case .awaitingRequest, .readingHead, .readingBody, .lingering: true
-        case .handling, .responding, .closed: false
+        case .opened, .awaitingRequest, .readingHead, .readingBody, .lingering: true
+        case .entering, .handling, .responding, .closed: false
+        }
+    }
+
+    /// Where the connection belongs; `nil` while it holds, or asks for, a slot of a class.
+    var place: ConnectionLedger.Place? {
+        switch phase {
+        case .opened, .readingHead: .arriving
+        case .readingBody: incoming?.isUpload == true ? nil : .arriving
+        case .awaitingRequest: .idle
+        case .responding(let bytes): .responding(bytes: bytes)
+        case .lingering: .lingering
+        case .entering, .handling, .closed: nil
         }
     }
 
@@ -87,6 +124,8 @@ struct ControlConnection {
         case .opened: [.arm(.head)]
         case .bytesArrived: bytesArrived()
         case .input(let input): received(input)
+        case .admitted: admitted()
+        case .refused(let problem): refused(problem)
         case .answered(let response): answered(response)
         case .flushed: flushed()
         case .deadlinePassed: deadlinePassed()
@@ -100,14 +139,22 @@ struct ControlConnection {
 
 extension ControlConnection {
     private mutating func bytesArrived() -> [Action] {
-        guard case .awaitingRequest = phase else { return [] }
-        phase = .readingHead
-        return [.arm(.head)]
+        switch phase {
+        case .opened:
+            // The deadline runs since the connection was accepted.
+            phase = .readingHead
+            return []
+        case .awaitingRequest:
+            phase = .readingHead
+            return [.arm(.head)]
+        default:
+            return []
+        }
     }
 
     private mutating func received(_ input: Input) -> [Action] {
         switch phase {
-        case .handling, .responding:
+        case .entering, .handling, .responding:
             backlog.append(input)
             return []
         case .lingering:
@@ -115,7 +162,7 @@ extension ControlConnection {
             return close()
         case .closed:
             return []
-        case .awaitingRequest, .readingHead, .readingBody:
+        case .opened, .awaitingRequest, .readingHead, .readingBody:
             return requested(input)
         }
     }
@@ -139,34 +186,67 @@ extension ControlConnection {
         guard let target = RequestTarget(head.uri) else { return refuse(.malformedTarget) }
         let length = head.headers.first(name: "content-length").map { Int($0) ?? .max } ?? 0
         guard length <= limits.bodyBytes else { return refuse(.bodyTooLarge(limits)) }
-        phase = .readingBody(head, target, [])
-        let expectsContinue = head.headers.first(name: "expect")?.lowercased() == "100-continue"
-        return expectsContinue ? [.arm(.body), .sendContinue] : [.arm(.body)]
+        let isUpload = length > limits.smallBodyBytes || head.headers.contains(name: "transfer-encoding")
+        incoming = Incoming(head: head, target: target, isUpload: isUpload)
+        guard isUpload else { return deadlineOfNext() + beginBody() }
+        phase = .entering(isComplete: false)
+        return [.enter(.upload)]
+    }
+
+    /// The deadline of a request that was pipelined: it came before it could be awaited.
+    private func deadlineOfNext() -> [Action] {
+        if case .awaitingRequest = phase { [.arm(.head)] } else { [] }
+    }
+
+    /// A small body has to come before the header deadline: until then the connection holds no slot of a class.
+    private mutating func beginBody() -> [Action] {
+        guard let incoming else { return [] }
+        phase = .readingBody
+        let expectsContinue = incoming.head.headers.first(name: "expect")?.lowercased() == "100-continue"
+        return (incoming.isUpload ? [.arm(.body)] : []) + (expectsContinue ? [.sendContinue] : [])
     }
 
     private mutating func continued(_ bytes: ByteBuffer) -> [Action] {
-        guard case .readingBody(let head, let target, var body) = phase else { return [] }
-        // Two owners of `body` would copy all of it for every chunk.
-        phase = .readingHead
-        guard body.count + bytes.readableBytes <= limits.bodyBytes else {
-            return refuse(.bodyTooLarge(limits))
-        }
-        body.append(contentsOf: bytes.readableBytesView)
-        phase = .readingBody(head, target, body)
+        guard case .readingBody = phase, let count = incoming?.body.count else { return [] }
+        guard count + bytes.readableBytes <= limits.bodyBytes else { return refuse(.bodyTooLarge(limits)) }
+        incoming?.body.append(contentsOf: bytes.readableBytesView)
         return []
     }
 
     private mutating func completed() -> [Action] {
-        guard case .readingBody(let head, let target, let body) = phase else { return [] }
-        phase = .handling(head.method)
+        guard case .readingBody = phase, let incoming else { return [] }
+        if incoming.isUpload { return handle() }
+        phase = .entering(isComplete: true)
+        return [.enter(classify(incoming.head.method, incoming.target))]
+    }
+
+    private mutating func handle() -> [Action] {
+        guard let incoming else { return [] }
+        self.incoming = nil
+        phase = .handling(incoming.head.method)
         let request = ControlRequest(
-            method: head.method,
-            target: target,
-            headers: head.headers,
-            body: body,
+            method: incoming.head.method,
+            target: incoming.target,
+            headers: incoming.head.headers,
+            body: incoming.body,
             peer: peer
         )
         return [.disarm, .handle(request)]
+    }
+}
+
+// MARK: - Classes
+
+extension ControlConnection {
+    private mutating func admitted() -> [Action] {
+        guard case .entering(let isComplete) = phase else { return [] }
+        return isComplete ? handle() : beginBody() + takeUpBacklog()
+    }
+
+    private mutating func refused(_ problem: Problem) -> [Action] {
+        guard case .entering(let isComplete) = phase else { return [] }
+        guard isComplete, let incoming else { return refuse(problem) }
+        return respond(ControlResponse(problem), omitsBody: incoming.head.method == .HEAD)
     }
 }
 
@@ -185,7 +265,8 @@ extension ControlConnection {
     }
 
     private mutating func respond(_ response: ControlResponse, omitsBody: Bool) -> [Action] {
-        phase = .responding
+        incoming = nil
+        phase = .responding(bytes: response.body.count)
         let reply = Reply(response: response, omitsBody: omitsBody, closes: !keepsAlive)
         return [.arm(.response), .respond(reply)]
     }
@@ -208,18 +289,24 @@ extension ControlConnection {
 extension ControlConnection {
     private mutating func deadlinePassed() -> [Action] {
         switch phase {
-        case .readingHead: refuse(.tooSlow("request line and headers", limits.headerDeadline))
-        case .readingBody: refuse(.tooSlow("body", limits.bodyDeadline))
-        case .awaitingRequest, .responding, .lingering: close()
-        case .handling, .closed: []
+        case .readingHead:
+            refuse(.tooSlow("request line and headers", limits.headerDeadline))
+        case .readingBody:
+            incoming?.isUpload == true
+                ? refuse(.tooSlow("body", limits.bodyDeadline))
+                : refuse(.tooSlow("request", limits.headerDeadline))
+        case .opened, .awaitingRequest, .responding, .lingering:
+            close()
+        case .entering, .handling, .closed:
+            []
         }
     }
 
     private mutating func stop() -> [Action] {
         switch phase {
-        case .awaitingRequest, .readingHead:
+        case .opened, .awaitingRequest, .readingHead:
             return close()
-        case .readingBody, .handling, .responding, .lingering, .closed:
+        case .readingBody, .entering, .handling, .responding, .lingering, .closed:
             keepsAlive = false
             return []
         }
@@ -232,6 +319,7 @@ extension ControlConnection {
 
     private mutating func closed() -> [Action] {
         phase = .closed
+        incoming = nil
         backlog = []
         return [.disarm]
     }

@@ -12,20 +12,34 @@ final class ControlConnectionHandler: ChannelInboundHandler {
     /// Tells a connection that the server stops.
     struct Stop {}
 
+    private let id: ControlConnections.ID
     private let limits: ControlServer.Limits
     private let router: ControlRouter
+    private let connections: ControlConnections
     private var connection: ControlConnection
+    private var place = ConnectionLedger.Place.arriving
     private var deadline: Scheduled<Void>?
     private var handling: Task<Void, Never>?
 
-    init(peer: PeerCredentials, router: ControlRouter, limits: ControlServer.Limits) {
+    init(
+        id: ControlConnections.ID,
+        peer: PeerCredentials,
+        router: ControlRouter,
+        limits: ControlServer.Limits,
+        connections: ControlConnections
+    ) {
+        self.id = id
         self.limits = limits
         self.router = router
-        connection = ControlConnection(peer: peer, limits: limits)
+        self.connections = connections
+        connection = ControlConnection(peer: peer, limits: limits, classify: router.connectionClass)
     }
 
     private func process(_ event: ControlConnection.Event, _ context: ChannelHandlerContext) {
         for action in connection.receive(event) { perform(action, context) }
+        guard let place = connection.place, place != self.place else { return }
+        self.place = place
+        connections.move(id, to: place)
     }
 
     private func readIfWanted(_ context: ChannelHandlerContext) {
@@ -81,6 +95,7 @@ extension ControlConnectionHandler {
         case .arm(let kind): arm(kind, context)
         case .disarm: deadline?.cancel()
         case .sendContinue: sendContinue(context)
+        case .enter(let connectionClass): enter(connectionClass, context)
         case .handle(let request): handle(request, context)
         case .respond(let reply): respond(reply, context)
         case .closeOutput: context.close(mode: .output, promise: nil)
@@ -97,7 +112,20 @@ extension ControlConnectionHandler {
         }
     }
 
+    private func enter(_ connectionClass: ConnectionClass, _ context: ChannelHandlerContext) {
+        switch connections.enter(connectionClass, id) {
+        case .admitted:
+            place = .served(connectionClass)
+            process(.admitted, context)
+        case .full:
+            process(.refused(.busy(connectionClass, limits)), context)
+        case .gone:
+            break
+        }
+    }
+
     private func handle(_ request: ControlRequest, _ context: ChannelHandlerContext) {
+        connections.use(bytes: request.body.count)
         let router = router
         let promise = context.eventLoop.makePromise(of: ControlResponse.self)
         handling = promise.completeWithTask { await router.respond(to: request) }
@@ -112,6 +140,7 @@ extension ControlConnectionHandler {
     }
 
     private func respond(_ reply: ControlConnection.Reply, _ context: ChannelHandlerContext) {
+        connections.use(bytes: reply.response.body.count)
         context.write(wrapOutboundOut(.head(reply.head)), promise: nil)
         if !reply.omitsBody {
             let body = context.channel.allocator.buffer(bytes: reply.response.body)

@@ -1,3 +1,4 @@
+internal import CNetwatchLinux
 internal import Glibc
 internal import NIOCore
 internal import NIOHTTP1
@@ -6,49 +7,60 @@ internal import Synchronization
 
 /// The open connections of one server.
 final class ControlConnections: Sendable {
-    private enum Admission {
-        case served, refused, dropped
-    }
+    typealias ID = ConnectionLedger.ID
 
     private struct State {
-        var served: [ObjectIdentifier: any Channel] = [:]
-        /// Admitted, counted before their channels exist.
-        var admitted = 0
-        var refused = 0
+        var ledger: ConnectionLedger
+        var channels: [ID: any Channel] = [:]
+        /// Bytes that were allocated for clients since the heap was trimmed, roughly.
+        var usedBytes = 0
         var isStopped = false
     }
 
     private let group: any EventLoopGroup
     private let router: ControlRouter
     private let limits: ControlServer.Limits
-    private let state = Mutex(State())
+    private let state: Mutex<State>
 
     init(group: any EventLoopGroup, router: ControlRouter, limits: ControlServer.Limits) {
         self.group = group
         self.router = router
         self.limits = limits
+        state = Mutex(State(ledger: ConnectionLedger(limits: limits)))
     }
 
-    /// Serves a connected descriptor, which it takes over, or refuses it when there are too many.
+    /// Serves a connected descriptor, which it takes over.
     func serve(_ descriptor: CInt, _ peer: PeerCredentials) {
-        let admission = admit()
-        guard admission != .dropped else {
+        guard let id = state.withLock({ $0.isStopped ? nil : $0.ledger.add() }) else {
             close(descriptor)
             return
         }
         let opened = bootstrap { [self] channel in
-            guard admission == .served else { return try addRefusal(to: channel) }
-            try addPipeline(to: channel, peer: peer)
-            try register(channel)
+            try addPipeline(to: channel, id: id, peer: peer)
+            try register(channel, id)
         }.withConnectedSocket(descriptor)
-        opened.flatMap(\.closeFuture).whenComplete { [self] _ in release(admission) }
+        opened.flatMap(\.closeFuture).whenComplete { [self] _ in remove(id) }
+    }
+
+    /// Makes room for one more connection.
+    ///
+    /// - Returns: How long to wait before it is accepted; `nil` when it can be accepted now.
+    func makeRoom() -> Duration? {
+        let (room, channel) = state.withLock { state -> (ConnectionLedger.Room, (any Channel)?) in
+            let room = state.ledger.makeRoom(now: .now)
+            guard case .closing(let id) = room else { return (room, nil) }
+            return (room, state.channels[id])
+        }
+        channel?.close(promise: nil)
+        if case .after(let delay) = room { return delay }
+        return nil
     }
 
     /// Lets every connection finish what is in flight, and closes what is left after `grace`.
     func stop(grace: Duration) async {
         let channels = state.withLock { state in
             state.isStopped = true
-            return Array(state.served.values)
+            return Array(state.channels.values)
         }
         for channel in channels {
             channel.pipeline.fireUserInboundEventTriggered(ControlConnectionHandler.Stop())
@@ -62,42 +74,63 @@ final class ControlConnections: Sendable {
     }
 }
 
-// MARK: - Counting
+// MARK: - Places
 
 extension ControlConnections {
-    private func admit() -> Admission {
-        state.withLock { state in
-            if state.isStopped { return .dropped }
-            if state.admitted < limits.connections {
-                state.admitted += 1
-                return .served
-            }
-            guard state.refused < limits.refusedConnections else { return .dropped }
-            state.refused += 1
-            return .refused
-        }
+    /// Gives a connection a slot of a class, if one is free.
+    func enter(_ connectionClass: ConnectionClass, _ id: ID) -> ConnectionLedger.Entrance {
+        state.withLock { $0.ledger.enter(connectionClass, id) }
     }
 
-    private func release(_ admission: Admission) {
-        state.withLock { state in
-            switch admission {
-            case .served: state.admitted -= 1
-            case .refused: state.refused -= 1
-            case .dropped: break
-            }
+    /// Moves a connection to a place without a class, and closes those that have to make room.
+    func move(_ id: ID, to place: ConnectionLedger.Place) {
+        let channels = state.withLock { state in
+            state.ledger.move(id, to: place, now: .now).compactMap { state.channels[$0] }
         }
+        for channel in channels { channel.close(promise: nil) }
     }
 
-    private func register(_ channel: any Channel) throws {
-        let id = ObjectIdentifier(channel)
+    private func register(_ channel: any Channel, _ id: ID) throws {
         let isStopped = state.withLock { state in
-            if !state.isStopped { state.served[id] = channel }
+            if !state.isStopped {
+                state.channels[id] = channel
+                state.ledger.activate(id, now: .now)
+            }
             return state.isStopped
         }
         if isStopped { throw ChannelError.ioOnClosedChannel }
-        channel.closeFuture.whenComplete { [self] _ in
-            _ = state.withLock { $0.served.removeValue(forKey: id) }
+    }
+
+    private func remove(_ id: ID) {
+        state.withLock { state in
+            state.ledger.remove(id)
+            state.channels[id] = nil
+            state.usedBytes += Self.connectionBytes
         }
+    }
+}
+
+// MARK: - Memory
+
+extension ControlConnections {
+    /// What a connection allocates without its messages, rounded up.
+    private static let connectionBytes = 16 << 10
+    /// How many bytes are worth a look at the whole heap.
+    private static let trimBytes = 1 << 20
+
+    /// Counts the bytes of a message.
+    func use(bytes: Int) {
+        state.withLock { $0.usedBytes += bytes }
+    }
+
+    /// Returns freed memory to the kernel, if there can be much. The C library keeps most of it otherwise.
+    func returnMemory() {
+        let isWorthwhile = state.withLock { state in
+            guard state.usedBytes >= Self.trimBytes else { return false }
+            state.usedBytes = 0
+            return true
+        }
+        if isWorthwhile { _ = malloc_trim(0) }
     }
 }
 
@@ -116,7 +149,7 @@ extension ControlConnections {
             }
     }
 
-    private func addPipeline(to channel: any Channel, peer: PeerCredentials) throws {
+    private func addPipeline(to channel: any Channel, id: ID, peer: PeerCredentials) throws {
         var decoding = NIOHTTPDecoderLimitConfiguration()
         decoding.maxHeaderListSize = limits.headerBytes
         decoding.maxHeaderFieldSize = limits.headerFieldBytes
@@ -125,12 +158,8 @@ extension ControlConnections {
             ArrivalHandler(),
             HTTPResponseEncoder(),
             ByteToMessageHandler(HTTPRequestDecoder(limitConfiguration: decoding)),
-            ControlConnectionHandler(peer: peer, router: router, limits: limits),
+            ControlConnectionHandler(id: id, peer: peer, router: router, limits: limits, connections: self),
         ]
         try channel.pipeline.syncOperations.addHandlers(handlers)
-    }
-
-    private func addRefusal(to channel: any Channel) throws {
-        try channel.pipeline.syncOperations.addHandler(RefusalHandler(limits: limits))
     }
 }

@@ -1,50 +1,66 @@
 internal import CNetwatchLinux
 internal import Glibc
+internal import Logging
 internal import NetwatchEventLoop
 internal import Synchronization
 
-/// Accepts connections on an event loop of its own and hands each over once.
+/// Accepts connections on its own event loop and hands each over once. Once a second it checks that the path still
+/// names its socket, and binds the path again if not.
 ///
 /// NIO could accept them too, but without close-on-exec, which cannot be set afterwards because NIO does
 /// not tell the descriptor; a program started by anyone in the process would inherit the connection.
 final class ControlListener: Sendable {
-    /// Takes over a connected descriptor, non-blocking and close-on-exec.
-    typealias Handler = @Sendable (CInt, PeerCredentials) -> Void
+    /// What the listener needs of others. All closures run on the listener's thread.
+    struct Environment: Sendable {
+        /// Claims the path.
+        let open: @Sendable () throws(ControlSocketError) -> ControlSocket
+        /// Makes room for one more connection; returns how long to wait before it is accepted.
+        let makeRoom: @Sendable () -> Duration?
+        /// Takes over a connected descriptor, non-blocking and close-on-exec.
+        let onConnection: @Sendable (CInt, PeerCredentials) -> Void
+        /// Called once a second.
+        let onTick: @Sendable () -> Void
+        let logger: Logger
+    }
 
     private struct State: ~Copyable {
-        /// `nil` once stopped.
+        /// `nil` while the path cannot be bound again, and once stopped.
         var socket: ControlSocket?
         var registration: EventLoop.Registration?
+        var isStopped = false
+        /// Why the path could not be bound again the last time, to log it once.
+        var obstacle: ControlSocketError?
     }
 
     private let loop: EventLoop
-    private let descriptor: CInt
+    private let environment: Environment
     private let state: Mutex<State>
-    private let onConnection: Handler
-    private let onFailure: @Sendable (SystemError) -> Void
 
     /// How long accepting pauses when descriptors or memory ran out. The waiting connection keeps the
     /// listener readable, so going on at once would only burn the processor.
     private static let pause = Duration.milliseconds(100)
+    /// How often the path is checked.
+    private static let interval = Duration.seconds(1)
 
-    /// Starts accepting. Both closures run on the listener's thread.
-    init(
-        socket: consuming ControlSocket,
-        onConnection: @escaping Handler,
-        onFailure: @escaping @Sendable (SystemError) -> Void
-    ) throws(SystemError) {
-        loop = try EventLoop(label: "nw-control")
-        descriptor = socket.listener.rawValue
-        state = Mutex(State(socket: socket, registration: nil))
-        self.onConnection = onConnection
-        self.onFailure = onFailure
-        try watch()
+    /// Claims the path and starts accepting.
+    init(_ environment: Environment) throws(ControlSocketError) {
+        self.environment = environment
+        let socket = try environment.open()
+        do throws(SystemError) {
+            loop = try EventLoop(label: "nw-control")
+            state = Mutex(State(socket: socket))
+            try watch()
+        } catch {
+            throw .system(error)
+        }
+        scheduleTick()
     }
 
     /// Stops accepting, removes the path and gives the lock back. Connections that nobody accepted yet are
     /// reset.
     func stop() {
         state.withLock { state in
+            state.isStopped = true
             unwatch(&state)
             state.socket = nil
         }
@@ -52,7 +68,7 @@ final class ControlListener: Sendable {
 
     private func watch() throws(SystemError) {
         try state.withLock { state throws(SystemError) in
-            guard state.socket != nil, state.registration == nil else { return }
+            guard let descriptor = state.socket?.listener.rawValue, state.registration == nil else { return }
             state.registration = try loop.register(descriptor, for: .read) { [weak self] _ in self?.accept() }
         }
     }
@@ -63,11 +79,12 @@ final class ControlListener: Sendable {
     }
 }
 
-// MARK: - On the listener's thread
+// MARK: - Accepting
 
 extension ControlListener {
     /// Takes one connection; readiness is level-triggered, so the next comes with the next turn.
     private func accept() {
+        if let delay = environment.makeRoom() { return pause(for: delay) }
         do throws(SystemError) {
             guard let connection = try acceptOne() else { return }
             try handOver(connection)
@@ -79,7 +96,7 @@ extension ControlListener {
     /// Under the lock, so that ``stop()`` cannot close the descriptor and another open get its number.
     private func acceptOne() throws(SystemError) -> CInt? {
         try state.withLock { state throws(SystemError) in
-            guard state.socket != nil else { return nil }
+            guard let descriptor = state.socket?.listener.rawValue else { return nil }
             let flags = CInt(SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
             return try systemCall("accept4") { accept4(descriptor, nil, nil, flags) }
         }
@@ -93,7 +110,7 @@ extension ControlListener {
             close(connection)
             throw error
         }
-        onConnection(connection, peer)
+        environment.onConnection(connection, peer)
     }
 
     private func failed(_ error: SystemError) {
@@ -101,18 +118,78 @@ extension ControlListener {
         case EAGAIN, ECONNABORTED:
             return
         case EMFILE, ENFILE, ENOBUFS, ENOMEM:
-            pause()
-            onFailure(error)
+            pause(for: Self.pause)
+            log(error)
         default:
-            onFailure(error)
+            log(error)
         }
     }
 
-    private func pause() {
+    private func log(_ error: SystemError) {
+        environment.logger.warning("could not accept a control connection", metadata: ["error": "\(error)"])
+    }
+
+    private func pause(for delay: Duration) {
         state.withLock { unwatch(&$0) }
-        loop.schedule(at: .now + Self.pause) { [weak self] in
+        loop.schedule(at: .now + delay) { [weak self] in
             guard let self else { return }
-            do throws(SystemError) { try watch() } catch { onFailure(error) }
+            do throws(SystemError) { try watch() } catch { log(error) }
         }
+    }
+}
+
+// MARK: - The path
+
+extension ControlListener {
+    private func scheduleTick() {
+        loop.schedule(at: .now + Self.interval) { [weak self] in
+            guard let self, !state.withLock({ $0.isStopped }) else { return }
+            checkPath()
+            environment.onTick()
+            scheduleTick()
+        }
+    }
+
+    private func checkPath() {
+        let isInPlace = state.withLock { $0.isStopped || $0.socket?.isInPlace == true }
+        guard !isInPlace else { return }
+        if dropSocket() {
+            environment.logger.warning("the control socket was removed or replaced; it is bound again")
+        }
+        do throws(ControlSocketError) {
+            try bindAgain()
+        } catch {
+            let isNew = state.withLock { state in
+                defer { state.obstacle = error }
+                return state.obstacle != error
+            }
+            if isNew {
+                environment.logger.error(
+                    "could not bind the control socket again; tried every second",
+                    metadata: ["error": "\(error)"]
+                )
+            }
+        }
+    }
+
+    /// Closes the socket that clients cannot find. Connections that wait in its backlog are accepted before.
+    private func dropSocket() -> Bool {
+        while let connection = try? acceptOne() { try? handOver(connection) }
+        return state.withLock { state in
+            guard state.socket != nil else { return false }
+            unwatch(&state)
+            state.socket = nil
+            return true
+        }
+    }
+
+    private func bindAgain() throws(ControlSocketError) {
+        try state.withLock { state throws(ControlSocketError) in
+            guard !state.isStopped else { return }
+            state.socket = try environment.open()
+            state.obstacle = nil
+        }
+        do throws(SystemError) { try watch() } catch { throw .system(error) }
+        environment.logger.notice("the control socket is bound again")
     }
 }

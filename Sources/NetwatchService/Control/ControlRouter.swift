@@ -7,18 +7,29 @@ package struct ControlRouter: Sendable {
     /// Its task is cancelled when the connection is closed before the answer.
     package typealias Handler = @Sendable (ControlRequest) async -> ControlResponse
 
+    /// The class of a request, unless its body makes it an upload, by the names in its query.
+    package typealias Classifier = @Sendable (_ query: [ControlRequest.QueryItem]) -> ConnectionClass
+
     /// One method of one path.
     package struct Route: Sendable {
         let method: HTTPMethod
         let path: String
         let handler: Handler
+        fileprivate let classify: Classifier
         fileprivate let segments: [Segment]
 
-        /// - Parameter path: As in `/v1/requests/{id}`: a name in braces takes any one part of a path that is
-        ///   not empty.
-        package init(_ method: HTTPMethod, _ path: String, _ handler: @escaping Handler) {
+        /// - Parameters:
+        ///   - path: As in `/v1/requests/{id}`: a name in braces takes any one part of a path that is not empty.
+        ///   - classify: Default: every request is a ``ConnectionClass/call``.
+        package init(
+            _ method: HTTPMethod,
+            _ path: String,
+            classify: @escaping Classifier = { _ in .call },
+            _ handler: @escaping Handler
+        ) {
             self.method = method
             self.path = path
+            self.classify = classify
             self.handler = handler
             segments = path.dropFirst().split(separator: "/").map(Segment.init)
         }
@@ -59,6 +70,13 @@ package struct ControlRouter: Sendable {
             precondition(isNew, "\(route.method) \(route.path) is routed twice")
         }
         self.routes = routes
+    }
+
+    /// The class of a request, unless its body makes it an upload.
+    func connectionClass(_ method: HTTPMethod, _ target: RequestTarget) -> ConnectionClass {
+        let method = method == .HEAD ? .GET : method
+        let route = routes.first { $0.method == method && $0.parameters(in: target.segments) != nil }
+        return route?.classify(target.query) ?? .call
     }
 
     /// The answer of the handler, or 404, or 405 with `Allow`. HEAD is answered by the handler of GET.

@@ -27,28 +27,33 @@ package final class ControlServer: Sendable {
     ///   - router: Who answers what.
     ///   - limits: What is bounded, and where.
     ///   - logger: Told of failures that no client sees.
-    /// - Throws: ``ControlSocketError``.
+    ///   - prepare: Makes the path's directory. Called before the path is claimed, and before it is claimed again
+    ///     after its file was removed or replaced.
+    /// - Throws: ``ControlSocketError``, and what `prepare` throws.
     package init(
         path: String,
         mode: UInt32 = 0o660,
         router: ControlRouter,
         limits: Limits = Limits(),
-        logger: Logger
+        logger: Logger,
+        prepare: @escaping @Sendable () throws(ControlSocketError) -> Void = {}
     ) throws(ControlSocketError) {
         self.path = path
         self.limits = limits
         let connections = ControlConnections(group: Self.loops, router: router, limits: limits)
         self.connections = connections
-        let socket = try ControlSocket.claiming(path, mode: mode)
-        do {
-            listener = try ControlListener(socket: socket) { descriptor, peer in
-                connections.serve(descriptor, peer)
-            } onFailure: { error in
-                logger.warning("could not accept a control connection", metadata: ["error": "\(error)"])
-            }
-        } catch {
-            throw .system(error)
-        }
+        listener = try ControlListener(
+            ControlListener.Environment(
+                open: { () throws(ControlSocketError) in
+                    try prepare()
+                    return try ControlSocket.claiming(path, mode: mode)
+                },
+                makeRoom: { connections.makeRoom() },
+                onConnection: { connections.serve($0, $1) },
+                onTick: { connections.returnMemory() },
+                logger: logger
+            )
+        )
     }
 
     /// Stops: removes the socket, lets requests in flight finish for ``Limits/stopGrace``, closes the rest.

@@ -47,10 +47,15 @@ struct ControlSocket: ~Copyable {
         self.identity = identity
     }
 
+    /// Whether clients that connect to the path reach this socket: its file was neither removed nor replaced.
+    var isInPlace: Bool {
+        guard let identity, let current = try? FileIdentity(of: path) else { return false }
+        return current == identity
+    }
+
     /// Removes the path if it still is the file that was bound. The lock goes after that.
     deinit {
-        guard let identity, let current = try? FileIdentity(of: path), current == identity else { return }
-        unlink(path)
+        if isInPlace { unlink(path) }
     }
 
     private static func listen(

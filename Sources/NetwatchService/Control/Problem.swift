@@ -10,18 +10,38 @@ package struct Problem: Error, Hashable, Sendable {
     package let detail: String
     /// Where a piece of a body would have had to begin.
     package let offset: Int64?
+    /// The limit that was reached, of a `busy`.
+    package let limit: ReachedLimit?
 
-    package init(_ status: HTTPResponseStatus, code: String, detail: String, offset: Int64? = nil) {
+    package init(
+        _ status: HTTPResponseStatus,
+        code: String,
+        detail: String,
+        offset: Int64? = nil,
+        limit: ReachedLimit? = nil
+    ) {
         self.status = status
         self.code = code
         self.detail = detail
         self.offset = offset
+        self.limit = limit
     }
+}
+
+/// The limit of a class of connections, and when to try again.
+package struct ReachedLimit: Hashable, Sendable {
+    package let connectionClass: ConnectionClass
+    /// Connections of the class served at once.
+    package let connections: Int
+    /// The `Retry-After` of the response, in seconds.
+    package let retryAfter: Int
 }
 
 extension Problem: Encodable {
     private enum CodingKeys: String, CodingKey {
         case type, title, status, detail, code, offset
+        case connectionClass = "class"
+        case limit
     }
 
     package func encode(to encoder: any Encoder) throws {
@@ -33,6 +53,8 @@ extension Problem: Encodable {
         try container.encode(detail, forKey: .detail)
         try container.encode(code, forKey: .code)
         try container.encodeIfPresent(offset, forKey: .offset)
+        try container.encodeIfPresent(limit?.connectionClass.rawValue, forKey: .connectionClass)
+        try container.encodeIfPresent(limit?.connections, forKey: .limit)
     }
 }
 
@@ -82,11 +104,19 @@ extension Problem {
         )
     }
 
-    static func tooManyConnections(_ limits: ControlServer.Limits) -> Problem {
-        Problem(
+    /// Nothing was done: the request did not get a slot of its class.
+    static func busy(_ connectionClass: ConnectionClass, _ limits: ControlServer.Limits) -> Problem {
+        let limit = ReachedLimit(
+            connectionClass: connectionClass,
+            connections: limits.connections(of: connectionClass),
+            retryAfter: 1
+        )
+        return Problem(
             .serviceUnavailable,
-            code: "too_many_connections",
-            detail: "\(limits.connections) connections are open, which is the limit; try again later"
+            code: "busy",
+            detail: "the service is busy: it serves \(limit.connections) requests of the class "
+                + "`\(connectionClass.rawValue)` at once, which is the limit; try again in \(limit.retryAfter) s",
+            limit: limit
         )
     }
 

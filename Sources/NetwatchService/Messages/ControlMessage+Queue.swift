@@ -97,5 +97,8 @@ extension ControlMessage {
         package var code: String
         package var detail: String
         package var offset: Int64?
+        /// Of a `busy`: the class of connections whose limit was reached, and that limit.
+        package var `class`: String?
+        package var limit: Int?
     }
 }

@@ -17,6 +17,9 @@ package enum ControlMessage {
     /// How many requests one answer lists at most.
     package static let longestPage = 1000
 
+    /// How many bytes of requests one answer lists, about: 1 MiB. The last request may exceed it.
+    package static let longestPageBytes = 1 << 20
+
     /// How long one answer may be waited for.
     package static let longestWait: Duration = .seconds(300)
 

@@ -7,8 +7,8 @@ extension QueueRoutes {
     var archiveRoutes: [ControlRouter.Route] {
         [
             route(.GET, "/v1/queue/export", query: ["dead", "after"]) { try await export($0) },
-            route(.POST, "/v1/queue/import") { try await importStaged($0) },
-            route(.GET, "/v1/queue/verify") { _ in try await verify() },
+            route(.POST, "/v1/queue/import", classify: { _ in .wait }) { try await importStaged($0) },
+            route(.GET, "/v1/queue/verify", classify: { _ in .wait }) { _ in try await verify() },
         ]
     }
 
@@ -20,13 +20,16 @@ extension QueueRoutes {
             }
             cursor = found
         }
-        let page = try await queue.exportPage(after: cursor, includingDead: try request.flag("dead") ?? true)
-        let message = ControlMessage.ExportPage(
-            dataBase64: page.data.base64EncodedString(),
-            next: page.next?.description,
-            leftOut: page.leftOut.map { ControlMessage.LeftOut(id: $0.id, reason: $0.reason) }
-        )
-        return .json(message, encoder: ControlMessage.encoder)
+        let includesDead = try request.flag("dead") ?? true
+        return try await largeResponses.run { [cursor] in
+            let page = try await queue.exportPage(after: cursor, includingDead: includesDead)
+            let message = ControlMessage.ExportPage(
+                dataBase64: page.data.base64EncodedString(),
+                next: page.next?.description,
+                leftOut: page.leftOut.map { ControlMessage.LeftOut(id: $0.id, reason: $0.reason) }
+            )
+            return .json(message, encoder: ControlMessage.encoder)
+        }
     }
 
     private func importStaged(_ request: ControlRequest) async throws -> ControlResponse {

@@ -8,6 +8,8 @@ package struct QueueRoutes: Sendable {
     let queue: OfflineQueue
     /// Whether the queue was started: without that nothing is sent, and nobody may think so.
     let isRunning: Bool
+    /// Responses of about 1 MiB take several times that while they are made.
+    let largeResponses = ConcurrencyLimit(2)
 
     package init(queue: OfflineQueue, isRunning: Bool) {
         self.queue = queue
@@ -20,14 +22,17 @@ package struct QueueRoutes: Sendable {
 
     /// A route whose errors become problems.
     ///
-    /// - Parameter query: The names that its query may have.
+    /// - Parameters:
+    ///   - query: The names that its query may have.
+    ///   - classify: The class of a request, unless its body makes it an upload.
     func route(
         _ method: HTTPMethod,
         _ path: String,
         query: [String] = [],
+        classify: @escaping ControlRouter.Classifier = { _ in .call },
         _ handler: @escaping @Sendable (ControlRequest) async throws -> ControlResponse
     ) -> ControlRouter.Route {
-        ControlRouter.Route(method, path) { request in
+        ControlRouter.Route(method, path, classify: classify) { request in
             do {
                 try request.checkQuery(takes: query)
                 return try await handler(request)

@@ -9,27 +9,37 @@ extension QueueRoutes {
             route(.GET, "/v1/requests", query: ["state", "host", "lane", "limit", "after"]) {
                 try await list($0)
             },
-            route(.GET, "/v1/requests/{id}", query: ["wait"]) { try await show($0) },
+            route(.GET, "/v1/requests/{id}", query: ["wait"], classify: Self.waiting) { try await show($0) },
         ]
     }
 
+    private static let waiting: ControlRouter.Classifier = { query in
+        query.contains { $0.name == "wait" } ? .wait : .call
+    }
+
     private func list(_ request: ControlRequest) async throws -> ControlResponse {
-        let page = try await queue.list(try RequestQuery(request))
-        let message = ControlMessage.List(
-            requests: page.requests.map(ControlMessage.Entry.init),
-            counts: try await queue.counts.byName,
-            next: page.next.map(\.text)
-        )
-        return .json(message, encoder: ControlMessage.encoder)
+        let query = try RequestQuery(request)
+        return try await largeResponses.run {
+            let page = try await queue.list(query)
+            let message = ControlMessage.List(
+                requests: page.requests.map(ControlMessage.Entry.init),
+                counts: try await queue.counts.byName,
+                next: page.next.map(\.text)
+            )
+            return .json(message, encoder: ControlMessage.encoder)
+        }
     }
 
     private func show(_ request: ControlRequest) async throws -> ControlResponse {
         let id = try await id(in: request)
         let patience = try request.seconds("wait", atMost: ControlMessage.longestWait) ?? .zero
-        guard let details = try await queue.result(of: id, within: patience) else {
-            throw QueueError(.unknownRequest, "the request `\(id)` has just been forgotten")
+        if patience > .zero { try await queue.end(of: id, within: patience) }
+        return try await largeResponses.run {
+            guard let details = try await queue.request(id) else {
+                throw QueueError(.unknownRequest, "the request `\(id)` has just been forgotten")
+            }
+            return .json(ControlMessage.Details(details), encoder: ControlMessage.encoder)
         }
-        return .json(ControlMessage.Details(details), encoder: ControlMessage.encoder)
     }
 }
 
@@ -39,6 +49,7 @@ extension RequestQuery {
     fileprivate init(_ request: ControlRequest) throws(Problem) {
         let limit = try request.number("limit", in: 1...ControlMessage.longestPage)
         self.init(states: try Self.states(in: request), limit: limit ?? Self.defaultLimit)
+        maximumBytes = ControlMessage.longestPageBytes
         host = request.value(of: "host")
         lane = request.value(of: "lane")
         guard let text = request.value(of: "after") else { return }

@@ -19,48 +19,41 @@ extension StoreTransaction {
     }
 
     func page(_ query: RequestQuery) throws -> RequestPage {
-        var found: [(QueuedRequest, ListCursor)] = []
-        // One more than wanted tells whether there is more.
-        let limit = min(max(0, query.limit), RequestQuery.mostAtOnce) + 1
-        if query.after?.isFinished != true, query.wants(isFinal: false) {
-            let after = query.after?.position ?? 0
-            let rows = try rows(
-                """
-                SELECT request.*, host, label, mode, not_before, closed_by
-                FROM request JOIN lane ON lane.id = lane_id
-                WHERE seq > :after AND \(query.filter) ORDER BY seq LIMIT :limit
-                """,
-                query.arguments &+ ["after": after, "limit": limit]
-            )
-            var last = after
-            found += try rows.map {
-                last = try $0.place("seq", after: last)
-                return try (
-                    QueuedRequest(row: $0, isOver: false, now: now),
-                    ListCursor(isFinished: false, position: last)
-                )
-            }
+        var page = PageBuilder(query)
+        if query.after?.isFinished != true, query.wants(isFinal: false) { try addCurrent(query, to: &page) }
+        if !page.isFull, query.wants(isFinal: true) { try addFinished(query, to: &page) }
+        return page.page
+    }
+
+    private func addCurrent(_ query: RequestQuery, to page: inout PageBuilder) throws {
+        var last = query.after?.position ?? 0
+        try forEachRow(
+            """
+            SELECT request.*, host, label, mode, not_before, closed_by
+            FROM request JOIN lane ON lane.id = lane_id
+            WHERE seq > :after AND \(query.filter) ORDER BY seq LIMIT :limit
+            """,
+            query.arguments &+ ["after": last, "limit": page.wanted]
+        ) { row in
+            last = try row.place("seq", after: last)
+            let request = try QueuedRequest(row: row, isOver: false, now: now)
+            return page.add(request, ListCursor(isFinished: false, position: last))
         }
-        if found.count < limit, query.wants(isFinal: true) {
-            let before = query.after.flatMap { $0.isFinished ? $0.position : nil } ?? .max
-            let rows = try rows(
-                """
-                SELECT * FROM history WHERE position < :before AND \(query.filter)
-                ORDER BY position DESC LIMIT :limit
-                """,
-                query.arguments &+ ["before": before, "limit": limit - found.count]
-            )
-            var last = before
-            found += try rows.map {
-                last = try $0.place("position", after: .min, before: last)
-                return try (
-                    QueuedRequest(row: $0, isOver: true, now: now),
-                    ListCursor(isFinished: true, position: last)
-                )
-            }
+    }
+
+    private func addFinished(_ query: RequestQuery, to page: inout PageBuilder) throws {
+        var last = query.after.flatMap { $0.isFinished ? $0.position : nil } ?? .max
+        try forEachRow(
+            """
+            SELECT * FROM history WHERE position < :before AND \(query.filter)
+            ORDER BY position DESC LIMIT :limit
+            """,
+            query.arguments &+ ["before": last, "limit": page.wanted]
+        ) { row in
+            last = try row.place("position", after: .min, before: last)
+            let request = try QueuedRequest(row: row, isOver: true, now: now)
+            return page.add(request, ListCursor(isFinished: true, position: last))
         }
-        let page = found.prefix(limit - 1)
-        return RequestPage(requests: page.map(\.0), next: found.count < limit ? nil : page.last?.1)
     }
 
     func details(of id: String) throws -> RequestDetails? {
@@ -180,6 +173,48 @@ extension StoreTransaction {
 }
 
 // MARK: - Rows
+
+/// A page that is being filled.
+private struct PageBuilder {
+    private let limit: Int
+    private let maximumBytes: Int
+    private var requests: [QueuedRequest] = []
+    private var last: ListCursor?
+    private var bytes = 0
+    /// Whether a request was left out.
+    private(set) var isFull = false
+
+    init(_ query: RequestQuery) {
+        limit = min(max(0, query.limit), RequestQuery.mostAtOnce)
+        maximumBytes = query.maximumBytes
+    }
+
+    /// How many rows to ask for: one more than there is room for tells whether there is more.
+    var wanted: Int { limit + 1 - requests.count }
+
+    /// Adds the request if there is room. Returns whether to go on.
+    mutating func add(_ request: QueuedRequest, _ cursor: ListCursor) -> Bool {
+        let sum = bytes + request.listedBytes
+        guard requests.count < limit, requests.isEmpty || sum <= maximumBytes else {
+            isFull = true
+            return false
+        }
+        requests.append(request)
+        (last, bytes) = (cursor, sum)
+        return true
+    }
+
+    var page: RequestPage {
+        RequestPage(requests: requests, next: isFull ? last : nil)
+    }
+}
+
+extension QueuedRequest {
+    /// What it takes in a list: its texts, and the rest rounded up.
+    fileprivate var listedBytes: Int {
+        512 + [id, method, url, lane ?? "", lastError ?? ""].reduce(0) { $0 + $1.utf8.count }
+    }
+}
 
 extension RequestQuery {
     fileprivate func wants(isFinal: Bool) -> Bool {

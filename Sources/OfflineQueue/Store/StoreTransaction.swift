@@ -68,6 +68,15 @@ struct StoreTransaction {
         try database.rows(sql, arguments)
     }
 
+    /// Reads row by row, until `body` returns `false`. A row is valid during its call only.
+    func forEachRow(
+        _ sql: String,
+        _ arguments: StatementArguments,
+        _ body: (StoredRow) throws -> Bool
+    ) throws {
+        try database.forEachRow(sql, arguments, body)
+    }
+
     func execute(_ sql: String, _ arguments: StatementArguments = StatementArguments()) throws {
         try database.cachedStatement(sql: sql).execute(arguments: arguments)
     }

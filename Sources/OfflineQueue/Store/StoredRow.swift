@@ -96,6 +96,19 @@ extension Database {
         let statement = try cachedStatement(sql: sql)
         return try Row.fetchAll(statement, arguments: arguments).map { StoredRow($0, of: statement) }
     }
+
+    /// Reads row by row, until `body` returns `false`. A row is valid during its call only.
+    func forEachRow(
+        _ sql: String,
+        _ arguments: StatementArguments,
+        _ body: (StoredRow) throws -> Bool
+    ) throws {
+        let statement = try cachedStatement(sql: sql)
+        let rows = try Row.fetchCursor(statement, arguments: arguments)
+        while let row = try rows.next() {
+            guard try body(StoredRow(row, of: statement)) else { return }
+        }
+    }
 }
 
 extension QueueError {

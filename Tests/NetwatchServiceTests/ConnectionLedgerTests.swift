@@ -1,0 +1,96 @@
+internal import Testing
+
+@testable internal import NetwatchService
+
+@Suite struct ConnectionLedgerTests {
+    private let start = ContinuousClock.now
+
+    private func limits(_ adjust: (inout ControlServer.Limits) -> Void) -> ControlServer.Limits {
+        var limits = ControlServer.Limits()
+        adjust(&limits)
+        return limits
+    }
+
+    /// A ledger with active connections.
+    private func ledger(_ count: Int, _ limits: ControlServer.Limits) -> (ConnectionLedger, [UInt64]) {
+        var ledger = ConnectionLedger(limits: limits)
+        let ids = (0..<count).map { _ in ledger.add() }
+        for id in ids { ledger.activate(id, now: start) }
+        return (ledger, ids)
+    }
+
+    @Test func `each class has its own limit, and a slot that becomes free is given away`() {
+        var (ledger, ids) = ledger(4, limits { ($0.calls, $0.waits) = (1, 1) })
+        #expect(ledger.enter(.wait, ids[0]) == .admitted)
+        #expect(ledger.enter(.wait, ids[1]) == .full)
+        #expect(ledger.enter(.call, ids[1]) == .admitted)
+        #expect(ledger.enter(.call, ids[2]) == .full)
+        #expect(ledger.enter(.upload, ids[3]) == .admitted)
+        // The response is on its way: the slot is free already.
+        #expect(ledger.move(ids[1], to: .responding(bytes: 5), now: start) == [])
+        #expect(ledger.enter(.call, ids[2]) == .admitted)
+        ledger.remove(ids[0])
+        #expect(ledger.enter(.wait, ids[1]) == .admitted)
+    }
+
+    @Test func `a connection that was closed gets no slot`() {
+        var (ledger, ids) = ledger(1, .init())
+        ledger.remove(ids[0])
+        #expect(ledger.enter(.call, ids[0]) == .gone)
+        #expect(ledger.move(ids[0], to: .idle, now: start) == [])
+        ledger.remove(ids[0])
+    }
+
+    @Test func `the oldest idle connection makes room for one more`() {
+        var (ledger, ids) = ledger(3, limits { $0.idleConnections = 2 })
+        for id in ids { #expect(ledger.enter(.call, id) == .admitted) }
+        #expect(ledger.move(ids[1], to: .idle, now: start) == [])
+        #expect(ledger.move(ids[0], to: .idle, now: start) == [])
+        #expect(ledger.move(ids[2], to: .idle, now: start) == [ids[1]])
+    }
+
+    @Test func `unread responses make room by their number and by their bytes, the newest never`() {
+        var (ledger, ids) = ledger(5, limits { ($0.respondingBytes, $0.respondingConnections) = (100, 3) })
+        #expect(ledger.move(ids[0], to: .responding(bytes: 60), now: start) == [])
+        #expect(ledger.move(ids[1], to: .responding(bytes: 30), now: start) == [])
+        #expect(ledger.move(ids[2], to: .responding(bytes: 30), now: start) == [ids[0]])
+        #expect(ledger.move(ids[3], to: .responding(bytes: 500), now: start) == [ids[1], ids[2]])
+        #expect(ledger.move(ids[4], to: .responding(bytes: 1), now: start) == [ids[3]])
+        var (many, others) = self.ledger(4, limits { $0.respondingConnections = 3 })
+        for id in others.prefix(3) { #expect(many.move(id, to: .responding(bytes: 1), now: start) == []) }
+        #expect(many.move(others[3], to: .responding(bytes: 1), now: start) == [others[0]])
+    }
+
+    @Test func `a connection without a request keeps its place for the grace and then makes room`() {
+        let limits = limits { ($0.arrivingConnections, $0.arrivalGrace) = (2, .seconds(1)) }
+        var (ledger, ids) = ledger(2, limits)
+        #expect(ledger.makeRoom(now: start + .milliseconds(400)) == .after(.milliseconds(600)))
+        #expect(ledger.makeRoom(now: start + .seconds(1)) == .closing(ids[0]))
+        #expect(ledger.makeRoom(now: start + .seconds(1)) == .free)
+        let young = ledger.add()
+        #expect(ledger.makeRoom(now: start + .seconds(2)) == .closing(ids[1]))
+        // Its channel is not there yet, so it could not have sent anything.
+        _ = ledger.add()
+        #expect(ledger.makeRoom(now: start + .seconds(9)) == .after(.seconds(1)))
+        ledger.activate(young, now: start + .seconds(9))
+        #expect(ledger.makeRoom(now: start + .seconds(10)) == .closing(young))
+    }
+
+    @Test func `a served connection needs no room among those without a request`() {
+        let limits = limits { ($0.arrivingConnections, $0.arrivalGrace) = (1, .seconds(1)) }
+        var (ledger, ids) = ledger(1, limits)
+        #expect(ledger.makeRoom(now: start) == .after(.seconds(1)))
+        #expect(ledger.enter(.wait, ids[0]) == .admitted)
+        #expect(ledger.makeRoom(now: start) == .free)
+    }
+
+    @Test func `few descriptors lower all numbers in proportion`() {
+        var limits = ControlServer.Limits()
+        #expect(limits.waits >= 1000 && limits.connections * 2 > 4000)
+        limits.fit(descriptors: 100_000)
+        #expect(limits == ControlServer.Limits())
+        limits.fit(descriptors: 256)
+        #expect(limits.connections <= 128 + 8 && limits.calls >= 1 && limits.uploads >= 1)
+        #expect(limits.waits > limits.sends)
+    }
+}
