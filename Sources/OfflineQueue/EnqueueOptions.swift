@@ -118,8 +118,9 @@ public enum FullQueuePolicy: String, Hashable, Sendable, CaseIterable {
 public struct QueueLimits: Hashable, Sendable {
     /// Requests on their way. Default 1,000,000; at least 1.
     public var requests = 1_000_000
-    /// Bytes of requests on their way: URLs, headers and bodies. Default 1 GiB; at least 1.
-    public var bytes: Int64 = 1 << 30
+    /// Bytes of requests on their way: URLs, headers and bodies, uploads that no request uses yet included. Default
+    /// 4 GiB, so that a lane has room for several bodies of the longest kind; at least 1.
+    public var bytes: Int64 = 4 << 30
     /// The share of both that one lane may take. Default 0.5; more than 0, at most 1.
     public var laneShare = 0.5
     /// Bytes of the file system that new requests leave free, so that outcomes can be written. Default 64 MiB; at least

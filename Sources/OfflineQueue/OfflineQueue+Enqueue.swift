@@ -1,4 +1,4 @@
-public import Foundation
+internal import Foundation
 
 /// How requests come in. None of it waits for the queue's own turn: producers meet at the disk only.
 extension OfflineQueue {
@@ -128,24 +128,6 @@ extension OfflineQueue {
     /// ([SQLite's measurement](https://www.sqlite.org/intern-v-extern-blob.html)).
     package static let longestInlineBody = 64 * 1024
 
-    /// Appends to a body that comes in pieces, or begins one.
-    ///
-    /// A body that nobody appends to for an hour is given up; there are at most 64 at once.
-    ///
-    /// - Parameters:
-    ///   - id: A name for the body, made by the caller.
-    ///   - bytes: The piece.
-    ///   - offset: How many bytes were appended before.
-    /// - Returns: How many bytes it has now.
-    /// - Throws: ``QueueError``: `wrongOffset` with the right one, `bodyTooLarge`, `tooManyStagedBodies`,
-    ///   `insufficientSpace`, `spoolFailed`, `unknownStagedBody`.
-    public nonisolated func appendToBody(_ id: String, _ bytes: Data, at offset: Int64) async throws -> Int64
-    {
-        try RequestChecks.checkPrintable(id, "body's id")
-        if offset == 0 { try await staged.begin(id) }
-        return try await staged.append(bytes, to: id, at: offset)
-    }
-
     /// Who asks again for a request that is there already may have its file no more, and the pieces of a body are
     /// used up by the first call.
     private nonisolated func body(of draft: RequestDraft) async throws -> NewRequest.Body {
@@ -174,7 +156,7 @@ extension OfflineQueue {
             return .spooled(try await store.spool.keep(data))
         case .file(let path):
             return .spooled(try await store.spool.adopt(path: path, limit: QueueRequest.maximumBodyBytes))
-        case .staged(let id, let size): return .spooled(try await staged.finish(id, size: size))
+        case .staged(let id, let size): return .spooled(try await finishBody(id, size: size))
         }
     }
 

@@ -25,20 +25,16 @@ extension OfflineQueue {
         return request
     }
 
-    /// The one id that begins like this, or is it.
+    /// The ids that begin with a text, sorted, so that an id that is the text itself comes first.
     ///
-    /// - Throws: ``QueueError``: `unknownRequest`, or `ambiguousID`, which names some.
-    public func id(beginningWith prefix: String) async throws -> String {
-        // Every id begins with nothing, so a variable that is not set would mean whatever is there.
-        guard !prefix.isEmpty else { throw QueueError(.unknownRequest, "an empty text is not an id") }
-        let found = try await store.ids(beginningWith: prefix, limit: 4)
-        // Ids are sorted, so one that is the text itself comes first.
-        if let first = found.first, found.count == 1 || first == prefix { return first }
-        guard !found.isEmpty else {
-            throw QueueError(.unknownRequest, "no request has an id that begins with \(quoted(prefix))")
-        }
-        let some = found.map(quoted).joined(separator: ", ")
-        throw QueueError(.ambiguousID, "several ids begin with \(quoted(prefix)): \(some)")
+    /// Every other method takes whole ids: a prefix that means one request now may mean another one later.
+    ///
+    /// - Parameters:
+    ///   - prefix: The beginning; an empty one is that of every id.
+    ///   - limit: How many ids are returned at most.
+    /// - Throws: ``QueueError`` of the store.
+    public func ids(beginningWith prefix: String, limit: Int) async throws -> [String] {
+        try await store.ids(beginningWith: prefix, limit: limit)
     }
 
     /// How many requests are in which state.
@@ -50,7 +46,11 @@ extension OfflineQueue {
     ///
     /// - Throws: ``QueueError`` of the store.
     public func statistics() async throws -> QueueStatistics {
-        try await store.statistics()
+        var statistics = try await store.statistics()
+        let bodies = await staged.list()
+        statistics.stagedBodies = bodies.count
+        statistics.stagedBytes = bodies.reduce(0) { $0 + $1.bytes }
+        return statistics
     }
 
     /// Drops requests: they are not sent any more. One that is being sent is dropped unless it is delivered.
@@ -90,15 +90,21 @@ extension OfflineQueue {
         try await edit(.retry(newKey: newKey), ids)
     }
 
-    private func edit(_ edit: QueueEdit, _ ids: [String]) async throws -> [EditResult] {
+    package func edit(_ edit: QueueEdit, _ ids: [String]) async throws -> [EditResult] {
         guard !ids.isEmpty else { return [] }
         let results = try await reporting { try await store.edit(edit, ids) }
         if edit == .cancel {
-            for attempt in inflight.values where ids.contains(attempt.id) { attempt.transfer.cancel() }
+            let cancelled = Set(ids)
+            for attempt in inflight.values where cancelled.contains(attempt.id) { attempt.transfer.cancel() }
         }
+        await edited()
+        return results
+    }
+
+    /// Others may wait for what an edit changed.
+    func edited() async {
         room.changed()
         await answerWithoutAttempt()
-        return results
     }
 
     /// Begins nothing new, of the whole queue or of some lanes, until ``resume(host:lane:)``; a restart does not

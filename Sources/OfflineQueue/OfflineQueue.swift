@@ -105,7 +105,6 @@ public actor OfflineQueue {
         self.gate = gate
         staged = StagedBodies(
             spool: store.spool,
-            limit: QueueRequest.maximumBodyBytes,
             clock: ContinuousClock()
         )
         (failures, failureContinuation) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
@@ -164,7 +163,7 @@ extension OfflineQueue {
         for id in Array(waiters.keys) { answer(id, .queued(id: id, reason: .stopped)) }
         endAllWaiting()
         for attempt in inflight.values { attempt.transfer.cancel() }
-        await staged.giveUpAll()
+        await staged.removeAll()
         await store.close()
         room.changed()
         failureContinuation.finish()

@@ -22,10 +22,10 @@ public struct QueueError: Error, Hashable, Sendable {
         case unknownDependency = "unknown_dependency"
         /// Requests depend on each other in a circle.
         case cyclicDependency = "cyclic_dependency"
-        /// No request has an id that begins like this.
+        /// No request has this id.
         case unknownRequest = "unknown_request"
-        /// Several requests have ids that begin like this.
-        case ambiguousID = "ambiguous_id"
+        /// A request with this id and other content is in the queue; the message says what differs. Nothing was changed.
+        case idConflict = "id_conflict"
         /// No lane matches. Nothing was changed.
         case unknownLane = "unknown_lane"
         /// What was to be imported is not a whole export.
@@ -50,9 +50,9 @@ public struct QueueError: Error, Hashable, Sendable {
         case insufficientSpace = "insufficient_space"
         /// The file of a body cannot be written or read. What was accepted is kept; this body was not.
         case spoolFailed = "spool_failed"
-        /// As many bodies as may be are being handed over in pieces.
+        /// As many bodies as may be are being uploaded.
         case tooManyStagedBodies = "too_many_staged_bodies"
-        /// No body of that name is being handed over: it was finished or given up.
+        /// No body of that name is being uploaded: a request used it, or it was removed.
         case unknownStagedBody = "unknown_staged_body"
         /// A piece of a body does not begin where the one before ended; ``QueueError/offset`` tells where.
         case wrongOffset = "wrong_offset"

@@ -23,7 +23,7 @@ public struct QueueRequest: Hashable, Sendable {
         /// A regular file. It is copied when the request is enqueued; what becomes of it later does not matter.
         case file(path: String)
         /// A body of `size` bytes that was handed over in pieces before; see
-        /// ``OfflineQueue/appendToBody(_:_:at:)``.
+        /// ``OfflineQueue/appendToBody(_:_:at:for:)``.
         case staged(id: String, size: Int64)
     }
 

@@ -172,6 +172,34 @@ public struct RequestQuery: Hashable, Sendable {
     }
 }
 
+/// Requests selected by what they have in common.
+public struct RequestFilter: Hashable, Sendable {
+    /// Requests in one of the states; `nil` for the states that an edit is usually for, see
+    /// ``OfflineQueue/cancel(matching:)`` and the others.
+    public var states: Set<QueuedRequest.State>?
+    /// Requests whose URL has this host; `nil` for any.
+    public var host: String?
+    /// Requests of lanes with this label; `nil` for any, an empty text for lanes without a label.
+    public var lane: String?
+
+    /// Makes a filter.
+    public init(states: Set<QueuedRequest.State>? = nil, host: String? = nil, lane: String? = nil) {
+        self.states = states
+        self.host = host
+        self.lane = lane
+    }
+}
+
+/// The outcome of an edit of all requests that match a ``RequestFilter``.
+public struct FilteredEditResult: Hashable, Sendable {
+    /// How many requests were edited.
+    public package(set) var done = 0
+    /// How many match and are in a state that the edit does not apply to; nothing was changed there.
+    public package(set) var refused = 0
+
+    package init() {}
+}
+
 /// A place in a list, to go on from.
 public struct ListCursor: Hashable, Sendable {
     /// Whether the place is among the requests that are over.
@@ -234,6 +262,10 @@ public struct QueueStatistics: Hashable, Sendable {
     public let databaseBytes: Int64
     /// Bytes that the queue's file system has free.
     public let freeBytes: Int64
+    /// Uploads that no request uses yet: see ``OfflineQueue/appendToBody(_:_:at:for:)``.
+    public internal(set) var stagedBodies = 0
+    /// Their bytes.
+    public internal(set) var stagedBytes: Int64 = 0
 
     /// How many paused lanes, and how many closed ones, are told: 1000.
     public static let mostPausedLanes = 1000

@@ -17,10 +17,11 @@ enum ExitStatus: Int32 {
     case serverError = 5
     /// The arguments are wrong (`EX_USAGE`).
     case usage = 64
-    /// The service is not there (`EX_UNAVAILABLE`).
+    /// The service is not running (`EX_UNAVAILABLE`).
     case unavailable = 69
-    /// It is accepted, and not over yet (`EX_TEMPFAIL`).
-    case notYet = 75
+    /// Not now (`EX_TEMPFAIL`): the service is busy and did nothing; or a request is accepted, its id was printed, and
+    /// it is not over yet.
+    case tryAgain = 75
     /// This user may not do it; another one may (`EX_NOPERM`).
     case noPermission = 77
     /// The queue's store, or a setting of the queue, cannot be used as it is (`EX_CONFIG`).
@@ -36,6 +37,10 @@ struct CommandError: Error {
     let hint: String?
     /// Whether what was asked for may have been done all the same.
     var leavesDoubt = false
+    /// The service's own name of the failure, if it answered with one.
+    var code: String?
+    /// Where a piece of a body would have had to begin.
+    var offset: Int64?
 
     init(_ status: ExitStatus, _ message: String, hint: String? = nil) {
         self.status = status
@@ -45,7 +50,7 @@ struct CommandError: Error {
 
     func with(hint: String) -> CommandError {
         var error = CommandError(status, message, hint: hint)
-        error.leavesDoubt = leavesDoubt
+        (error.leavesDoubt, error.code, error.offset) = (leavesDoubt, code, offset)
         return error
     }
 

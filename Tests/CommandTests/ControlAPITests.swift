@@ -30,18 +30,33 @@ internal import Testing
         #expect(try await code(service.curl("/v1/requests?limit=0")) == "invalid_limit")
     }
 
-    @Test func `an id may be cut short while it is unique`() async throws {
-        let service = try await fixture(2)
-        let shown = try await Command.json(service.curl("/v1/requests/req-1"))
-        #expect((shown["request"] as? [String: Any])?["id"] as? String == "req-1")
-        let ambiguous = try await service.curl("/v1/requests/req -w %{http_code}")
-        #expect(
-            ambiguous.contains("ambiguous_id") && ambiguous.contains("`req-0`") && ambiguous.hasSuffix("409")
-        )
-        let unknown = try await service.curl("/v1/requests/nope -w %{http_code}")
-        #expect(unknown.contains("unknown_request") && unknown.hasSuffix("404"))
-        try await service.keep("http://127.0.0.1:1/", "--id", "a/b c")
+    @Test func `an id is taken as it is, never as the beginning of another one`() async throws {
+        let service = try await RunningService(in: try ScratchDirectory())
+        try await service.pause()
+        for id in ["order-10", "a/b c"] { try await service.keep("http://127.0.0.1:1/", "--id", id) }
+        for arguments in ["", " -X DELETE", "/hold -X POST", "/retry -X POST"] {
+            let answer = try await service.curl("/v1/requests/order-1\(arguments) -w %{http_code}")
+            #expect(answer.contains("unknown_request") && answer.hasSuffix("404"), "\(arguments): \(answer)")
+        }
+        let edited = try await service.curl(#"/v1/queue/drop -d '{"ids":["order-1"]}'"#)
+        #expect(edited.contains(#""code":"unknown_request""#) && edited.contains(#""done":false"#))
+        let dependent = #"{"url":"http://127.0.0.1:1/","after":["order-1"]}"#
+        #expect(try await code(service.curl("/v1/requests -d '\(dependent)'")) == "unknown_dependency")
+        #expect(try await service.queue().map { $0["state"] as? String } == ["pending", "pending"])
         #expect(try await service.curl("/v1/requests/a%2Fb%20c").contains(#""id":"a/b c""#))
+    }
+
+    @Test func `ids are looked up by how they begin, the whole one first`() async throws {
+        let service = try await RunningService(in: try ScratchDirectory())
+        try await service.pause()
+        for id in ["ab-2", "ab", "ab-1", "b"] { try await service.keep("http://127.0.0.1:1/", "--id", id) }
+        func ids(_ prefix: String) async throws -> [String]? {
+            try await Command.json(service.curl("/v1/ids?prefix=\(prefix)"))["ids"] as? [String]
+        }
+        #expect(try await ids("ab") == ["ab", "ab-1", "ab-2"])
+        #expect(try await ids("ab-") == ["ab-1", "ab-2"])
+        #expect(try await ids("c") == [])
+        #expect(try await code(service.curl("/v1/ids?prefix=")) == "invalid_prefix")
     }
 
     @Test func `one request is held, released, tried anew and dropped`() async throws {
@@ -139,10 +154,13 @@ internal import Testing
         #expect(server.requests.count == 1)
     }
 
-    @Test func `a thousand ids are the most that one message takes`() async throws {
-        let service = try await fixture(1)
-        let ids = (0...1000).map { "\"x\($0)\"" }.joined(separator: ",")
-        #expect(try await code(service.curl("/v1/queue/drop -d '{\"ids\":[\(ids)]}'")) == "malformed_body")
+    @Test func `ten thousand ids are the most that one message takes`() async throws {
+        let directory = try ScratchDirectory()
+        let service = try await RunningService(in: directory)
+        let ids = (0...10_000).map { "\"x\($0)\"" }.joined(separator: ",")
+        let file = directory.file("message")
+        try Data("{\"ids\":[\(ids)]}".utf8).write(to: URL(fileURLWithPath: file))
+        #expect(try await code(service.curl("/v1/queue/drop -d @\(file)")) == "malformed_body")
         #expect(try await service.curl("/v1/queue/drop -d '{\"ids\":[]}'").contains(#""results":[]"#))
     }
 }

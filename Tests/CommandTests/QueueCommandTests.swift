@@ -86,11 +86,13 @@ final class QueueFixture {
         async throws
     {
         let queue = try await QueueFixture(way, count: 2)
-        let dropped = try await queue.run("drop", "req-0", "no-such", "req")
+        let dropped = try await queue.run("drop", "req-0", "no-such-request", "req")
         #expect(dropped.ending == .exited(1) && dropped.output == ["req-0  cancelled"])
-        #expect(dropped.errors.count == 2)
-        #expect(dropped.errors.first?.contains("`no-such`") == true)
-        #expect(dropped.errors.last?.contains("several ids begin with `req`: `req-0`, `req-1`") == true)
+        #expect(dropped.errors.count == 2, "\(dropped.errors)")
+        #expect(dropped.errors.first?.contains("`no-such-request`") == true)
+        #expect(
+            dropped.errors.last?.contains("no request has the id `req`; an id can be shortened to") == true
+        )
         let again = try await queue.run("hold", "req-0")
         #expect(again.ending == .exited(1) && again.errors.first?.contains("cancelled") == true)
         #expect(try await queue.states() == ["req-0": "cancelled", "req-1": "pending"])
@@ -104,13 +106,51 @@ final class QueueFixture {
         let nothing = try await queue.run("release", "--all", "--yes", "--host", "elsewhere")
         #expect(nothing.ending == .exited(0) && nothing.output.isEmpty)
         let released = try await queue.run("release", "--all", "--yes", "--host", "127.0.0.1")
-        #expect(released.output == ["req-0  pending", "req-1  pending", "req-2  pending"])
+        #expect(released.ending == .exited(0) && released.errors == ["released 3 requests"])
+        #expect(Set(try await queue.states().values) == ["pending"])
         let dropped = try await queue.run("drop", "--all", "--yes", "--format", "json")
         #expect(dropped.ending == .exited(0))
+        let numbers = try Command.json(try #require(dropped.output.first))
+        #expect(numbers["done"] as? Int == 4 && numbers["refused"] as? Int == 0)
+        #expect(Set(try await queue.states().values) == ["cancelled"])
+        let late = try await queue.run("hold", "--all", "--yes", "--state", "cancelled")
+        #expect(late.ending == .exited(1) && late.errors.first == "held 0 requests", "\(late.errors)")
         #expect(
-            try dropped.output.map { try Command.json($0)["state"] as? String }
-                == Array(repeating: "cancelled", count: 4)
+            late.errors.last?.contains("4 requests matched in a state that hold does not apply to") == true
         )
+    }
+
+    @Test(arguments: QueueFixture.Way.allCases)
+    func `an id may be shortened to eight characters, while it means one request`(
+        way: QueueFixture.Way
+    ) async throws {
+        let queue = try await QueueFixture(.service, count: 0)
+        let service = try #require(queue.service)
+        for id in ["order-10", "invoice-2026-1", "invoice-2026-10", "report-2026-7"] {
+            try await service.keep("http://127.0.0.1:1/", "--id", id)
+        }
+        if way == .directory { try await queue.stopService() }
+        func run(_ arguments: String...) async throws -> Subprocess.Outcome {
+            try await Command.run(["queue"] + arguments, way, queue.directory)
+        }
+        // The only request whose id begins so; but the next one may have the whole id.
+        for action in ["drop", "show", "hold", "retry"] {
+            let short = try await run(action, "order-1")
+            #expect(short.ending == .exited(1) && short.output.isEmpty, "\(action): \(short.output)")
+        }
+        #expect(try await run("hold", "report-2").output == ["report-2026-7  held"])
+        #expect(try await run("show", "report-2").output.first == "id        report-2026-7")
+        let ambiguous = try await run("drop", "invoice-")
+        #expect(ambiguous.ending == .exited(1))
+        #expect(
+            ambiguous.errors.first?.contains(
+                "several ids begin with `invoice-`: `invoice-2026-1`, `invoice-2026-10`"
+            ) == true,
+            "\(ambiguous.errors)"
+        )
+        #expect(try await run("drop", "invoice-2026-1").output == ["invoice-2026-1  cancelled"])
+        let kept = try await run("list", "--state", "pending")
+        #expect(kept.output.count == 2 && kept.output[0].hasPrefix("order-10 "), "\(kept.output)")
     }
 
     @Test func `on a terminal --all asks, and no is no`() async throws {

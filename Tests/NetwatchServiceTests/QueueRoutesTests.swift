@@ -56,7 +56,18 @@ internal import Testing
             "/v1/requests", #"{\#(url),"staged":{"id":"a","size":1,"sha":null}}"#,
             "`staged.sha` is not known here; accepted are id, size"
         ),
-        ("/v1/queue/hold", #"{"ids":[],"all":true}"#, "`all` is not known here; accepted are ids, new_key"),
+        (
+            "/v1/queue/hold", #"{"ids":[],"all":true}"#,
+            "`all` is not known here; accepted are ids, filter, new_key, dry_run"
+        ),
+        (
+            "/v1/queue/drop", #"{"filter":{"label":"a"}}"#,
+            "`filter.label` is not known here; accepted are state, host, lane"
+        ),
+        ("/v1/queue/drop", #"{"filter":{},"ids":[]}"#, "either `ids` or `filter` has to be given"),
+        ("/v1/queue/drop", "{}", "either `ids` or `filter` has to be given"),
+        ("/v1/queue/hold", #"{"filter":{},"new_key":true}"#, "`new_key` is for retry; hold changes no key"),
+        ("/v1/queue/hold", #"{"ids":[],"dry_run":true}"#, "`dry_run` goes with `filter`"),
         ("/v1/requests/a/retry", #"{"key":true}"#, "`key` is not known here; accepted are new_key"),
         ("/v1/queue/pause", #"{"hosts":"a"}"#, "`hosts` is not known here; accepted are host, lane"),
         ("/v1/queue/flush", #"{"host":"a"}"#, "`host` is not known here; nothing is accepted"),
@@ -129,6 +140,25 @@ internal import Testing
         let refused = try await answer(queue, .GET, target)
         #expect(refused.status == 400 && refused.code == code)
         #expect(refused.detail.contains(words), "\(refused.detail)")
+        await queue.stop()
+    }
+
+    @Test func `a filter with a state that means nothing is refused`() async throws {
+        let queue = try await open()
+        let refused = try await answer(queue, .POST, "/v1/queue/drop", #"{"filter":{"state":["lost"]}}"#)
+        #expect(refused.status == 400 && refused.code == "invalid_state")
+        await queue.stop()
+    }
+
+    @Test func `a known id with other content is 422`() async throws {
+        let queue = try await open()
+        let message = #"{\#(Self.url),"queue":"always","id":"a","body":"x"}"#
+        #expect(try await answer(queue, .POST, "/v1/requests", message).status == 202)
+        #expect(try await answer(queue, .POST, "/v1/requests", message).status == 202)
+        let other = #"{\#(Self.url),"queue":"always","id":"a","body":"y","method":"PUT"}"#
+        let refused = try await answer(queue, .POST, "/v1/requests", other)
+        #expect(refused.status == 422 && refused.code == "id_conflict")
+        #expect(refused.detail.hasSuffix("different: method, body"), "\(refused.detail)")
         await queue.stop()
     }
 

@@ -332,9 +332,15 @@ internal import Testing
             _ = try await queue.enqueue(large, options: options("a") { $0.dependencies = ["nobody"] })
         }
         #expect(spooled().isEmpty)
-        _ = try await queue.enqueue(request(), options: options("a"))
+        _ = try await queue.enqueue(large, options: options("a"))
+        let kept = spooled()
         #expect(try await queue.enqueue(large, options: options("a")).outcome == .known)
-        #expect(spooled().isEmpty)
+        let other = request(body: .data(Data(repeating: 1, count: 100_000)))
+        let conflict = try await #require(throws: QueueError.self) {
+            _ = try await queue.enqueue(other, options: options("a"))
+        }
+        #expect(conflict.code == .idConflict && conflict.message.hasSuffix("different: body"))
+        #expect(kept.count == 1 && spooled() == kept)
         let error = try await #require(throws: QueueError.self) {
             _ = try await queue.enqueue(request(body: .file(path: "/nowhere")), options: options("b"))
         }

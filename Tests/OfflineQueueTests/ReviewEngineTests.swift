@@ -130,8 +130,8 @@ internal import Testing
         let pieces = (0..<200).map { Data(repeating: UInt8($0), count: 100 + $0) }
         let whole = try await spool.keep(pieces.reduce(Data(), +))
         for _ in 0..<20 {
-            let staged = StagedBodies(spool: spool, limit: 1 << 20, clock: ContinuousClock())
-            try await staged.begin("a")
+            let staged = StagedBodies(spool: spool, clock: ContinuousClock())
+            try await staged.begin("a", limit: 1 << 20)
             try await withThrowingTaskGroup { group in
                 var offset: Int64 = 0
                 for piece in pieces {

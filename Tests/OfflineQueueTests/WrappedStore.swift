@@ -35,6 +35,14 @@ extension WrappedStore {
         try await inner.edit(edit, ids)
     }
 
+    func edit(
+        _ edit: QueueEdit,
+        matching filter: RequestFilter,
+        isDryRun: Bool
+    ) async throws -> FilteredEdit {
+        try await inner.edit(edit, matching: filter, isDryRun: isDryRun)
+    }
+
     func expire() async throws -> Duration? { try await inner.expire() }
 
     func setPaused(_ isPaused: Bool, lanes: LaneSelection?) async throws -> Int {

@@ -118,6 +118,7 @@ extension RequestCore {
         if let allowsReuse = plan.policy.allowsConnectionReuse {
             transfer.allowsConnectionReuse = allowsReuse
         }
+        transfer.allowsResending = plan.policy.allowsResending
         transfer.bodyTimeout = plan.policy.bodyTimeout
         transfer.apply(options)
         transfer.idleTimeout = idleTimeout(of: request)

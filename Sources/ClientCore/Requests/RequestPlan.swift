@@ -44,4 +44,6 @@ struct TransferPolicy: Sendable {
     /// Whether a pooled connection may be used, on which libcurl may send a request twice; `nil` is for methods and
     /// headers to say.
     var allowsConnectionReuse: Bool?
+    /// Whether libcurl may send the request again when a reused connection ends before the response.
+    var allowsResending = true
 }

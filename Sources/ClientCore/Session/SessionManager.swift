@@ -242,13 +242,15 @@ public final class SessionManager: Sendable {
     ///   - totalTimeout: A request that takes longer ends with `URLError.timedOut`.
     ///   - allowsConnectionReuse: Whether a pooled connection may be used, on which libcurl may send the request a
     ///     second time unasked.
+    ///   - allowsResending: Whether libcurl may do that. `false` fails the request instead. Default true.
     package func transfer(
         _ urlRequest: any URLRequestConvertible,
         body: KeptBody? = nil,
         maximumResponseBytes: Int,
         totalTimeout: Duration,
         bodyTimeout: Duration? = nil,
-        allowsConnectionReuse: Bool
+        allowsConnectionReuse: Bool,
+        allowsResending: Bool = true
     ) -> DataRequest {
         var plan = RequestPlan(urlRequest)
         plan.upload = body.map(UploadBody.kept)
@@ -258,7 +260,8 @@ public final class SessionManager: Sendable {
             maximumResponseBytes: maximumResponseBytes,
             totalTimeout: totalTimeout,
             bodyTimeout: bodyTimeout,
-            allowsConnectionReuse: allowsConnectionReuse
+            allowsConnectionReuse: allowsConnectionReuse,
+            allowsResending: allowsResending
         )
         return start(plan)
     }

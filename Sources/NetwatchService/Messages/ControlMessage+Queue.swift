@@ -1,32 +1,64 @@
 package import Foundation
 
 extension ControlMessage {
-    /// What is asked of many requests: `POST /v1/queue/retry`, `hold`, `release` and `drop`.
+    /// An edit of many requests: `POST /v1/queue/retry`, `hold`, `release` and `drop`. Either `ids` or `filter`.
     package struct Edit: Codable, Hashable, Sendable {
-        /// Ids, or beginnings of ids that are unique.
-        package var ids: [String]
+        /// Whole ids, at most ``ControlMessage/mostIDs``.
+        package var ids: [String]?
+        /// All requests that match, however many, in one transaction.
+        package var filter: Filter?
         /// For `retry`: whether they get another idempotency key. Default false.
         package var newKey: Bool?
+        /// With `filter`: whether the matching requests are only counted. Default false.
+        package var dryRun: Bool?
 
         package init(ids: [String], newKey: Bool? = nil) {
             self.ids = ids
             self.newKey = newKey
         }
+
+        package init(filter: Filter, newKey: Bool? = nil, dryRun: Bool? = nil) {
+            self.filter = filter
+            self.newKey = newKey
+            self.dryRun = dryRun
+        }
     }
 
-    /// The answer to ``Edit``: one result for each id, in their order.
+    /// Requests by what a listing can be filtered by. Without members: every request that the edit is usually for.
+    package struct Filter: Codable, Hashable, Sendable {
+        package var state: [String]?
+        package var host: String?
+        /// Empty for lanes without a label.
+        package var lane: String?
+
+        package init(state: [String]?, host: String?, lane: String?) {
+            self.state = state
+            self.host = host
+            self.lane = lane
+        }
+    }
+
+    /// The answer to ``Edit`` with a filter.
+    package struct EditedAll: Codable, Hashable, Sendable {
+        package var v = ControlMessage.version
+        /// How many requests were edited, or would be.
+        package var done: Int
+        /// How many match and are in a state that the edit does not apply to.
+        package var refused: Int
+    }
+
+    /// The answer to ``Edit`` with ids: one result for each id, in their order.
     package struct Edited: Codable, Hashable, Sendable {
         package var v = ControlMessage.version
         package var results: [Result]
 
         package struct Result: Codable, Hashable, Sendable {
             package var v = ControlMessage.version
-            /// The whole id, or what was given when no request, or more than one, is meant by it.
             package var id: String
             package var done: Bool
             /// The state that it is in now.
             package var state: String?
-            /// Why nothing was done: `refused`, `unknown_request` or `ambiguous_id`.
+            /// Why nothing was done: `refused` or `unknown_request`.
             package var code: String?
             package var detail: String?
         }
@@ -77,6 +109,9 @@ extension ControlMessage {
         package var closedLanes: [ClosedLane]
         package var databaseBytes: Int64
         package var freeBytes: Int64
+        /// Uploads that no request uses yet, and their bytes.
+        package var stagedBodies: Int
+        package var stagedBytes: Int64
     }
 
     /// A lane that a server has closed.

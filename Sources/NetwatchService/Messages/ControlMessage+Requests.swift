@@ -11,6 +11,12 @@ extension ControlMessage {
         package var next: String?
     }
 
+    /// `GET /v1/ids?prefix=TEXT`: ids that begin with the text, sorted, so that one that is the text comes first.
+    package struct IDs: Codable, Hashable, Sendable {
+        package var v = ControlMessage.version
+        package var ids: [String]
+    }
+
     /// One request of the queue.
     package struct Entry: Codable, Hashable, Sendable {
         package var v = ControlMessage.version

@@ -28,7 +28,7 @@ extension ControlMessage {
         package var notBefore: Date?
         package var maxAttempts: Int?
         package var replaceKey: String?
-        /// Ids, or beginnings of ids that are unique, of requests that have to be delivered before.
+        /// Ids of requests that have to be delivered before.
         package var after: [String]?
         /// As in `status=2xx,type=application/json`.
         package var expect: String?
@@ -113,6 +113,35 @@ extension ControlMessage {
         package var id: String
         /// How many bytes the body has now.
         package var size: Int64
+    }
+}
+
+extension ControlMessage {
+    /// `GET /v1/bodies`: the uploads that no request uses yet.
+    package struct StagedBodies: Codable, Hashable, Sendable {
+        package var v = ControlMessage.version
+        package var bodies: [Upload]
+
+        package struct Upload: Codable, Hashable, Sendable {
+            package var v = ControlMessage.version
+            package var id: String
+            /// How many bytes were uploaded.
+            package var size: Int64
+            /// How long ago the last piece came.
+            package var idleSeconds: Double
+        }
+    }
+
+    /// The answer to `DELETE /v1/bodies` and `DELETE /v1/bodies/{id}`.
+    package struct RemovedBodies: Codable, Hashable, Sendable {
+        package var v = ControlMessage.version
+        package var bodies: Int
+        package var bytes: Int64
+
+        package init(bodies: Int, bytes: Int64) {
+            self.bodies = bodies
+            self.bytes = bytes
+        }
     }
 }
 

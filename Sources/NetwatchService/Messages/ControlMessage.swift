@@ -12,7 +12,7 @@ package enum ControlMessage {
     package static let maximumPieceBytes = 1 << 20
 
     /// How many ids one message may name.
-    package static let mostIDs = 1000
+    package static let mostIDs = 10_000
 
     /// How many requests one answer lists at most.
     package static let longestPage = 1000

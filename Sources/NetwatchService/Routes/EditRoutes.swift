@@ -9,7 +9,7 @@ extension QueueRoutes {
             route(.POST, "/v1/requests/{id}/\(action)") { try await editOne(action, $0) }
         }
             + (actions + [.drop]).map { action in
-                route(.POST, "/v1/queue/\(action)") { try await editMany(action, $0) }
+                route(.POST, "/v1/queue/\(action)", classify: { _ in .wait }) { try await editMany(action, $0) }
             } + [
                 route(.DELETE, "/v1/requests/{id}") { try await editOne(.drop, $0) }
             ]
@@ -17,6 +17,18 @@ extension QueueRoutes {
 
     private enum EditAction {
         case retry, hold, release, drop
+
+        func edit(newKey: Bool) throws(Problem) -> QueueEdit {
+            guard self == .retry || !newKey else {
+                throw .malformedBody("`new_key` is for retry; \(self) changes no key")
+            }
+            return switch self {
+            case .retry: .retry(newKey: newKey)
+            case .hold: .hold
+            case .release: .release
+            case .drop: .cancel
+            }
+        }
     }
 
     /// The form for one has options but no ids.
@@ -25,47 +37,58 @@ extension QueueRoutes {
     }
 
     private func editOne(_ action: EditAction, _ request: ControlRequest) async throws -> ControlResponse {
-        let id = try await id(in: request)
+        let id = id(in: request)
         let options = try request.optionalMessage(RetryOptions.self)
         let result = try await perform(action, [id], newKey: options?.newKey ?? false)[0]
-        if case .refused(let state) = result { throw Self.refusal(action, id, state) }
-        return .json(Self.message(action, id, result), encoder: ControlMessage.encoder)
+        switch result {
+        case .done: return .json(Self.message(action, id, result), encoder: ControlMessage.encoder)
+        case .refused(let state): throw Self.refusal(action, id, state)
+        case .unknown: throw Problem.unknownRequest(id)
+        }
     }
 
     private func editMany(_ action: EditAction, _ request: ControlRequest) async throws -> ControlResponse {
         let message = try request.message(ControlMessage.Edit.self)
-        guard message.ids.count <= ControlMessage.mostIDs else {
+        switch (message.ids, message.filter) {
+        case (let ids?, nil): return try await edit(action, ids, message)
+        case (nil, let filter?): return try await edit(action, filter, message)
+        default: throw Problem.malformedBody("either `ids` or `filter` has to be given")
+        }
+    }
+
+    private func edit(
+        _ action: EditAction,
+        _ ids: [String],
+        _ message: ControlMessage.Edit
+    ) async throws -> ControlResponse {
+        guard ids.count <= ControlMessage.mostIDs else {
             throw Problem.malformedBody(
-                "`ids` has \(message.ids.count) ids, and may have \(ControlMessage.mostIDs)"
+                "`ids` has \(ids.count) ids, and may have \(ControlMessage.mostIDs); `filter` takes any number"
             )
         }
-        var (results, whole): ([ControlMessage.Edited.Result?], [String]) = ([], [])
-        for prefix in message.ids {
-            do {
-                whole.append(try await queue.id(beginningWith: prefix))
-                results.append(nil)
-            } catch let error as QueueError where error.code == .unknownRequest || error.code == .ambiguousID
-            {
-                results.append(Self.message(prefix, error))
-            }
-        }
-        // All of them with one commit.
-        let done = try await perform(action, whole, newKey: message.newKey ?? false)
-        var messages = zip(whole, done).map { Self.message(action, $0, $1) }.makeIterator()
-        let edited = ControlMessage.Edited(results: results.compactMap { $0 ?? messages.next() })
-        return .json(edited, encoder: ControlMessage.encoder)
+        guard message.dryRun != true else { throw Problem.malformedBody("`dry_run` goes with `filter`") }
+        let done = try await perform(action, ids, newKey: message.newKey ?? false)
+        let results = zip(ids, done).map { Self.message(action, $0, $1) }
+        return .json(ControlMessage.Edited(results: results), encoder: ControlMessage.encoder)
+    }
+
+    private func edit(
+        _ action: EditAction,
+        _ filter: ControlMessage.Filter,
+        _ message: ControlMessage.Edit
+    ) async throws -> ControlResponse {
+        let edit = try action.edit(newKey: message.newKey ?? false)
+        var matching = RequestFilter(host: filter.host, lane: filter.lane)
+        if let names = filter.state, !names.isEmpty { matching.states = try QueuedRequest.State.named(names) }
+        let result = try await queue.edit(edit, matching: matching, isDryRun: message.dryRun ?? false)
+        return .json(
+            ControlMessage.EditedAll(done: result.done, refused: result.refused),
+            encoder: ControlMessage.encoder
+        )
     }
 
     private func perform(_ action: EditAction, _ ids: [String], newKey: Bool) async throws -> [EditResult] {
-        guard action == .retry || !newKey else {
-            throw Problem.malformedBody("`new_key` is for retry; \(action) changes no key")
-        }
-        return switch action {
-        case .retry: try await queue.retry(ids, newKey: newKey)
-        case .hold: try await queue.hold(ids)
-        case .release: try await queue.release(ids)
-        case .drop: try await queue.cancel(ids)
-        }
+        try await queue.edit(try action.edit(newKey: newKey), ids)
     }
 
     private static func refusal(_ action: EditAction, _ id: String, _ state: QueuedRequest.State) -> Problem {
@@ -79,15 +102,6 @@ extension QueueRoutes {
     }
 
     // MARK: Messages
-
-    private static func message(_ prefix: String, _ error: QueueError) -> ControlMessage.Edited.Result {
-        ControlMessage.Edited.Result(
-            id: prefix,
-            done: false,
-            code: error.code.rawValue,
-            detail: error.message
-        )
-    }
 
     private static func message(
         _ action: EditAction,
@@ -106,12 +120,11 @@ extension QueueRoutes {
                 detail: refusalWords(action, id, state)
             )
         case .unknown:
-            // It was forgotten since its id was looked up.
             ControlMessage.Edited.Result(
                 id: id,
                 done: false,
                 code: QueueError.Code.unknownRequest.rawValue,
-                detail: "the request `\(id)` has just been forgotten"
+                detail: Problem.unknownRequest(id).detail
             )
         }
     }

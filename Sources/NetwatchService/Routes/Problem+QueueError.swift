@@ -17,7 +17,8 @@ extension Problem {
             .cyclicDependency, .invalidImport, .bodyFileUnusable:
             .badRequest
         case .unknownRequest, .unknownLane, .unknownStagedBody: .notFound
-        case .ambiguousID, .wrongOffset: .conflict
+        case .wrongOffset: .conflict
+        case .idConflict: .unprocessableEntity
         case .bodyTooLarge: .payloadTooLarge
         // RFC 4918 §11.5: the request was fine, the queue or its disk had no room.
         case .queueFull, .storeFailed, .insufficientSpace, .spoolFailed: .insufficientStorage
@@ -25,6 +26,14 @@ extension Problem {
             .tooManyStagedBodies, .stopped:
             .serviceUnavailable
         }
+    }
+
+    static func unknownRequest(_ id: String) -> Problem {
+        Problem(
+            .notFound,
+            code: QueueError.Code.unknownRequest.rawValue,
+            detail: "no request has the id `\(id.prefix(80))`"
+        )
     }
 
     static func malformedBody(_ detail: String) -> Problem {

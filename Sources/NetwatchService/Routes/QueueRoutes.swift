@@ -17,7 +17,9 @@ package struct QueueRoutes: Sendable {
     }
 
     package var router: ControlRouter {
-        ControlRouter(sendRoutes + requestRoutes + editRoutes + queueRoutes + archiveRoutes + nameRoutes)
+        ControlRouter(
+            sendRoutes + bodyRoutes + requestRoutes + editRoutes + queueRoutes + archiveRoutes + nameRoutes
+        )
     }
 
     /// A route whose errors become problems.
@@ -57,8 +59,6 @@ package struct QueueRoutes: Sendable {
         )
     }
 
-    /// The request that an id, or the beginning of one, means.
-    func id(in request: ControlRequest) async throws -> String {
-        try await queue.id(beginningWith: request.parameters["id"] ?? "")
-    }
+    /// The id in a path. It may name no request.
+    func id(in request: ControlRequest) -> String { request.parameters["id"] ?? "" }
 }

@@ -10,6 +10,7 @@ extension QueueRoutes {
                 try await list($0)
             },
             route(.GET, "/v1/requests/{id}", query: ["wait"], classify: Self.waiting) { try await show($0) },
+            route(.GET, "/v1/ids", query: ["prefix"]) { try await ids($0) },
         ]
     }
 
@@ -31,15 +32,26 @@ extension QueueRoutes {
     }
 
     private func show(_ request: ControlRequest) async throws -> ControlResponse {
-        let id = try await id(in: request)
+        let id = id(in: request)
         let patience = try request.seconds("wait", atMost: ControlMessage.longestWait) ?? .zero
         if patience > .zero { try await queue.end(of: id, within: patience) }
         return try await largeResponses.run {
             guard let details = try await queue.request(id) else {
-                throw QueueError(.unknownRequest, "the request `\(id)` has just been forgotten")
+                throw Problem.unknownRequest(id)
             }
             return .json(ControlMessage.Details(details), encoder: ControlMessage.encoder)
         }
+    }
+
+    /// As many as a person can compare.
+    private static let mostCandidates = 4
+
+    private func ids(_ request: ControlRequest) async throws -> ControlResponse {
+        guard let prefix = request.value(of: "prefix"), !prefix.isEmpty else {
+            throw Problem(.badRequest, code: "invalid_prefix", detail: "`prefix` is missing or empty")
+        }
+        let found = try await queue.ids(beginningWith: prefix, limit: Self.mostCandidates)
+        return .json(ControlMessage.IDs(ids: found), encoder: ControlMessage.encoder)
     }
 }
 
@@ -48,7 +60,11 @@ extension RequestQuery {
 
     fileprivate init(_ request: ControlRequest) throws(Problem) {
         let limit = try request.number("limit", in: 1...ControlMessage.longestPage)
-        self.init(states: try Self.states(in: request), limit: limit ?? Self.defaultLimit)
+        let names = request.values(of: "state").flatMap {
+            $0.split(separator: ",", omittingEmptySubsequences: false).map(String.init)
+        }
+        let states = try QueuedRequest.State.named(names)
+        self.init(states: names.isEmpty ? nil : states, limit: limit ?? Self.defaultLimit)
         maximumBytes = ControlMessage.longestPageBytes
         host = request.value(of: "host")
         lane = request.value(of: "lane")
@@ -58,20 +74,20 @@ extension RequestQuery {
         }
         after = cursor
     }
+}
 
-    private static func states(in request: ControlRequest) throws(Problem) -> Set<QueuedRequest.State>? {
+extension QueuedRequest.State {
+    /// - Throws: ``Problem`` with `invalid_state`, naming the first that is none.
+    static func named(_ names: [String]) throws(Problem) -> Set<QueuedRequest.State> {
         var states: Set<QueuedRequest.State> = []
-        let names = request.values(of: "state").flatMap {
-            $0.split(separator: ",", omittingEmptySubsequences: false)
-        }
         for name in names {
-            guard let state = QueuedRequest.State(rawValue: String(name)) else {
-                let accepted = QueuedRequest.State.allCases.map(\.rawValue).joined(separator: ", ")
-                throw .malformedQuery("state", String(name), accepted: "one of \(accepted)")
+            guard let state = QueuedRequest.State(rawValue: name) else {
+                let accepted = allCases.map(\.rawValue).joined(separator: ", ")
+                throw .malformedQuery("state", name, accepted: "one of \(accepted)")
             }
             states.insert(state)
         }
-        return names.isEmpty ? nil : states
+        return states
     }
 }
 

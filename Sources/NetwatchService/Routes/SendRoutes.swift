@@ -7,7 +7,6 @@ extension QueueRoutes {
     var sendRoutes: [ControlRouter.Route] {
         [
             route(.POST, "/v1/requests", classify: { _ in .send }) { try await send($0) },
-            route(.PATCH, "/v1/bodies/{id}", query: ["offset"]) { try await append($0) },
         ]
     }
 
@@ -15,29 +14,13 @@ extension QueueRoutes {
         let message = try request.message(ControlMessage.Send.self)
         try requireRunning()
         let wanted = try message.queueRequest()
-        var options = try message.options()
-        for (index, id) in options.dependencies.enumerated() {
-            options.dependencies[index] = try await dependency(id)
-        }
+        let options = try message.options()
         let sent =
             switch try message.queueMode() {
             case .auto: try await sendNow(wanted, options)
             case .always: try await enqueue(wanted, options)
             }
         return .json(sent, status: sent.state == "queued" ? .accepted : .ok, encoder: ControlMessage.encoder)
-    }
-
-    /// What the caller gave is wrong here, whereas the route is there.
-    private func dependency(_ id: String) async throws -> String {
-        do {
-            return try await queue.id(beginningWith: id)
-        } catch let error as QueueError where error.code == .unknownRequest || error.code == .ambiguousID {
-            throw Problem(
-                .badRequest,
-                code: QueueError.Code.unknownDependency.rawValue,
-                detail: "`after`: \(error.message)"
-            )
-        }
     }
 
     private func sendNow(_ request: QueueRequest, _ options: EnqueueOptions) async throws
@@ -60,22 +43,6 @@ extension QueueRoutes {
             let known = try await queue.request(receipt.id).map(ControlMessage.Sent.init)
             return known ?? ControlMessage.Sent(.queued(id: receipt.id, reason: .alreadyQueued))
         }
-    }
-
-    private func append(_ request: ControlRequest) async throws -> ControlResponse {
-        let id = request.parameters["id"] ?? ""
-        guard let offset = try request.number("offset", in: 0...Int64.max) else {
-            throw Problem(.badRequest, code: "invalid_offset", detail: "`offset` is missing")
-        }
-        guard request.body.count <= ControlMessage.maximumPieceBytes else {
-            throw Problem(
-                .payloadTooLarge,
-                code: "body_too_large",
-                detail: "the piece exceeds \(ControlMessage.maximumPieceBytes) bytes"
-            )
-        }
-        let size = try await queue.appendToBody(id, Data(request.body), at: offset)
-        return .json(ControlMessage.Piece(id: id, size: size), encoder: ControlMessage.encoder)
     }
 }
 

@@ -47,7 +47,9 @@ extension QueueRoutes {
             pausedLanes: statistics.pausedLanes.map { ControlMessage.Lanes(host: $0.host, lane: $0.label) },
             closedLanes: statistics.closedLanes.map(ControlMessage.ClosedLane.init),
             databaseBytes: statistics.databaseBytes,
-            freeBytes: statistics.freeBytes
+            freeBytes: statistics.freeBytes,
+            stagedBodies: statistics.stagedBodies,
+            stagedBytes: statistics.stagedBytes
         )
         return .json(message, encoder: ControlMessage.encoder)
     }

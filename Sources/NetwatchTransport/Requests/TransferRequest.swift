@@ -51,6 +51,10 @@ package struct TransferRequest: Sendable {
     /// the first byte of the response. A request that must not arrive twice therefore takes a new
     /// connection (`CURLOPT_FRESH_CONNECT`), on which nothing is sent again.
     package var allowsConnectionReuse = true
+    /// Whether libcurl may send the request again when a reused connection ends before the first byte of the response.
+    /// `false` keeps pooled connections usable for a request that must not arrive twice: it fails instead. Default true;
+    /// without effect when ``allowsConnectionReuse`` is false.
+    package var allowsResending = true
     /// What the server has to prove when the URL is an `https` one. Default: what browsers ask for.
     package var trust = TransferTrust.standard
     /// How soon it is to be begun when others wait too, 0 (last) to 1 (first). Default 0.5.
@@ -65,6 +69,9 @@ package struct TransferRequest: Sendable {
 }
 
 extension TransferRequest {
+    /// Whether the server may receive the request more than once.
+    var mayBeResent: Bool { allowsConnectionReuse && allowsResending }
+
     /// The priority within its range; what is no number is the default.
     var urgency: Float { priority.isNaN ? 0.5 : min(max(priority, 0), 1) }
 }

@@ -100,7 +100,7 @@ extension Transfer {
     /// credentials or because an old connection had ended.
     private func requestBegins() -> Bool {
         // After a 401 libcurl takes the same connection, and would send again what it swallows.
-        if isReady, !head.hasBegun, !request.allowsConnectionReuse {
+        if isReady, !head.hasBegun, !request.mayBeResent {
             stop = .wouldBeSentTwice
             return false
         }

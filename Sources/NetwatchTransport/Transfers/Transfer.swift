@@ -153,7 +153,7 @@ final class Transfer {
     /// Whether it can be added again with a new connection. A request that must not be sent twice cannot, once it was sent.
     var mayReconnect: Bool {
         guard isWithoutSocket, stop == nil else { return false }
-        if isReady, !head.hasBegun, !request.allowsConnectionReuse { stop = .wouldBeSentTwice }
+        if isReady, !head.hasBegun, !request.mayBeResent { stop = .wouldBeSentTwice }
         return stop == nil
     }
 

@@ -31,12 +31,12 @@ extension OfflineQueue {
         }
     }
 
-    /// Brings in an export that was handed over in pieces by ``appendToBody(_:_:at:)``, as
-    /// ``importRequests(from:)`` does. It is thereby limited to ``QueueRequest/maximumBodyBytes``.
+    /// Brings in an export that was uploaded by ``appendToBody(_:_:at:for:)``, as ``importRequests(from:)`` does. Until
+    /// then it counts against ``QueueLimits/bytes``.
     ///
     /// - Parameters:
-    ///   - id: The name that the pieces were handed over by. It is gone afterwards.
-    ///   - size: How many bytes were handed over.
+    ///   - id: The name that the pieces were uploaded by. It is gone afterwards.
+    ///   - size: How many bytes were uploaded.
     /// - Throws: As ``importRequests(from:)``, and `unknownStagedBody`, `wrongOffset`.
     public nonisolated func importStaged(_ id: String, size: Int64) async throws -> ImportResult {
         let body = try await staged.finish(id, size: size)

@@ -1,8 +1,8 @@
 package import Foundation
 
-/// Bodies that come in pieces, by calls each of which may be the caller's last.
+/// Bodies that are uploaded in pieces, by calls each of which may be the client's last.
 ///
-/// A body is given up when no call has named it for an hour, and after a failure of the spool; its id is then
+/// A body is removed when no call has named it for ten minutes, and after a failure of the spool; its id is then
 /// unknown. A wrong offset changes nothing.
 package actor StagedBodies<Time: Clock> where Time.Duration == Duration {
     private struct Entry {
@@ -10,52 +10,65 @@ package actor StagedBodies<Time: Clock> where Time.Duration == Duration {
         /// Where the next piece begins. Pieces that are being written count.
         var offset: Int64 = 0
         var lastUse: Time.Instant
+        /// How many pieces are being written.
+        var writes = 0
     }
 
-    /// How many there may be at once: each has an open file. Default 64.
+    /// The maximum number of bodies: each has an open file. Default 64.
     private let capacity: Int
-    /// How long a body waits for its next call. Default one hour.
+    /// How long a body waits for its next call. Default ten minutes.
     private let patience: Duration
-    /// How many bytes each may have.
-    private let limit: Int64
+    /// From so long without a call on, a body makes way for others when a limit is reached: its client is gone.
+    private let stall: Duration
     private let spool: BodySpool
     private let clock: Time
     private var entries: [String: Entry] = [:]
     private var expiry: Task<Void, Never>?
 
-    /// - Parameters:
-    ///   - limit: How many bytes each body may have.
-    ///   - clock: What the patience is measured by.
+    /// - Parameter clock: What `patience` and `stall` are measured by.
     package init(
         spool: BodySpool,
-        limit: Int64,
         clock: Time,
         capacity: Int = 64,
-        patience: Duration = .seconds(3600)
+        patience: Duration = .seconds(600),
+        stall: Duration = .seconds(10)
     ) {
         self.spool = spool
-        self.limit = limit
         self.clock = clock
         self.capacity = capacity
         self.patience = patience
+        self.stall = stall
     }
 
     deinit {
         expiry?.cancel()
     }
 
-    /// How many there are.
+    /// The number of bodies.
     package var count: Int { entries.count }
 
     /// How many bytes they have together.
     package var byteCount: Int64 { entries.values.reduce(0) { $0 + $1.offset } }
 
-    /// Begins a body. One that has begun goes on, so that a caller who did not hear the answer may ask again.
+    /// The bodies, by their names.
+    package func list() -> [StagedBody] {
+        entries.keys.sorted().compactMap { describe($0) }
+    }
+
+    private func describe(_ id: String) -> StagedBody? {
+        entries[id].map {
+            StagedBody(id: id, bytes: $0.offset, idle: $0.lastUse.duration(to: clock.now))
+        }
+    }
+
+    /// Begins a body. One that has begun goes on, so that a caller who did not get the answer may ask again.
     ///
+    /// - Parameter limit: How many bytes it may have.
     /// - Returns: Where its next piece begins: 0 for a new one.
     /// - Throws: ``QueueError``: `tooManyStagedBodies`, `spoolFailed`.
     @discardableResult
-    package func begin(_ id: String) throws(QueueError) -> Int64 {
+    package func begin(_ id: String, limit: Int64) async throws(QueueError) -> Int64 {
+        if entries[id] == nil, entries.count >= capacity { _ = await removeStalled(except: id) }
         if let entry = entries[id] {
             touch(id)
             return entry.offset
@@ -63,7 +76,7 @@ package actor StagedBodies<Time: Clock> where Time.Duration == Duration {
         guard entries.count < capacity else {
             throw QueueError(
                 .tooManyStagedBodies,
-                "\(entries.count) bodies are being handed over, and at most \(capacity) may be at once"
+                "\(entries.count) bodies are being uploaded, and at most \(capacity) may be at once"
             )
         }
         entries[id] = Entry(writer: try spool.stage(limit: limit), lastUse: clock.now)
@@ -79,48 +92,7 @@ package actor StagedBodies<Time: Clock> where Time.Duration == Duration {
     ///   `insufficientSpace`, `spoolFailed`.
     @discardableResult
     package func append(_ bytes: Data, to id: String, at offset: Int64) async throws(QueueError) -> Int64 {
-        let writer = try entry(id, at: offset).writer
-        let next = offset + Int64(bytes.count)
-        // Before the bytes are written, so that the same piece is not taken twice.
-        entries[id]?.offset = next
-        touch(id)
-        do {
-            try await writer.append(bytes)
-        } catch {
-            drop(id, of: writer)
-            throw error
-        }
-        touch(id)
-        return next
-    }
-
-    /// Ends a body.
-    ///
-    /// - Parameter size: How many bytes the caller has handed over.
-    /// - Returns: The body, which is durable and is the caller's to remove.
-    /// - Throws: As ``append(_:to:at:)``.
-    package func finish(_ id: String, size: Int64) async throws(QueueError) -> SpooledBody {
-        let writer = try entry(id, at: size).writer
-        drop(id, of: writer)
-        return try await writer.finish()
-    }
-
-    /// Gives a body up. Does nothing when there is none.
-    package func giveUp(_ id: String) async {
-        await entries.removeValue(forKey: id)?.writer.giveUp()
-    }
-
-    /// Gives all bodies up.
-    package func giveUpAll() async {
-        for id in entries.keys { await giveUp(id) }
-    }
-
-    // MARK: Entries
-
-    private func entry(_ id: String, at offset: Int64) throws(QueueError) -> Entry {
-        guard let entry = entries[id] else {
-            throw QueueError(.unknownStagedBody, "no body \(quoted(id)) is being handed over")
-        }
+        let entry = try entry(id)
         guard offset == entry.offset else {
             throw QueueError(
                 .wrongOffset,
@@ -128,6 +100,74 @@ package actor StagedBodies<Time: Clock> where Time.Duration == Duration {
                 offset: entry.offset
             )
         }
+        let next = offset + Int64(bytes.count)
+        // Before the bytes are written, so that the same piece is not taken twice.
+        entries[id]?.offset = next
+        entries[id]?.writes += 1
+        touch(id)
+        do {
+            try await entry.writer.append(bytes)
+        } catch {
+            drop(id, of: entry.writer)
+            throw error
+        }
+        if entries[id]?.writer === entry.writer {
+            entries[id]?.writes -= 1
+            touch(id)
+        }
+        return next
+    }
+
+    /// Ends a body.
+    ///
+    /// - Parameter size: How many bytes the caller has uploaded.
+    /// - Returns: The body, which is durable and is the caller's to remove.
+    /// - Throws: As ``append(_:to:at:)``.
+    package func finish(_ id: String, size: Int64) async throws(QueueError) -> SpooledBody {
+        let entry = try entry(id)
+        guard size == entry.offset else {
+            throw QueueError(
+                .wrongOffset,
+                "body \(quoted(id)) has \(entry.offset) bytes, not \(size)",
+                offset: entry.offset
+            )
+        }
+        drop(id, of: entry.writer)
+        return try await entry.writer.finish()
+    }
+
+    /// Removes a body.
+    ///
+    /// - Returns: What was removed; `nil` when there is none.
+    @discardableResult
+    package func remove(_ id: String) async -> StagedBody? {
+        let body = describe(id)
+        await entries.removeValue(forKey: id)?.writer.giveUp()
+        return body
+    }
+
+    /// Removes all bodies.
+    package func removeAll() async {
+        for id in entries.keys { await remove(id) }
+    }
+
+    /// Makes room: removes the body that has been without a call for longest, if that is long enough.
+    ///
+    /// - Parameter id: A body that stays.
+    /// - Returns: Whether there was one.
+    package func removeStalled(except id: String) async -> Bool {
+        let idle = entries.filter { $0.key != id && $0.value.writes == 0 }
+        guard let oldest = idle.min(by: { $0.value.lastUse < $1.value.lastUse }),
+            oldest.value.lastUse.advanced(by: stall) <= clock.now
+        else { return false }
+        await remove(oldest.key)
+        return true
+    }
+
+    // MARK: Entries
+
+    private func entry(_ id: String) throws(QueueError) -> Entry {
+        guard let entry = entries[id] else { throw .unknownStagedBody(id) }
         return entry
     }
 
@@ -148,7 +188,7 @@ package actor StagedBodies<Time: Clock> where Time.Duration == Duration {
         expiry = Task { [weak self, clock] in
             while let due = await self?.nextDue() {
                 guard (try? await clock.sleep(until: due, tolerance: nil)) != nil else { return }
-                await self?.giveUpIdle()
+                await self?.removeIdle()
             }
         }
     }
@@ -159,8 +199,17 @@ package actor StagedBodies<Time: Clock> where Time.Duration == Duration {
         return oldest?.advanced(by: patience)
     }
 
-    private func giveUpIdle() async {
+    private func removeIdle() async {
         let now = clock.now
-        for (id, entry) in entries where entry.lastUse.advanced(by: patience) <= now { await giveUp(id) }
+        for (id, entry) in entries where entry.lastUse.advanced(by: patience) <= now { await remove(id) }
+    }
+}
+
+extension QueueError {
+    static func unknownStagedBody(_ id: String) -> QueueError {
+        QueueError(
+            .unknownStagedBody,
+            "no body \(quoted(id)) is being uploaded: a request used it, or it was removed"
+        )
     }
 }

@@ -31,9 +31,11 @@ final class CommitBatcher: Sendable {
         var commits = 0
     }
 
+    /// How many rows one transaction writes for several callers.
+    static let mostRows = 512
+
     /// What one transaction holds.
     private struct Batch {
-        private static let maximumRows = 512
         private static let maximumBytes: Int64 = 4 << 20
 
         var operations: [Operation] = []
@@ -43,7 +45,8 @@ final class CommitBatcher: Sendable {
         /// Whether there is room, which is taken then. There is for the first, whatever it brings.
         mutating func admits(_ load: Load) -> Bool {
             guard
-                rows == 0 || (rows + load.rows <= Self.maximumRows && bytes + load.bytes <= Self.maximumBytes)
+                rows == 0
+                    || (rows + load.rows <= CommitBatcher.mostRows && bytes + load.bytes <= Self.maximumBytes)
             else {
                 return false
             }

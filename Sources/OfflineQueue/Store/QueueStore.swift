@@ -42,6 +42,11 @@ package protocol QueueStore: Sendable {
     /// T5, T7 and what else people ask for. One result for each id; ids are whole.
     func edit(_ edit: QueueEdit, _ ids: [String]) async throws -> [EditResult]
 
+    /// The same for all requests that match, in one transaction. A filter without states matches all.
+    ///
+    /// - Parameter isDryRun: Whether the requests are only counted.
+    func edit(_ edit: QueueEdit, matching filter: RequestFilter, isDryRun: Bool) async throws -> FilteredEdit
+
     /// T6. Gives up what has lived too long and forgets old history. Returns when the next is to be given up, as
     /// far as is known now; `nil` when nothing is.
     func expire() async throws -> Duration?
@@ -90,6 +95,13 @@ package enum QueueEdit: Hashable, Sendable {
     case release
     /// `newKey`: with another idempotency key than before, so that the server does not know it again.
     case retry(newKey: Bool)
+}
+
+/// The outcome of an edit by filter.
+package struct FilteredEdit: Hashable, Sendable {
+    package var result = FilteredEditResult()
+    /// Requests that are being sent and were cancelled.
+    package var cancelledInFlight: [Int64] = []
 }
 
 /// Lanes by what people know of them.

@@ -169,6 +169,15 @@ extension SQLiteQueueStore {
         try await write(rows: ids.count) { transaction in try ids.map { try transaction.edit(edit, $0) } }
     }
 
+    package func edit(
+        _ edit: QueueEdit,
+        matching filter: RequestFilter,
+        isDryRun: Bool
+    ) async throws -> FilteredEdit {
+        if isDryRun { return try await read { try $0.count(edit, matching: filter) } }
+        return try await write(rows: CommitBatcher.mostRows) { try $0.edit(edit, matching: filter) }
+    }
+
     package func expire() async throws -> Duration? {
         try await write(rows: 1) { try $0.expire() }
     }

@@ -42,17 +42,25 @@ extension StoreTransaction {
     /// Neither others nor a time, and no conflict from before.
     private func forgetConditions(of sequence: Int64) throws {
         try forgetDependencies(of: sequence)
-        try execute("UPDATE request SET scheduled_at = NULL, conflict_at = NULL WHERE seq = ?", [sequence])
+        try execute("UPDATE request SET \(Self.withoutConditions) WHERE seq = ?", [sequence])
     }
+
+    /// What a request that is tried again forgets.
+    static let withoutConditions = "scheduled_at = NULL, conflict_at = NULL"
+
+    /// A life as long as it was in the beginning. Takes `renewal`.
+    static let renewedLife = """
+        boot = :boot, boot_expire_at = :sinceBoot + life,
+        expire_at = :sinceBoot + life + (SELECT clock_offset FROM meta)
+        """
+
+    var renewal: StatementArguments { ["boot": environment.boot, "sinceBoot": clock.sinceBoot] }
 
     /// It lives as long as it did in the beginning.
     private func renewLife(of sequence: Int64) throws {
         try execute(
-            """
-            UPDATE request SET boot = :boot, boot_expire_at = :sinceBoot + life,
-            expire_at = :sinceBoot + life + (SELECT clock_offset FROM meta) WHERE seq = :seq
-            """,
-            ["boot": environment.boot, "sinceBoot": clock.sinceBoot, "seq": sequence]
+            "UPDATE request SET \(Self.renewedLife) WHERE seq = :seq",
+            renewal &+ ["seq": sequence]
         )
     }
 
@@ -69,6 +77,10 @@ extension StoreTransaction {
 extension StoreTransaction {
     private mutating func editHistory(_ edit: QueueEdit, _ id: String) throws -> EditResult {
         guard let row = try row("SELECT * FROM history WHERE id = ?", [id]) else { return .unknown }
+        return try editHistory(edit, row)
+    }
+
+    mutating func editHistory(_ edit: QueueEdit, _ row: StoredRow) throws -> EditResult {
         let state: QueuedRequest.State = try row["state"]
         guard case .retry(let newKey) = edit, state == .dead, try row["is_whole"], try !isTaken(row) else {
             return .refused(state)

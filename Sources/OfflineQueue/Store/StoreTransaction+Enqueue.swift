@@ -131,6 +131,7 @@ extension StoreTransaction {
         guard try isKnown(new.id), let row = try row(StoreStatements.findKnown, ["id": new.id]) else {
             return nil
         }
+        try checkContent(of: new)
         if new.options.durability == .full { try touch() }
         return try EnqueuedRequest(
             id: new.id,

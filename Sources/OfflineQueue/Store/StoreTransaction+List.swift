@@ -31,9 +31,9 @@ extension StoreTransaction {
             """
             SELECT request.*, host, label, mode, not_before, closed_by
             FROM request JOIN lane ON lane.id = lane_id
-            WHERE seq > :after AND \(query.filter) ORDER BY seq LIMIT :limit
+            WHERE seq > :after AND \(query.matching.condition) ORDER BY seq LIMIT :limit
             """,
-            query.arguments &+ ["after": last, "limit": page.wanted]
+            query.matching.arguments &+ ["after": last, "limit": page.wanted]
         ) { row in
             last = try row.place("seq", after: last)
             let request = try QueuedRequest(row: row, isOver: false, now: now)
@@ -45,10 +45,10 @@ extension StoreTransaction {
         var last = query.after.flatMap { $0.isFinished ? $0.position : nil } ?? .max
         try forEachRow(
             """
-            SELECT * FROM history WHERE position < :before AND \(query.filter)
+            SELECT * FROM history WHERE position < :before AND \(query.matching.condition)
             ORDER BY position DESC LIMIT :limit
             """,
-            query.arguments &+ ["before": last, "limit": page.wanted]
+            query.matching.arguments &+ ["before": last, "limit": page.wanted]
         ) { row in
             last = try row.place("position", after: .min, before: last)
             let request = try QueuedRequest(row: row, isOver: true, now: now)
@@ -221,7 +221,12 @@ extension RequestQuery {
         states.map { $0.contains { $0.isFinal == isFinal } } ?? true
     }
 
-    fileprivate var filter: String {
+    fileprivate var matching: RequestFilter { RequestFilter(states: states, host: host, lane: lane) }
+}
+
+extension RequestFilter {
+    /// The condition on a row of `history`, or of `request` with its lane's `host` and `label`.
+    var condition: String {
         var conditions: [String] = []
         if states != nil { conditions.append("state IN (SELECT value FROM json_each(:states))") }
         if host != nil { conditions.append("host = :host") }
@@ -229,7 +234,7 @@ extension RequestQuery {
         return conditions.isEmpty ? "1" : conditions.joined(separator: " AND ")
     }
 
-    fileprivate var arguments: StatementArguments {
+    var arguments: StatementArguments {
         var arguments: StatementArguments = [:]
         if let states {
             let names = states.map { "\"\($0.rawValue)\"" }.joined(separator: ",")

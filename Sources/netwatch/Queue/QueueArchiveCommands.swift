@@ -59,8 +59,9 @@ struct QueueImportCommand: AsyncParsableCommand {
             netwatch queue import queue.ndjson
             ssh other netwatch queue export | netwatch queue import -
 
-            Requests keep their ids, keys and states; known ids change nothing, so it can be repeated. A \
-            service, and standard input, take 512 MiB; longer files are imported while no service runs.
+            Requests keep their ids, keys and states; known ids change nothing, so it can be repeated. Through \
+            a service the file counts against the queue's limit of 4 GiB; longer files are imported while no \
+            service runs.
 
             Exit status: 0 all is in the queue, 2 nothing was changed: the file is cut short, edited or no \
             export, the queue is full, or the disk failed.
@@ -76,14 +77,34 @@ struct QueueImportCommand: AsyncParsableCommand {
         let reader = file == "-" ? try BodyReader.standardInput() : try BodyReader.opening(file, limit: .max)
         let result = try await queue.withQueue { client, stored in
             if file != "-", let stored { return try await Self.imported(file, into: stored) }
-            let staged = try await BodyUpload(client: client).upload(then: reader)
-            let message = ControlMessage.Import(staged: staged)
-            return try await client.post("/v1/queue/import", message, as: ControlMessage.Imported.self)
+            return try await Self.upload(reader, to: client)
         }
         var words = ["imported \(result.imported) \(result.imported == 1 ? "request" : "requests")"]
         if result.known > 0 { words.append("\(result.known) known") }
         if result.superseded > 0 { words.append("\(result.superseded) left out for newer ones") }
         Printer.note(words.joined(separator: ", "))
+    }
+
+    /// The file is read three times, and each body is written to the disk.
+    private static let longest: Duration = .seconds(86_400)
+
+    private static func upload(
+        _ reader: BodyReader,
+        to client: ServiceClient
+    ) async throws(CommandError) -> ControlMessage.Imported {
+        let upload = BodyUpload(client: client, isImport: true)
+        let staged = try await upload.upload(then: reader)
+        do {
+            return try await client.post(
+                "/v1/queue/import",
+                ControlMessage.Import(staged: staged),
+                within: longest,
+                as: ControlMessage.Imported.self
+            )
+        } catch {
+            await upload.remove(staged)
+            throw error
+        }
     }
 
     private static func imported(

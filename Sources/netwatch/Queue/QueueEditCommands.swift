@@ -1,5 +1,4 @@
 internal import ArgumentParser
-internal import OfflineQueue
 
 /// `netwatch queue retry`
 struct QueueRetryCommand: AsyncParsableCommand {
@@ -22,7 +21,7 @@ struct QueueRetryCommand: AsyncParsableCommand {
     @OptionGroup var edit: QueueEditing
 
     mutating func run() async throws {
-        try await edit.perform("retry", usualStates: [.held, .dead], newKey: newKey)
+        try await edit.perform(.retry, newKey: newKey)
     }
 }
 
@@ -41,7 +40,7 @@ struct QueueHoldCommand: AsyncParsableCommand {
     @OptionGroup var edit: QueueEditing
 
     mutating func run() async throws {
-        try await edit.perform("hold", usualStates: [.pending, .blocked, .inflight])
+        try await edit.perform(.hold)
     }
 }
 
@@ -59,7 +58,7 @@ struct QueueReleaseCommand: AsyncParsableCommand {
     @OptionGroup var edit: QueueEditing
 
     mutating func run() async throws {
-        try await edit.perform("release", usualStates: [.held])
+        try await edit.perform(.release)
     }
 }
 
@@ -80,6 +79,6 @@ struct QueueDropCommand: AsyncParsableCommand {
     @OptionGroup var edit: QueueEditing
 
     mutating func run() async throws {
-        try await edit.perform("drop", usualStates: [.pending, .blocked, .inflight, .held])
+        try await edit.perform(.drop)
     }
 }

@@ -4,12 +4,16 @@ internal import Glibc
 internal import NetwatchService
 internal import OfflineQueue
 
-/// Something that is asked of many requests: which ones, and what became of each.
+/// An edit of many requests: of those that are named, or of all that match.
 struct QueueEditing: ParsableArguments {
-    @Argument(help: "Ids, or their beginnings; - reads them from standard input, one a line.")
+    @Argument(
+        help: "Ids, or their first 8 or more characters; - reads them from standard input, one a line."
+    )
     var ids: [String] = []
 
-    @Flag(help: "All that it applies to, of those that --state, --host and --lane leave.")
+    @Flag(
+        help: "All that it applies to, of those that --state, --host and --lane leave; all or none of them."
+    )
     var all = false
 
     @Flag(help: "With --all: do not ask.")
@@ -18,7 +22,7 @@ struct QueueEditing: ParsableArguments {
     @OptionGroup var states: StateFilter
     @OptionGroup var filter: LaneFilter
 
-    @Option(name: .shortAndLong, help: "How to print: text, or json for one object per line.")
+    @Option(name: .shortAndLong, help: "How to print: text, or json for one object per id, or one for --all.")
     var format = OutputFormat.text
 
     @OptionGroup var queue: QueueOptions
@@ -41,46 +45,128 @@ struct QueueEditing: ParsableArguments {
         }
     }
 
-    /// Does it.
+    /// Edits what is named or matches.
     ///
-    /// - Parameters:
-    ///   - action: As in the route `/v1/queue/…`.
-    ///   - usualStates: Which states `--all` means.
     /// - Throws: The exit status 1 when anything was not done.
-    func perform(_ action: String, usualStates: [QueuedRequest.State], newKey: Bool = false) async throws {
-        let given = ids == ["-"] ? try Self.idsOfInput() : ids
-        let isDone = try await queue.withQueue { client in
-            let ids = all ? try await matching(usualStates, client) : given
-            guard !all || yes || Self.confirms(action, ids.count) else { return false }
-            return try await perform(action, ids, newKey, client)
+    func perform(_ action: Action, newKey: Bool = false) async throws {
+        let isDone: Bool
+        if all {
+            isDone = try await queue.withQueue { try await editAll(action, newKey, $0) }
+        } else {
+            let given = ids == ["-"] ? try Self.idsOfInput() : ids
+            isDone = try await queue.withQueue { try await edit(action, given, newKey, $0) }
         }
         if !isDone { throw ExitStatus.no.exitCode }
     }
 
-    private func perform(
-        _ action: String,
+    /// As in the route `/v1/queue/…`.
+    enum Action: String {
+        case retry, hold, release, drop
+
+        fileprivate var pastTense: String {
+            switch self {
+            case .retry: "retried"
+            case .hold: "held"
+            case .release: "released"
+            case .drop: "dropped"
+            }
+        }
+    }
+
+    // MARK: All that match
+
+    private func editAll(
+        _ action: Action,
+        _ newKey: Bool,
+        _ client: ServiceClient
+    ) async throws(CommandError) -> Bool {
+        let names = states.wanted.map(\.rawValue)
+        let matching = ControlMessage.Filter(
+            state: names.isEmpty ? nil : names,
+            host: filter.host,
+            lane: filter.lane
+        )
+        if !yes {
+            let counting = ControlMessage.Edit(filter: matching, dryRun: true)
+            guard Self.confirms(action, try await post(counting, action, client).done) else { return false }
+        }
+        let edited = try await post(.init(filter: matching, newKey: newKey), action, client)
+        if format == .json { Printer.json(edited, with: ControlMessage.encoder) }
+        if format == .text { Printer.note("\(action.pastTense) \(Self.requests(edited.done))") }
+        guard edited.refused > 0 else { return true }
+        Printer.error("\(Self.requests(edited.refused)) matched in a state that \(action) does not apply to")
+        return false
+    }
+
+    /// A million requests take some time, in which nothing is heard of the service.
+    private static let longest: Duration = .seconds(3600)
+
+    private func post(
+        _ edit: ControlMessage.Edit,
+        _ action: Action,
+        _ client: ServiceClient
+    ) async throws(CommandError) -> ControlMessage.EditedAll {
+        try await client.post(
+            "/v1/queue/\(action)",
+            edit,
+            isRepeatable: edit.dryRun == true,
+            within: Self.longest,
+            as: ControlMessage.EditedAll.self
+        )
+    }
+
+    private static func requests(_ count: Int) -> String { "\(count) \(count == 1 ? "request" : "requests")" }
+
+    // MARK: Named ones
+
+    private func edit(
+        _ action: Action,
         _ ids: [String],
         _ newKey: Bool,
         _ client: ServiceClient
     ) async throws(CommandError) -> Bool {
         var (isDone, rest) = (true, ids[...])
         while !rest.isEmpty {
-            let batch = ControlMessage.Edit(ids: Array(rest.prefix(ControlMessage.mostIDs)), newKey: newKey)
+            let batch = Array(rest.prefix(ControlMessage.mostIDs))
             rest = rest.dropFirst(ControlMessage.mostIDs)
-            let edited = try await client.post("/v1/queue/\(action)", batch, as: ControlMessage.Edited.self)
-            for result in edited.results { show(result) }
-            isDone = isDone && edited.results.allSatisfy(\.done)
+            let results = try await results(of: action, batch, newKey, client)
+            for result in results { show(result) }
+            isDone = isDone && results.allSatisfy(\.done)
         }
         return isDone
     }
 
-    private func matching(_ usual: [QueuedRequest.State], _ client: ServiceClient) async throws -> [String] {
-        let wanted = states.wanted.isEmpty ? usual : states.wanted
-        var ids: [String] = []
-        try await filter.forEachPage(of: client, states: wanted, limit: .max) { page in
-            ids += page.requests.map(\.id)
+    /// What is no whole id may be the beginning of one.
+    private func results(
+        of action: Action,
+        _ ids: [String],
+        _ newKey: Bool,
+        _ client: ServiceClient
+    ) async throws(CommandError) -> [ControlMessage.Edited.Result] {
+        var results = try await post(ids, action, newKey, client)
+        var whole: [(place: Int, id: String)] = []
+        for (place, result) in results.enumerated() where result.code == "unknown_request" {
+            do throws(CommandError) {
+                whole.append((place, try await IDResolver(client: client).id(meantBy: ids[place])))
+            } catch {
+                guard error.status == .no else { throw error }
+                results[place].detail = [error.message, error.hint].compactMap(\.self).joined(separator: "; ")
+            }
         }
-        return ids
+        guard !whole.isEmpty else { return results }
+        let late = try await post(whole.map(\.id), action, newKey, client)
+        for ((place, _), result) in zip(whole, late) { results[place] = result }
+        return results
+    }
+
+    private func post(
+        _ ids: [String],
+        _ action: Action,
+        _ newKey: Bool,
+        _ client: ServiceClient
+    ) async throws(CommandError) -> [ControlMessage.Edited.Result] {
+        let edit = ControlMessage.Edit(ids: ids, newKey: newKey)
+        return try await client.post("/v1/queue/\(action)", edit, as: ControlMessage.Edited.self).results
     }
 
     private func show(_ result: ControlMessage.Edited.Result) {
@@ -102,8 +188,8 @@ struct QueueEditing: ParsableArguments {
         isatty(STDIN_FILENO) == 1 && isatty(STDERR_FILENO) == 1
     }
 
-    private static func confirms(_ action: String, _ count: Int) -> Bool {
-        Printer.note("\(action) \(count) \(count == 1 ? "request" : "requests")? [y/N]")
+    private static func confirms(_ action: Action, _ count: Int) -> Bool {
+        Printer.note("\(action) \(requests(count))? [y/N]")
         return ["y", "yes"].contains(readLine()?.lowercased())
     }
 }

@@ -21,11 +21,23 @@ struct QueueNumbers {
                 ("waiting", "\(statistics.requests), \(ByteText.words(statistics.bytes))"),
             ] + (oldest ?? []) + [
                 ("lanes", "\(statistics.lanes)")
-            ] + pauses + closures + [
+            ] + uploads + pauses + closures + [
                 ("database", ByteText.words(statistics.databaseBytes)),
                 ("free disk", ByteText.words(statistics.freeBytes)),
             ]
         return rows.map { $0.0.padded(to: 10) + "  " + $0.1 }
+    }
+
+    /// Uploads that no request uses yet; none without.
+    private var uploads: [(String, String)] {
+        let count = statistics.stagedBodies
+        guard count > 0 else { return [] }
+        return [
+            (
+                "staged",
+                "\(count) \(count == 1 ? "body" : "bodies"), \(ByteText.words(statistics.stagedBytes))"
+            )
+        ]
     }
 
     /// What is paused, a row each; the name stands at the first only.

@@ -15,7 +15,7 @@ struct QueueShowCommand: AsyncParsableCommand {
             """
     )
 
-    @Argument(help: "The id, or its beginning.")
+    @Argument(help: "The id, or its first 8 or more characters.")
     var id: String
 
     @Flag(help: "Print the body of the answer instead, as it came; its first 64 KiB are kept.")
@@ -31,8 +31,10 @@ struct QueueShowCommand: AsyncParsableCommand {
     }
 
     mutating func run() async throws {
-        let target = "/v1/requests/\(id.urlEscaped)"
-        let details = try await queue.withQueue { try await $0.get(target, as: ControlMessage.Details.self) }
+        let details = try await queue.withQueue { client in
+            let id = try await IDResolver(client: client).id(meantBy: id)
+            return try await client.get("/v1/requests/\(id.urlEscaped)", as: ControlMessage.Details.self)
+        }
         if body { return try printBody(of: details) }
         switch format {
         case .json: Printer.json(details, with: ControlMessage.encoder)

@@ -46,7 +46,10 @@ struct DeliveryOptions: ParsableArguments {
     @Option(help: "Takes the place of a waiting request of the same lane with the same key.")
     var replaceKey: String?
 
-    @Option(help: "The id of a request that has to be delivered before, or its beginning. Repeatable.")
+    @Option(
+        help:
+            "The id of a request that has to be delivered before, or its first 8 or more characters. Repeatable."
+    )
     var after: [String] = []
 
     @Flag(help: "Rather not deliver it than send it twice.")
@@ -76,7 +79,6 @@ struct DeliveryOptions: ParsableArguments {
         message.notBefore = at
         message.priority = priority
         message.replaceKey = replaceKey
-        message.after = after.isEmpty ? nil : after
         message.atMostOnce = atMostOnce
         // Made here, so that it is known even if the answer is not.
         message.id = id ?? UUIDv7.make()

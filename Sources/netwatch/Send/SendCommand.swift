@@ -22,9 +22,9 @@ struct SendCommand: AsyncParsableCommand {
             or --expect says what is expected.
 
             Exit status: 0 delivered or safely accepted, 1 given up, 2 not known to be accepted, 64 wrong \
-            arguments, 69 service not running, 77 not permitted; with --wait 0 delivered, 75 not over yet; \
-            with --check-status 3, 4 or 5 for a last answer of HTTP 3xx, 4xx or 5xx. After 2 the same --id \
-            can be sent again without harm.
+            arguments, 69 service not running, 75 service busy and nothing accepted, 77 not permitted; with \
+            --wait 0 delivered, 75 not over yet, after the id was printed; with --check-status 3, 4 or 5 for a \
+            last answer of HTTP 3xx, 4xx or 5xx. After 2 the same --id can be sent again without harm.
             """
     )
 
@@ -93,8 +93,16 @@ struct SendCommand: AsyncParsableCommand {
     private func sendThroughQueue() async throws -> ControlMessage.Sent {
         let client = ServiceClient(path: service.socket)
         var message = try message()
-        try await BodyUpload(client: client).place(body.input, in: &message)
-        var sent = try await accepted(message, by: client)
+        if !delivery.after.isEmpty { message.after = try await dependencies(by: client) }
+        let upload = BodyUpload(client: client)
+        try await upload.place(body.input, in: &message)
+        var sent: ControlMessage.Sent
+        do {
+            sent = try await accepted(message, by: client)
+        } catch {
+            await upload.remove(message.staged)
+            throw error
+        }
         guard let wait, sent.state == "queued", let id = sent.id else {
             show(sent)
             return sent
@@ -106,12 +114,27 @@ struct SendCommand: AsyncParsableCommand {
         return sent
     }
 
+    private func dependencies(by client: ServiceClient) async throws(CommandError) -> [String] {
+        do {
+            return try await IDResolver(client: client).ids(meantBy: delivery.after)
+        } catch {
+            // An argument is wrong, and nothing was begun.
+            guard error.status == .no else { throw error }
+            throw CommandError(.usage, "`--after`: \(error.message)", hint: error.hint)
+        }
+    }
+
     private func accepted(
         _ message: ControlMessage.Send,
         by client: ServiceClient
     ) async throws(CommandError) -> ControlMessage.Sent {
         do {
-            return try await client.post("/v1/requests", message, as: ControlMessage.Sent.self)
+            return try await client.post(
+                "/v1/requests",
+                message,
+                isRepeatable: true,
+                as: ControlMessage.Sent.self
+            )
         } catch {
             guard error.leavesDoubt, let id = message.id else { throw error }
             throw error.with(
@@ -193,7 +216,7 @@ struct SendCommand: AsyncParsableCommand {
 
     private func exitStatus(_ sent: ControlMessage.Sent) -> ExitStatus {
         switch sent.state {
-        case "queued": wait == nil ? .yes : .notYet
+        case "queued": wait == nil ? .yes : .tryAgain
         case "dropped": .unknown
         case "delivered": answerStatus(sent) ?? .yes
         default: answerStatus(sent) ?? .no

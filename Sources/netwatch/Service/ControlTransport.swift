@@ -9,6 +9,16 @@ struct ControlExchange: Sendable {
     var contentType: String?
     /// How long the answer may take.
     var patience: Duration
+    /// Whether the service may receive it twice: it changes nothing, or the second copy is recognised.
+    var isRepeatable = false
+}
+
+/// An answer of the control API, be it a refusal.
+struct ControlAnswer: Sendable {
+    let status: Int
+    let body: Data
+    /// When to try again, if the service says so (`Retry-After`).
+    var retryAfter: Duration?
 }
 
 /// Who answers the control API: the service, or this process itself.
@@ -16,6 +26,6 @@ protocol ControlTransport: Sendable {
     /// Who answers, for messages.
     var name: String { get }
 
-    /// - Throws: What kept the answer away. A refusal is an answer.
-    func answer(to exchange: ControlExchange) async throws(CommandError) -> (status: Int, body: Data)
+    /// - Throws: The reason why there is no answer. A refusal is an answer.
+    func answer(to exchange: ControlExchange) async throws(CommandError) -> ControlAnswer
 }

@@ -1,22 +1,30 @@
 internal import Foundation
 internal import NetwatchService
 
-/// Speaks the control API.
+/// Speaks the control API. While the service is busy, it tries again for a while.
 struct ServiceClient {
     private let transport: any ControlTransport
     private let patience: Duration
+    private let busyPatience: Duration
 
     /// - Parameters:
     ///   - transport: Who answers.
     ///   - patience: How long an answer may take before it is given up.
-    init(_ transport: any ControlTransport, patience: Duration = .seconds(10)) {
+    ///   - busyPatience: For how long a busy service is asked again. Default 5 s.
+    init(
+        _ transport: any ControlTransport,
+        patience: Duration = .seconds(10),
+        busyPatience: Duration = .seconds(5)
+    ) {
         self.transport = transport
         self.patience = patience
+        self.busyPatience = busyPatience
     }
 
     /// - Parameter path: The service's socket; `nil` for the usual place.
-    init(path: String?, patience: Duration = .seconds(10)) {
-        self.init(SocketTransport(path: path ?? ServicePaths().socketForCommands), patience: patience)
+    init(path: String?, patience: Duration = .seconds(10), busyPatience: Duration = .seconds(5)) {
+        let transport = SocketTransport(path: path ?? ServicePaths().socketForCommands)
+        self.init(transport, patience: patience, busyPatience: busyPatience)
     }
 
     /// Asks for something and decodes the answer.
@@ -27,7 +35,9 @@ struct ServiceClient {
         extra: Duration = .zero,
         as _: Answer.Type
     ) async throws(CommandError) -> Answer {
-        try await decoded(ControlExchange(method: "GET", target: target, patience: patience + extra))
+        var exchange = ControlExchange(method: "GET", target: target, patience: patience + extra)
+        exchange.isRepeatable = true
+        return try await decoded(exchange)
     }
 
     /// Asks for something to be done and decodes the answer.
@@ -36,22 +46,27 @@ struct ServiceClient {
     }
 
     /// Asks for something to be done with a message and decodes the answer.
+    ///
+    /// - Parameter isRepeatable: Whether the service recognises a second copy.
     func post<Answer: Decodable>(
         _ target: String,
         _ message: some Encodable,
+        isRepeatable: Bool = false,
+        within limit: Duration = Self.longest,
         as _: Answer.Type
     ) async throws(CommandError) -> Answer {
-        var exchange = ControlExchange(method: "POST", target: target, patience: Self.longest)
+        var exchange = ControlExchange(method: "POST", target: target, patience: limit)
         do {
             exchange.body = try ControlMessage.encoder.encode(message)
         } catch {
             throw CommandError(.unknown, "could not encode the request: \(error)")
         }
         exchange.contentType = "application/json"
+        exchange.isRepeatable = isRepeatable
         return try await decoded(exchange)
     }
 
-    /// Hands over a piece of a body.
+    /// Uploads a piece of a body. A second copy of it is refused, since its offset is wrong then.
     func patch<Answer: Decodable>(
         _ target: String,
         _ bytes: Data,
@@ -60,54 +75,95 @@ struct ServiceClient {
         var exchange = ControlExchange(method: "PATCH", target: target, patience: Self.longest)
         exchange.body = bytes
         exchange.contentType = "application/octet-stream"
+        exchange.isRepeatable = true
         return try await decoded(exchange)
     }
 
-    /// What is written may wait for the disk, and a send for the first attempt, which has limits of its own.
-    private static let longest: Duration = .seconds(620)
+    /// Removes something and decodes the answer.
+    func delete<Answer: Decodable>(_ target: String, as _: Answer.Type) async throws(CommandError) -> Answer {
+        var exchange = ControlExchange(method: "DELETE", target: target, patience: patience)
+        exchange.isRepeatable = true
+        return try await decoded(exchange)
+    }
+
+    /// A write may wait for the disk, and a send for its first attempt, which has limits of its own.
+    static let longest: Duration = .seconds(620)
 
     private func decoded<Answer: Decodable>(_ exchange: ControlExchange) async throws(CommandError) -> Answer
     {
-        let (status, data) = try await transport.answer(to: exchange)
-        guard (200..<300).contains(status) else { throw refusal(status, data) }
+        let answer = try await answerOnceThereIsRoom(to: exchange)
+        guard (200..<300).contains(answer.status) else { throw refusal(answer) }
         do {
-            return try ControlMessage.decoder.decode(Answer.self, from: data)
+            return try ControlMessage.decoder.decode(Answer.self, from: answer.body)
         } catch {
             throw CommandError(.unknown, "\(transport.name) gave an answer that makes no sense: \(error)")
         }
     }
 
-    private func refusal(_ status: Int, _ data: Data) -> CommandError {
-        guard let problem = try? ControlMessage.decoder.decode(ControlMessage.ProblemDetails.self, from: data)
-        else {
-            return CommandError(.unknown, "\(transport.name) answered with HTTP \(status)")
+    /// A busy service has done nothing, so any exchange may be repeated.
+    private func answerOnceThereIsRoom(
+        to exchange: ControlExchange
+    ) async throws(CommandError) -> ControlAnswer {
+        let deadline = ContinuousClock.now + busyPatience
+        while true {
+            let answer = try await transport.answer(to: exchange)
+            guard answer.isBusy, let pause = answer.retryAfter, .now + pause < deadline else { return answer }
+            // Many commands that were refused together should not come back together.
+            let delay = pause + .milliseconds(Int64.random(in: 50...300))
+            guard (try? await Task.sleep(for: delay)) != nil else { return answer }
+        }
+    }
+
+    private func refusal(_ answer: ControlAnswer) -> CommandError {
+        let problem = try? ControlMessage.decoder.decode(
+            ControlMessage.ProblemDetails.self,
+            from: answer.body
+        )
+        let detail = problem.map { Printer.printable($0.detail) }
+        if answer.isBusy { return .busy(transport.name, detail ?? "it answered HTTP \(answer.status)") }
+        guard let problem else {
+            return CommandError(.unknown, "\(transport.name) answered with HTTP \(answer.status)")
         }
         return CommandError(problem)
     }
 }
 
+extension ControlAnswer {
+    /// 503 with `Retry-After`: the service has no room for the request and did nothing.
+    fileprivate var isBusy: Bool { status == 503 && retryAfter != nil }
+}
+
 extension CommandError {
     fileprivate init(_ problem: ControlMessage.ProblemDetails) {
+        self = Self.meaning(of: problem)
+        code = problem.code
+        offset = problem.offset
+    }
+
+    private static func meaning(of problem: ControlMessage.ProblemDetails) -> CommandError {
         let message = Printer.printable(problem.detail)
         switch problem.code {
         case "not_running":
-            self.init(.unavailable, message, hint: "`netwatch serve` starts it")
-        case "unknown_request", "unknown_lane", "ambiguous_id", "refused":
-            self.init(.no, message)
+            return CommandError(.unavailable, message, hint: "`netwatch serve` starts it")
+        case "busy", "too_many_connections", "too_many_staged_bodies":
+            return CommandError(.tryAgain, message, hint: "nothing was changed: try again in a few seconds")
+        case "unknown_request", "unknown_lane", "unknown_staged_body", "refused":
+            return CommandError(.no, message)
         case "secret_header":
-            self.init(.usage, message, hint: "`--queue never` sends it at once, without storing it")
+            return CommandError(.usage, message, hint: "`--queue never` sends it at once, without storing it")
         case "store_unusable":
-            self = CommandError(.unusableStore, message).leavingDoubt
+            return CommandError(.unusableStore, message).leavingDoubt
         case "invalid_import":
-            // The arguments are right; what they name is not what it was.
-            self.init(.unknown, message)
+            // The arguments are right; the file they name is not.
+            return CommandError(.unknown, message)
         case "store_failed", "stopped", "internal_error":
-            self = CommandError(.unknown, message).leavingDoubt
-        case _ where problem.status == 400 || problem.status == 413:
-            // What the caller gave is wrong.
-            self.init(.usage, message)
+            return CommandError(.unknown, message).leavingDoubt
+        case _ where problem.status == 403:
+            return CommandError(.noPermission, message)
+        case _ where [400, 413, 422].contains(problem.status):
+            return CommandError(.usage, message)
         default:
-            self.init(.unknown, message)
+            return CommandError(.unknown, message)
         }
     }
 }

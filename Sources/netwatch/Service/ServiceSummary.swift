@@ -7,7 +7,7 @@ internal import OfflineQueue
 struct ServiceSummary: Encodable, Sendable {
     /// Whether there is a service to ask.
     enum State: String, Encodable {
-        case running, notRunning, notPermitted, notAnswering
+        case running, busy, notRunning, notPermitted, notAnswering
     }
 
     /// The queue, as far as it was told.
@@ -35,7 +35,8 @@ struct ServiceSummary: Encodable, Sendable {
         let path = path ?? ServicePaths().socketForCommands
         do throws(SystemError) {
             let pid = try ServiceProcess.id(listeningAt: path)
-            return await asking(ServiceClient(path: path, patience: patience), at: path, pid: pid)
+            let client = ServiceClient(path: path, patience: patience, busyPatience: .zero)
+            return await asking(client, at: path, pid: pid)
         } catch {
             return ServiceSummary(state: state(error), socket: path)
         }
@@ -51,15 +52,26 @@ struct ServiceSummary: Encodable, Sendable {
             let names = try? await client.get("/v1/names", as: ControlMessage.Names.self)
             return ServiceSummary(state: .running, socket: path, pid: pid, queue: queue, names: names)
         } catch {
-            return ServiceSummary(state: .notAnswering, socket: path, pid: pid)
+            return ServiceSummary(state: state(error.status), socket: path, pid: pid)
         }
     }
 
     private static func state(_ error: SystemError) -> State {
         switch error.errno {
         case EACCES, EPERM: .notPermitted
-        case EAGAIN: .notAnswering
+        // More connections wait than the service accepts.
+        case EAGAIN: .busy
         default: .notRunning
+        }
+    }
+
+    /// - Parameter failure: How a question ended after the socket was found.
+    private static func state(_ failure: ExitStatus) -> State {
+        switch failure {
+        case .tryAgain: .busy
+        case .noPermission: .notPermitted
+        case .unavailable: .notRunning
+        default: .notAnswering
         }
     }
 
@@ -69,6 +81,7 @@ struct ServiceSummary: Encodable, Sendable {
         let process = pid.map { ", pid \($0)" } ?? ""
         switch state {
         case .running: return "running" + process
+        case .busy: return "busy\(process): it is running, and serves as many clients as it may"
         case .notRunning: return "not running (nothing listens at `\(socket)`)"
         case .notPermitted: return "running, but this user may not ask it (`\(socket)`)"
         case .notAnswering: return "does not answer in time\(process)"

@@ -4,9 +4,18 @@ internal import FoundationNetworking
 internal import Glibc
 
 /// The service, over its control socket.
+///
+/// All exchanges of a command use one keep-alive connection, also those that must not arrive twice: libcurl may not send
+/// such a request again. A connection that the service closed while it was idle is noticed before it is used, and
+/// replaced.
 struct SocketTransport: ControlTransport {
     let path: String
     private let session: SessionManager
+
+    /// An answer has no limit of its own: pages are cut by the service.
+    private static let longestAnswer = 1 << 40
+    /// ``ControlExchange/patience`` limits how long nothing arrives; this limits an answer that trickles in.
+    private static let longestTransfer: Duration = .seconds(86_400)
 
     var name: String { "the service at `\(path)`" }
 
@@ -15,35 +24,70 @@ struct SocketTransport: ControlTransport {
         session = SessionManager(unixSocketPath: path)
     }
 
-    func answer(to exchange: ControlExchange) async throws(CommandError) -> (status: Int, body: Data) {
+    func answer(to exchange: ControlExchange) async throws(CommandError) -> ControlAnswer {
         // The host is only a name here: the socket decides who answers.
         var request = URLRequest(url: URL(string: "http://netwatch" + exchange.target)!)
         request.httpMethod = exchange.method
         request.timeoutInterval = exchange.patience.seconds
         request.httpBody = exchange.body
         if let type = exchange.contentType { request.setValue(type, forHTTPHeaderField: "Content-Type") }
-        let response = await session.request(request).response()
-        guard let status = response.response?.statusCode, response.error == nil else {
+        let response = await session.transfer(
+            request,
+            maximumResponseBytes: Self.longestAnswer,
+            totalTimeout: Self.longestTransfer,
+            allowsConnectionReuse: true,
+            allowsResending: exchange.isRepeatable
+        ).response()
+        guard let head = response.response, response.error == nil else {
             throw unreachable(response.error)
         }
-        return (status, response.data ?? Data())
+        let wait = head.value(forHTTPHeaderField: "Retry-After").flatMap(Int.init)
+        return ControlAnswer(
+            status: head.statusCode,
+            body: response.data ?? Data(),
+            retryAfter: wait.map { .seconds(max(0, $0)) }
+        )
     }
 
     private func unreachable(_ error: (any Error)?) -> CommandError {
-        let hint = "is it running? `netwatch serve` starts it; `--socket` says where it listens"
         switch error?.transferFailure?.osErrno {
-        case ENOENT, ECONNREFUSED:
-            return CommandError(.unavailable, "no service listens at `\(path)`", hint: hint)
-        case EACCES, EPERM:
-            return CommandError(
-                .noPermission,
-                "this user may not talk to the service at `\(path)`",
-                hint: "run as root, or as the user the service runs as"
-            )
+        case ENOENT, ECONNREFUSED: return .notRunning(path)
+        case EACCES, EPERM: return .notPermitted(path)
+        // connect(2) of a unix socket: more connections wait than the service accepts.
+        case EAGAIN: return .busy(name, "it does not accept more connections for now")
         default:
             let words = error?.transferFailure?.message ?? error.map { "\($0)" } ?? "no answer"
-            return CommandError(.unknown, "could not talk to the service at `\(path)`: \(words)", hint: hint)
-                .leavingDoubt
+            return CommandError(.unknown, "\(name) did not answer: \(words)").leavingDoubt
         }
+    }
+}
+
+/// The three reasons why a service does nothing for a command. Each has an exit status of its own.
+extension CommandError {
+    static func notRunning(_ path: String) -> CommandError {
+        CommandError(
+            .unavailable,
+            "no service listens at `\(path)`",
+            hint: "is it running? `netwatch serve` starts it; `--socket` says where it listens"
+        )
+    }
+
+    static func notPermitted(_ path: String) -> CommandError {
+        CommandError(
+            .noPermission,
+            "this user may not talk to the service at `\(path)`",
+            hint: "run as root, or as the user the service runs as"
+        )
+    }
+
+    /// - Parameters:
+    ///   - name: Who is busy.
+    ///   - detail: What it has no room for.
+    static func busy(_ name: String, _ detail: String) -> CommandError {
+        CommandError(
+            .tryAgain,
+            "\(name) is busy: \(detail)",
+            hint: "it is running, and nothing was changed: try again in a few seconds"
+        )
     }
 }

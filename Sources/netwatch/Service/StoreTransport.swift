@@ -8,12 +8,12 @@ struct StoreTransport: ControlTransport {
 
     var name: String { "the queue in `\(directory)`" }
 
-    func answer(to exchange: ControlExchange) async -> (status: Int, body: Data) {
+    func answer(to exchange: ControlExchange) async -> ControlAnswer {
         let answer = await queue.respond(
             exchange.method,
             exchange.target,
             body: exchange.body.map(Array.init) ?? []
         )
-        return (answer.status, Data(answer.body))
+        return ControlAnswer(status: answer.status, body: Data(answer.body))
     }
 }

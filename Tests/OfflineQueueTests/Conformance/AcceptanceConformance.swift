@@ -43,7 +43,7 @@ internal import Testing
     func `an id again changes nothing, on its way or over`(kind: StoreKind) async throws {
         let bench = try await kind.bench()
         let first = try await bench.store.enqueue(try new("a"))[0]
-        let again = try await bench.store.enqueue(try new("a", body: "another"))[0]
+        let again = try await bench.store.enqueue(try new("a"))[0]
         #expect(first.outcome == .accepted && again.outcome == .known)
         #expect(again.idempotencyKey == first.idempotencyKey && first.idempotencyKey != nil)
         #expect(again.state == .pending)
@@ -54,6 +54,40 @@ internal import Testing
         let over = try await bench.store.enqueue(try new("a"))[0]
         #expect(over.outcome == .known && over.state == .delivered && over.status == 201)
         #expect(try await bench.store.counts()[.pending] == 0)
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a known id with other content is refused, naming what differs`(kind: StoreKind) async throws {
+        let bench = try await kind.bench()
+        func differences(_ other: NewRequest) async throws -> String {
+            let error = try await #require(throws: QueueError.self) { try await bench.store.enqueue(other) }
+            #expect(error.code == .idConflict)
+            return error.message.components(separatedBy: "different: ").last ?? ""
+        }
+        let lane = try await bench.put("a")
+        for isOver in [false, true] {
+            if isOver {
+                let taken = try await bench.takeOne(lane)
+                try #require(try await bench.store.conclude(taken, .delivered(status: 200)))
+            }
+            #expect(try await differences(try new("a", method: "PUT")) == "method")
+            #expect(try await differences(try new("a", host: "elsewhere.example")) == "URL")
+            // Of a body that is not kept any more only the length is known.
+            #expect(try await differences(try new("a", body: "longer than before")) == "body")
+            #expect(try await differences(try new("a") { $0.lane = "l" }) == "lane")
+            #expect(try await differences(try new("a") { $0.isFIFO = true }) == "order")
+            #expect(try await bench.store.enqueue(try new("a"))[0].outcome == .known)
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a batch with a known id and other content changes nothing`(kind: StoreKind) async throws {
+        let bench = try await kind.bench()
+        try await bench.put("a")
+        await #expect(throws: QueueError.self) {
+            try await bench.store.enqueue(try new("b"), try new("a", body: "another"))
+        }
+        #expect(try await bench.store.states() == ["a": .pending])
     }
 
     @Test(arguments: StoreKind.allCases)

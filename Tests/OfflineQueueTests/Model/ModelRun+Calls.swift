@@ -178,11 +178,23 @@ extension ModelRun {
         let edit: QueueEdit = pick([
             .cancel, .hold, .release, .release, .retry(newKey: false), .retry(newKey: true),
         ])
+        if chance(30) { return try await editMatching(edit) }
         let ids = (0..<(1 + roll(2))).map { _ in chance(90) ? "r\(roll(made + 1))" : "nobody" }
         call = "\(edit) \(ids)"
         let found = try await store.edit(edit, ids)
         let expected = ids.map { model.edit(edit, $0) }
         try expect(found, is: expected, "result")
+    }
+
+    private mutating func editMatching(_ edit: QueueEdit) async throws {
+        var filter = RequestFilter()
+        // Everything at once would leave little to do.
+        filter.states = Set((0...roll(3)).map { _ in pick(QueuedRequest.State.allCases) })
+        if chance(60) { filter.host = pick(["a", "b"]) }
+        if chance(40) { filter.lane = pick(["", "order"]) }
+        call = "\(edit) of all that match \(filter)"
+        let found = try await store.edit(edit, matching: filter, isDryRun: false)
+        try expect(found.result, is: model.edit(edit, matching: filter), "numbers")
     }
 
     private mutating func pause() async throws {

@@ -59,7 +59,10 @@ extension QueueModel {
         _ batch: Set<String>,
         _ late: inout Late
     ) throws(QueueError) -> Receipt.Outcome {
-        if index(of: new.id) != nil || history.contains(where: { $0.id == new.id }) { return .known }
+        if let known = (live + history).first(where: { $0.id == new.id }) {
+            guard known.content == new.content else { throw QueueError(.idConflict) }
+            return .known
+        }
         if lanes[new.lane] == nil { lanes[new.lane] = Lane() }
         let needed = try undelivered(new, batch)
         let old = live.first {
@@ -102,6 +105,7 @@ extension QueueModel {
         let isIdempotent = ["GET", "HEAD", "PUT", "DELETE", "OPTIONS"].contains(new.method)
         return Request(
             id: new.id,
+            content: new.content,
             lane: new.lane,
             priority: options.priority,
             size: new.size,
@@ -161,6 +165,10 @@ extension QueueModel {
         return others.count < Int(requests)
             && others.reduce(0) { $0 + $1.size } + new.size <= Int64(bytes)
     }
+}
+
+extension NewRequest {
+    fileprivate var content: String { "\(method) \(url) \(body.size) \(lane.label) \(lane.mode)" }
 }
 
 extension QueueError {

@@ -158,6 +158,23 @@ extension QueueModel {
         return .done(live[index(of: id)!].state)
     }
 
+    /// Those that match now are edited one after another.
+    mutating func edit(_ edit: QueueEdit, matching filter: RequestFilter) -> FilteredEditResult {
+        let matching = (live + history).sorted { $0.place < $1.place }.filter { request in
+            filter.states?.contains(request.state) ?? true
+                && request.lane.origin.host == filter.host ?? request.lane.origin.host
+                && request.lane.label == filter.lane ?? request.lane.label
+        }
+        let isLive = Set(live.map(\.id))
+        // The store edits what is on its way first.
+        let ordered = matching.filter { isLive.contains($0.id) } + matching.filter { !isLive.contains($0.id) }
+        var result = FilteredEditResult()
+        for request in ordered {
+            if case .done = self.edit(edit, request.id) { result.done += 1 } else { result.refused += 1 }
+        }
+        return result
+    }
+
     private mutating func waitForNothing(_ id: String) {
         change(id) { request in
             request.waitsFor = []

@@ -16,6 +16,8 @@ struct QueueModel {
 
     struct Request: Hashable {
         let id: String
+        /// What has to be the same when the id comes again.
+        let content: String
         let lane: LaneKey
         let priority: Int
         let size: Int64

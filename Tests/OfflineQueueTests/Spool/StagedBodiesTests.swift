@@ -13,7 +13,7 @@ internal import Testing
 
     init() {
         spool = BodySpool(files: files)
-        bodies = StagedBodies(spool: spool, limit: 1000, clock: clock)
+        bodies = StagedBodies(spool: spool, clock: clock)
     }
 
     private func error(_ body: () async throws -> Void) async -> QueueError? {
@@ -22,7 +22,7 @@ internal import Testing
     }
 
     @Test func `pieces become one body`() async throws {
-        #expect(try await bodies.begin("a") == 0)
+        #expect(try await bodies.begin("a", limit: 1000) == 0)
         #expect(try await bodies.append(Data("hello ".utf8), to: "a", at: 0) == 6)
         #expect(try await bodies.append(Data(), to: "a", at: 6) == 6)
         #expect(try await bodies.append(Data("world".utf8), to: "a", at: 6) == 11)
@@ -32,7 +32,7 @@ internal import Testing
     }
 
     @Test func `a wrong offset tells the right one and changes nothing`() async throws {
-        try await bodies.begin("a")
+        try await bodies.begin("a", limit: 1000)
         try await bodies.append(Data("hello".utf8), to: "a", at: 0)
         for offset in [0, 4, 6, -1, .max] as [Int64] {
             let error = await error { try await bodies.append(Data("hello".utf8), to: "a", at: offset) }
@@ -45,23 +45,23 @@ internal import Testing
     }
 
     @Test func `who did not hear the answer begins again and goes on where the body stands`() async throws {
-        try await bodies.begin("a")
+        try await bodies.begin("a", limit: 1000)
         try await bodies.append(Data("hello".utf8), to: "a", at: 0)
-        #expect(try await bodies.begin("a") == 5)
+        #expect(try await bodies.begin("a", limit: 1000) == 5)
         #expect(await bodies.count == 1)
     }
 
     @Test func `a body is finished once`() async throws {
-        try await bodies.begin("a")
+        try await bodies.begin("a", limit: 1000)
         _ = try await bodies.finish("a", size: 0)
         #expect(await error { _ = try await bodies.finish("a", size: 0) }?.code == .unknownStagedBody)
         #expect(await error { try await bodies.append(Data(), to: "a", at: 0) }?.code == .unknownStagedBody)
-        #expect(try await bodies.begin("a") == 0)
+        #expect(try await bodies.begin("a", limit: 1000) == 0)
     }
 
     @Test func `pieces that are sent at once keep their order, and the same one is taken once`() async throws
     {
-        try await bodies.begin("a")
+        try await bodies.begin("a", limit: 1000)
         let pieces = (0..<100).map { Data(repeating: UInt8($0), count: 10) }
         let refused = await withTaskGroup(of: Int.self) { [bodies] group in
             for _ in 0..<2 {
@@ -82,17 +82,51 @@ internal import Testing
     }
 
     @Test func `there are at most so many at once`() async throws {
-        for number in 0..<64 { try await bodies.begin("\(number)") }
-        #expect(await error { try await bodies.begin("one more") }?.code == .tooManyStagedBodies)
-        #expect(try await bodies.begin("7") == 0)
-        await bodies.giveUp("7")
-        try await bodies.begin("one more")
-        await bodies.giveUpAll()
+        for number in 0..<64 { try await bodies.begin("\(number)", limit: 1000) }
+        #expect(await error { try await bodies.begin("one more", limit: 1000) }?.code == .tooManyStagedBodies)
+        #expect(try await bodies.begin("7", limit: 1000) == 0)
+        await bodies.remove("7")
+        try await bodies.begin("one more", limit: 1000)
+        await bodies.removeAll()
         #expect(await bodies.count == 0)
     }
 
+    @Test
+    func `a full registry removes the body that is without a piece for longest, if that is ten seconds`()
+        async throws
+    {
+        for number in 0..<64 { try await bodies.begin("\(number)", limit: 1000) }
+        clock.advance(by: .seconds(5))
+        try await bodies.append(Data(count: 1), to: "0", at: 0)
+        clock.advance(by: .milliseconds(4999))
+        let early = await error { try await bodies.begin("early", limit: 1000) }
+        #expect(early?.code == .tooManyStagedBodies)
+        clock.advance(by: .milliseconds(1))
+        try await bodies.begin("late", limit: 1000)
+        let ids = await bodies.list().map(\.id)
+        #expect(ids.count == 64 && ids.contains("0") && ids.contains("late"))
+    }
+
+    @Test func `bodies are listed with their bytes, and one that is removed is unknown`() async throws {
+        try await bodies.begin("b", limit: 1000)
+        try await bodies.begin("a", limit: 1000)
+        try await bodies.append(Data(count: 7), to: "b", at: 0)
+        clock.advance(by: .seconds(3))
+        #expect(
+            await bodies.list() == [
+                StagedBody(id: "a", bytes: 0, idle: .seconds(3)),
+                StagedBody(id: "b", bytes: 7, idle: .seconds(3)),
+            ]
+        )
+        #expect(await bodies.remove("b")?.bytes == 7)
+        #expect(await bodies.remove("b") == nil)
+        #expect(files.disk.names.isEmpty)
+        let late = await error { try await bodies.append(Data(count: 1), to: "b", at: 7) }
+        #expect(late?.code == .unknownStagedBody)
+    }
+
     @Test func `a body over the limit is given up`() async throws {
-        try await bodies.begin("a")
+        try await bodies.begin("a", limit: 1000)
         try await bodies.append(Data(count: 1000), to: "a", at: 0)
         #expect(
             await error { try await bodies.append(Data(count: 1), to: "a", at: 1000) }?.code == .bodyTooLarge
@@ -103,41 +137,41 @@ internal import Testing
 
     @Test func `a body that cannot be written is given up, and the next one is taken`() async throws {
         let files = ForgettingFiles(fault: .init(failingCall: 2, errno: ENOSPC))
-        let bodies = StagedBodies(spool: BodySpool(files: files), limit: 1000, clock: clock)
-        try await bodies.begin("a")
+        let bodies = StagedBodies(spool: BodySpool(files: files), clock: clock)
+        try await bodies.begin("a", limit: 1000)
         let error = await error { try await bodies.append(Data(count: 1), to: "a", at: 0) }
         #expect(error?.code == .insufficientSpace)
         #expect(await bodies.count == 0)
         #expect(files.disk.names.isEmpty)
-        try await bodies.begin("a")
+        try await bodies.begin("a", limit: 1000)
         try await bodies.append(Data(count: 1), to: "a", at: 0)
         #expect(try await bodies.finish("a", size: 1).size == 1)
     }
 
-    @Test func `a body is given up after an hour without a call, and not before`() async throws {
-        try await bodies.begin("a")
+    @Test func `a body is removed after ten minutes without a call, and not before`() async throws {
+        try await bodies.begin("a", limit: 1000)
         try await bodies.append(Data(count: 1), to: "a", at: 0)
-        try await clock.sleeps.waitForLast { $0 == .seconds(3600) }
-        clock.advance(by: .seconds(3599))
+        try await clock.sleeps.waitForLast { $0 == .seconds(600) }
+        clock.advance(by: .seconds(599))
         try await bodies.append(Data(count: 1), to: "a", at: 1)
         clock.advance(by: .seconds(1))
         // It has looked, and found that there was a call.
-        try await clock.sleeps.waitForLast { $0 == .seconds(3599 + 3600) }
+        try await clock.sleeps.waitForLast { $0 == .seconds(599 + 600) }
         #expect(await bodies.count == 1)
         #expect(files.disk.names.count == 1)
-        clock.advance(by: .seconds(3599))
+        clock.advance(by: .seconds(599))
         try await files.log.waitForLast { $0 == "remove" }
         #expect(await bodies.count == 0)
         #expect(files.disk.names.isEmpty)
     }
 
-    @Test func `each body has its own hour`() async throws {
-        try await bodies.begin("a")
-        try await clock.sleeps.waitForLast { $0 == .seconds(3600) }
-        clock.advance(by: .seconds(1800))
-        try await bodies.begin("b")
-        clock.advance(by: .seconds(1800))
-        try await clock.sleeps.waitForLast { $0 == .seconds(5400) }
+    @Test func `each body has its own ten minutes`() async throws {
+        try await bodies.begin("a", limit: 1000)
+        try await clock.sleeps.waitForLast { $0 == .seconds(600) }
+        clock.advance(by: .seconds(300))
+        try await bodies.begin("b", limit: 1000)
+        clock.advance(by: .seconds(300))
+        try await clock.sleeps.waitForLast { $0 == .seconds(900) }
         #expect(await error { try await bodies.append(Data(), to: "a", at: 0) }?.code == .unknownStagedBody)
         try await bodies.append(Data(), to: "b", at: 0)
     }
@@ -145,8 +179,8 @@ internal import Testing
     @Test func `bodies go with their registry`() async throws {
         let files = ForgettingFiles()
         do {
-            let bodies = StagedBodies(spool: BodySpool(files: files), limit: 1000, clock: clock)
-            try await bodies.begin("a")
+            let bodies = StagedBodies(spool: BodySpool(files: files), clock: clock)
+            try await bodies.begin("a", limit: 1000)
             try await bodies.append(Data(count: 1), to: "a", at: 0)
         }
         try await files.log.waitForLast { $0 == "remove" }

@@ -1,0 +1,107 @@
+public import Foundation
+
+/// What a body that is uploaded in pieces is for.
+public enum StagedBodyPurpose: String, Hashable, Sendable, CaseIterable {
+    /// The body of a request: at most ``QueueRequest/maximumBodyBytes``.
+    case request
+    /// An export to be imported: as long as ``QueueLimits/bytes`` allows.
+    case `import`
+}
+
+/// An upload that no request uses yet.
+public struct StagedBody: Hashable, Sendable {
+    /// The name that the caller gave it.
+    public let id: String
+    /// How many bytes were uploaded.
+    public let bytes: Int64
+    /// How long ago the last piece came.
+    public let idle: Duration
+
+    package init(id: String, bytes: Int64, idle: Duration) {
+        self.id = id
+        self.bytes = bytes
+        self.idle = idle
+    }
+}
+
+/// Bodies that are uploaded in pieces before a request uses them.
+extension OfflineQueue {
+    /// Appends to a body that is uploaded in pieces, or begins one.
+    ///
+    /// A body that receives no piece for ten minutes is removed. There are at most 64, and their bytes count against
+    /// ``QueueLimits/bytes``; when either limit is reached, the body that has been without a piece for longest is
+    /// removed, if that is ten seconds or more. An empty piece counts.
+    ///
+    /// - Parameters:
+    ///   - id: A name for the body, made by the caller.
+    ///   - bytes: The piece.
+    ///   - offset: How many bytes were appended before.
+    ///   - purpose: What it is for; the first piece decides. Default: a request.
+    /// - Returns: How many bytes it has now.
+    /// - Throws: ``QueueError``: `wrongOffset` with the right one, `bodyTooLarge`, `tooManyStagedBodies`, `queueFull`,
+    ///   `insufficientSpace`, `spoolFailed`, `unknownStagedBody`. After a failure to write the body is removed.
+    public nonisolated func appendToBody(
+        _ id: String,
+        _ bytes: Data,
+        at offset: Int64,
+        for purpose: StagedBodyPurpose = .request
+    ) async throws -> Int64 {
+        try RequestChecks.checkPrintable(id, "body's id")
+        try await makeRoom(for: Int64(bytes.count), of: id)
+        if offset == 0 { try await staged.begin(id, limit: purpose.limit) }
+        return try await staged.append(bytes, to: id, at: offset)
+    }
+
+    private nonisolated func makeRoom(for count: Int64, of id: String) async throws {
+        guard count > 0 else { return }
+        let room = try await store.archive.room().bytes
+        while case let used = await staged.byteCount, used + count > room {
+            if await staged.removeStalled(except: id) { continue }
+            throw QueueError(
+                .queueFull,
+                "uploads have \(used) bytes, and the queue has room for \(room)"
+            )
+        }
+    }
+
+    /// The uploads that no request uses yet, by their names.
+    public nonisolated func stagedBodies() async -> [StagedBody] { await staged.list() }
+
+    /// Removes an upload. A client that still uploads it gets `unknownStagedBody`.
+    ///
+    /// - Returns: What was removed.
+    /// - Throws: ``QueueError/Code/unknownStagedBody``.
+    public nonisolated func removeStagedBody(_ id: String) async throws -> StagedBody {
+        guard let body = await staged.remove(id) else { throw QueueError.unknownStagedBody(id) }
+        return body
+    }
+
+    /// Removes all uploads that no request uses yet, and returns them.
+    public nonisolated func removeStagedBodies() async -> [StagedBody] {
+        var removed: [StagedBody] = []
+        for body in await staged.list() {
+            if let body = await staged.remove(body.id) { removed.append(body) }
+        }
+        return removed
+    }
+
+    /// Ends the upload of a request's body.
+    nonisolated func finishBody(_ id: String, size: Int64) async throws -> SpooledBody {
+        let body = try await staged.finish(id, size: size)
+        // It was uploaded for an import.
+        guard body.size <= QueueRequest.maximumBodyBytes else {
+            await store.spool.remove([body.name])
+            throw QueueError.bodyTooLarge(limit: QueueRequest.maximumBodyBytes)
+        }
+        return body
+    }
+}
+
+extension StagedBodyPurpose {
+    fileprivate var limit: Int64 {
+        switch self {
+        case .request: QueueRequest.maximumBodyBytes
+        case .import: .max
+        }
+    }
+}

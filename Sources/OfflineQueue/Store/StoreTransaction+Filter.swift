@@ -1,0 +1,242 @@
+internal import GRDB
+
+/// Edits of all requests that match a filter, a part of them with each statement.
+///
+/// Which requests match is settled first, since an edit changes the states of others. The parts bound SQLite's memory: a
+/// statement's journal keeps the pages that it changes.
+extension StoreTransaction {
+    /// How many requests one statement edits.
+    private static let part = 4096
+
+    /// What an edit would do.
+    func count(_ edit: QueueEdit, matching filter: RequestFilter) throws -> FilteredEdit {
+        var edited = FilteredEdit()
+        let arguments = filter.arguments
+        for row in try rows(Self.countsByState(of: Self.live(filter)), arguments) {
+            edited.add(try row["number"], isRefused: try edit.refuses(row["state"]))
+        }
+        for row in try rows(Self.countsByState(of: Self.finished(filter)), arguments) {
+            edited.add(try row["number"], isRefused: try edit.refuses(row["state"]))
+        }
+        return edited
+    }
+
+    mutating func edit(_ edit: QueueEdit, matching filter: RequestFilter) throws -> FilteredEdit {
+        var edited = FilteredEdit()
+        let live = try numbers("SELECT seq \(Self.live(filter)) ORDER BY seq", filter.arguments)
+        let finished = try numbers("SELECT seq \(Self.finished(filter)) ORDER BY seq", filter.arguments)
+        for part in live.parts(of: Self.part) { try editLive(edit, part, &edited) }
+        for part in finished.parts(of: Self.part) { try editFinished(edit, part, &edited) }
+        return edited
+    }
+
+    private static func live(_ filter: RequestFilter) -> String {
+        "FROM request JOIN (SELECT id AS lane, host, label FROM lane) ON lane = lane_id WHERE \(filter.condition)"
+    }
+
+    private static func finished(_ filter: RequestFilter) -> String {
+        "FROM history WHERE \(filter.condition)"
+    }
+
+    private static func countsByState(of selection: String) -> String {
+        "SELECT state, count(*) AS number \(selection) GROUP BY state"
+    }
+
+    /// The numbers of a column: 8 bytes for each row, and not a copy of it.
+    private func numbers(_ sql: String, _ arguments: StatementArguments) throws -> [Int64] {
+        let cursor = try Row.fetchCursor(try database.cachedStatement(sql: sql), arguments: arguments)
+        var numbers: [Int64] = []
+        while let row = try cursor.next() {
+            let value: DatabaseValue = row[0]
+            guard let number = Int64.fromDatabaseValue(value) else {
+                throw DamagedColumn(name: "seq", found: value.storage)
+            }
+            numbers.append(number)
+        }
+        return numbers
+    }
+}
+
+extension FilteredEdit {
+    fileprivate mutating func add(_ count: Int, isRefused: Bool) {
+        if isRefused { result.refused += count } else { result.done += count }
+    }
+}
+
+extension QueueEdit {
+    /// About: a request that is being sent may be held already, and a dead one may have lost its place.
+    fileprivate func refuses(_ state: QueuedRequest.State) -> Bool {
+        switch self {
+        case .cancel, .hold: state.isFinal
+        case .release: state != .held && state != .inflight
+        case .retry: state == .inflight || (state.isFinal && state != .dead)
+        }
+    }
+}
+
+extension [Int64] {
+    fileprivate func parts(of size: Int) -> [ArraySlice<Int64>] {
+        stride(from: 0, to: count, by: size).map { self[$0..<Swift.min($0 + size, count)] }
+    }
+}
+
+// MARK: - Requests on their way
+
+extension StoreTransaction {
+    private mutating func editLive(
+        _ edit: QueueEdit,
+        _ sequences: ArraySlice<Int64>,
+        _ edited: inout FilteredEdit
+    ) throws {
+        let part = Part(sequences)
+        let lanes = try numbers("SELECT DISTINCT lane_id FROM request WHERE \(Part.isIn)", part.arguments)
+        changedLanes.formUnion(lanes)
+        let done =
+            switch edit {
+            case .cancel: try cancel(part, &edited)
+            case .hold: try hold(part)
+            case .release: try release(part)
+            case .retry(let newKey): try retry(part, newKey: newKey)
+            }
+        edited.add(done, isRefused: false)
+        edited.add(sequences.count - done, isRefused: true)
+    }
+
+    /// The requests that one statement edits.
+    private struct Part {
+        static let isIn = "seq IN (SELECT value FROM json_each(:part))"
+
+        let count: Int
+        let arguments: StatementArguments
+
+        init(_ sequences: ArraySlice<Int64>) {
+            count = sequences.count
+            arguments = ["part": "[\(sequences.map(String.init).joined(separator: ","))]"]
+        }
+    }
+
+    /// Returns the number of rows that changed.
+    private func change(_ sql: String, _ part: Part, _ others: StatementArguments = [:]) throws -> Int {
+        try execute("\(sql) AND \(Part.isIn)", part.arguments &+ others)
+        return database.changesCount
+    }
+
+    private func hold(_ part: Part) throws -> Int {
+        let mendable = HoldReason.mendable.map { "'\($0.rawValue)'" }.sorted().joined(separator: ", ")
+        // A cancellation stays one.
+        _ = try change("UPDATE request SET wish = ifnull(wish, 'hold') WHERE state = 'inflight'", part)
+        _ = try change(
+            "UPDATE request SET hold_reason = 'user' WHERE state = 'held' AND hold_reason IN (\(mendable))",
+            part
+        )
+        _ = try change(
+            "UPDATE request SET state = 'held', hold_reason = 'user' WHERE state IN ('pending', 'blocked')",
+            part
+        )
+        return part.count
+    }
+
+    private func release(_ part: Part) throws -> Int {
+        let unheld = try change(
+            "UPDATE request SET wish = NULL WHERE state = 'inflight' AND wish = 'hold'",
+            part
+        )
+        // A request whose dependency failed goes without it.
+        try execute(
+            """
+            DELETE FROM depends WHERE seq IN (
+                SELECT seq FROM request WHERE state = 'held' AND hold_reason = 'dependency' AND \(Part.isIn)
+            )
+            """,
+            part.arguments
+        )
+        return try unheld
+            + change(
+                """
+                UPDATE request SET hold_reason = NULL, next_at = max(:now, ifnull(scheduled_at, 0)),
+                state = iif(EXISTS (SELECT 1 FROM depends WHERE depends.seq = request.seq), 'blocked', 'pending')
+                WHERE state = 'held'
+                """,
+                part,
+                ["now": now.milliseconds]
+            )
+    }
+
+    private func retry(_ part: Part, newKey: Bool) throws -> Int {
+        try execute(
+            """
+            DELETE FROM depends WHERE seq IN (SELECT seq FROM request WHERE state <> 'inflight' AND \(Part.isIn))
+            """,
+            part.arguments
+        )
+        let key = newKey ? ", key_value = iif(key_value IS NULL, NULL, \(Self.randomKey))" : ""
+        return try change(
+            """
+            UPDATE request SET state = 'pending', next_at = :now, hold_reason = NULL, attempts = 0, deferrals = 0,
+            \(Self.withoutConditions), \(Self.renewedLife)\(key) WHERE state <> 'inflight'
+            """,
+            part,
+            renewal &+ ["now": now.milliseconds]
+        )
+    }
+
+    /// As `UUIDv4` makes them: SQLite's `randomblob` is seeded by the kernel.
+    private static let randomKey = """
+        lower(hex(randomblob(4)) || '-' || hex(randomblob(2)) || '-4' || substr(hex(randomblob(2)), 2) || '-'
+        || substr('89AB', 1 + (random() & 3), 1) || substr(hex(randomblob(2)), 2) || '-' || hex(randomblob(6)))
+        """
+}
+
+// MARK: - Cancelling
+
+extension StoreTransaction {
+    private mutating func cancel(_ part: Part, _ edited: inout FilteredEdit) throws -> Int {
+        _ = try change("UPDATE request SET wish = 'cancel' WHERE state = 'inflight'", part)
+        edited.cancelledInFlight += try numbers(
+            "SELECT seq FROM request WHERE state = 'inflight' AND \(Part.isIn)",
+            part.arguments
+        )
+        let waiting = "SELECT seq FROM request WHERE state <> 'inflight' AND \(Part.isIn)"
+        let needed = try numbers(
+            "SELECT DISTINCT on_seq FROM depends WHERE on_seq IN (\(waiting))",
+            part.arguments
+        )
+        // At most one for each 64 KiB that the queue's limit allows.
+        freedFiles += try rows(
+            "SELECT body_file FROM request WHERE body_file IS NOT NULL AND state <> 'inflight' AND \(Part.isIn)",
+            part.arguments
+        ).map { try $0["body_file"] }
+        try execute(Self.moveCancelled, part.arguments &+ ["now": now.milliseconds])
+        try execute("DELETE FROM body WHERE seq IN (\(waiting))", part.arguments)
+        _ = try change("DELETE FROM request WHERE state <> 'inflight'", part)
+        for sequence in needed { try settleDependents(of: sequence, isDelivered: false) }
+        return part.count
+    }
+
+    /// As ``StoreStatements/insertHistory``: of a cancelled request no body is kept.
+    private static let moveCancelled = """
+        INSERT INTO history (state, finished_at, is_whole, kept_bytes, attempts, deferrals, last_status, last_error,
+        host, label, mode, \(QueueSchema.fixedContent))
+        SELECT 'cancelled', :now, 0, size - body_bytes, attempts, deferrals, last_status, last_error,
+        host, label, mode, \(QueueSchema.fixedContent)
+        FROM (SELECT id AS lane, host, label, mode FROM lane) JOIN request ON lane_id = lane
+        WHERE request.state <> 'inflight' AND \(Part.isIn) ORDER BY seq
+        """
+}
+
+// MARK: - Requests that are over
+
+extension StoreTransaction {
+    private mutating func editFinished(
+        _ edit: QueueEdit,
+        _ sequences: ArraySlice<Int64>,
+        _ edited: inout FilteredEdit
+    ) throws {
+        guard case .retry = edit else { return edited.add(sequences.count, isRefused: true) }
+        for sequence in sequences {
+            guard let row = try row("SELECT * FROM history WHERE seq = ?", [sequence]) else { continue }
+            let result = try editHistory(edit, row)
+            edited.add(1, isRefused: result != .done(.pending))
+        }
+    }
+}

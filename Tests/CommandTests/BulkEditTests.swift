@@ -1,0 +1,132 @@
+internal import Foundation
+internal import Glibc
+internal import NetwatchTestSupport
+internal import Testing
+
+/// `--all` of more requests than a command could name.
+@Suite(.serialized, .timeLimit(.minutes(10))) struct BulkEditTests {
+    /// More than 64 times a thousand.
+    private static let count = 66_000
+
+    private let directory = try! ScratchDirectory()
+
+    /// An export of requests to one host.
+    private func export(_ numbers: Range<Int>) throws -> String {
+        let now = Int(Date().timeIntervalSince1970 * 1000)
+        var lines = [#"{"v":1,"type":"netwatch-queue-export","created":\#(now),"dead":true}"#]
+        let rest = """
+            "after":[],"atMostOnce":false,"attempts":0,"created":\(now),"deferrals":0,"expires":\(now + 604_800_000),\
+            "fifo":false,"headers":[],"lane":"","life":604800000,"method":"GET","priority":5,"state":"pending",\
+            "url":"http://127.0.0.1:1/"
+            """
+        for number in numbers { lines.append(#"{"request":{"id":"many-\#(number)",\#(rest)}}"#) }
+        let path = directory.file("export")
+        try Data((lines.joined(separator: "\n") + "\n").utf8).write(to: URL(fileURLWithPath: path))
+        let digest = try shell("sha256sum \(path)").prefix(64)
+        let end = #"{"end":{"requests":\#(numbers.count),"sha256":"\#(digest)"}}"#
+        try shell("echo '\(end)' >>\(path)")
+        return path
+    }
+
+    /// A paused service with all of them.
+    private func filled() async throws -> RunningService {
+        // It makes the directory.
+        try await RunningService(in: directory).stop()
+        let part = 6000
+        for first in stride(from: 0, to: Self.count, by: part) {
+            let export = try export(first..<first + part)
+            let imported = try await Command.run(
+                "queue",
+                "import",
+                export,
+                "--state-dir",
+                directory.file("state")
+            )
+            #expect(imported.ending == .exited(0), "\(imported.errors)")
+        }
+        let service = try await RunningService(in: directory)
+        try await service.pause()
+        return service
+    }
+
+    private func counts(_ service: RunningService) async throws -> [String: Int] {
+        let statistics = try await Command.json(service.curl("/v1/queue/stats"))
+        return try #require(statistics["counts"] as? [String: Int]).filter { $0.value > 0 }
+    }
+
+    @Test func `all of 66,000 requests are edited at once, or none when the service is killed`() async throws
+    {
+        let service = try await killed(editing: try await filled())
+        for (action, state, words) in [
+            ("release", "pending", "released"), ("hold", "held", "held"), ("retry", "pending", "retried"),
+            ("drop", "cancelled", "dropped"),
+        ] {
+            let edited = try await service.run("queue", action, "--all", "--yes", "--host", "127.0.0.1")
+            #expect(edited.ending == .exited(0), "\(action): \(edited.errors)")
+            #expect(edited.errors == ["\(words) \(Self.count) requests"] && edited.output.isEmpty)
+            let counts = try await counts(service)
+            // The sweep may have begun to forget what is cancelled.
+            #expect(counts.keys.sorted() == [state], "\(counts)")
+            if state != "cancelled" { #expect(counts[state] == Self.count) }
+        }
+    }
+
+    /// - Returns: The last service; all requests are held.
+    private func killed(editing service: RunningService) async throws -> RunningService {
+        var (service, state) = (service, "pending")
+        for delay in [0.05, 0.2, 0.6] {
+            let action = state == "pending" ? "hold" : "release"
+            let editing = try Command.start(["queue", action, "--all", "--yes", "--socket", service.socket])
+            // When exactly it ends does not matter.
+            try await Task.sleep(for: .seconds(delay))
+            try await service.kill()
+            let outcome = try await editing.outcome()
+            service = try await RunningService(in: directory)
+            let counts = try await counts(service)
+            #expect(counts.count == 1 && counts.values.first == Self.count, "after \(delay) s: \(counts)")
+            let found = try #require(counts.keys.first)
+            if outcome.ending == .exited(0) { #expect(found != state, "an answer came, and nothing is done") }
+            state = found
+        }
+        if state == "pending" {
+            #expect(try await service.run("queue", "hold", "--all", "--yes").ending == .exited(0))
+        }
+        return service
+    }
+
+    @Test func `a filter counts before it is confirmed`() async throws {
+        let queue = try await QueueFixture(.service, count: 3)
+        let service = try #require(queue.service)
+        let answer = try await Command.json(
+            service.curl(#"/v1/queue/drop -d '{"filter":{"host":"127.0.0.1"},"dry_run":true}'"#)
+        )
+        #expect(answer["done"] as? Int == 3 && answer["refused"] as? Int == 0)
+        #expect(Set(try await queue.states().values) == ["pending"])
+        let other = try await Command.json(service.curl(#"/v1/queue/drop -d '{"filter":{"lane":"none"}}'"#))
+        #expect(other["done"] as? Int == 0)
+        #expect(Set(try await queue.states().values) == ["pending"])
+    }
+
+    @Test func `bodies of dropped requests leave the spool`() async throws {
+        let service = try await RunningService(in: directory)
+        try await service.pause()
+        try shell("truncate -s 200000 \(directory.file("body"))")
+        for _ in 0..<3 { try await service.keep("http://127.0.0.1:1/", "-T", directory.file("body")) }
+        func spooled() throws -> Int {
+            try FileManager.default.contentsOfDirectory(atPath: directory.file("state/spool")).count
+        }
+        #expect(try spooled() == 3)
+        #expect(try await service.run("queue", "drop", "--all", "--yes").ending == .exited(0))
+        #expect(try spooled() == 0)
+    }
+
+    @Test func `a request that is being sent is dropped with all others`() async throws {
+        let server = try ScriptedServer { _ in .stall(then: .close) }
+        let service = try await RunningService(in: directory)
+        try await service.keep(server.url)
+        await server.requests(atLeast: 1)
+        let dropped = try await service.run("queue", "drop", "--all", "--yes")
+        #expect(dropped.ending == .exited(0) && dropped.errors == ["dropped 1 request"])
+        #expect(try await service.finalStates() == ["cancelled"])
+    }
+}

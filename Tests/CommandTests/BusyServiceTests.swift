@@ -1,0 +1,78 @@
+internal import Foundation
+internal import Glibc
+internal import NetwatchTestSupport
+internal import Testing
+
+/// Busy, not running and not permitted are three messages and three exit statuses.
+@Suite(.serialized, .timeLimit(.minutes(3))) struct BusyServiceTests {
+    private let directory = try! ScratchDirectory()
+    private var socket: String { directory.file("socket") }
+
+    private static let busy = ScriptedServer.Action.respond(
+        status: 503,
+        headers: [.init("Retry-After", "9")],
+        body: Array(#"{"code":"busy","detail":"1000 clients wait","status":503}"#.utf8)
+    )
+
+    @Test func `a busy service is neither not running nor not answering`() async throws {
+        let service = try ScriptedServer(unixPath: socket) { _ in Self.busy }
+        for arguments in [
+            ["queue", "list"], ["send", "http://127.0.0.1:1/"], ["queue", "drop", "--all", "--yes"],
+        ] {
+            let outcome = try await Command.start(arguments + ["--socket", socket]).outcome()
+            #expect(outcome.ending == .exited(75), "\(arguments): \(outcome.errors)")
+            let words = outcome.errors.joined(separator: "\n")
+            #expect(words.contains("is busy: 1000 clients wait"), "\(words)")
+            #expect(words.contains("nothing was changed") && !words.contains("is it running?"), "\(words)")
+        }
+        #expect(service.requests.count == 3)
+        let status = try await Command.run("status", "--socket", socket)
+        #expect(status.output.contains { $0.hasPrefix("service     busy, pid") }, "\(status.output)")
+        let object = try Command.json(
+            try #require(try await Command.run("status", "--format", "json", "--socket", socket).output.last)
+        )
+        #expect((object["service"] as? [String: Any])?["state"] as? String == "busy")
+    }
+
+    @Test func `a command waits for a service that is busy for a moment`() async throws {
+        _ = directory
+        let service = try ScriptedServer(unixPath: socket) { request in
+            guard request.number == 1 else { return .respond(#"{"counts":{},"requests":[],"v":1}"#) }
+            return .respond(status: 503, headers: [.init("Retry-After", "0")], body: [])
+        }
+        let listed = try await Command.run("queue", "list", "--socket", socket)
+        #expect(listed.ending == .exited(0), "\(listed.errors)")
+        #expect(service.requests.count == 2)
+    }
+
+    @Test func `a service that is not running is 69`() async throws {
+        for path in [directory.file("nothing"), socket] {
+            if path == socket { _ = try ScriptedServer(unixPath: socket) }
+            let outcome = try await Command.run("queue", "list", "--socket", path)
+            #expect(outcome.ending == .exited(69), "\(outcome.errors)")
+            #expect(outcome.errors.first == "error: no service listens at `\(path)`")
+        }
+    }
+
+    @Test(.enabled(if: geteuid() == 0, "becoming another user needs root"))
+    func `a socket that is closed to the user is 77`() async throws {
+        let service = try ScriptedServer(unixPath: socket)
+        try shell("chmod 755 \(directory.path); chmod 600 \(socket)")
+        let list = [Command.path, "queue", "list", "--socket", socket]
+        let other = try Subprocess("/usr/bin/setpriv", ["--reuid=65534", "--clear-groups"] + list)
+        let outcome = try await other.outcome()
+        #expect(outcome.ending == .exited(77), "\(outcome.errors)")
+        #expect(outcome.errors.first?.contains("this user may not talk to the service") == true)
+        #expect(service.requests.isEmpty)
+    }
+
+    @Test func `a refusal of the service itself is 77, too`() async throws {
+        let service = try ScriptedServer(unixPath: socket) { _ in
+            let problem = #"{"code":"forbidden","detail":"the user 1 may not edit","status":403}"#
+            return .respond(status: 403, headers: [], body: Array(problem.utf8))
+        }
+        let outcome = try await Command.run("queue", "list", "--socket", socket)
+        #expect(outcome.ending == .exited(77) && outcome.errors.first == "error: the user 1 may not edit")
+        #expect(service.requests.count == 1)
+    }
+}

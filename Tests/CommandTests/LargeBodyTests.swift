@@ -1,0 +1,259 @@
+internal import Foundation
+internal import Glibc
+internal import NetwatchTestSupport
+internal import Testing
+
+/// Bodies that are uploaded in pieces, through the command.
+@Suite(.serialized, .timeLimit(.minutes(5))) struct LargeBodyTests {
+    private let directory = try! ScratchDirectory()
+
+    /// A file without blocks.
+    private func file(_ megabytes: Int, _ name: String = "large") throws -> String {
+        let path = directory.file(name)
+        try shell("truncate -s \(megabytes)M \(path)")
+        return path
+    }
+
+    /// What a service's spool holds.
+    private func spooled() throws -> [String] {
+        try FileManager.default.contentsOfDirectory(atPath: directory.file("state/spool")).sorted()
+    }
+
+    private func staged(_ service: RunningService) async throws -> [[String: Any]] {
+        try await service.run("queue", "staged", "--format", "json").output.map(Command.json)
+    }
+
+    private func paused() async throws -> RunningService {
+        let service = try await RunningService(in: directory)
+        try await service.pause()
+        return service
+    }
+
+    // MARK: One connection
+
+    /// Runs the command with as many descriptors as a service may have connections.
+    private func limited(_ arguments: [String]) async throws -> Subprocess.Outcome {
+        let command = ["-c", "ulimit -n 64; exec \"$@\"", "sh", Command.path] + arguments
+        return try await Subprocess("/bin/sh", command).outcome()
+    }
+
+    @Test func `a body with more pieces than the service takes connections is sent, with 64 descriptors`()
+        async throws
+    {
+        let service = try await paused()
+        let sent = try await limited([
+            "send", "--queue", "always", "-T", try file(80), "http://127.0.0.1:1/", "--socket",
+            service.socket,
+        ])
+        #expect(sent.ending == .exited(0), "\(sent.errors)")
+        #expect(try await service.queue().first?["body_bytes"] as? Int == 80 << 20)
+        #expect(try spooled().count == 1)
+    }
+
+    @Test func `an import with more pieces than the service takes connections goes through it`() async throws
+    {
+        let (one, other) = (try ScratchDirectory(), try ScratchDirectory())
+        let from = try await RunningService(in: one)
+        try await from.pause()
+        try await from.keep("http://127.0.0.1:1/", "-T", try file(52))
+        let export = directory.file("export")
+        try shell("\(Command.path) queue export --socket \(from.socket) >\(export)")
+        let size = try FileManager.default.attributesOfItem(atPath: export)[.size] as? Int
+        #expect(try #require(size) > 65 << 20)
+        let to = try await RunningService(in: other)
+        try await to.pause()
+        let imported = try await limited(["queue", "import", export, "--socket", to.socket])
+        #expect(
+            imported.ending == .exited(0) && imported.errors == ["imported 1 request"],
+            "\(imported.errors)"
+        )
+        #expect(try await to.queue().first?["body_bytes"] as? Int == 52 << 20)
+        #expect(try await staged(to).isEmpty)
+    }
+
+    /// Answers as the service does.
+    private static func answer(_ request: ScriptedServer.Request) -> ScriptedServer.Action {
+        guard request.method == "PATCH" else {
+            return request.method == "DELETE"
+                ? .respond(#"{"bodies":1,"bytes":1,"v":1}"#) : .respond(#"{"id":"a","state":"queued","v":1}"#)
+        }
+        let offset = Int(request.target.split(separator: "=")[1].prefix { $0.isNumber })!
+        return .respond(#"{"id":"b","size":\#(offset + request.body.count),"v":1}"#)
+    }
+
+    @Test func `all that a command asks goes over one connection`() async throws {
+        let service = try ScriptedServer(unixPath: directory.file("socket")) { Self.answer($0) }
+        let sent = try await Command.run(
+            "send",
+            "http://127.0.0.1:1/",
+            "-T",
+            try file(5),
+            "--queue",
+            "always",
+            "--socket",
+            directory.file("socket")
+        )
+        #expect(sent.ending == .exited(0), "\(sent.errors)")
+        #expect(service.requests.map(\.method) == Array(repeating: "PATCH", count: 5) + ["POST"])
+        #expect(service.connectionCount == 1)
+    }
+
+    @Test func `a connection that the service closed while it was idle is replaced by one`() async throws {
+        let service = try ScriptedServer(unixPath: directory.file("socket")) { request in
+            guard request.number == 2, case .respond(_, _, let body) = Self.answer(request) else {
+                return Self.answer(request)
+            }
+            let head = "HTTP/1.1 200 OK\r\nContent-Length: \(body.count)\r\n\r\n"
+            return .send(Array(head.utf8) + body, then: .close)
+        }
+        let sent = try await Command.run(
+            "send",
+            "http://127.0.0.1:1/",
+            "-T",
+            try file(5),
+            "--queue",
+            "always",
+            "--socket",
+            directory.file("socket")
+        )
+        #expect(sent.ending == .exited(0), "\(sent.errors)")
+        let offsets = service.requests.filter { $0.method == "PATCH" }.map(\.target.last)
+        #expect(service.requests.count == 6 && Set(offsets).count >= 1)
+        #expect(service.connectionCount == 2)
+    }
+
+    @Test func `a piece whose answer got lost is sent again, and found to be there`() async throws {
+        let service = try ScriptedServer(unixPath: directory.file("socket")) { request in
+            switch request.number {
+            // It took the piece and ended.
+            case 2: return .close
+            case 3:
+                let problem = #"{"code":"wrong_offset","detail":"x","offset":2097152,"status":409}"#
+                return .respond(status: 409, headers: [], body: Array(problem.utf8))
+            default: return Self.answer(request)
+            }
+        }
+        let sent = try await Command.run(
+            "send",
+            "http://127.0.0.1:1/",
+            "-T",
+            try file(3),
+            "--queue",
+            "always",
+            "--socket",
+            directory.file("socket")
+        )
+        #expect(sent.ending == .exited(0), "\(sent.errors)")
+        let targets = service.requests.filter { $0.method == "PATCH" }.map {
+            $0.target.split(separator: "=")[1]
+        }
+        #expect(targets == ["0", "1048576", "1048576", "2097152"])
+    }
+
+    @Test
+    func `an edit whose answer got lost is not sent again, also over a connection that was used before`()
+        async throws
+    {
+        let service = try ScriptedServer(unixPath: directory.file("socket")) { request in
+            switch request.number {
+            case 1:
+                let result = #"{"code":"unknown_request","done":false,"id":"a-long-i","v":1}"#
+                return .respond(#"{"results":[\#(result)],"v":1}"#)
+            case 2: return .respond(#"{"ids":["a-long-id"],"v":1}"#)
+            // It may have done it.
+            default: return .close
+            }
+        }
+        let socket = directory.file("socket")
+        let dropped = try await Command.run("queue", "drop", "a-long-i", "--socket", socket)
+        #expect(dropped.ending == .exited(2), "\(dropped.errors)")
+        #expect(service.requests.map(\.connection) == [1, 1, 1])
+    }
+
+    // MARK: Staged bodies
+
+    @Test func `uploads of commands that were killed are listed, counted and cleared`() async throws {
+        let service = try await paused()
+        let large = try file(512)
+        for number in 1...2 {
+            let sending = try Command.start([
+                "send", "http://127.0.0.1:1/", "-T", large, "--socket", service.socket,
+            ])
+            while try await staged(service).count < number {}
+            sending.signal(SIGKILL)
+            #expect(try await sending.end() == .signalled(SIGKILL))
+        }
+        let listed = try await service.run("queue", "staged")
+        #expect(listed.output.count == 2 && listed.errors.first?.hasPrefix("2 bodies, ") == true)
+        let statistics = try await Command.json(service.curl("/v1/queue/stats"))
+        #expect(statistics["staged_bodies"] as? Int == 2)
+        #expect(try #require(statistics["staged_bytes"] as? Int) > 0)
+        #expect(
+            try await service.run("queue", "stats").output.contains { $0.hasPrefix("staged      2 bodies") }
+        )
+        #expect(try spooled().count == 2)
+        let first = try #require(try await staged(service).first?["id"] as? String)
+        #expect(try await service.run("queue", "staged", "--clear", first).ending == .exited(0))
+        #expect(try await staged(service).count == 1)
+        #expect(
+            try await service.run("queue", "staged", "--clear").errors.first?.hasPrefix("removed 1 body")
+                == true
+        )
+        #expect(try await staged(service).isEmpty && spooled().isEmpty)
+        let nothing = try await service.run("queue", "staged", "--clear", first)
+        #expect(nothing.ending == .exited(1), "\(nothing.errors)")
+    }
+
+    @Test func `abandoned uploads do not keep the next large body out`() async throws {
+        let service = try await paused()
+        try shell("head -c 1048576 /dev/zero >\(directory.file("piece"))")
+        let pieces = "--data-binary @\(directory.file("piece")) -X PATCH"
+        let taken = try await service.curl("/v1/bodies/abandoned-[1-64]?offset=0 \(pieces)")
+        #expect(taken.split(separator: "\n").count == 64)
+        let large = try file(3)
+        // They make way ten seconds after their last piece.
+        var sent: Subprocess.Outcome
+        repeat {
+            sent = try await service.run("send", "--queue", "always", "http://127.0.0.1:1/", "-T", large)
+        } while sent.ending == .exited(75)
+        #expect(sent.ending == .exited(0), "\(sent.errors)")
+        #expect(try await staged(service).count == 63)
+    }
+
+    @Test func `an upload whose request is refused leaves nothing behind`() async throws {
+        let service = try await paused()
+        let refused = try await service.run("send", "ftp://127.0.0.1/", "-T", try file(3))
+        #expect(refused.ending == .exited(64), "\(refused.errors)")
+        #expect(try spooled().isEmpty)
+        #expect(try await staged(service).isEmpty)
+    }
+
+    @Test func `a size that lies and an id that is used twice at once get clear errors`() async throws {
+        let service = try await paused()
+        try shell("head -c 100000 /dev/zero >\(directory.file("piece"))")
+        let piece = "--data-binary @\(directory.file("piece")) -X PATCH"
+        _ = try await service.curl("/v1/bodies/once?offset=0 \(piece)")
+        for size in [99_999, 100_001, 0] {
+            let message = #"{"url":"http://127.0.0.1:1/","staged":{"id":"once","size":\#(size)}}"#
+            let answer = try await Command.json(service.curl("/v1/requests -d '\(message)'"))
+            #expect(answer["code"] as? String == "wrong_offset" && answer["offset"] as? Int == 100_000)
+            #expect(answer["detail"] as? String == "body `once` has 100000 bytes, not \(size)")
+        }
+        let message = #"{"url":"http://127.0.0.1:1/","queue":"always","staged":{"id":"once","size":100000}}"#
+        let both = try (0..<2).map { _ in
+            try Subprocess(
+                "/usr/bin/curl",
+                ["-sS", "--unix-socket", service.socket, "-d", message, "http://netwatch/v1/requests"]
+            )
+        }
+        var answers: [[String: Any]] = []
+        for curl in both {
+            answers.append(try Command.json(try #require(try await curl.outcome().output.first)))
+        }
+        #expect(answers.count { $0["state"] as? String == "queued" } == 1, "\(answers)")
+        let refused = try #require(answers.first { $0["code"] != nil })
+        #expect(refused["code"] as? String == "unknown_staged_body")
+        #expect(try await service.queue().count == 1)
+        #expect(try spooled().count == 1)
+    }
+}
