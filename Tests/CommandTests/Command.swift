@@ -49,6 +49,7 @@ enum Command {
 final class RunningService {
     let process: Subprocess
     var socket: String { directory.file("socket") }
+    var stateDirectory: String { directory.file("state") }
     private let directory: ScratchDirectory
     private let namespace: NetworkNamespace?
 

@@ -65,15 +65,30 @@ internal import Testing
         let limits = limits { ($0.arrivingConnections, $0.arrivalGrace) = (2, .seconds(1)) }
         var (ledger, ids) = ledger(2, limits)
         #expect(ledger.makeRoom(now: start + .milliseconds(400)) == .after(.milliseconds(600)))
-        #expect(ledger.makeRoom(now: start + .seconds(1)) == .closing(ids[0]))
-        #expect(ledger.makeRoom(now: start + .seconds(1)) == .free)
-        let young = ledger.add()
-        #expect(ledger.makeRoom(now: start + .seconds(2)) == .closing(ids[1]))
-        // Its channel is not there yet, so it could not have sent anything.
-        _ = ledger.add()
+        ledger.activate(ids[1], now: start + .milliseconds(400))
+        #expect(ledger.makeRoom(now: start + .seconds(1)) == .closing([ids[0]]))
+        // Until it is closed it holds its place, and it has another grace if it is not.
+        #expect(ledger.makeRoom(now: start + .seconds(1)) == .after(.milliseconds(400)))
+        #expect(ledger.makeRoom(now: start + .milliseconds(1400)) == .closing([ids[1]]))
+        ledger.remove(ids[1])
+        #expect(ledger.makeRoom(now: start + .seconds(2)) == .free)
+    }
+
+    @Test func `a connection whose channel is not there yet is not closed`() {
+        let limits = limits { ($0.arrivingConnections, $0.arrivalGrace) = (1, .seconds(1)) }
+        var ledger = ConnectionLedger(limits: limits)
+        let id = ledger.add()
         #expect(ledger.makeRoom(now: start + .seconds(9)) == .after(.seconds(1)))
-        ledger.activate(young, now: start + .seconds(9))
-        #expect(ledger.makeRoom(now: start + .seconds(10)) == .closing(young))
+        ledger.activate(id, now: start + .seconds(9))
+        #expect(ledger.makeRoom(now: start + .seconds(10)) == .closing([id]))
+        #expect(ledger.isArriving(id))
+    }
+
+    @Test func `many make room at once, the oldest first`() {
+        let limits = limits { ($0.arrivingConnections, $0.arrivalGrace) = (32, .seconds(1)) }
+        var (ledger, ids) = ledger(32, limits)
+        for (index, id) in ids.enumerated() { ledger.activate(id, now: start - .milliseconds(index)) }
+        #expect(ledger.makeRoom(now: start + .seconds(1)) == .closing(Array(ids.suffix(4).reversed())))
     }
 
     @Test func `a served connection needs no room among those without a request`() {

@@ -1,4 +1,5 @@
 internal import NetwatchService
+internal import NetwatchTestSupport
 internal import Testing
 
 @Suite struct ControlLimitsTests {
@@ -153,7 +154,9 @@ internal import Testing
         }
     }
 
-    @Test func `clients that do not take their responses hold no slot, and the oldest makes room`() async throws {
+    @Test func `clients that do not take their responses hold no slot, and the oldest makes room`()
+        async throws
+    {
         let fixture = try ControlFixture {
             $0.calls = 1
             $0.respondingConnections = 2

@@ -152,16 +152,22 @@ internal import Testing
         #expect(access(fixture.path, F_OK) == -1)
     }
 
-    @Test(.timeLimit(.minutes(1))) func `a socket whose directory was removed is bound again with it`() async throws {
+    @Test(.timeLimit(.minutes(1)))
+    func `a socket whose directory was removed is bound again with it`() async throws {
         let scratch = try ScratchDirectory()
         let directory = scratch.file("run")
         let path = directory + "/control.sock"
-        let fixture = try ControlFixture(directory: scratch, path: path, prepare: { _ = mkdir(directory, 0o755) })
+        let fixture = try ControlFixture(
+            directory: scratch,
+            path: path,
+            prepare: { _ = mkdir(directory, 0o755) }
+        )
         try FileManager.default.removeItem(atPath: directory)
         try await expectBoundAgain(fixture)
     }
 
-    @Test(.timeLimit(.minutes(1))) func `a path that another server took is left to it until it is free`() async throws {
+    @Test(.timeLimit(.minutes(1)))
+    func `a path that another server took is left to it until it is free`() async throws {
         let fixture = try ControlFixture()
         #expect(unlink(fixture.path) == 0)
         do {

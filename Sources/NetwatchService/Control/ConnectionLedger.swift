@@ -26,7 +26,8 @@ struct ConnectionLedger {
     /// What has to happen before one more connection is accepted.
     enum Room: Equatable {
         case free
-        case closing(ID)
+        /// These may be closed, unless they have sent something in the meantime.
+        case closing([ID])
         case after(Duration)
     }
 
@@ -120,17 +121,24 @@ extension ConnectionLedger {
     /// Makes room for one more connection.
     ///
     /// A connection keeps its place for ``ControlServer/Limits/arrivalGrace``: a burst of good clients waits in the
-    /// listener's backlog, and a crowd of silent ones makes room.
+    /// listener's backlog, and a crowd of silent ones makes room. One that is not closed has another grace.
     mutating func makeRoom(now: ContinuousClock.Instant) -> Room {
         guard counts[.arriving, default: 0] >= limits.arrivingConnections else { return .free }
-        guard let oldest = oldest(in: .arriving), let since = entries[oldest]?.since else {
-            return .after(limits.arrivalGrace)
+        let arriving = entries.compactMap { id, entry in
+            entry.place == .arriving ? entry.since.map { (id: id, since: $0) } : nil
         }
-        let age = now - since
-        guard age >= limits.arrivalGrace else { return .after(limits.arrivalGrace - age) }
-        remove(oldest)
-        return .closing(oldest)
+        let old = arriving.filter { now - $0.since >= limits.arrivalGrace }.sorted { $0.since < $1.since }
+        guard !old.isEmpty else {
+            let oldest = arriving.map(\.since).min() ?? now
+            return .after(limits.arrivalGrace - (now - oldest))
+        }
+        let chosen = old.prefix(max(1, limits.arrivingConnections / 8)).map(\.id)
+        for id in chosen { entries[id]?.since = now }
+        return .closing(chosen)
     }
+
+    /// Whether a connection has no complete request yet.
+    func isArriving(_ id: ID) -> Bool { entries[id]?.place == .arriving }
 
     private func isOver(_ kind: Kind) -> Bool {
         let count = counts[kind, default: 0]

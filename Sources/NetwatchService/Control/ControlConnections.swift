@@ -44,16 +44,40 @@ final class ControlConnections: Sendable {
 
     /// Makes room for one more connection.
     ///
-    /// - Returns: How long to wait before it is accepted; `nil` when it can be accepted now.
+    /// - Returns: How long to wait before asking again; `nil` when there is room.
     func makeRoom() -> Duration? {
-        let (room, channel) = state.withLock { state -> (ConnectionLedger.Room, (any Channel)?) in
+        let (room, channels) = state.withLock { state in
             let room = state.ledger.makeRoom(now: .now)
-            guard case .closing(let id) = room else { return (room, nil) }
-            return (room, state.channels[id])
+            guard case .closing(let ids) = room else { return (room, [(ID, any Channel)]()) }
+            return (room, ids.compactMap { id in state.channels[id].map { (id, $0) } })
         }
-        channel?.close(promise: nil)
-        if case .after(let delay) = room { return delay }
-        return nil
+        for (id, channel) in channels {
+            channel.eventLoop.execute { [self] in closeIfSilent(channel, id) }
+        }
+        return switch room {
+        case .free: nil
+        case .closing: Self.closingPause
+        case .after(let delay): delay
+        }
+    }
+
+    /// Closing takes a turn of the connections' thread.
+    private static let closingPause = Duration.milliseconds(2)
+
+    /// A busy machine may not have read yet what a good client sent long ago.
+    private func closeIfSilent(_ channel: any Channel, _ id: ID) {
+        guard state.withLock({ $0.ledger.isArriving(id) }), !hasUnreadInput(channel) else { return }
+        channel.close(promise: nil)
+    }
+
+    private func hasUnreadInput(_ channel: any Channel) -> Bool {
+        let count = try? channel.pipeline.syncOperations.withUnsafeTransportIfAvailable(
+            of: NIOBSDSocket.Handle.self
+        ) { descriptor in
+            var byte: UInt8 = 0
+            return recv(descriptor, &byte, 1, CInt(MSG_PEEK | MSG_DONTWAIT))
+        }
+        return (count ?? 0) > 0
     }
 
     /// Lets every connection finish what is in flight, and closes what is left after `grace`.
@@ -142,12 +166,20 @@ extension ControlConnections {
     ) -> ClientBootstrap {
         ClientBootstrap(group: group)
             .channelOption(.autoRead, value: false)
+            .channelOption(.recvAllocator, value: Self.receiveBuffers)
             // A client may close its side once its request is out and still wait for the answer.
             .channelOption(.allowRemoteHalfClosure, value: true)
             .channelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture { try initialize(channel) }
             }
     }
+
+    /// A connection that waits keeps its last buffer, so small requests get a small one.
+    private static let receiveBuffers = AdaptiveRecvByteBufferAllocator(
+        minimum: 512,
+        initial: 1024,
+        maximum: 65536
+    )
 
     private func addPipeline(to channel: any Channel, id: ID, peer: PeerCredentials) throws {
         var decoding = NIOHTTPDecoderLimitConfiguration()

@@ -1,16 +1,14 @@
 internal import Glibc
 internal import NetwatchEventLoop
-internal import NetwatchService
-internal import NetwatchTestSupport
 
-/// A client that speaks bytes: it can be slow, wrong, or silent, which `curl` cannot.
+/// A client of a unix socket that speaks bytes: it can be slow, wrong, or silent, which `curl` cannot.
 ///
 /// Its calls block, so tests use it inside ``offPool(_:)``. A call that gets nothing for 20 s fails.
-final class RawClient {
+package final class RawClient {
     private let socket: FileDescriptor
     private var buffered: [UInt8] = []
 
-    init(_ path: String) throws {
+    package init(_ path: String) throws {
         let type = CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
         let descriptor = try systemCall("socket") { Glibc.socket(AF_UNIX, type, 0) }
         socket = FileDescriptor(owning: descriptor)
@@ -20,7 +18,7 @@ final class RawClient {
         }
     }
 
-    func setReceiveTimeout(seconds: Int, microseconds: Int = 0) throws {
+    package func setReceiveTimeout(seconds: Int, microseconds: Int = 0) throws {
         var timeout = timeval(tv_sec: seconds, tv_usec: microseconds)
         try systemCall("setsockopt") {
             setsockopt(
@@ -33,11 +31,11 @@ final class RawClient {
         }
     }
 
-    func send(_ text: String) throws {
+    package func send(_ text: String) throws {
         try send(Array(text.utf8))
     }
 
-    func send(_ bytes: [UInt8]) throws {
+    package func send(_ bytes: [UInt8]) throws {
         var rest = bytes[...]
         while !rest.isEmpty {
             let sent = try rest.withUnsafeBytes { bytes in
@@ -50,12 +48,12 @@ final class RawClient {
     }
 
     /// Tells the server that nothing more will be sent.
-    func closeOutput() {
+    package func closeOutput() {
         shutdown(socket.rawValue, CInt(SHUT_WR))
     }
 
     /// Reads once. `false` at the end of the stream.
-    func receiveMore() throws -> Bool {
+    package func receiveMore() throws -> Bool {
         var bytes = [UInt8](repeating: 0, count: 65_536)
         let count = try systemCall("recv") { recv(socket.rawValue, &bytes, bytes.count, 0) }
         buffered += bytes.prefix(count)
@@ -63,7 +61,7 @@ final class RawClient {
     }
 
     /// Reads one response with `Content-Length`; an empty `body` for HEAD.
-    func response(toHead isHead: Bool = false) throws -> RawResponse {
+    package func response(toHead isHead: Bool = false) throws -> RawResponse {
         while true {
             if let (response, length) = RawResponse.parse(buffered, hasBody: !isHead) {
                 buffered.removeFirst(length)
@@ -73,36 +71,45 @@ final class RawClient {
         }
     }
 
-    func request(_ text: String) throws -> RawResponse {
+    package func request(_ text: String) throws -> RawResponse {
         try send(text)
         return try response()
     }
 
     /// Waits until the server has closed the connection. Reads nothing of what it has sent.
-    func waitUntilClosedByServer() throws {
+    package func waitUntilClosedByServer() throws {
         var polled = pollfd(fd: socket.rawValue, events: 0, revents: 0)
         guard try systemCall("poll", { poll(&polled, 1, 20_000) }) == 1 else {
             throw RawClientError.stillOpen
         }
     }
 
+    /// `POLLRDHUP` of poll(2).
+    private static let peerClosed: Int16 = 0x2000
+
+    /// Whether the server has closed the connection by now. Reads nothing of what it has sent.
+    package func isAtEnd() -> Bool {
+        var polled = pollfd(fd: socket.rawValue, events: Self.peerClosed, revents: 0)
+        return poll(&polled, 1, 0) == 1
+    }
+
     /// Whether the server closes without another byte.
-    func isClosedByServer() throws -> Bool {
+    package func isClosedByServer() throws -> Bool {
         try buffered.isEmpty && !receiveMore()
     }
 }
 
-enum RawClientError: Error {
+package enum RawClientError: Error {
     case closedEarly(Int)
     case stillOpen
 }
 
-struct RawResponse {
-    let status: Int
-    let headers: [String: String]
-    let body: String
+package struct RawResponse {
+    package let status: Int
+    package let headers: [String: String]
+    package let body: String
 
-    static func parse(_ bytes: [UInt8], hasBody: Bool) -> (RawResponse, length: Int)? {
+    fileprivate static func parse(_ bytes: [UInt8], hasBody: Bool) -> (RawResponse, length: Int)? {
         let text = String(decoding: bytes, as: UTF8.self)
         guard let end = text.firstRange(of: "\r\n\r\n") else { return nil }
         let lines = text[..<end.lowerBound].split(separator: "\r\n")
@@ -121,7 +128,8 @@ struct RawResponse {
 }
 
 /// Runs blocking code on a thread of its own, so that it does not take a thread from the server's tasks.
-func offPool<Result: Sendable>(_ body: @escaping @Sendable () throws -> Result) async throws -> Result {
+package func offPool<Result: Sendable>(_ body: @escaping @Sendable () throws -> Result) async throws -> Result
+{
     try await withCheckedThrowingContinuation { continuation in
         do {
             try startDetachedThread(named: "test-client") {
