@@ -34,6 +34,16 @@ internal import Testing
         #expect((object["service"] as? [String: Any])?["state"] as? String == "busy")
     }
 
+    @Test func `a service that becomes busy while it is waited for has accepted the request`() async throws {
+        let service = try ScriptedServer(unixPath: socket) { request in
+            request.method == "POST" ? .respond(#"{"id":"a","state":"queued","v":1}"#) : Self.busy
+        }
+        let sent = try await Command.run("send", "http://127.0.0.1:1/", "--wait", "--socket", socket)
+        #expect(sent.ending == .exited(75) && sent.output == ["a"], "\(sent.errors)")
+        #expect(sent.errors == ["queued: accepted, and the service is too busy to say more"])
+        #expect(service.connectionCount == 1)
+    }
+
     @Test func `a command waits for a service that is busy for a moment`() async throws {
         _ = directory
         let service = try ScriptedServer(unixPath: socket) { request in

@@ -170,6 +170,23 @@ internal import Testing
         #expect(service.requests.map(\.connection) == [1, 1, 1])
     }
 
+    @Test func `while standard input is silent the upload says that it goes on`() async throws {
+        let (socket, end) = (directory.file("socket"), directory.file("end"))
+        let service = try ScriptedServer(unixPath: socket) { Self.answer($0) }
+        let input = "(head -c 1048576 /dev/zero; while [ ! -e \(end) ]; do sleep 0.1; done; echo rest)"
+        let command = "\(Command.path) send http://127.0.0.1:1/ -T - --queue always --socket \(socket)"
+        let sending = try Subprocess("/bin/sh", ["-c", "\(input) | \(command)"])
+        let requests = await service.requests(atLeast: 2)
+        #expect(requests[1].method == "PATCH" && requests[1].body.isEmpty)
+        #expect(requests[1].target.hasSuffix("?offset=1048576"))
+        try shell("touch \(end)")
+        let sent = try await sending.outcome()
+        #expect(sent.ending == .exited(0), "\(sent.errors)")
+        let last = service.requests.filter { $0.method == "PATCH" }.last
+        #expect(last?.target.hasSuffix("?offset=1048576") == true && last?.body == Array("rest\n".utf8))
+        #expect(service.connectionCount == 1)
+    }
+
     // MARK: Staged bodies
 
     @Test func `uploads of commands that were killed are listed, counted and cleared`() async throws {

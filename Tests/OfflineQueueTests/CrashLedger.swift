@@ -121,6 +121,9 @@ struct CrashLedger: Sendable {
         isAtMostOnce(id) && (request.firstArrival != nil || request.killsInFlight > 0)
     }
 
+    /// Lanes that keep order are held and released as a whole.
+    private func isEdited(_ id: String) -> Bool { VictimRequest(id: id)?.isFIFO == true }
+
     private func isAtMostOnce(_ id: String) -> Bool { VictimRequest(id: id)?.isAtMostOnce == true }
 
     private mutating func judge(_ id: String, _ row: Row?, run: Int) {
@@ -135,6 +138,8 @@ struct CrashLedger: Sendable {
         switch row.state {
         case "delivered" where request.successes > 0: request.isFinished = true
         case "held" where mayBeHeld(id, request): break
+        // The process was killed between holding the lane and releasing it.
+        case "held" where isEdited(id) && !request.isFinished: break
         case "delivered", "dead", "cancelled", "superseded", "held":
             found.append(.untruthful(id: id, state: row.state, run: run))
         case _ where request.isFinished: found.append(.reopened(id: id, run: run))

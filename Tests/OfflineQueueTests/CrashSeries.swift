@@ -53,6 +53,8 @@ struct CrashSeries: Sendable {
         orders.requestsPerProducer = requestsPerProducer
         orders.breakage = breakage
         orders.isDurable = isDurable
+        // A synced edit makes durable what came before it, too.
+        orders.edits = isDurable
         orders.sends = sends
         var generator = SeededGenerator(seed: seed)
         let places = VictimOrders.Crash.Place.allCases.shuffled(using: &generator)

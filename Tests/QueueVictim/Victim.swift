@@ -109,8 +109,10 @@ extension VictimOrders.Crash.Place {
 extension Victim {
     private func produce() async throws {
         if orders.sends { try await queue.start() }
+        try await releaseLanes()
         Self.say("ready")
         try await withThrowingTaskGroup { group in
+            if orders.edits { group.addTask { try await editLanes() } }
             for producer in 0..<orders.producers {
                 group.addTask { try await produce(producer) }
             }
@@ -146,11 +148,39 @@ extension Victim {
     }
 }
 
+// MARK: - Editing
+
+extension Victim {
+    /// Holds and releases all that is in a lane that keeps order, over and over.
+    private func editLanes() async throws {
+        var generator = SeededGenerator(seed: ~orders.seed)
+        while true {
+            let pause = Int.random(in: 1...max(1, orders.longestPause), using: &generator)
+            try await Task.sleep(for: .milliseconds(pause))
+            let lane = Self.lane(of: Int.random(in: 0..<orders.producers, using: &generator))
+            _ = try await queue.hold(matching: lane)
+            _ = try await queue.release(matching: lane)
+        }
+    }
+
+    /// What a kill left held between the two.
+    private func releaseLanes() async throws {
+        for producer in 0..<orders.producers {
+            _ = try await queue.release(matching: Self.lane(of: producer))
+        }
+    }
+
+    private static func lane(of producer: Int) -> RequestFilter {
+        RequestFilter(lane: VictimRequest(producer: producer, number: 1).lane)
+    }
+}
+
 // MARK: - Draining
 
 extension Victim {
     private func drain() async throws {
         try await queue.start()
+        try await releaseLanes()
         Self.say("ready")
         // Every commit writes to the database's files, and the counts are read after the commit under way.
         try await until(changesIn: orders.directory) { try await !isBusy }

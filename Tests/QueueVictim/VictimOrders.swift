@@ -66,6 +66,8 @@ package struct VictimOrders: Codable, Sendable {
     package var isDurable = true
     /// Whether they are sent meanwhile.
     package var sends = true
+    /// Whether lanes are held and released meanwhile, all of their requests at once. These edits are always synced.
+    package var edits = true
     /// The number of each producer's first request.
     package var firstNumber = 0
     /// A producer waits up to this long before each request. Milliseconds.

@@ -49,11 +49,16 @@ struct EndWait {
             let left =
                 deadline.map { max(.zero, ContinuousClock.now.duration(to: $0)) } ?? Self.longestQuestion
             let sent = try await question(id, min(left, Self.longestQuestion))
-            guard sent.state == "queued", left > .zero, sent.reason != Self.leftAlone else { return sent }
+            guard sent.state == "queued", left > .zero, !Self.isWithoutAnswer(sent) else { return sent }
         }
     }
 
     private static let leftAlone = "accepted, and the service went away"
+    private static let turnedAway = "accepted, and the service is too busy to say more"
+
+    private static func isWithoutAnswer(_ sent: ControlMessage.Sent) -> Bool {
+        sent.reason == leftAlone || sent.reason == turnedAway
+    }
 
     private func question(_ id: String, _ patience: Duration) async throws(CommandError)
         -> ControlMessage.Sent
@@ -62,8 +67,10 @@ struct EndWait {
         do {
             return .init(try await client.get(target, extra: patience, as: ControlMessage.Details.self))
         } catch {
-            guard error.status == .unavailable || error.leavesDoubt else { throw error }
-            return ControlMessage.Sent(id: id, state: "queued", reason: Self.leftAlone)
+            let isBusy = error.status == .tryAgain
+            guard error.status == .unavailable || error.leavesDoubt || isBusy else { throw error }
+            let reason = isBusy ? Self.turnedAway : Self.leftAlone
+            return ControlMessage.Sent(id: id, state: "queued", reason: reason)
         }
     }
 }

@@ -54,16 +54,14 @@ struct QueueOptions: ParsableArguments {
     private func place() throws(CommandError) -> Place {
         if let stateDir { return .directory(stateDir) }
         let paths = ServicePaths()
-        guard service.socket == nil, !paths.isSocketNamed else { return .service(socket) }
+        guard service.socket == nil, !paths.isSocketNamed, let directory = paths.existingStateDirectory else {
+            return .service(socket)
+        }
         do throws(SystemError) {
             _ = try ServiceProcess.id(listeningAt: socket)
         } catch {
             // Whatever else keeps it from answering, it is there, and its own message says so.
-            if error.errno == ENOENT || error.errno == ECONNREFUSED,
-                let directory = paths.existingStateDirectory
-            {
-                return .directory(directory)
-            }
+            if error.errno == ENOENT || error.errno == ECONNREFUSED { return .directory(directory) }
         }
         return .service(socket)
     }
