@@ -164,17 +164,19 @@ extension OfflineQueue {
             lasting: attempt?.duration ?? .zero,
             now: now
         )
+        let due = max(settlement.due, judgement.overrun.map { now + $0 } ?? .zero)
         let response = attempt?.outcome.response
         let conclusion = Conclusion(
             sequence: request.sequence,
             token: request.lease.token,
             verdict: judgement.verdict,
-            delay: max(.zero, settlement.due - now),
+            delay: max(.zero, due - now),
             status: judgement.status,
             detail: judgement.detail,
             laneClosure: settlement.laneNotBefore.map { max(.zero, $0 - now) },
             attempt: attempt.map { $0.outcome.record(lasting: $0.duration) },
-            response: response
+            response: response,
+            overrun: judgement.overrun
         )
         defer { finishedOne { $0.inflight[request.sequence] = nil } }
         do {
@@ -190,7 +192,7 @@ extension OfflineQueue {
         if judgement.lane != .renewed {
             answer(request.id, SendResult(id: request.id, judgement, body: response?.body ?? Data()))
         }
-        handle(judgement.settled(lane: claim.lane, due: settlement.due))
+        handle(judgement.settled(lane: claim.lane, due: due))
         recheckEnd(of: request.id)
     }
 }
