@@ -58,6 +58,10 @@ static inline CURLcode netwatch_easy_set_seek_callback(CURL *easy, curl_seek_cal
 }
 
 
+static inline CURLcode netwatch_easy_set_debug_callback(CURL *easy, curl_debug_callback callback) {
+    return curl_easy_setopt(easy, CURLOPT_DEBUGFUNCTION, callback);
+}
+
 static inline CURLcode netwatch_easy_set_request_callback(CURL *easy, curl_prereq_callback callback) {
     return curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, callback);
 }

@@ -19,6 +19,8 @@ package struct Attempt: Sendable {
     package let body: Body
     /// Whether a library that sends it again unasked does no harm.
     package let mayBeSentTwice: Bool
+    /// How long its parts may take.
+    package let timeouts: AttemptTimeouts
     /// The connection of the attempt before led to the wrong server (421): this one takes a new one.
     package let isMisdirected: Bool
 
@@ -29,6 +31,7 @@ package struct Attempt: Sendable {
         headers: [QueueRequest.Header],
         body: Body,
         mayBeSentTwice: Bool,
+        timeouts: AttemptTimeouts = AttemptTimeouts(),
         isMisdirected: Bool = false
     ) {
         self.id = id
@@ -37,14 +40,14 @@ package struct Attempt: Sendable {
         self.headers = headers
         self.body = body
         self.mayBeSentTwice = mayBeSentTwice
+        self.timeouts = timeouts
         self.isMisdirected = isMisdirected
     }
 
-    /// How long it may take in all: 10 minutes, and longer for a body that is sent at 8 KiB/s. A server that drips
-    /// a byte now and then must not hold its lane, and a slow link must get a large body through.
+    /// How long it may take in all.
     package var longest: Duration {
-        guard case .file(let file) = body else { return .seconds(600) }
-        return .seconds(600 + file.body.size / 8192)
+        guard case .file(let file) = body else { return timeouts.longest(sending: 0) }
+        return timeouts.longest(sending: file.body.size)
     }
 
     /// How much of a response's body is worth keeping.
@@ -93,6 +96,10 @@ package struct AttemptFailure: Hashable, Sendable {
     /// Whether this machine was short of something, and nothing was sent for want of it: descriptors, memory, a thread
     /// of the resolver, a place among the session's transfers. The network and the server have no part in it.
     package let isLocalShortage: Bool
+    /// Whether the server said that it did not process what was sent.
+    package var isUnprocessed = false
+    /// The timeout of ours that ended the attempt after all of the request was sent; `nil` when none did.
+    package var overrun: Duration?
 
     package init(
         code: CInt,

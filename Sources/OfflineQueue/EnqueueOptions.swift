@@ -25,6 +25,8 @@ public struct EnqueueOptions: Hashable, Sendable {
     public var notBefore: Date?
     /// After so many attempts that count it is given up. Default `nil`: only ``timeToLive`` ends it. At least 1.
     public var maximumAttempts: Int?
+    /// How long the parts of an attempt may take.
+    public var timeouts = AttemptTimeouts()
     /// Takes the place of a request of the same lane that has the same key and is not being sent: that one
     /// becomes `superseded`. Default `nil`. 1 to 255 bytes of printable ASCII.
     public var replaceKey: String?
@@ -34,7 +36,8 @@ public struct EnqueueOptions: Hashable, Sendable {
     /// What counts as success. Default: any 2xx status.
     public var expectation = Expectation.success
     /// Whether it is rather not delivered than sent twice: whenever it may have been applied, it is held.
-    /// Default `false`.
+    /// Default `false`. Such a request gets no key unless you give it one with ``idempotencyKey``; a key that you
+    /// give is sent, and does not make a second attempt safe.
     public var isAtMostOnce = false
     /// The key by which the server knows a repeated request. Default: a random UUID for methods that are
     /// not idempotent.

@@ -170,17 +170,19 @@ extension OfflineQueue {
             now: now
         )
         let next = scheduler.proceed(lane: claim.lane, after: judgement.lane, now: now)
+        let due = max(settlement.due, judgement.overrun.map { now + $0 } ?? .zero)
         let response = attempt?.outcome.response
         let conclusion = Conclusion(
             sequence: request.sequence,
             token: request.lease.token,
             verdict: judgement.verdict,
-            delay: max(.zero, settlement.due - now),
+            delay: max(.zero, due - now),
             status: judgement.status,
             detail: judgement.detail,
             laneClosure: settlement.laneNotBefore.map { max(.zero, $0 - now) },
             attempt: attempt.map { $0.outcome.record(lasting: $0.duration) },
-            response: response
+            response: response,
+            overrun: judgement.overrun
         )
         defer { finishedOne { $0.inflight[request.sequence] = nil } }
         let nextBatch: ClaimedBatch?
@@ -201,7 +203,7 @@ extension OfflineQueue {
         if let next, let nextBatch {
             await proceed(next, nextBatch)
         } else {
-            handle(judgement.settled(lane: claim.lane, due: settlement.due))
+            handle(judgement.settled(lane: claim.lane, due: due))
         }
         recheckEnd(of: request.id)
     }

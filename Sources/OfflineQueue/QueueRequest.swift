@@ -27,11 +27,11 @@ public struct QueueRequest: Hashable, Sendable {
         case staged(id: String, size: Int64)
     }
 
-    /// The request method, a token of RFC 9110 §5.6.2. Sent as it is spelled.
+    /// The request method, a token of RFC 9110 §5.6.2. Sent as it is spelled. CONNECT and TRACE are refused.
     public var method: String
-    /// An absolute `http` or `https` URL without user name and password.
+    /// An absolute `http` or `https` URL without user name and password, at most ``maximumURLBytes`` long.
     public var url: String
-    /// The header lines. They are sent sorted by name, with lines of one name joined by commas.
+    /// The header lines. Those that carry secrets, or that concern one connection, are refused. They are sent sorted by name, with lines of one name joined by commas.
     public var headers: [Header]
     /// The request content. At most ``maximumBodyBytes`` long.
     public var body: Body
@@ -39,7 +39,10 @@ public struct QueueRequest: Hashable, Sendable {
     /// The longest body that is kept: 512 MiB. ``QueueLimits`` may allow less.
     public static let maximumBodyBytes: Int64 = 512 << 20
 
-    /// The longest URL, and the most that all header lines may have together: 64 KiB.
+    /// The longest URL: 16 KiB.
+    public static let maximumURLBytes = 16 * 1024
+
+    /// How many bytes the names and values of all header fields may have together: 64 KiB.
     public static let maximumHeadBytes = 64 * 1024
 
     /// Makes a request. Nothing is checked before it is enqueued.

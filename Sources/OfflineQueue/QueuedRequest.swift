@@ -105,6 +105,11 @@ public struct RequestDetails: Hashable, Sendable {
     public let dependencies: [String]
     /// Whether it is rather not delivered than sent twice.
     public let isAtMostOnce: Bool
+    /// How long the parts of its next attempt may take.
+    public let timeouts: AttemptTimeouts
+    /// Until when the server may still execute an attempt that a timeout has cut, by the wall clock; no attempt begins
+    /// before. `nil` when it is not so.
+    public let busyUntil: Date?
     /// The newest attempts, oldest first; at most 32 are kept.
     public let attempts: [RecordedAttempt]
     /// The last answer, when the request is over and had one.

@@ -43,6 +43,60 @@ internal import Testing
     private static let url = #""url":"http://127.0.0.1:1/""#
 
     @Test(arguments: [
+        (#"{\#(url),"url":"http://127.0.0.1:2/"}"#, "url"),
+        (#"{\#(url),"\u0075rl":"http://127.0.0.1:2/"}"#, "url"),
+        (#"{\#(url),"idempotency":{"key":"a","key":"b"}}"#, "key"),
+        (#"{\#(url),"headers":[["a","{"]],"fifo":true,"fifo":false}"#, "fifo"),
+        (#"{\#(url),"staged":{"id":"a","size":1},"staged":null}"#, "staged"),
+    ])
+    func `a member that comes twice is refused by name, and nothing is kept`(body: String, name: String)
+        async throws
+    {
+        let queue = try await open()
+        let refused = try await answer(queue, .POST, "/v1/requests", body)
+        #expect(refused.status == 400 && refused.code == "malformed_body")
+        #expect(refused.detail == "the member `\(name)` comes twice", "\(refused.detail)")
+        #expect(try await queue.list().requests.isEmpty)
+    }
+
+    @Test func `the same name in other objects, or as a value, is no repetition`() async throws {
+        let queue = try await open()
+        let body =
+            #"{\#(Self.url),"queue":"always","body":"\"url\",\"url\"","headers":[["url","url"],["url","fifo"]],"#
+            + #""lane":"fifo","fifo":true,"idempotency":{"key":"key","header":"X"}}"#
+        let taken = try await answer(queue, .POST, "/v1/requests", body)
+        #expect(taken.status == 202, "\(taken.detail)")
+    }
+
+    @Test(arguments: [
+        "connect_timeout_seconds", "response_timeout_seconds", "total_timeout_seconds",
+    ])
+    func `a timeout is kept and shown, and one out of range is refused`(member: String) async throws {
+        let queue = try await open()
+        for seconds in ["0", "-1", "0.0001", "86401", "1e300"] {
+            let refused = try await answer(
+                queue,
+                .POST,
+                "/v1/requests",
+                #"{\#(Self.url),"\#(member)":\#(seconds)}"#
+            )
+            #expect(
+                refused.status == 400 && refused.code == "invalid_option",
+                "\(seconds): \(refused.detail)"
+            )
+            #expect(refused.detail.contains("1 ms to 24 hours"), "\(refused.detail)")
+        }
+        let body = #"{\#(Self.url),"queue":"always","id":"a","\#(member)":2.5}"#
+        #expect(try await answer(queue, .POST, "/v1/requests", body).status == 202)
+        let details = try await answer(queue, .GET, "/v1/requests/a")
+        #expect(details.members[member] as? Double == 2.5)
+        let usual: [String: Double] = ["connect_timeout_seconds": 15, "response_timeout_seconds": 300]
+        for (name, value) in usual where name != member {
+            #expect(details.members[name] as? Double == value)
+        }
+    }
+
+    @Test(arguments: [
         (
             "/v1/requests", #"{\#(url),"lanes":"a"}"#,
             "`lanes` is not known here; accepted are url, method, headers,"

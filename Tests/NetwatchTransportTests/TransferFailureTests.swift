@@ -76,10 +76,41 @@ internal import Testing
     }
 
     @Test func `what is not HTTP is refused`() async throws {
-        let server = try ScriptedServer { _ in .send("220 mail.example ESMTP\r\n\r\n", then: .close) }
-        let failure = await engine.run(TransferRequest(url: server.url)).failure
-        #expect(failure?.code == 1)
-        #expect(failure?.phase == .response)
+        let server = try ScriptedServer { _ in .send("220 mail.example ESMTP\r\n", then: .close) }
+        let record = await engine.run(TransferRequest(url: server.url))
+        #expect(record.failure?.code == 8)
+        #expect(record.failure?.phase == .response)
+        #expect(record.failure?.message == #"the answer is not HTTP: "220 mail.example ESMTP\r\n""#)
+        #expect(record.heads.isEmpty && record.text.isEmpty, "HTTP/0.9 is no answer")
+    }
+
+    /// libcurl reads no body of an answer to HEAD, whatever the protocol.
+    @Test(arguments: ["220 mail.example ESMTP\r\n", "HTTP/3.9 200 OK\r\n\r\n", "HTTP/1.1 2x0 OK\r\n\r\n"])
+    func `what is not HTTP is no answer to HEAD`(answer: String) async throws {
+        let server = try ScriptedServer { _ in .send(answer, then: .close) }
+        let record = await engine.run(TransferRequest(url: server.url, method: "HEAD"))
+        #expect(record.failure != nil && record.heads.isEmpty)
+    }
+
+    @Test func `an answer may take longer than any other silence, and no longer than its own timeout`()
+        async throws
+    {
+        let server = try ScriptedServer { _ in .stall(then: .respond("late")) }
+        var request = TransferRequest(url: server.url)
+        request.idleTimeout = .milliseconds(100)
+        request.responseTimeout = .seconds(60)
+        async let record = engine.run(request)
+        await server.requests(atLeast: 1)
+        // Twice as long as the idle timeout may take to be noticed.
+        try await Task.sleep(for: .seconds(4))
+        server.release()
+        #expect(await record.text == "late")
+        request.responseTimeout = .milliseconds(100)
+        request.idleTimeout = .seconds(60)
+        let silent = try ScriptedServer { _ in .stall(then: .close) }
+        request.url = silent.url
+        let late = await engine.run(request).failure
+        #expect(late?.code == 28 && late?.phase == .response && late?.isAnswerLate == true)
     }
 
     @Test func `endless headers are not taken for a reset`() async throws {

@@ -37,14 +37,17 @@ internal import Testing
         rows([28], .connect, free, .close, errno: ENETDOWN),
         // Its connection has ended, and another could not be made.
         rows([6, 7, 45], .request, counted, .failure),
-        rows([28, 52, 55, 56, 16, 92, 95, 8, 65, 80, 35], .request, counted, .failure),
+        rows([28, 52, 55, 56, 16, 92, 95, 65, 80, 35], .request, counted, .failure),
+        rows([8], .response, counted, .close),
         rows([18, 23, 61, 63, 100], .response, counted, .failure),
         rows([2, 26, 27, 99], .connect, free, .none),
         rows([42], .connect, free, .renewed),
         rows([60, 83, 90, 91], .tls, .held(.trust), .distrust),
-        rows([53, 54, 58, 59, 64, 66, 77, 82, 98, 101], .tls, .held(.configuration), .hold),
+        rows([1, 4, 48, 53, 54, 58, 59, 64, 66, 77, 82, 98, 101], .tls, .held(.configuration), .hold),
         rows([67, 94], .response, .held(.auth), .none),
-        rows([1, 3, 4, 43, 47, 48, 49], .resolve, .dead(reason: "message"), .none),
+        rows([3, 43, 49], .resolve, .dead(.unsendable, reason: "message"), .none),
+        // What could be sent is not unsendable, whatever libcurl makes of the answer.
+        rows([3, 43, 49], .response, counted, .failure),
         rows([9999], .connect, counted, .close),
         rows([9999], .response, counted, .failure),
     ].flatMap { $0 }
@@ -126,12 +129,17 @@ internal import Testing
         #expect(judge(status, of: try context()).verdict == .delivered(status: status))
     }
 
-    @Test(arguments: [408, 421, 425, 429, 500, 502, 503, 504, 507, 520, 521, 522, 523, 524])
+    /// RFC 9110 §15: an unknown status is its class's x00, and one out of range a 500.
+    private static let passingStatuses =
+        [408, 421, 425, 429, 500, 502, 503, 504, 506, 507, 508, 509, 510]
+        + Array(512...599) + [600, 777, 999]
+
+    @Test(arguments: passingStatuses)
     func `a passing status is retried`(status: Int) throws {
         #expect(judge(status, of: try context()).verdict == Self.counted)
     }
 
-    @Test(arguments: [304, 400, 403, 404, 405, 410, 413, 422, 501, 505])
+    @Test(arguments: [400, 403, 404, 405, 410, 413, 418, 422, 499, 501, 505])
     func `a refusal is final`(status: Int) throws {
         let judgement = judge(status, of: try context())
         #expect(judgement.verdict == .dead(reason: "HTTP \(status)"))
@@ -153,9 +161,10 @@ internal import Testing
         target: String
     ) throws {
         let judgement = judge(302, [("Location", location)], of: try context(mayBeSentTwice: false))
-        #expect(judgement.verdict == .dead(reason: "HTTP 302, a redirect to \(target)"))
+        #expect(judgement.verdict == .dead(.redirected, reason: "HTTP 302, a redirect to \(target)"))
         #expect(judgement.lane == .healthy)
-        #expect(judge(308, of: try context()).verdict == .dead(reason: "HTTP 308"))
+        #expect(judge(308, of: try context()).verdict == .dead(.redirected, reason: "HTTP 308"))
+        #expect(judge(399, of: try context()).verdict == .dead(.redirected, reason: "HTTP 399"))
     }
 
     @Test func `a redirect to another origin is a portal's where the server need not prove who it is`() throws
@@ -165,7 +174,7 @@ internal import Testing
         #expect(judge(302, [("Location", "https://portal/")], of: request).verdict == Self.free)
         #expect(
             judge(302, [("Location", "/here")], of: request).verdict
-                == .dead(reason: "HTTP 302, a redirect to /here")
+                == .dead(.redirected, reason: "HTTP 302, a redirect to /here")
         )
     }
 
@@ -193,7 +202,7 @@ internal import Testing
         request.conflictAge = .seconds(599)
         #expect(judge(409, of: request).verdict == Self.counted)
         request.conflictAge = .seconds(600)
-        #expect(judge(409, of: request).verdict == .dead(reason: "HTTP 409 for 10 minutes"))
+        #expect(judge(409, of: request).verdict == .dead(.conflict, reason: "HTTP 409 for 10 minutes"))
         #expect(judge(409, of: request).lane == .healthy)
     }
 
@@ -245,6 +254,29 @@ internal import Testing
         #expect(judge(422, of: try context()).verdict == .dead(reason: "HTTP 422"))
     }
 
+    // MARK: What the server did not do, and what it may still do
+
+    @Test func `what the server says it did not process is sent again, also what must not be sent twice`()
+        throws
+    {
+        var failure = AttemptFailure(code: 52, phase: .response, bytesSent: 100, message: "refused")
+        failure.isUnprocessed = true
+        for mayBeSentTwice in [true, false] {
+            let request = try context(mayBeSentTwice: mayBeSentTwice, hasKey: mayBeSentTwice)
+            let judgement = FailureTable.judge(.failure(failure), of: request, now: start)
+            #expect(judgement.verdict == Self.counted && judgement.lane == .failure)
+        }
+    }
+
+    @Test func `a timeout after sending keeps the next attempt waiting, if there is one`() throws {
+        var failure = AttemptFailure(code: 28, phase: .response, bytesSent: 100, message: "late")
+        failure.overrun = .seconds(300)
+        let judgement = FailureTable.judge(.failure(failure), of: try context(), now: start)
+        #expect(judgement.verdict == Self.counted && judgement.overrun == .seconds(300))
+        let once = FailureTable.judge(.failure(failure), of: try context(mayBeSentTwice: false), now: start)
+        #expect(once.verdict == .held(.ambiguous) && once.overrun == nil)
+    }
+
     // MARK: Expectations
 
     private static let odd = Expected(statuses: [200...204, 404...404], contentType: "application/json")
@@ -286,7 +318,7 @@ internal import Testing
 
     @Test func `an unsendable request is dead and says nothing of its lane`() throws {
         let judgement = FailureTable.judge(.unsendable(reason: "gone"), of: try context(), now: start)
-        #expect(judgement.verdict == .dead(reason: "gone") && judgement.lane == .none)
+        #expect(judgement.verdict == .dead(.bodyLost, reason: "gone") && judgement.lane == .none)
     }
 
     /// Whatever the way it failed on: with the head of an answer its status decides.

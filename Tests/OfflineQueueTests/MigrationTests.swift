@@ -153,7 +153,7 @@ internal import Testing
         Issue.record("there was no \(fixture.path), so it was written: commit it, and drain it below")
     }
 
-    @Test(arguments: ["queue-2", "queue-3"])
+    @Test(arguments: ["queue-2", "queue-3", "queue-4"])
     func `a store that was filled long ago holds, and sends, what one filled now does`(name: String)
         async throws
     {
@@ -182,6 +182,19 @@ internal import Testing
         #expect(try await old.contents() == new.contents())
     }
 
+    /// Such a store is not migrated, because it may be damaged.
+    @Test func `a store of the version before is looked through and salvaged as it is`() async throws {
+        try place("queue-3/queue.sqlite")
+        try FileManager.default.copyItem(
+            atPath: Self.fixtures.appending(path: "queue-3/spool").path,
+            toPath: "\(directory.path)/spool"
+        )
+        #expect(try await OfflineQueue.setAside(directory: directory.path) == nil, "it is sound")
+        let aside = try await OfflineQueue.setAside(directory: directory.path, evenIfSound: true)
+        let salvage = try #require(aside).salvage
+        #expect(salvage.isWhole && salvage.waiting > 0 && salvage.dead > 0, "\(salvage)")
+    }
+
     // MARK: What is not ours
 
     private func change(_ sql: String) throws {
@@ -191,7 +204,7 @@ internal import Testing
     }
 
     @Test(arguments: [
-        "INSERT INTO grdb_migrations VALUES ('4')", "PRAGMA application_id = 7",
+        "INSERT INTO grdb_migrations VALUES ('5')", "PRAGMA application_id = 7",
     ])
     func `a store of a newer version or another program's is refused and left as it is`(sql: String)
         async throws

@@ -24,6 +24,7 @@ internal import Testing
         "", "example.com", "/path", "ftp://example.com/", "file:///etc/passwd", "https://", "https:///x",
         "https://user@example.com/", "https://user:secret@example.com/", "https://example.com/a b",
         "https://example.com:99999/", "https://example.com/\r\nX: y", "https://[::1/",
+        "http://*/", "https://*.example.com/", "http://%2a/", "http://a!b/", "http://a,b/",
     ])
     func `a URL that cannot or must not be kept is refused`(url: String) {
         #expect(code(url: url) == .invalidURL)
@@ -31,6 +32,7 @@ internal import Testing
 
     @Test(arguments: [
         "http://example.com", "HTTPS://EXAMPLE.com:8443/a?b#c", "http://[::1]:80/", "http://1.2.3.4",
+        "http://a_b.example.com./", "http://xn--bcher-kva.example/",
     ])
     func `other URLs are taken`(url: String) {
         #expect(code(url: url) == nil)
@@ -41,8 +43,8 @@ internal import Testing
         #expect(try Origin(url: "http://[::1]/").host == "::1")
     }
 
-    @Test(arguments: ["", "GE T", "GET\r\n", "PÖST"])
-    func `a method that is no token is refused`(method: String) {
+    @Test(arguments: ["", "GE T", "GET\r\n", "PÖST", "CONNECT", "TRACE"])
+    func `a method that is no token, or no request to a server, is refused`(method: String) {
         #expect(code(method: method) == .invalidMethod)
     }
 
@@ -70,11 +72,59 @@ internal import Testing
         #expect(code(headers: [.init(name: "X-A", value: "a\tb")]) == nil)
     }
 
-    @Test func `a head is taken up to the limit`() {
-        let long = String(repeating: "x", count: QueueRequest.maximumHeadBytes)
-        #expect(code(url: "http://a/\(long)") == .invalidURL)
-        #expect(code(headers: [.init(name: "X-A", value: long)]) == .invalidHeader)
-        #expect(code(headers: [.init(name: "X-A", value: String(long.dropLast(16)))]) == nil)
+    private static let managed = [
+        "Host", "connection", "UPGRADE", "TE", "Trailer", "Expect", "Keep-Alive", "Proxy-Connection",
+        "proxy-x",
+        "Transfer-Encoding", "Content-Length",
+    ]
+
+    @Test(arguments: managed)
+    func `a header that is the client's to set is refused by name, as the key's header, too`(name: String) {
+        func message(_ headers: [QueueRequest.Header], _ options: EnqueueOptions) -> String? {
+            let request = QueueRequest(method: "POST", url: "http://a/", headers: headers)
+            return #expect(throws: QueueError.self) { try RequestDraft(request, options: options) }?.message
+        }
+        var keyed = EnqueueOptions()
+        keyed.idempotencyKey.headerName = name
+        let refusal = message([.init(name: name, value: "x")], EnqueueOptions())
+        #expect(refusal?.hasPrefix("`\(name)` is refused: ") == true)
+        #expect(message([], keyed) == refusal)
+        #expect(code(options: keyed) == .invalidHeader)
+    }
+
+    @Test(arguments: ["Hostname", "Prox", "TEA", "Connections", "X-Host"])
+    func `a header that only resembles one is taken`(name: String) {
+        #expect(code(headers: [.init(name: name, value: "x")]) == nil)
+    }
+
+    @Test func `a URL is taken up to its limit, and so are the names and values of the headers`() {
+        func url(_ bytes: Int) -> String { "http://a/" + String(repeating: "x", count: bytes - 9) }
+        #expect(code(url: url(QueueRequest.maximumURLBytes)) == nil)
+        #expect(code(url: url(QueueRequest.maximumURLBytes + 1)) == .invalidURL)
+        func headers(_ bytes: Int) -> [QueueRequest.Header] {
+            [
+                .init(name: "X-A", value: "a"),
+                .init(name: "X-B", value: String(repeating: "x", count: bytes - 7)),
+            ]
+        }
+        #expect(code(headers: headers(QueueRequest.maximumHeadBytes)) == nil)
+        #expect(code(headers: headers(QueueRequest.maximumHeadBytes + 1)) == .invalidHeader)
+    }
+
+    /// An export of an older version must not be refused for what that version took.
+    @Test func `what older versions took is imported`() throws {
+        let long = "http://*/" + String(repeating: "x", count: 20_000)
+        let headers = [QueueRequest.Header(name: "Connection", value: "close")]
+        let request = QueueRequest(method: "TRACE", url: long, headers: headers)
+        _ = try RequestDraft(request, isImported: true)
+        for name in ["Authorization", "Content-Length"] {
+            let request = QueueRequest(
+                method: "GET",
+                url: "http://a/",
+                headers: [.init(name: name, value: "1")]
+            )
+            #expect(throws: QueueError.self) { try RequestDraft(request, isImported: true) }
+        }
     }
 
     private func keyed(_ key: String) -> EnqueueOptions {

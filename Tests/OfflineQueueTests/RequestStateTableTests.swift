@@ -49,7 +49,7 @@ internal import Testing
 
     private static let events: [String: RequestState.Event] = [
         "accept": .accepted(due: due, isBlocked: false), "waits": .accepted(due: due, isBlocked: true),
-        "claim": .claimed(lease), "replace": .replaced, "giveUp": .givenUp(reason: "why"),
+        "claim": .claimed(lease), "replace": .replaced, "giveUp": .givenUp(.refused, reason: "why"),
         "cancel": .cancelled, "hold": .held,
         "release": .released(Set(HoldReason.allCases), now: due, isBlocked: false),
         "trust": .released([.trust], now: due, isBlocked: false), "retry": .requeued(now: due),
@@ -160,6 +160,7 @@ internal import Testing
             }
             #expect(state.attempts == attempt)
         }
-        #expect(state.phase == .finished(.dead(reason: "it failed \(most) \(most == 1 ? "time" : "times")")))
+        let reason = "it failed \(most) \(most == 1 ? "time" : "times")"
+        #expect(state.phase == .finished(.dead(.attemptsUsedUp, reason: reason)))
     }
 }

@@ -68,6 +68,107 @@ internal import Testing
         #expect(headers.contains { $0 == ("X-A", "b") })
     }
 
+    private func outcome(
+        of url: String,
+        method: String = "POST",
+        session: SessionManager = SessionManager(),
+        mayBeSentTwice: Bool = false,
+        timeouts: AttemptTimeouts = AttemptTimeouts()
+    ) async -> AttemptOutcome {
+        await SessionSender(session: session).send(
+            Attempt(
+                id: "a",
+                method: method,
+                url: url,
+                headers: [],
+                body: method == "POST" ? .data(Data("x".utf8)) : .none,
+                mayBeSentTwice: mayBeSentTwice,
+                timeouts: timeouts
+            )
+        )
+    }
+
+    /// What libcurl 7.88.1 lets one know: a stream that is refused is one that it wants to send again.
+    @Test(
+        .timeLimit(.minutes(2)),
+        .enabled(if: TestAuthority.isAvailable, "needs openssl"),
+        arguments: [("refused", true), ("goaway-open", true), ("reset", false)]
+    )
+    func `a stream that the server did not process is unsent, and one that it reset is not`(
+        harm: String,
+        isUnprocessed: Bool
+    ) async throws {
+        let server = try HostileHTTP2Server(harm)
+        let manager = ServerTrustPolicyManager(policies: ["127.0.0.1": .disableEvaluation])
+        let session = SessionManager(serverTrustPolicyManager: manager)
+        guard case .failure(let failure) = await outcome(of: server.url, session: session) else {
+            return #expect(Bool(false), "no failure")
+        }
+        #expect(failure.isUnprocessed == isUnprocessed, "\(failure)")
+        let once = AttemptContext(
+            origin: try Origin(url: server.url),
+            mayBeSentTwice: false,
+            hasKey: false,
+            gateIsDown: false,
+            accept: nil
+        )
+        let verdict = FailureTable.judge(.failure(failure), of: once, now: start).verdict
+        #expect(verdict == (isUnprocessed ? .retry(countsAsAttempt: true) : .held(.ambiguous)))
+    }
+
+    static let strangeAnswers: [(bytes: [UInt8], words: String)] = [
+        (Array("SSH-2.0-OpenSSH_9.2p1\r\n".utf8), #""SSH-2.0-OpenSSH_9.2p1\r\n""#),
+        (Array("220 mail.example ESMTP\r\n".utf8), #""220 mail.example ESMTP\r\n""#),
+        ([21, 3, 1, 0, 2, 2, 40], #""\x15\x03\x01\x00\x02\x02(""#),
+        (Array("<html>".utf8), #""<html>""#),
+        (Array("HTTP/3.9 200 OK\r\n\r\n".utf8), "Unsupported HTTP version (3.9) in response"),
+        (Array("HTTP/1.1 2x0 OK\r\n\r\n".utf8), "Unsupported response code in HTTP response"),
+        ([UInt8](repeating: 0x78, count: 200_000), String(repeating: "x", count: 64) + "\"…"),
+        (Array("HTTP/1.1 200 OK\r\nno colon\r\n\r\n".utf8), "Header without colon"),
+        (Array("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n".utf8), "unasked"),
+    ]
+
+    @Test(arguments: strangeAnswers.indices, ["GET", "POST"])
+    func `an answer that is not HTTP is ambiguous, closes the lane and names its first bytes`(
+        index: Int,
+        method: String
+    ) async throws {
+        let (bytes, words) = Self.strangeAnswers[index]
+        let server = try ScriptedServer { _ in .send(bytes, then: .close) }
+        guard case .failure(let failure) = await outcome(of: server.url, method: method) else {
+            return #expect(Bool(false), "no failure")
+        }
+        #expect(failure.code == 8 && FailureTable.classify(failure) == .ambiguous, "\(failure)")
+        #expect(failure.message.contains(words), "\(failure.message)")
+    }
+
+    @Test(.timeLimit(.minutes(2)))
+    func `the response timeout counts from the last byte of the request, and names itself`() async throws {
+        let server = try ScriptedServer { _ in .stall(then: .close) }
+        var timeouts = AttemptTimeouts()
+        timeouts.response = .milliseconds(100)
+        guard case .failure(let late) = await outcome(of: server.url, timeouts: timeouts) else {
+            return #expect(Bool(false), "no failure")
+        }
+        #expect(late.code == 28 && late.phase == .response && late.overrun == .milliseconds(100), "\(late)")
+        timeouts.response = .seconds(300)
+        timeouts.total = .milliseconds(400)
+        guard case .failure(let cut) = await outcome(of: server.url, timeouts: timeouts) else {
+            return #expect(Bool(false), "no failure")
+        }
+        #expect(cut.code == 28 && cut.overrun == .milliseconds(400), "\(cut)")
+    }
+
+    @Test(.timeLimit(.minutes(2)))
+    func `a connection that is not made is not an attempt that the server may execute`() async throws {
+        let port = try UnansweringPort()
+        var timeouts = AttemptTimeouts()
+        timeouts.connect = .milliseconds(100)
+        let outcome = await outcome(of: "http://127.0.0.1:\(port.port)/", timeouts: timeouts)
+        guard case .failure(let failure) = outcome else { return #expect(Bool(false), "no failure") }
+        #expect(failure.code == 28 && failure.phase < .request && failure.overrun == nil, "\(failure)")
+    }
+
     @Test func `a session that trusts every server proves nothing`() {
         let policies: [String: ServerTrustPolicy] = [
             "any.example": .disableEvaluation, "name.example": .performDefaultEvaluation(validateHost: false),

@@ -24,7 +24,7 @@ internal import Testing
 
     @Test(arguments: [
         ("synchronous", "2"), ("journal_mode", "wal"), ("foreign_keys", "1"), ("busy_timeout", "10000"),
-        ("journal_size_limit", "67108864"), ("application_id", "1853321589"), ("user_version", "3"),
+        ("journal_size_limit", "67108864"), ("application_id", "1853321589"), ("user_version", "4"),
     ])
     func `the writing connection is set as durability needs it`(name: String, value: String) async throws {
         #expect(try await open().pragma(name) == value)

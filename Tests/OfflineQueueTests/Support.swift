@@ -41,6 +41,15 @@ func new(
     return NewRequest(draft, body: body.isEmpty ? .none : .inline(Data(body.utf8)))
 }
 
+/// Most tests do not care for the cause.
+extension Verdict {
+    static func dead(reason: String) -> Verdict { .dead(.refused, reason: reason) }
+}
+
+extension RequestState.Ending {
+    static func dead(reason: String) -> RequestState.Ending { .dead(.refused, reason: reason) }
+}
+
 extension QueueStore {
     @discardableResult
     func enqueue(_ requests: NewRequest...) async throws -> [EnqueuedRequest] {
@@ -65,7 +74,8 @@ extension QueueStore {
         detail: String? = nil,
         laneClosure: Duration? = nil,
         attempt: AttemptRecord? = nil,
-        response: RecordedResponse? = nil
+        response: RecordedResponse? = nil,
+        overrun: Duration? = nil
     ) async throws -> Bool {
         let conclusion = Conclusion(
             sequence: request.sequence,
@@ -76,7 +86,8 @@ extension QueueStore {
             detail: detail,
             laneClosure: laneClosure,
             attempt: attempt,
-            response: response
+            response: response,
+            overrun: overrun
         )
         return try await conclude([conclusion])[0]
     }

@@ -121,6 +121,8 @@ extension RequestCore {
         transfer.allowsResending = plan.policy.allowsResending
         transfer.bodyTimeout = plan.policy.bodyTimeout
         transfer.apply(options)
+        if let connectTimeout = plan.policy.connectTimeout { transfer.connectTimeout = connectTimeout }
+        transfer.responseTimeout = plan.policy.responseTimeout
         transfer.idleTimeout = idleTimeout(of: request)
         let total = plan.policy.totalTimeout ?? options.longest ?? context.settings.totalTimeout
         transfer.totalTimeout = total - attemptBegan.duration(to: .now)

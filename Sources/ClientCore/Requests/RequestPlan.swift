@@ -39,6 +39,10 @@ struct TransferPolicy: Sendable {
     var maximumResponseBytes: Int?
     /// How long an attempt may take; `nil` is as long as the session says.
     var totalTimeout: Duration?
+    /// How long connecting may take; `nil` is as long as the session says.
+    var connectTimeout: Duration?
+    /// How long the server may be silent after the request was sent; `nil` is as long as the session lets anything be.
+    var responseTimeout: Duration?
     /// How long the response may take after its head; `nil` is for ever.
     var bodyTimeout: Duration?
     /// Whether a pooled connection may be used, on which libcurl may send a request twice; `nil` is for methods and

@@ -239,6 +239,9 @@ public final class SessionManager: Sendable {
     ///   - body: What is sent in place of the request's own body. Default: nothing is.
     ///   - maximumResponseBytes: A body longer than that ends the request with
     ///     `URLError.dataLengthExceedsMaximum`, with the response and that much of its body beside the error.
+    ///   - connectTimeout: How long the lookup, the connection and the TLS handshake may take. Default: the session's.
+    ///   - responseTimeout: How long the server may be silent between the request's last byte and the answer. Default: as
+    ///     long as the session lets anything be silent.
     ///   - totalTimeout: A request that takes longer ends with `URLError.timedOut`.
     ///   - allowsConnectionReuse: Whether a pooled connection may be used, on which libcurl may send the request a
     ///     second time unasked.
@@ -247,6 +250,8 @@ public final class SessionManager: Sendable {
         _ urlRequest: any URLRequestConvertible,
         body: KeptBody? = nil,
         maximumResponseBytes: Int,
+        connectTimeout: Duration? = nil,
+        responseTimeout: Duration? = nil,
         totalTimeout: Duration,
         bodyTimeout: Duration? = nil,
         allowsConnectionReuse: Bool,
@@ -259,6 +264,8 @@ public final class SessionManager: Sendable {
             asksRetrier: false,
             maximumResponseBytes: maximumResponseBytes,
             totalTimeout: totalTimeout,
+            connectTimeout: connectTimeout,
+            responseTimeout: responseTimeout,
             bodyTimeout: bodyTimeout,
             allowsConnectionReuse: allowsConnectionReuse,
             allowsResending: allowsResending

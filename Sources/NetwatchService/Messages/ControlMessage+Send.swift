@@ -27,6 +27,10 @@ extension ControlMessage {
         package var deadline: Date?
         package var notBefore: Date?
         package var maxAttempts: Int?
+        /// How long the parts of an attempt may take.
+        package var connectTimeoutSeconds: Double?
+        package var responseTimeoutSeconds: Double?
+        package var totalTimeoutSeconds: Double?
         package var replaceKey: String?
         /// Ids of requests that have to be delivered before.
         package var after: [String]?

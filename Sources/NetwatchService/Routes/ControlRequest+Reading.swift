@@ -6,6 +6,7 @@ extension ControlRequest {
     func message<Message: Decodable>(_ type: Message.Type) throws(Problem) -> Message {
         let data = Data(body)
         let message = try Self.decode(type, from: data, by: ControlMessage.decoder)
+        try DuplicateMembers.check(data)
         // The message's decoder takes `ttlSeconds` for `ttl_seconds`.
         try Self.decode(MemberNames.self, from: data, by: JSONDecoder()).check(against: message)
         return message

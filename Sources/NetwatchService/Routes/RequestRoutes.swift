@@ -156,6 +156,10 @@ extension ControlMessage.Details {
             replaceKey: details.replaceKey,
             after: details.dependencies,
             atMostOnce: details.isAtMostOnce,
+            connectTimeoutSeconds: details.timeouts.connect.seconds,
+            responseTimeoutSeconds: details.timeouts.response.seconds,
+            totalTimeoutSeconds: details.timeouts.total?.seconds,
+            busyUntil: details.busyUntil,
             attempts: details.attempts.map(ControlMessage.Attempt.init),
             response: details.response.map(ControlMessage.Response.init)
         )
@@ -164,16 +168,19 @@ extension ControlMessage.Details {
 
 extension ControlMessage.Attempt {
     fileprivate init(_ attempt: RecordedAttempt) {
-        let (seconds, attoseconds) = attempt.duration.components
         self.init(
             number: attempt.number,
             started: attempt.started,
-            durationSeconds: Double(seconds) + Double(attoseconds) / 1e18,
+            durationSeconds: attempt.duration.seconds,
             status: attempt.status,
             curlCode: attempt.curlCode,
             error: attempt.error
         )
     }
+}
+
+extension Duration {
+    fileprivate var seconds: Double { Double(components.seconds) + Double(components.attoseconds) / 1e18 }
 }
 
 extension ControlMessage.Response {

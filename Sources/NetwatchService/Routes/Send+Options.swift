@@ -55,7 +55,14 @@ extension ControlMessage.Send {
     func options() throws -> EnqueueOptions {
         var options = EnqueueOptions(lane: lane, isFIFO: fifo ?? false, id: id)
         if let priority { options.priority = priority }
-        if let ttlSeconds { options.timeToLive = try Self.timeToLive(ttlSeconds) }
+        if let ttlSeconds {
+            options.timeToLive = try Self.duration(
+                ttlSeconds,
+                of: "ttl_seconds",
+                accepted: "1 ms to 366 days"
+            )
+        }
+        options.timeouts = try timeouts()
         options.deadline = deadline
         options.notBefore = notBefore
         options.maximumAttempts = maxAttempts
@@ -70,15 +77,34 @@ extension ControlMessage.Send {
     }
 
     /// What is no time at all is left to the queue to refuse; a number that no `Duration` can be would trap.
-    private static func timeToLive(_ seconds: Double) throws(Problem) -> Duration {
+    private static func duration(_ seconds: Double, of name: String, accepted: String) throws(Problem)
+        -> Duration
+    {
         guard (-1e9...1e9).contains(seconds) else {
             throw Problem(
                 .badRequest,
                 code: QueueError.Code.invalidOption.rawValue,
-                detail: "`ttl_seconds` is \(seconds), which is not 1 ms to 366 days"
+                detail: "`\(name)` is \(seconds), which is not \(accepted)"
             )
         }
         return .seconds(seconds)
+    }
+
+    private func timeouts() throws(Problem) -> AttemptTimeouts {
+        func timeout(_ seconds: Double, _ name: String) throws(Problem) -> Duration {
+            try Self.duration(seconds, of: name, accepted: "1 ms to 24 hours")
+        }
+        var timeouts = AttemptTimeouts()
+        if let connectTimeoutSeconds {
+            timeouts.connect = try timeout(connectTimeoutSeconds, "connect_timeout_seconds")
+        }
+        if let responseTimeoutSeconds {
+            timeouts.response = try timeout(responseTimeoutSeconds, "response_timeout_seconds")
+        }
+        if let totalTimeoutSeconds {
+            timeouts.total = try timeout(totalTimeoutSeconds, "total_timeout_seconds")
+        }
+        return timeouts
     }
 
     private func queueKey() throws(Problem) -> IdempotencyKey {

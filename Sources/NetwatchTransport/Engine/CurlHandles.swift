@@ -66,6 +66,10 @@ struct EasyHandle: ~Copyable {
         try check(netwatch_easy_set_seek_callback(rawValue, callback), CURLOPT_SEEKFUNCTION)
     }
 
+    func setDebugCallback(_ callback: @escaping curl_debug_callback) throws(TransferFailure) {
+        try check(netwatch_easy_set_debug_callback(rawValue, callback), CURLOPT_DEBUGFUNCTION)
+    }
+
     /// Called with the TLS context of each connection before its handshake.
     func setSSLContextCallback(_ callback: @escaping curl_ssl_ctx_callback) throws(TransferFailure) {
         try check(netwatch_easy_set_ssl_context_callback(rawValue, callback), CURLOPT_SSL_CTX_FUNCTION)

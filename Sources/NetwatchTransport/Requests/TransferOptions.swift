@@ -27,6 +27,9 @@ extension EasyHandle {
         try allowHTTPOnly()
         // An empty text, unlike none, also keeps libcurl from reading http_proxy and its like.
         try set(CURLOPT_PROXY, "")
+        // What is not HTTP then comes as a body without a head, so that a failure can name its first bytes. It is never
+        // taken for an answer; see Transfer.receiveBody(_:).
+        try set(CURLOPT_HTTP09_ALLOWED, 1)
         try set(CURLOPT_FOLLOWLOCATION, 0)
     }
 

@@ -40,6 +40,10 @@ package struct TransferRequest: Sendable {
     /// second, so that it may take up to two seconds longer. A pause does not count; waiting for a
     /// ``TransferBodySource`` does.
     package var idleTimeout: Duration? = .seconds(60)
+    /// How long no byte of the answer may come once all of the request was handed to the kernel, until the head of the
+    /// answer is complete. The end is a timeout (code 28) in the phase `response`. It takes the place of ``idleTimeout`` in
+    /// that time and is looked at as often; `nil`, the default, leaves that one in force.
+    package var responseTimeout: Duration?
     /// How long the whole transfer may take, name lookup and pauses included; `nil`, the default, is for ever.
     package var totalTimeout: Duration?
     /// How long the response may take after the head that the caller gets; `nil`, the default, is for ever. The end is

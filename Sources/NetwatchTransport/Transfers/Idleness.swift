@@ -25,7 +25,13 @@ struct Idleness {
 extension Transfer {
     /// Why it is to be ended; `nil` when it is not.
     func overrun(at now: ContinuousClock.Instant) -> String? {
-        if isIdle(at: now) { return "nothing was sent or received for \(request.idleTimeout ?? .zero)" }
+        let awaited = awaitedAnswerTimeout
+        if let timeout = awaited ?? request.idleTimeout, isIdle(for: timeout, at: now) {
+            isAnswerLate = awaited != nil
+            return isAnswerLate
+                ? "no answer came within \(timeout) of the request"
+                : "nothing was sent or received for \(timeout)"
+        }
         return bodyIsLate(at: now) ? "the response took longer than \(request.bodyTimeout ?? .zero)" : nil
     }
 
@@ -34,10 +40,14 @@ extension Transfer {
         return headDelivered.duration(to: now) >= timeout
     }
 
+    /// How long the server may work on the answer without a word; `nil` while it is not the server's turn.
+    private var awaitedAnswerTimeout: Duration? {
+        request.responseTimeout.flatMap { isReady && isSent && !hasDeliveredHead ? $0 : nil }
+    }
+
     /// Whether it has been silent for as long as it may be. Waiting for a source counts, a pause does not.
-    private func isIdle(at now: ContinuousClock.Instant) -> Bool {
-        guard let timeout = request.idleTimeout else { return false }
-        return idleness.lasts(timeout, at: now, bytes: isReady && paused.isEmpty ? wireBytes : nil)
+    private func isIdle(for timeout: Duration, at now: ContinuousClock.Instant) -> Bool {
+        idleness.lasts(timeout, at: now, bytes: isReady && paused.isEmpty ? wireBytes : nil)
     }
 
     /// Of all heads and bodies, both ways.

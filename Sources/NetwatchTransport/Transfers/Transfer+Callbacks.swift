@@ -31,10 +31,24 @@ extension Transfer {
                 return Transfer.at(context).judgeHandshakes(of: OpaquePointer(connection))
             }
         }
+        if url.isSecure, !request.allowsConnectionReuse { try listenForGoAway(context) }
         guard request.unixSocketPath == nil else { return }
         // libcurl 7.88.1 calls connect(2) nevertheless (curl issue 10626). Linux returns 0 for a socket that was connected
         // without blocking and on which connect(2) has not been called again.
         try easy.setSocketCallback { _, _, _ in CURL_SOCKOPT_ALREADY_CONNECTED }
+    }
+
+    /// libcurl 7.88.1 reports a `GOAWAY` in its log only, and fails as after any error of HTTP/2 (CURLE_HTTP2). On a connection
+    /// of its own a request has the first stream, so a last stream of 0 means that it was not processed (RFC 9113 §6.8).
+    private func listenForGoAway(_ context: UnsafeMutableRawPointer) throws(TransferFailure) {
+        try easy.set(CURLOPT_VERBOSE, 1)
+        try easy.set(CURLOPT_DEBUGDATA, pointer: context)
+        try easy.setDebugCallback { _, kind, bytes, count, context in
+            guard kind == CURLINFO_TEXT, let bytes, let context else { return 0 }
+            let line = UnsafeRawBufferPointer(start: bytes, count: count)
+            if GoAwayLine.refusesAll(line) { Transfer.at(context).isTurnedAway = true }
+            return 0
+        }
     }
 
     private func giveConnection() -> curl_socket_t {
@@ -171,6 +185,11 @@ extension Transfer {
 
     /// Returns the count to go on, and 0 to make libcurl end the transfer.
     private func receiveBody(_ bytes: UnsafeRawBufferPointer) -> Int {
+        // A body without a status line is HTTP/0.9 to libcurl, and another protocol to us.
+        guard head.hasBegun else {
+            stop = .answeredOtherwise(EscapedBytes.text(bytes))
+            return 0
+        }
         // As in readBody(into:). libcurl brings the same bytes again.
         guard !paused.contains(.receiving), mayTake(bytes.count) else {
             return stop == nil ? Int(CURL_WRITEFUNC_PAUSE) : 0

@@ -54,8 +54,12 @@ extension Transfer {
             let code = fault.code.rawValue
             return failure(code: Int32(code), errno: fault.errno, message: fault.message)
         case .wouldBeSentTwice:
-            let message = "the connection ended before the response, and the request is sent once only"
-            return failure(code: Int32(CURLE_GOT_NOTHING.rawValue), phase: .response, message: message)
+            return sentOnce
+        case .answeredOtherwise(let text):
+            return failure(
+                code: Int32(CURLE_WEIRD_SERVER_REPLY.rawValue),
+                message: "the answer is not HTTP: \(text)"
+            )
         case .keptBusy(let bytes):
             let message =
                 "the server kept libcurl busy with frames of which nothing comes, \(bytes) bytes of late"
@@ -72,11 +76,34 @@ extension Transfer {
             if code == CURLE_RECV_ERROR, text.hasSuffix("in chunked-encoding") {
                 return failure(code: Int32(CURLE_WEIRD_SERVER_REPLY.rawValue), message: text)
             }
+            // A status line of HTTP/3.9, or with a status that is no number. libcurl keeps its bytes to itself.
+            if code == CURLE_UNSUPPORTED_PROTOCOL, isReady {
+                let message = "the answer is not HTTP: \(text)"
+                return failure(code: Int32(CURLE_WEIRD_SERVER_REPLY.rawValue), message: message)
+            }
             let errno = errno(of: code)
             // "Couldn't connect to server" is all that libcurl says, whatever the system has said.
             let why = code == CURLE_COULDNT_CONNECT && errno != 0 ? ": \(errnoDescription(errno))" : ""
             return failure(code: Int32(code.rawValue), errno: errno, message: text + why)
         }
+    }
+
+    /// libcurl wanted to send the request again. On a connection that was made for it, and without credentials, it does so
+    /// for one reason only: the server has refused the HTTP/2 stream (`REFUSED_STREAM`, or a `GOAWAY` that names an earlier
+    /// one as the last, RFC 9113 §8.7). It was not processed then.
+    private var sentOnce: TransferFailure {
+        let code = Int32(CURLE_GOT_NOTHING.rawValue)
+        guard request.credentials == nil else {
+            let message = "the connection ended before the response, and the request is sent once only"
+            return failure(code: code, phase: .response, message: message)
+        }
+        var failure = failure(
+            code: code,
+            phase: .response,
+            message: "the server refused the HTTP/2 stream and did not process the request"
+        )
+        failure.isUnprocessed = true
+        return failure
     }
 
     private func errno(of code: CURLcode) -> CInt {
@@ -119,6 +146,8 @@ extension Transfer {
             message: message
         )
         failure.trust = trustFailure(code)
+        failure.isAnswerLate = isAnswerLate
+        failure.isUnprocessed = isTurnedAway && sendings == 1 && !head.hasBegun
         return failure
     }
 
@@ -168,7 +197,8 @@ extension Transfer {
         return url.isSecure ? .tls : .request
     }
 
-    private var isSent: Bool {
+    /// Whether all of the request was handed to the kernel.
+    var isSent: Bool {
         let count = easy.offset(CURLINFO_SIZE_UPLOAD_T)
         guard let length = feed.length else { return feed.hasEnded }
         return bytesSent > length && count >= length

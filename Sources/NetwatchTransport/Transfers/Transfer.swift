@@ -16,6 +16,8 @@ final class Transfer {
         case askedForever
         case unsendable(BodyFeed.Fault)
         case wouldBeSentTwice
+        /// The answer is not HTTP. The first of its bytes, escaped.
+        case answeredOtherwise(String)
         /// Not a callback's doing, but that of ``TurnWatchdog``: the server has sent so many bytes in vain.
         case keptBusy(UInt64)
     }
@@ -80,6 +82,10 @@ final class Transfer {
     var isWaitingForSource = false
     var inflow = Inflow()
     var idleness = Idleness()
+    /// Whether the server has ended the connection with a `GOAWAY` by which it processed none of its streams.
+    var isTurnedAway = false
+    /// Whether it was ended because the answer had not begun within ``TransferRequest/responseTimeout``.
+    var isAnswerLate = false
     /// How often the request was sent, or at least begun.
     var sendings = 0
 

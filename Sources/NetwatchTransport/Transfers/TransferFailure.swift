@@ -45,6 +45,13 @@ public struct TransferFailure: Error, Hashable, Sendable {
     /// transfer failed while the connection was being made.
     public internal(set) var connectionAttempts: [ConnectionAttempt] = []
 
+    /// Whether the server said that it did not process the request, although it was sent: it refused the HTTP/2 stream.
+    /// Known only of requests that libcurl must not send again by itself.
+    package internal(set) var isUnprocessed = false
+
+    /// Whether the answer did not begin in time after the request was sent; the code is 28 then.
+    package internal(set) var isAnswerLate = false
+
     /// What the server showed, and what was wrong with it, when it was not trusted.
     package internal(set) var trust: TransferTrustFailure?
 

@@ -22,11 +22,13 @@ package struct SessionSender: AttemptSender {
             request,
             body: attempt.body.kept,
             maximumResponseBytes: Attempt.maximumResponseBytes,
+            connectTimeout: attempt.timeouts.connect,
+            responseTimeout: attempt.timeouts.response,
             totalTimeout: attempt.longest,
             bodyTimeout: bodyTimeout,
             allowsConnectionReuse: attempt.mayBeSentTwice && !attempt.isMisdirected
         ).response()
-        return AttemptOutcome(response)
+        return AttemptOutcome(response, of: attempt)
     }
 
     package func dropConnections() async {
@@ -58,11 +60,13 @@ extension Attempt.Body {
 }
 
 extension AttemptOutcome {
-    fileprivate init(_ result: DefaultDataResponse) {
+    fileprivate init(_ result: DefaultDataResponse, of attempt: Attempt) {
         let failure = result.error?.transferFailure
         // A body that was cut, by our limit or by the connection, does not change what the server said.
         guard let response = result.response, failure?.isAboutBodyOnly ?? (result.error == nil) else {
-            self = .failure(AttemptFailure(result.error, failure, status: result.response?.statusCode))
+            var ended = AttemptFailure(result.error, failure, status: result.response?.statusCode)
+            ended.overrun = failure.flatMap { attempt.overrun($0, status: ended.status) }
+            self = .failure(ended)
             return
         }
         self = .response(
@@ -73,6 +77,15 @@ extension AttemptOutcome {
             body: result.data ?? Data(),
             isTruncated: failure != nil
         )
+    }
+}
+
+extension Attempt {
+    /// The timeout that ended it after it was sent and before the server answered. libcurl's own (CURLE_OPERATION_TIMEDOUT)
+    /// is the total one then.
+    fileprivate func overrun(_ failure: TransferFailure, status: Int?) -> Duration? {
+        guard failure.code == 28, failure.phase == .response, status == nil else { return nil }
+        return failure.isAnswerLate ? timeouts.response : longest
     }
 }
 
@@ -111,6 +124,7 @@ extension AttemptFailure {
             message: failure.message,
             isLocalShortage: failure.isLocal
         )
+        isUnprocessed = failure.isUnprocessed
     }
 }
 

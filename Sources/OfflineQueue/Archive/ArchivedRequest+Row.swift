@@ -7,8 +7,20 @@ extension ArchivedRequest {
     static let columns = """
         seq, id, state, scheduled_at, hold_reason, priority, created_at, life, expire_at, attempts, deferrals,
         maximum_attempts, method, url, headers, body_bytes, body_file, body_sha256, key_header, key_value, key_quoted,
-        at_most_once, replace_key, expectation, last_status, last_error
+        at_most_once, replace_key, expectation, timeouts, last_status, last_error
         """
+
+    /// The columns of one of the tables, which may be one that an older version has left: it is looked through, or salvaged,
+    /// without being migrated.
+    static func columns(of table: String, in database: Database) -> String {
+        let found = (try? database.columns(in: table)) ?? []
+        let all =
+            found.isEmpty || found.contains { $0.name == "timeouts" }
+            ? columns : columns.replacing(" timeouts,", with: " NULL AS timeouts,")
+        guard table == "history" else { return all }
+        return all.replacing("scheduled_at, hold_reason,", with: "")
+            + ", NULL AS scheduled_at, NULL AS hold_reason"
+    }
 
     /// Reads a row of `request` or `history`; of what it depends on nothing is said there.
     ///
@@ -31,6 +43,7 @@ extension ArchivedRequest {
         replaceKey = try row["replace_key"]
         after = []
         expect = try row["expectation"]
+        timeouts = try row["timeouts"]
         state = .pending
         attempts = try row["attempts"]
         deferrals = try row["deferrals"]

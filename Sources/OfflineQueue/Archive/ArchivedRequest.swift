@@ -46,6 +46,8 @@ package struct ArchivedRequest: Codable, Hashable, Sendable {
     /// The ids of those that it waits for.
     package var after: [String]
     package var expect: String?
+    /// As the store keeps them; `nil` for the defaults, and in exports of versions that had no others.
+    package var timeouts: String?
     package var state: State
     package var holdReason: String?
     package var attempts: Int
@@ -137,6 +139,7 @@ extension ArchivedRequest {
         options.replaceKey = replaceKey
         options.dependencies = after
         options.isAtMostOnce = atMostOnce
+        options.timeouts = AttemptTimeouts(stored: timeouts)
         if let expect { options.expectation = try Expectation(parsing: expect) }
         options.idempotencyKey = key.map { .value($0.value) } ?? .none
         options.idempotencyKey.isQuoted = key?.quoted ?? false

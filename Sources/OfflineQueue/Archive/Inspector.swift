@@ -139,7 +139,7 @@ extension Inspector {
         try await read { database -> Page? in
             var page = Page(last: position)
             do {
-                let sql = part == .waiting ? Self.waitingRows : Self.deadRows
+                let sql = part == .waiting ? Self.waitingRows(database) : Self.deadRows(database)
                 for row in try database.rows(sql, [position, Self.page]) {
                     page.last = try row.place("position", after: page.last)
                     page.look(at: row)
@@ -152,17 +152,20 @@ extension Inspector {
     }
 
     /// Of an inline body its length is enough.
-    private static let waitingRows = """
-        SELECT \(ArchivedRequest.columns), seq AS position, label, mode, length(bytes) AS length
+    private static func waitingRows(_ database: Database) -> String {
+        """
+        SELECT \(ArchivedRequest.columns(of: "request", in: database)), seq AS position, label, mode, length(bytes) AS length
         FROM request CROSS JOIN (SELECT id AS lane, label, mode FROM lane) ON lane = lane_id LEFT JOIN body USING (seq)
         WHERE seq > ? ORDER BY seq LIMIT ?
         """
+    }
 
-    private static let deadRows = """
-        SELECT \(ArchivedRequest.columns.replacing("scheduled_at, hold_reason,", with: "")), NULL AS scheduled_at,
-        NULL AS hold_reason, position, label, mode, length(bytes) AS length FROM history LEFT JOIN body USING (seq)
+    private static func deadRows(_ database: Database) -> String {
+        """
+        SELECT \(ArchivedRequest.columns(of: "history", in: database)), position, label, mode, length(bytes) AS length FROM history LEFT JOIN body USING (seq)
         WHERE position > ? AND state = 'dead' AND is_whole = 1 ORDER BY position LIMIT ?
         """
+    }
 }
 
 extension Inspector.Page {

@@ -104,10 +104,12 @@ private struct SalvagedTable {
     let name: String
     private let key: String
     private let database: Database
+    private let columns: String
 
     init(part: ExportCursor.Part, database: Database) {
         self.database = database
         (name, key) = part == .waiting ? ("request", "seq") : ("history", "position")
+        columns = ArchivedRequest.columns(of: name, in: database)
     }
 
     private var condition: String { name == "history" ? " AND state = 'dead' AND is_whole = 1" : "" }
@@ -198,12 +200,6 @@ extension SalvagedTable {
         // Nobody knows whether its lane keeps order.
         if lane == nil, request.state != .dead { request.hold(.user) }
         return (request, try NewRequest.Body(whole: found))
-    }
-
-    private var columns: String {
-        guard name == "history" else { return ArchivedRequest.columns }
-        return ArchivedRequest.columns.replacing("scheduled_at, hold_reason,", with: "")
-            + ", NULL AS scheduled_at, NULL AS hold_reason"
     }
 
     private func sequence(at position: Int64) throws -> Int64 {

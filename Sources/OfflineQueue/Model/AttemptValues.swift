@@ -12,6 +12,7 @@ extension Attempt {
             headers: request.headers + (request.key.map { [$0.header] } ?? []),
             body: body,
             mayBeSentTwice: request.mayBeSentTwice,
+            timeouts: request.timeouts.stretched(by: request.overruns),
             isMisdirected: request.lastStatus == FailureTable.misdirectedStatus
         )
     }
@@ -98,7 +99,7 @@ extension AttemptOutcome {
 
 extension Judgement {
     static let unreadable = Judgement(
-        verdict: .dead(reason: "its URL cannot be read"),
+        verdict: .dead(.unsendable, reason: "its URL cannot be read"),
         lane: .none,
         status: nil,
         detail: "its URL cannot be read"
@@ -115,7 +116,7 @@ extension SendResult {
     init(id: String, _ judgement: Judgement, body: Data) {
         switch judgement.verdict {
         case .delivered(let status): self = .delivered(id: id, status: status, body: body)
-        case .dead(let reason): self = .dead(id: id, reason: reason)
+        case .dead(_, let reason): self = .dead(id: id, reason: reason)
         case .held(let reason): self = .queued(id: id, reason: .held(reason))
         case .retry: self = .queued(id: id, reason: .attemptFailed(judgement.detail ?? ""))
         }

@@ -64,6 +64,8 @@ package struct Judgement: Hashable, Sendable {
     package let status: Int?
     /// What went wrong, for people; `nil` when nothing did.
     package let detail: String?
+    /// The timeout that ended the attempt while the server may still execute it. The next attempt waits for as long.
+    package var overrun: Duration?
 }
 
 /// One table for all outcomes: curl's code or the HTTP status gives a class, the class gives the effect.
@@ -73,6 +75,8 @@ package enum FailureTable {
         case path
         /// It may have been applied.
         case ambiguous
+        /// The server said that it did not process what was sent.
+        case unprocessed
         /// The status is known and decides.
         case answered
         /// This machine is short of something for the moment.
@@ -94,17 +98,26 @@ package enum FailureTable {
             (.answered, [18, 23, 61, 63, 100]),
             (.local, [2, 26, 27, 99]),
             (.trust, [60, 83, 90, 91]),
-            (.configuration, [53, 54, 58, 59, 64, 66, 77, 82, 98, 101]),
+            (.configuration, [1, 4, 48, 53, 54, 58, 59, 64, 66, 77, 82, 98, 101]),
             (.authentication, [67, 94]),
-            (.permanent, [1, 3, 4, 43, 47, 48, 49]),
+            (.permanent, [3, 43, 49]),
             (.aborted, [42]),
         ]
         return Dictionary(uniqueKeysWithValues: rows.flatMap { row in row.1.map { ($0, row.0) } })
     }()
 
-    package static let retriedStatuses: Set<Int> = [
-        408, 421, 425, 429, 500, 502, 503, 504, 507, 520, 521, 522, 523, 524,
-    ]
+    /// Whether the same request may succeed later. A status that is not listed counts as the x00 of its class, and one above
+    /// 599 as 500 (RFC 9110 §15).
+    static func isPassing(_ status: Int) -> Bool {
+        switch status {
+        case 501, 505: false
+        case 500...: true
+        default: unappliedStatuses.contains(status)
+        }
+    }
+
+    /// CURLE_WEIRD_SERVER_REPLY: something other than an HTTP server has answered.
+    private static let strangeAnswer: CInt = 8
 
     /// The connection led to a server that does not answer for the URL (RFC 9110 §15.5.20).
     package static let misdirectedStatus = 421
@@ -135,7 +148,7 @@ package enum FailureTable {
         case .failure(let failure):
             judge(failure, of: request, now: now)
         case .unsendable(let reason):
-            Judgement(verdict: .dead(reason: reason), lane: .none, status: nil, detail: reason)
+            Judgement(verdict: .dead(.bodyLost, reason: reason), lane: .none, status: nil, detail: reason)
         }
     }
 }
@@ -145,6 +158,7 @@ package enum FailureTable {
 extension FailureTable {
     package static func classify(_ failure: AttemptFailure) -> Class {
         if failure.isLocalShortage { return .local }
+        if failure.isUnprocessed { return .unprocessed }
         let isBeforeRequest = failure.phase < .request
         switch curlClasses[failure.code] {
         case .path? where isBeforeRequest: return .path
@@ -154,6 +168,9 @@ extension FailureTable {
         // A whole status line decides, whatever happened to the body behind it.
         case .ambiguous? where failure.status != nil: return .answered
         case .ambiguous?: return isBeforeRequest ? .path : .ambiguous
+        // Whatever answers, the request could be sent.
+        case .permanent? where !isBeforeRequest:
+            return failure.status == nil ? .ambiguous : .answered
         case .some(let listed): return listed
         // 28 (timeout), 35 (TLS handshake) and whatever is new.
         case nil where isBeforeRequest: return .path
@@ -169,6 +186,8 @@ extension FailureTable {
         func conclude(_ verdict: Verdict, _ lane: LaneEffect) -> Judgement {
             Judgement(verdict: verdict, lane: lane, status: failure.status, detail: failure.message)
         }
+        // All requests to the origin would be answered so.
+        let doubt: LaneEffect = failure.code == strangeAnswer ? .close : .failure
         let isAmbiguous =
             failure.phase >= .request && !request.mayBeSentTwice && !failure.isLocalShortage
         switch classify(failure) {
@@ -176,8 +195,11 @@ extension FailureTable {
             let isOffline = request.gateIsDown || pathErrors.contains(failure.errno)
             return conclude(.retry(countsAsAttempt: !isOffline), .close)
         case .ambiguous where request.mayBeSentTwice:
-            return conclude(.retry(countsAsAttempt: true), .failure)
-        case .ambiguous: return conclude(.held(.ambiguous), .failure)
+            var judgement = conclude(.retry(countsAsAttempt: true), doubt)
+            judgement.overrun = failure.overrun
+            return judgement
+        case .ambiguous: return conclude(.held(.ambiguous), doubt)
+        case .unprocessed: return conclude(.retry(countsAsAttempt: true), .failure)
         case .answered:
             // The header was not kept, so what it said of the type is no reason to send it again.
             var request = request
@@ -190,7 +212,7 @@ extension FailureTable {
         case .trust: return conclude(.held(.trust), .distrust)
         case .configuration: return conclude(.held(.configuration), .hold)
         case .authentication: return conclude(.held(.auth), .none)
-        case .permanent: return conclude(.dead(reason: failure.message), .none)
+        case .permanent: return conclude(.dead(.unsendable, reason: failure.message), .none)
         }
     }
 }
@@ -236,18 +258,19 @@ extension FailureTable {
             let wait = response.value(of: "retry-after").flatMap { RetryAfter.parse($0, now: now) }
             let lane = wait.map(LaneEffect.closeFor) ?? .close
             return conclude(repetition(after: status, of: request), lane, "HTTP \(status)")
-        case _ where retriedStatuses.contains(status):
+        case _ where isPassing(status):
             return conclude(repetition(after: status, of: request), .failure, "HTTP \(status)")
         // The server still works on the attempt before (draft-ietf-httpapi-idempotency-key-header §2.6).
         case conflictStatus where request.hasKey && (request.conflictAge ?? .zero) < longestConflict:
             return conclude(.retry(countsAsAttempt: true), .none, "HTTP 409, still being worked on")
         case conflictStatus where request.hasKey:
             let reason = "HTTP 409 for \(longestConflict.words)"
-            return conclude(.dead(reason: reason), .healthy, reason)
+            return conclude(.dead(.conflict, reason: reason), .healthy, reason)
         case 300..<400:
             let reason = words(onRedirect: response, of: request)
-            return conclude(.dead(reason: reason), .healthy, reason)
-        default: return conclude(.dead(reason: "HTTP \(status)"), .healthy, "HTTP \(status)")
+            return conclude(.dead(.redirected, reason: reason), .healthy, reason)
+        default:
+            return conclude(.dead(.refused, reason: "HTTP \(status)"), .healthy, "HTTP \(status)")
         }
     }
 

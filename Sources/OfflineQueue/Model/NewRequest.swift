@@ -83,11 +83,12 @@ package struct RequestDraft: Sendable {
         isImported: Bool = false,
         now: Date = Date()
     ) throws(QueueError) {
-        try RequestChecks.check(method: request.method, body: request.body)
-        try RequestChecks.check(request.headers, isImported: isImported)
+        try RequestChecks.check(method: request.method, body: request.body, isImported: isImported)
+        let origin = try RequestChecks.origin(of: request.url, isImported: isImported)
+        try HeaderRules.check(request.headers, isImported: isImported)
         try RequestChecks.check(options, now: now)
         let mode: LaneKey.Mode = options.isFIFO ? .fifo : .parallel
-        lane = LaneKey(origin: try Origin(url: request.url), label: options.lane ?? "", mode: mode)
+        lane = LaneKey(origin: origin, label: options.lane ?? "", mode: mode)
         let (key, others) = try Self.key(of: request, options)
         id = options.id ?? UUIDv7.make()
         method = request.method

@@ -15,9 +15,6 @@ package struct Origin: Hashable, Sendable {
 
     /// Reads the origin of an absolute URL.
     package init(url: String) throws(QueueError) {
-        guard url.utf8.count <= QueueRequest.maximumHeadBytes else {
-            throw QueueError(.invalidURL, "the URL is longer than \(QueueRequest.maximumHeadBytes) bytes")
-        }
         guard let parts = URLComponents(string: url, encodingInvalidCharacters: false) else {
             throw QueueError(.invalidURL, "\(quoted(url)) is not a URL")
         }

@@ -3,54 +3,50 @@ internal import NetwatchTransport
 
 /// What is refused of a request and its options before anything is written.
 enum RequestChecks {
-    /// They say where the body ends, which two must not say differently.
-    private static let framingHeaders: Set<String> = ["content-length", "transfer-encoding"]
-
-    private static let secretHeaders: Set<String> = ["authorization", "cookie", "proxy-authorization"]
-
-    /// - Parameter isImported: Whether an older version may have taken them, which refused CR, LF and NUL only. Such a
-    ///   request is refused at its first attempt, and must not keep an export from being imported.
-    static func check(_ headers: [QueueRequest.Header], isImported: Bool = false) throws(QueueError) {
-        let limit = QueueRequest.maximumHeadBytes
-        let bytes = headers.reduce(0) { $0 + $1.name.utf8.count + $1.value.utf8.count + 4 }
-        guard bytes <= limit else {
-            throw QueueError(.invalidHeader, "the headers have \(bytes) bytes, and at most \(limit) are kept")
-        }
-        for header in headers { try check(header, isImported: isImported) }
-    }
-
-    private static func check(_ header: QueueRequest.Header, isImported: Bool) throws(QueueError) {
-        try checkName(header.name)
-        guard !secretHeaders.contains(header.name.lowercased()) else {
-            throw QueueError(.secretHeader, "\(header.name) is refused: secrets are not stored")
-        }
-        guard !framingHeaders.contains(header.name.lowercased()) else {
-            throw QueueError(.invalidHeader, "\(header.name) is set by the client, not by the caller")
-        }
-        let isFit = isImported ? HeaderText.isKept(header.value) : HTTPFieldValue.isValid(header.value)
-        guard isFit else {
-            throw QueueError(.invalidHeader, HTTPFieldValue.refusal(header.name, header.value))
-        }
-    }
-
-    private static func checkName(_ name: String) throws(QueueError) {
-        guard HTTPToken.isValid(name) else {
+    /// Returns where a request goes, after a look at its URL.
+    ///
+    /// - Parameter isImported: Whether an older version may have taken it, which had fewer rules. Such a request is refused at
+    ///   its first attempt if need be, and must not keep an export from being imported.
+    static func origin(of url: String, isImported: Bool = false) throws(QueueError) -> Origin {
+        let limit = isImported ? QueueRequest.maximumHeadBytes : QueueRequest.maximumURLBytes
+        guard url.utf8.count <= limit else {
             throw QueueError(
-                .invalidHeader,
-                "the header name \(quoted(name)) is not a token of RFC 9110, like X-Note"
+                .invalidURL,
+                "the URL has \(url.utf8.count) bytes; at most \(limit) are accepted"
             )
         }
+        let origin = try Origin(url: url)
+        guard isImported || isHost(origin.host) else {
+            throw QueueError(.invalidURL, "the host \(quoted(origin.host)) is not a name or an address")
+        }
+        return origin
     }
 
-    static func check(method: String, body: QueueRequest.Body) throws(QueueError) {
+    /// Whether a resolver may know it. Letters beyond ASCII are libcurl's to translate; an IPv6 address has colons, and may
+    /// have a zone.
+    private static func isHost(_ host: String) -> Bool {
+        host.unicodeScalars.allSatisfy { scalar in
+            !scalar.isASCII || scalar.properties.isAlphabetic || ("0"..."9").contains(scalar)
+                || "-._:%".unicodeScalars.contains(scalar)
+        }
+    }
+
+    static func check(
+        method: String,
+        body: QueueRequest.Body,
+        isImported: Bool = false
+    ) throws(QueueError) {
         guard HTTPToken.isValid(method) else {
             throw QueueError(
                 .invalidMethod,
                 "the method \(quoted(method)) is not a token of RFC 9110, like POST"
             )
         }
-        guard method != "CONNECT" else {
-            throw QueueError(.invalidMethod, "CONNECT is not a request to a server")
+        guard method != "CONNECT", isImported || method != "TRACE" else {
+            throw QueueError(
+                .invalidMethod,
+                "the method \(method) is refused: it is for proxies and debugging"
+            )
         }
         guard method != "HEAD" || body == .data(Data()) else {
             throw QueueError(.invalidMethod, "a HEAD request has no body")
@@ -75,6 +71,7 @@ extension RequestChecks {
         try checkTimes(options, now: now)
         try checkDependencies(options)
         try options.expectation.check()
+        try options.timeouts.check()
         if let most = options.maximumAttempts, most < 1 {
             throw QueueError(.invalidOption, "\(most) attempts are not at least 1")
         }
@@ -143,11 +140,9 @@ extension RequestChecks {
     }
 
     static func check(_ key: IdempotencyKey) throws(QueueError) {
-        try checkName(key.headerName)
-        guard !secretHeaders.contains(key.headerName.lowercased()),
-            !framingHeaders.contains(key.headerName.lowercased())
-        else {
-            throw QueueError(.invalidHeader, "\(key.headerName) cannot carry an idempotency key")
+        try HeaderRules.check(name: key.headerName)
+        guard key.headerName.utf8.count <= 255 else {
+            throw QueueError(.invalidHeader, "the idempotency key's header name is longer than 255 bytes")
         }
         guard case .value(let value) = key.source else { return }
         try checkPrintable(value, "idempotency key")

@@ -17,7 +17,7 @@ package enum Verdict: Hashable, Sendable {
     /// Tried again. What was not sent for want of a network does not count as an attempt.
     case retry(countsAsAttempt: Bool)
     case held(HoldReason)
-    case dead(reason: String)
+    case dead(DeathCause, reason: String)
 }
 
 /// What somebody wants of a request that is being sent, done as soon as its outcome allows.
@@ -55,7 +55,7 @@ package struct RequestState: Hashable, Sendable {
 
     package enum Ending: Hashable, Sendable {
         case delivered(status: Int)
-        case dead(reason: String)
+        case dead(DeathCause, reason: String)
         case cancelled
         /// A newer request with the same replace key took its place.
         case superseded
@@ -75,7 +75,7 @@ package struct RequestState: Hashable, Sendable {
         /// T5. Somebody does not want it any more.
         case cancelled
         /// T6. Its time is over, or its room is needed.
-        case givenUp(reason: String)
+        case givenUp(DeathCause, reason: String)
         /// T7. Somebody wants it tried anew.
         case requeued(now: Timestamp)
         /// Somebody wants it to wait.
@@ -122,7 +122,7 @@ package struct RequestState: Hashable, Sendable {
             conclude(verdict, wish: try wish(under: token), due: due)
         case .abandoned(let token, let now): abandon(wish: try wish(under: token), now: now)
         case .replaced: try finishWaiting(.superseded)
-        case .givenUp(let reason): try finishWaiting(.dead(reason: reason))
+        case .givenUp(let cause, let reason): try finishWaiting(.dead(cause, reason: reason))
         case .cancelled: try cancel()
         case .requeued(let now): try requeue(now: now)
         case .held: try hold()
@@ -171,7 +171,7 @@ extension RequestState {
     private mutating func conclude(_ verdict: Verdict, wish: Wish?, due: Timestamp) {
         switch verdict {
         case .delivered(let status): phase = .finished(.delivered(status: status))
-        case .dead(let reason): phase = .finished(.dead(reason: reason))
+        case .dead(let cause, let reason): phase = .finished(.dead(cause, reason: reason))
         case .held(let reason): wait(.held(reason), wish)
         case .retry(let countsAsAttempt):
             if !countsAsAttempt {
@@ -179,7 +179,8 @@ extension RequestState {
                 deferrals += 1
             }
             if countsAsAttempt, let most = rules.maximumAttempts, attempts >= most {
-                phase = .finished(.dead(reason: "it failed \(attempts) \(attempts == 1 ? "time" : "times")"))
+                let reason = "it failed \(attempts) \(attempts == 1 ? "time" : "times")"
+                phase = .finished(.dead(.attemptsUsedUp, reason: reason))
             } else {
                 wait(.pending(due: due), wish)
             }

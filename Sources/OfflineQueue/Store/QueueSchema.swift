@@ -22,6 +22,10 @@ enum QueueSchema {
             try database.execute(sql: version3)
             try database.execute(sql: "PRAGMA user_version = 3;")
         }
+        migrator.registerMigration("4") { database in
+            try database.execute(sql: version4)
+            try database.execute(sql: "PRAGMA user_version = 4;")
+        }
         return migrator
     }
 
@@ -34,6 +38,20 @@ enum QueueSchema {
             try update.execute(arguments: [HeaderText.encode(headers), row["seq"] as Int64])
         }
     }
+}
+
+// MARK: - Version 4
+
+extension QueueSchema {
+    private static let version4 = """
+        -- As AttemptTimeouts.stored writes them; NULL for the defaults.
+        ALTER TABLE request ADD COLUMN timeouts TEXT;
+        ALTER TABLE history ADD COLUMN timeouts TEXT;
+        -- How many attempts a timeout of ours has cut while the server may still have executed them, and until when the
+        -- last of them may be. Not part of the history: a retry by hand begins again.
+        ALTER TABLE request ADD COLUMN overruns INTEGER NOT NULL DEFAULT 0;
+        ALTER TABLE request ADD COLUMN busy_until INTEGER;
+        """
 }
 
 // MARK: - Version 3
@@ -54,7 +72,7 @@ extension QueueSchema {
     static let fixedContent = """
         seq, id, priority, created_at, life, expire_at, boot, boot_expire_at, maximum_attempts, method, url,
         headers, size, body_bytes, body_file, body_sha256, key_header, key_value, key_quoted, at_most_once, replace_key,
-        expectation
+        expectation, timeouts
         """
 
     private static let contentColumns = """

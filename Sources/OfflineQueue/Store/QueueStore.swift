@@ -184,6 +184,10 @@ package struct ClaimedRequest: Sendable {
     /// This one included.
     package let attempts: Int
     package let deferrals: Int
+    /// As they were asked for.
+    package let timeouts: AttemptTimeouts
+    /// How many of its attempts a timeout of ours has cut while the server may still have executed them.
+    package let overruns: Int
 }
 
 package struct Conclusion: Sendable {
@@ -200,6 +204,8 @@ package struct Conclusion: Sendable {
     package let attempt: AttemptRecord?
     /// Kept when the request is over.
     package let response: RecordedResponse?
+    /// The timeout that cut the attempt while the server may still execute it: the next one waits for as long.
+    package let overrun: Duration?
 
     package init(
         sequence: Int64,
@@ -210,7 +216,8 @@ package struct Conclusion: Sendable {
         detail: String? = nil,
         laneClosure: Duration? = nil,
         attempt: AttemptRecord? = nil,
-        response: RecordedResponse? = nil
+        response: RecordedResponse? = nil,
+        overrun: Duration? = nil
     ) {
         self.sequence = sequence
         self.token = token
@@ -221,6 +228,7 @@ package struct Conclusion: Sendable {
         self.laneClosure = laneClosure
         self.attempt = attempt
         self.response = response
+        self.overrun = overrun
     }
 }
 

@@ -51,9 +51,9 @@ package enum StoreStatements {
     package static let insertRequest = """
         INSERT INTO request (id, lane_id, state, next_at, scheduled_at, priority, created_at, life, boot,
         boot_expire_at, expire_at, maximum_attempts, method, url, headers, size, body_bytes, body_file, body_sha256,
-        key_header, key_value, key_quoted, at_most_once, replace_key, expectation)
+        key_header, key_value, key_quoted, at_most_once, replace_key, expectation, timeouts)
         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?10, ?10 + (SELECT clock_offset FROM meta), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
-        ?, ?, ?, ?)
+        ?, ?, ?, ?, ?)
         """
 
     /// Run twice it changes nothing, and yet there is a page to write.
@@ -106,9 +106,10 @@ package enum StoreStatements {
 
     /// `request_due`.
     static let bringForward = """
-        UPDATE request SET next_at = max(:latest, ifnull(scheduled_at, 0)) WHERE lane_id = :lane
+        UPDATE request SET next_at = max(:latest, ifnull(scheduled_at, 0), min(ifnull(busy_until, 0), :busiest))
+        WHERE lane_id = :lane
         AND state = 'pending' AND priority IN (0, 1, 2, 3, 4, 5, 6, 7, 8, 9) AND next_at > :latest
-        AND next_at > ifnull(scheduled_at, 0)
+        AND next_at > max(ifnull(scheduled_at, 0), min(ifnull(busy_until, 0), :busiest))
         """
 
     // MARK: Coming out
@@ -124,6 +125,8 @@ package enum StoreStatements {
         ELSE iif(:status IS NULL, conflict_at, NULL) END
         WHERE seq = :seq AND lease_token IS :fence
         """
+
+    package static let overrun = "UPDATE request SET busy_until = ?, overruns = overruns + 1 WHERE seq = ?"
 
     package static let insertHistory = """
         INSERT INTO history (state, finished_at, is_whole, kept_bytes, attempts, deferrals, last_status, last_error,
@@ -196,7 +199,8 @@ package enum StoreStatements {
         "claimableInParallelLane": claimableInParallelLane, "claimableHeadOfLane": claimableHeadOfLane,
         "claim": claim, "bringForward": bringForward, "findRequest": findRequest,
         "findRequestByID": findRequestByID, "updateState": updateState, "insertHistory": insertHistory,
-        "deleteRequest": deleteRequest, "deleteBody": deleteBody, "insertAttempt": insertAttempt,
+        "overrun": overrun, "deleteRequest": deleteRequest, "deleteBody": deleteBody,
+        "insertAttempt": insertAttempt,
         "forgetAttempts": forgetAttempts, "dependents": dependents, "orphans": orphans,
         "expired": expired, "nextToExpire": nextToExpire,
     ]

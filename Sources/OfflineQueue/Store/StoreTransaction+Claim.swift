@@ -57,7 +57,7 @@ extension StoreTransaction {
         try rows.compactMap { row in
             var request = try StoredRequest(row: row)
             guard try !isExpired(row) else {
-                try move(request, by: .givenUp(reason: RequestState.expiredReason))
+                try move(request, by: .givenUp(.expired, reason: RequestState.expiredReason))
                 return nil
             }
             try request.state.apply(.claimed(lease))
@@ -72,12 +72,18 @@ extension StoreTransaction {
     /// After a backward step of the clock requests look due in a far future.
     private func repairClock(inLane lane: Int64) throws {
         let latest = (now + settings.longestDelay).milliseconds
-        try execute(StoreStatements.bringForward, ["lane": lane, "latest": latest])
+        try bringForward(inLane: lane, latest)
     }
 
     private mutating func expedite(lane: Int64, releasing reasons: Set<HoldReason>) throws {
         try release(reasons, inLane: lane)
-        try execute(StoreStatements.bringForward, ["lane": lane, "latest": now.milliseconds])
+        try bringForward(inLane: lane, now.milliseconds)
+    }
+
+    /// Neither before a time that somebody asked for, nor while the server may be busy with the attempt before.
+    private func bringForward(inLane lane: Int64, _ latest: Int64) throws {
+        let busiest = (now + AttemptTimeouts.longest).milliseconds
+        try execute(StoreStatements.bringForward, ["lane": lane, "latest": latest, "busiest": busiest])
     }
 
     /// `lane`: all lanes when `nil`.
@@ -125,7 +131,9 @@ extension ClaimedRequest {
             lastStatus: row["last_status"],
             conflictAge: (row["conflict_at"] as Int64?).map { now - Timestamp(milliseconds: $0) },
             attempts: state.attempts,
-            deferrals: state.deferrals
+            deferrals: state.deferrals,
+            timeouts: AttemptTimeouts(stored: row["timeouts"]),
+            overruns: row["overruns"]
         )
     }
 }

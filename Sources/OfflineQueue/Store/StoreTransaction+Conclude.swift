@@ -8,13 +8,17 @@ extension StoreTransaction {
         guard let request = try request(conclusion.sequence), request.token == conclusion.token else {
             return false
         }
-        let due = now + min(conclusion.delay, settings.longestDelay)
+        // The server may be busy for longer than any backoff.
+        let delay = max(min(conclusion.delay, settings.longestDelay), conclusion.overrun ?? .zero)
         if let attempt = conclusion.attempt { try record(attempt, of: conclusion) }
         try move(
             request,
-            by: .concluded(token: conclusion.token, conclusion.verdict, due: due),
+            by: .concluded(token: conclusion.token, conclusion.verdict, due: now + delay),
             conclusion
         )
+        if let overrun = conclusion.overrun {
+            try execute(StoreStatements.overrun, [(now + overrun).milliseconds, request.sequence])
+        }
         if let closure = conclusion.laneClosure {
             let end = now + min(closure, settings.longestClosure)
             try execute(
@@ -135,6 +139,6 @@ extension RequestState.Ending {
 
     /// Why it was given up.
     var reason: String? {
-        if case .dead(let reason) = self { reason } else { nil }
+        if case .dead(_, let reason) = self { reason } else { nil }
     }
 }

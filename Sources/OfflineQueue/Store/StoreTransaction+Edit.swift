@@ -39,14 +39,14 @@ extension StoreTransaction {
         try execute("DELETE FROM depends WHERE seq = ?", [sequence])
     }
 
-    /// Neither others nor a time, and no conflict from before.
+    /// Neither others nor a time, and no conflict and no busy server from before.
     private func forgetConditions(of sequence: Int64) throws {
         try forgetDependencies(of: sequence)
         try execute("UPDATE request SET \(Self.withoutConditions) WHERE seq = ?", [sequence])
     }
 
     /// What a request that is tried again forgets.
-    static let withoutConditions = "scheduled_at = NULL, conflict_at = NULL"
+    static let withoutConditions = "scheduled_at = NULL, conflict_at = NULL, overruns = 0, busy_until = NULL"
 
     /// A life as long as it was in the beginning. Takes `renewal`.
     static let renewedLife = """
@@ -104,7 +104,7 @@ extension StoreTransaction {
     /// T7: back to its old place, with the same key, and as long to live as it had in the beginning.
     private mutating func restore(_ row: StoredRow) throws {
         var state = try RequestState(
-            phase: .finished(.dead(reason: "")),
+            phase: .finished(.dead(.imported, reason: "")),
             attempts: row["attempts"],
             deferrals: row["deferrals"],
             rules: RequestRules(row: row)

@@ -169,6 +169,7 @@ extension StoreTransaction {
                 new.key?.name,
                 new.key?.value, new.key?.isQuoted ?? false, options.isAtMostOnce, options.replaceKey,
                 options.expectation == .success ? nil : options.expectation.description,
+                options.timeouts.stored,
             ]
         )
         let sequence = database.lastInsertedRowID

@@ -59,7 +59,7 @@ extension StoreTransaction {
                 )
                 continue
             }
-            try move(request, by: .givenUp(reason: RequestState.expiredReason))
+            try move(request, by: .givenUp(.expired, reason: RequestState.expiredReason))
             changedLanes.insert(request.lane)
         }
         return candidates.count == Self.batch

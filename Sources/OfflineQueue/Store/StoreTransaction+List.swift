@@ -73,9 +73,21 @@ extension StoreTransaction {
             replaceKey: row["replace_key"],
             dependencies: try dependencies(of: sequence),
             isAtMostOnce: row["at_most_once"],
+            timeouts: timeouts(of: row, isOver: current == nil),
+            busyUntil: busyUntil(row, isOver: current == nil),
             attempts: try attempts(of: sequence),
             response: try response(to: sequence)
         )
+    }
+
+    /// Those of its next attempt.
+    private func timeouts(of row: StoredRow, isOver: Bool) throws -> AttemptTimeouts {
+        AttemptTimeouts(stored: try row["timeouts"]).stretched(by: isOver ? 0 : try row["overruns"])
+    }
+
+    private func busyUntil(_ row: StoredRow, isOver: Bool) throws -> Date? {
+        guard !isOver, let end = try row["busy_until"] as Int64?, end > now.milliseconds else { return nil }
+        return Timestamp(milliseconds: end).date
     }
 
     private func dependencies(of sequence: Int64) throws -> [String] {

@@ -68,6 +68,7 @@ extension StoreTransaction {
                 new.method, new.url,
                 new.headers, new.size, new.body.size, file?.name, file?.digest.description, new.key?.name,
                 new.key?.value, new.key?.isQuoted ?? false, archived.atMostOnce, replaceKey, archived.expect,
+                new.options.timeouts.stored,
             ]
         )
         let sequence = database.lastInsertedRowID
@@ -103,7 +104,8 @@ extension StoreTransaction {
         // Somebody else may have the replace key by now.
         let place = try insert(restored, lane: lane.id, replaceKey: nil)
         try setState(of: restored, at: place, open: [])
-        try move(try request(place)!, by: .givenUp(reason: archived.lastError ?? "it was given up elsewhere"))
+        let reason = archived.lastError ?? "it was given up elsewhere"
+        try move(try request(place)!, by: .givenUp(.imported, reason: reason))
         try execute("UPDATE history SET replace_key = ? WHERE seq = ?", [archived.replaceKey, place])
     }
 }

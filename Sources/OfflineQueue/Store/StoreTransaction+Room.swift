@@ -155,7 +155,7 @@ extension StoreTransaction {
     private mutating func drop(_ row: StoredRow?, or refusal: QueueError) throws {
         guard let row else { throw refusal }
         let request = try StoredRequest(row: row)
-        try move(request, by: .givenUp(reason: Self.dropReason))
+        try move(request, by: .givenUp(.dropped, reason: Self.dropReason))
         // In a lane in order it may have kept others back.
         changedLanes.insert(request.lane)
     }

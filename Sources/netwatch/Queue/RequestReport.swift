@@ -28,6 +28,8 @@ struct RequestReport {
             ("key", details.idempotencyKey),
             ("replaces", details.replaceKey),
             ("sent", details.atMostOnce ? "at most once" : nil),
+            ("timeouts", timeoutWords),
+            ("busy", busyWords),
             ("after", details.after.isEmpty ? nil : details.after.joined(separator: " ")),
             ("created", moment(request.created)),
             ("due", request.due.map(moment)),
@@ -43,6 +45,25 @@ struct RequestReport {
         // Why it is held says that it is.
         let state = request.holdReason == nil ? request.state : nil
         return [state, request.reason].compactMap(\.self).joined(separator: ": ")
+    }
+
+    private var busyWords: String? {
+        details.busyUntil.map {
+            "a timeout cut an attempt that the server may still execute; the next one waits until \(moment($0))"
+        }
+    }
+
+    /// Those of the next attempt.
+    private var timeoutWords: String? {
+        guard details.request.finished == nil else { return nil }
+        let rows = [
+            ("connect", details.connectTimeoutSeconds), ("response", details.responseTimeoutSeconds),
+            ("total", details.totalTimeoutSeconds),
+        ]
+        return rows.compactMap { name, seconds in
+            seconds.map { "\(name) \(DurationText.words(.seconds($0)))" }
+        }
+        .joined(separator: ", ")
     }
 
     private var attemptLines: [String] {

@@ -11,9 +11,7 @@ struct DirectRequest {
     let headers: [[String]]
     let body: BodyInput?
     let expectation: Expectation
-
-    /// As long as the queue gives its largest body; silence ends it sooner.
-    private static let longest: Duration = .seconds(600 + QueueRequest.maximumBodyBytes / 8192)
+    let timeouts: AttemptTimeouts
 
     /// Sends it.
     ///
@@ -31,7 +29,10 @@ struct DirectRequest {
             request,
             body: file,
             maximumResponseBytes: Attempt.maximumResponseBytes,
-            totalTimeout: Self.longest,
+            connectTimeout: timeouts.connect,
+            responseTimeout: timeouts.response,
+            // How long the body is may not be known.
+            totalTimeout: timeouts.longest(sending: QueueRequest.maximumBodyBytes),
             allowsConnectionReuse: false
         ).response()
         guard let response = answer.response, answer.error.map(Self.isAboutLength) ?? true else {

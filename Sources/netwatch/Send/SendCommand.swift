@@ -47,6 +47,8 @@ struct SendCommand: AsyncParsableCommand {
 
     @OptionGroup var delivery: DeliveryOptions
 
+    @OptionGroup var timeouts: TimeoutOptions
+
     @Option(help: "The Idempotency-Key. Default for methods that are not idempotent: one is made.")
     var idempotencyKey: String?
 
@@ -151,7 +153,8 @@ struct SendCommand: AsyncParsableCommand {
             url: url,
             headers: headers,
             body: body.input,
-            expectation: expect ?? .success
+            expectation: expect ?? .success,
+            timeouts: timeouts.timeouts
         )
         let sent = try await request.send()
         show(sent)
@@ -167,6 +170,7 @@ struct SendCommand: AsyncParsableCommand {
         message.idempotencyKey = idempotencyKey
         message.expect = expect?.description
         delivery.apply(to: &message)
+        timeouts.apply(to: &message)
         // The waiting is done afterwards, for no longer than was asked for.
         if wait != nil { message.queue = ControlMessage.QueueMode.always.rawValue }
         return message

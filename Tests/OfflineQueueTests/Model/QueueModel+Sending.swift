@@ -75,7 +75,7 @@ extension QueueModel {
         let id = request.id
         switch conclusion.verdict {
         case .delivered: end(id, .delivered, conclusion)
-        case .dead(let reason): end(id, .dead, error: reason, conclusion)
+        case .dead(_, let reason): end(id, .dead, error: reason, conclusion)
         case .held(let reason): comeBack(id, to: .held, reason, due: 0, conclusion)
         case .retry(let counts):
             if !counts {

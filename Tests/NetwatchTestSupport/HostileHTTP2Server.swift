@@ -1,8 +1,7 @@
 internal import Foundation
-internal import NetwatchTestSupport
 
 /// A server of HTTP/2 over TLS whose frames are made by hand, in Python, which has TLS with ALPN.
-struct HostileHTTP2Server {
+package struct HostileHTTP2Server {
     /// One for all: an authority signs one at a time. Its files go with it.
     private static let issued = Result {
         let authority = try TestAuthority()
@@ -12,7 +11,7 @@ struct HostileHTTP2Server {
     private let server: ServerProcess
 
     /// - Parameter harm: One of those that the program knows.
-    init(_ harm: String) throws {
+    package init(_ harm: String) throws {
         let issued = try Self.issued.get().server
         let scratch = try ScratchDirectory()
         let program = try scratch.write(Array(Self.program.utf8), to: "server.py")
@@ -21,7 +20,7 @@ struct HostileHTTP2Server {
         }
     }
 
-    var url: String { server.url.replacing("http:", with: "https:") }
+    package var url: String { server.url.replacing("http:", with: "https:") }
 
     private static let program = #"""
         # HTTP/2 (RFC 9113) that answers every request with the harm that the first argument names.
@@ -72,6 +71,7 @@ struct HostileHTTP2Server {
                 'nothing': lambda: [None],
                 'half': lambda: [part(stream)],
                 'goaway': lambda: [frame(GOAWAY, 0, 0, number(0) + number(2))],
+                'goaway-open': lambda: [frame(GOAWAY, 0, 0, number(0) + number(0)), None],
                 'goaway-mid': lambda: [part(stream) + frame(GOAWAY, 0, 0, number(stream) + number(1))],
                 'reset': lambda: [frame(RST_STREAM, 0, stream, number(2)), None],
                 'reset-mid': lambda: [part(stream) + frame(RST_STREAM, 0, stream, number(2)), None],

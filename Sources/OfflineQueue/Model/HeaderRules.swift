@@ -1,0 +1,60 @@
+internal import NetwatchTransport
+
+/// Which header fields a queued request may have, and the one wording for those that are refused.
+enum HeaderRules {
+    /// Why a field is refused, by its name in lower case. Secrets have a code of their own.
+    private static let reasons: [String: String] = {
+        let rows: [(String, [String])] = [
+            ("the URL decides it", ["host"]),
+            ("the client frames the body itself", ["content-length", "transfer-encoding", "trailer"]),
+            (
+                "it concerns one connection, which the client manages",
+                ["connection", "keep-alive", "upgrade", "te"]
+            ),
+            ("the client does not wait for an interim response", ["expect"]),
+        ]
+        return Dictionary(uniqueKeysWithValues: rows.flatMap { row in row.1.map { ($0, row.0) } })
+    }()
+
+    /// Refused by every version: they say where the body ends, which two must not say differently.
+    private static let framingNames: Set<String> = ["content-length", "transfer-encoding"]
+
+    private static let secretNames: Set<String> = ["authorization", "cookie", "proxy-authorization"]
+
+    /// - Parameter isImported: See ``RequestChecks/origin(of:isImported:)``. Versions before 4 refused secrets, the fields of
+    ///   the framing, and CR, LF and NUL only.
+    static func check(_ headers: [QueueRequest.Header], isImported: Bool = false) throws(QueueError) {
+        let limit = QueueRequest.maximumHeadBytes
+        let bytes = headers.reduce(0) { $0 + $1.name.utf8.count + $1.value.utf8.count }
+        guard bytes <= limit else {
+            throw QueueError(
+                .invalidHeader,
+                "the header fields have \(bytes) bytes; at most \(limit) are accepted"
+            )
+        }
+        for header in headers {
+            try check(name: header.name, isImported: isImported)
+            let isFit = isImported ? HeaderText.isKept(header.value) : HTTPFieldValue.isValid(header.value)
+            guard isFit else {
+                throw QueueError(.invalidHeader, HTTPFieldValue.refusal(header.name, header.value))
+            }
+        }
+    }
+
+    /// Refuses a name that is not a token, and a field that is not the caller's to set.
+    static func check(name: String, isImported: Bool = false) throws(QueueError) {
+        guard HTTPToken.isValid(name) else {
+            throw QueueError(
+                .invalidHeader,
+                "the header name \(quoted(name)) is not a token of RFC 9110, like X-Note"
+            )
+        }
+        let key = name.lowercased()
+        guard !secretNames.contains(key) else {
+            throw QueueError(.secretHeader, "`\(name)` is refused: secrets are not stored")
+        }
+        let proxy = key.hasPrefix("proxy-") ? "it is for a proxy" : nil
+        guard let reason = reasons[key] ?? proxy, !isImported || framingNames.contains(key) else { return }
+        throw QueueError(.invalidHeader, "`\(name)` is refused: \(reason)")
+    }
+}

@@ -1,0 +1,59 @@
+internal import ArgumentParser
+internal import NetwatchService
+internal import OfflineQueue
+
+/// How long the parts of an attempt may take.
+struct TimeoutOptions: ParsableArguments {
+    @Option(
+        help: .init(
+            "How long the lookup, the connection and TLS may take. Default 15s.",
+            valueName: "duration"
+        ),
+        transform: Duration.argument
+    )
+    var connectTimeout: Duration?
+
+    @Option(
+        help: .init(
+            "How long the server may be silent between the request's last byte and its answer. Default 5m.",
+            valueName: "duration"
+        ),
+        transform: Duration.argument
+    )
+    var responseTimeout: Duration?
+
+    @Option(
+        name: [.customShort("m"), .customLong("max-time")],
+        help: .init(
+            "How long an attempt may take in all. Default 10m and the response timeout, more for large bodies.",
+            valueName: "duration"
+        ),
+        transform: Duration.argument
+    )
+    var total: Duration?
+
+    func apply(to message: inout ControlMessage.Send) {
+        message.connectTimeoutSeconds = connectTimeout?.seconds
+        message.responseTimeoutSeconds = responseTimeout?.seconds
+        message.totalTimeoutSeconds = total?.seconds
+    }
+
+    /// For an attempt without the service.
+    var timeouts: AttemptTimeouts {
+        var timeouts = AttemptTimeouts()
+        if let connectTimeout { timeouts.connect = connectTimeout }
+        if let responseTimeout { timeouts.response = responseTimeout }
+        timeouts.total = total
+        return timeouts
+    }
+
+    func validate() throws {
+        let given = [
+            ("--connect-timeout", connectTimeout), ("--response-timeout", responseTimeout),
+            ("--max-time", total),
+        ]
+        for case (let name, let timeout?) in given where !AttemptTimeouts.range.contains(timeout) {
+            throw ValidationError("`\(name)` has to be 1 ms to 24 hours")
+        }
+    }
+}

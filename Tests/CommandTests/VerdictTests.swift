@@ -1,0 +1,264 @@
+internal import Foundation
+internal import NetwatchTestSupport
+internal import Synchronization
+internal import Testing
+
+/// What an answer, or the want of one, means for a request: through the built command and service.
+@Suite(.serialized, .timeLimit(.minutes(5))) struct VerdictTests {
+    private func details(of id: String, _ service: RunningService) async throws -> [String: Any] {
+        let shown = try await service.run("queue", "show", id, "--format", "json")
+        return try Command.json(try #require(shown.output.first))
+    }
+
+    private func request(_ id: String, _ service: RunningService) async throws -> [String: Any] {
+        try #require(try await details(of: id, service)["request"] as? [String: Any])
+    }
+
+    private static let strange: [(bytes: [UInt8], words: String)] = [
+        (Array("SSH-2.0-OpenSSH_9.2p1\r\n".utf8), #""SSH-2.0-OpenSSH_9.2p1\r\n""#),
+        (Array("220 mail.example ESMTP\r\n".utf8), #""220 mail.example ESMTP\r\n""#),
+        ([21, 3, 1, 0, 2, 2, 40], #""\x15\x03\x01\x00\x02\x02(""#),
+        (Array("HTTP/3.9 200 OK\r\n\r\n".utf8), "Unsupported HTTP version (3.9)"),
+        (Array("HTTP/1.1 2x0 OK\r\n\r\n".utf8), "Unsupported response code"),
+    ]
+
+    @Test func `what answers with something else than HTTP gives no request up`() async throws {
+        let service = try await RunningService(in: try ScratchDirectory())
+        for (index, (bytes, words)) in Self.strange.enumerated() {
+            let isMended = Atomic(false)
+            let server = try ScriptedServer { _ in
+                isMended.load(ordering: .relaxed) ? .respond("at last") : .send(bytes, then: .close)
+            }
+            let id = "again-\(index)"
+            let sent = try await service.run("send", server.url, "-d", "x", "--id", id)
+            #expect(sent.ending == .exited(0), "\(sent.errors)")
+            #expect(
+                sent.errors.first?.hasPrefix("queued: the answer is not HTTP: ") == true,
+                "\(sent.errors)"
+            )
+            let row = try await request(id, service)
+            #expect((row["last_error"] as? String)?.contains(words) == true, "\(row)")
+            #expect(row["finished"] == nil, "\(row)")
+            isMended.store(true, ordering: .relaxed)
+            #expect(try await service.run("queue", "flush").ending == .exited(0))
+            let end = try await Command.json(service.curl("/v1/requests/\(id)?wait=60"))
+            #expect((end["request"] as? [String: Any])?["state"] as? String == "delivered")
+        }
+    }
+
+    @Test func `a request that is sent at most once is held by such an answer`() async throws {
+        let server = try ScriptedServer { _ in .send("SSH-2.0-x\r\n", then: .close) }
+        let service = try await RunningService(in: try ScratchDirectory())
+        _ = try await service.run("send", server.url, "-d", "x", "--at-most-once", "--id", "a")
+        let row = try await request("a", service)
+        #expect(row["state"] as? String == "held" && row["hold_reason"] as? String == "ambiguous")
+        #expect((row["last_error"] as? String)?.contains(#""SSH-2.0-x\r\n""#) == true)
+    }
+
+    @Test func `a server without TLS gives no https request up`() async throws {
+        let server = try ScriptedServer { _ in .close }
+        let service = try await RunningService(in: try ScratchDirectory())
+        let url = server.url.replacing("http:", with: "https:")
+        let sent = try await service.run("send", url, "-d", "x", "--id", "a")
+        #expect(sent.ending == .exited(0), "\(sent.errors)")
+        #expect(try await request("a", service)["state"] as? String == "pending")
+    }
+
+    @Test func `every 5xx but 501 and 505 is tried again`() async throws {
+        let service = try await RunningService(in: try ScratchDirectory())
+        for status in [506, 508, 509, 510] + Array(525...530) + [598, 599, 600, 999] {
+            let server = try ScriptedServer { _ in .respond(status: status) }
+            let sent = try await service.run("send", server.url, "-d", "x")
+            #expect(sent.ending == .exited(0), "\(status)")
+            #expect(sent.errors == ["queued: HTTP \(status)"])
+        }
+        for status in [501, 505, 418, 499] {
+            let server = try ScriptedServer { _ in .respond(status: status) }
+            let sent = try await service.run("send", server.url, "-d", "x")
+            #expect(sent.ending == .exited(1) && sent.errors == ["dead: HTTP \(status)"], "\(sent.errors)")
+        }
+    }
+
+    // MARK: Timeouts
+
+    @Test func `a server that needs longer than the timeout gets twice the time, once, and delivers`()
+        async throws
+    {
+        let server = try ScriptedServer { _ in .stall(then: .respond("done")) }
+        let service = try await RunningService(in: try ScratchDirectory())
+        let sent = try await service.run(
+            "send",
+            server.url,
+            "-d",
+            "x",
+            "--response-timeout",
+            "2s",
+            "--id",
+            "slow",
+            "--lane",
+            "a",
+            "--fifo"
+        )
+        #expect(sent.ending == .exited(0), "\(sent.errors)")
+        #expect(sent.errors == ["queued: no answer came within 2.0 seconds of the request"], "\(sent.errors)")
+        let details = try await details(of: "slow", service)
+        #expect(details["response_timeout_seconds"] as? Double == 4)
+        let attempts = try #require(details["attempts"] as? [[String: Any]])
+        #expect(attempts.map { $0["curl_code"] as? Int } == [28])
+        // As text, whether or not the two seconds are over by now.
+        let shown = try await service.run("queue", "show", "slow").output
+        #expect(shown.contains { $0.hasPrefix("timeouts") && $0.contains("response 4.0 s") }, "\(shown)")
+        await server.requests(atLeast: 2)
+        server.release()
+        let end = try await Command.json(service.curl("/v1/requests/slow?wait=60"))
+        #expect((end["request"] as? [String: Any])?["state"] as? String == "delivered")
+        #expect(server.requests.count == 2)
+    }
+
+    @Test func `while the server may execute the attempt that was cut, the request waits and says so`()
+        async throws
+    {
+        let server = try ScriptedServer { _ in .stall(then: .close) }
+        let service = try await RunningService(in: try ScratchDirectory())
+        let sent = try await service.run(
+            "send",
+            server.url,
+            "-d",
+            "x",
+            "--max-time",
+            "30s",
+            "--response-timeout",
+            "20s",
+            "--queue",
+            "always",
+            "--id",
+            "a"
+        )
+        #expect(sent.ending == .exited(0), "\(sent.errors)")
+        await server.requests(atLeast: 1)
+        let attempts = { try await details(of: "a", service)["attempts"] as? [Any] }
+        while try await attempts()?.isEmpty ?? true { try await Task.sleep(for: .milliseconds(100)) }
+        let shown = try await service.run("queue", "show", "a").output
+        #expect(shown.contains { $0.hasPrefix("busy") && $0.contains("may still execute") }, "\(shown)")
+        #expect(
+            shown.contains { $0.hasPrefix("timeouts") && $0.contains("response 40.0 s, total 1 min") },
+            "\(shown)"
+        )
+        // Not even a flush sends it again.
+        _ = try await service.run("queue", "flush")
+        #expect(try await request("a", service)["state"] as? String == "pending")
+        #expect(server.requests.count == 1)
+    }
+
+    @Test func `the default is five minutes, and a restart keeps what was asked for`() async throws {
+        let directory = try ScratchDirectory()
+        let service = try await RunningService(in: directory)
+        try await service.pause()
+        try await service.keep("http://127.0.0.1:1/", "--id", "usual")
+        try await service.keep(
+            "http://127.0.0.1:1/",
+            "--id",
+            "own",
+            "--connect-timeout",
+            "3s",
+            "--response-timeout",
+            "1h30m",
+            "-m",
+            "2h"
+        )
+        try await service.kill()
+        let again = try await RunningService(in: directory)
+        let (usual, own) = try await (details(of: "usual", again), details(of: "own", again))
+        #expect(
+            usual["connect_timeout_seconds"] as? Double == 15
+                && usual["response_timeout_seconds"] as? Double == 300
+        )
+        #expect(usual["total_timeout_seconds"] == nil)
+        #expect(
+            own["connect_timeout_seconds"] as? Double == 3
+                && own["response_timeout_seconds"] as? Double == 5400
+        )
+        #expect(own["total_timeout_seconds"] as? Double == 7200)
+    }
+
+    @Test func `a request without the queue takes the same timeouts`() async throws {
+        let server = try ScriptedServer { _ in .stall(then: .close) }
+        for (options, words) in [
+            (["--response-timeout", "100ms"], "no answer came within 0.1 seconds"),
+            (["--max-time", "200ms"], "timed out"),
+        ] {
+            let sent = try await Command.start(["send", "--queue", "never", server.url, "-d", "x"] + options)
+                .outcome()
+            #expect(sent.ending == .exited(2) && sent.errors.joined().contains(words), "\(sent.errors)")
+        }
+        let port = try UnansweringPort()
+        let url = "http://127.0.0.1:\(port.port)/"
+        let sent = try await Command.run("send", "--queue", "never", url, "--connect-timeout", "100ms")
+        #expect(
+            sent.ending == .exited(2) && sent.errors.joined().contains("no connection within"),
+            "\(sent.errors)"
+        )
+    }
+
+    @Test(arguments: ["--connect-timeout", "--response-timeout", "--max-time"])
+    func `a timeout out of range is a wrong argument`(option: String) async throws {
+        for value in ["0", "25h", "x", "5"] {
+            let sent = try await Command.run("send", "http://127.0.0.1:1/", option, value)
+            #expect(sent.ending == .exited(64) && sent.output.isEmpty, "\(option) \(value)")
+        }
+    }
+}
+
+/// What is refused before anything is kept.
+@Suite(.serialized, .timeLimit(.minutes(3))) struct EnqueueRefusalTests {
+    @Test func `headers and methods that are not the caller's are refused by name`() async throws {
+        let service = try await RunningService(in: try ScratchDirectory())
+        try await service.pause()
+        for name in [
+            "Host", "Connection", "Upgrade", "TE", "Trailer", "Expect", "Keep-Alive", "Proxy-Connection",
+            "Transfer-Encoding", "Content-Length",
+        ] {
+            let sent = try await service.run("send", "http://127.0.0.1:1/", "-d", "x", "-H", "\(name): x")
+            #expect(sent.ending == .exited(64), "\(name)")
+            #expect(sent.errors.first?.contains("`\(name)` is refused: ") == true, "\(sent.errors)")
+            let key = try await service.curl(
+                #"/v1/requests -d '{"url":"http://127.0.0.1:1/","method":"POST","idempotency":{"header":"\#(name)"}}'"#
+            )
+            #expect(key.contains("`\(name)` is refused: ") && key.contains("invalid_header"), "\(key)")
+        }
+        for method in ["CONNECT", "TRACE"] {
+            let sent = try await service.run("send", "http://127.0.0.1:1/", "-X", method)
+            #expect(sent.ending == .exited(64) && sent.errors.joined().contains(method), "\(sent.errors)")
+        }
+        let host = try await service.run("send", "http://*/")
+        #expect(host.ending == .exited(64) && host.errors.joined().contains("`*`"), "\(host.errors)")
+        #expect(try await service.queue().isEmpty)
+    }
+
+    @Test func `a member that comes twice is refused`() async throws {
+        let service = try await RunningService(in: try ScratchDirectory())
+        let answer = try await service.curl(
+            #"/v1/requests -d '{"url":"http://127.0.0.1:1/","url":"http://127.0.0.1:2/","queue":"always"}'"#
+        )
+        #expect(answer.contains("malformed_body") && answer.contains("`url` comes twice"), "\(answer)")
+        #expect(try await service.queue().isEmpty)
+    }
+
+    @Test func `a URL has 16 KiB and the header fields 64 KiB at most`() async throws {
+        let service = try await RunningService(in: try ScratchDirectory())
+        try await service.pause()
+        let url = "http://127.0.0.1:1/"
+        let path = String(repeating: "x", count: (16 << 10) - url.utf8.count)
+        let value = String(repeating: "x", count: (64 << 10) - 3)
+        for (arguments, isTaken) in [
+            ([url + path], true), ([url + path + "x"], false), ([url, "-H", "X-A: \(value)"], true),
+            ([url, "-H", "X-A: \(value)x"], false),
+        ] {
+            let sent = try await service.run(["send", "--queue", "always"] + arguments)
+            #expect(sent.ending == .exited(isTaken ? 0 : 64), "\(sent.errors.map { $0.prefix(200) })")
+            let limit = arguments.count == 1 ? "16384" : "65536"
+            if !isTaken { #expect(sent.errors.joined().contains("at most \(limit) are accepted")) }
+        }
+        #expect(try await service.queue().count == 2)
+    }
+}

@@ -1,0 +1,200 @@
+internal import Foundation
+internal import NetwatchTestSupport
+internal import OfflineQueue
+internal import Testing
+
+/// How long an attempt may take, and what follows when a timeout has cut it.
+@Suite struct AttemptTimeoutTests {
+    private let directory = TemporaryDirectory(marker: "timeouts")
+    private let clock = TestStoreClock()
+
+    private func open() async throws -> SQLiteQueueStore {
+        try await SQLiteQueueStore(directory: directory.path, clock: clock.clock)
+    }
+
+    private func timeouts(
+        connect: Duration = .seconds(15),
+        response: Duration = .seconds(300),
+        total: Duration? = nil
+    ) -> AttemptTimeouts {
+        var timeouts = AttemptTimeouts()
+        (timeouts.connect, timeouts.response, timeouts.total) = (connect, response, total)
+        return timeouts
+    }
+
+    @Test func `the defaults`() {
+        let usual = AttemptTimeouts()
+        #expect(usual == timeouts())
+        #expect(usual.longest(sending: 0) == .seconds(900))
+        #expect(usual.longest(sending: 8192 * 60) == .seconds(960))
+        #expect(timeouts(total: .seconds(5)).longest(sending: 8192 * 60) == .seconds(5))
+    }
+
+    @Test(arguments: [
+        (Duration.seconds(300), 0, Duration.seconds(300)), (.seconds(300), 1, .seconds(600)),
+        (.seconds(300), 3, .seconds(2400)), (.seconds(300), 4, .seconds(3600)),
+        (.seconds(300), 1000, .seconds(3600)),
+        (.seconds(7200), 3, .seconds(7200)), (.milliseconds(1), 1, .milliseconds(2)),
+    ])
+    func `each overrun doubles the time, up to an hour or to what was asked for`(
+        response: Duration,
+        overruns: Int,
+        expected: Duration
+    ) {
+        let stretched = timeouts(response: response, total: response).stretched(by: overruns)
+        #expect(stretched == timeouts(response: expected, total: expected))
+    }
+
+    @Test(arguments: [Duration.zero, .microseconds(999), .seconds(86_401), .seconds(-1)])
+    func `a timeout out of range is refused, whichever it is`(timeout: Duration) {
+        for given in [timeouts(connect: timeout), timeouts(response: timeout), timeouts(total: timeout)] {
+            let refusal = #expect(throws: QueueError.self) { try new { $0.timeouts = given } }
+            #expect(refusal?.code == .invalidOption)
+        }
+    }
+
+    @Test func `they are kept by the millisecond, through a restart and the history`() async throws {
+        let given = [
+            timeouts(), timeouts(connect: .milliseconds(1)), timeouts(response: .milliseconds(1500)),
+            timeouts(connect: .seconds(86_400), response: .seconds(86_400), total: .seconds(86_400)),
+        ]
+        let store = try await open()
+        for (index, timeouts) in given.enumerated() {
+            try await store.enqueue(try new("\(index)") { $0.timeouts = timeouts })
+        }
+        await store.close()
+        let again = try await open()
+        let lane = try await again.recover(releasing: [])[0].id
+        let claimed = try await again.claim(of: lane).requests
+        #expect(claimed.map(\.timeouts) == given)
+        for request in claimed { try await again.conclude(request, .dead(reason: "HTTP 404")) }
+        _ = try await again.edit(.retry(newKey: false), claimed.map(\.id))
+        #expect(try await again.claim(of: lane).requests.map(\.timeouts) == given)
+    }
+
+    @Test func `an export takes them along, and one without them has the defaults`() async throws {
+        let files = TemporaryDirectory()
+        let own = timeouts(response: .seconds(1800), total: .seconds(3600))
+        let path = try await withQueue(directory) { queue, store in
+            try await store.enqueue(try new("own") { $0.timeouts = own }, try new("usual"))
+            return try file(try await queue.exported(), in: files)
+        }
+        #expect(
+            try String(contentsOfFile: path, encoding: .utf8).components(separatedBy: "\"timeouts\"").count
+                == 2
+        )
+        try await withQueue(TemporaryDirectory()) { queue, _ in
+            _ = try await queue.importRequests(from: path)
+            #expect(try await queue.request("own")?.timeouts == own)
+            #expect(try await queue.request("usual")?.timeouts == AttemptTimeouts())
+        }
+    }
+
+    @Test func `what a hand has edited so that it cannot be read is the default`() {
+        for text in ["", "response", "response=", "response=x", "other=5", "response=99999999999999999999"] {
+            #expect(AttemptTimeouts(stored: text) == AttemptTimeouts())
+        }
+        #expect(
+            AttemptTimeouts(stored: "response=0,total=999999999999")
+                == timeouts(
+                    response: .milliseconds(1),
+                    total: .seconds(86_400)
+                )
+        )
+    }
+
+    // MARK: Overruns
+
+    /// A request whose attempt a timeout has cut.
+    private func overrun(_ store: SQLiteQueueStore, isFIFO: Bool = false) async throws -> Int64 {
+        try await store.enqueue(try new("a", isFIFO: isFIFO))
+        let lane = try await store.recover(releasing: [])[0].id
+        try await overrun(store, in: lane)
+        return lane
+    }
+
+    private func overrun(_ store: SQLiteQueueStore, in lane: Int64, for timeout: Duration = .seconds(3600))
+        async throws
+    {
+        let request = try #require(try await store.claim(of: lane).requests.first)
+        try await store.conclude(request, .retry(countsAsAttempt: true), delay: timeout, overrun: timeout)
+    }
+
+    @Test(arguments: [false, true])
+    func `the next attempt waits for as long as the timeout was, whatever path or flush`(isFIFO: Bool)
+        async throws
+    {
+        let store = try await open()
+        let lane = try await overrun(store, isFIFO: isFIFO)
+        let details = try #require(try await store.details(of: "a"))
+        #expect(details.busyUntil == (clock.now.wall + .seconds(3600)).date)
+        #expect(details.timeouts.response == .seconds(600))
+        clock.advance(.seconds(3599))
+        #expect(try await store.claim(of: lane, expediting: HoldReason.mendable).requests.isEmpty)
+        clock.advance(.seconds(1))
+        let next = try #require(try await store.claim(of: lane, expediting: []).requests.first)
+        #expect(next.overruns == 1 && next.attempts == 2)
+        #expect(try await store.details(of: "a")?.busyUntil == nil)
+    }
+
+    @Test func `it is longer than any backoff, also after a restart`() async throws {
+        let store = try await open()
+        let lane = try await overrun(store)
+        await store.close()
+        let again = try await open()
+        _ = try await again.recover(releasing: HoldReason.mendable)
+        for _ in 0..<3 {
+            clock.advance(.seconds(1000))
+            #expect(try await again.claim(of: lane, expediting: []).requests.isEmpty)
+        }
+        clock.advance(.seconds(600))
+        #expect(try await again.claim(of: lane).requests.count == 1)
+    }
+
+    @Test func `a wall clock that is set back keeps it for a day at most`() async throws {
+        let store = try await open()
+        let lane = try await overrun(store)
+        clock.stepWall(.seconds(-400 * 86_400))
+        #expect(try await store.claim(of: lane).requests.isEmpty)
+        clock.advance(.seconds(86_400))
+        #expect(try await store.claim(of: lane).requests.count == 1)
+    }
+
+    @Test func `who tries it again by hand begins anew`() async throws {
+        let store = try await open()
+        let lane = try await overrun(store)
+        _ = try await store.edit(.retry(newKey: false), ["a"])
+        let request = try #require(try await store.claim(of: lane).requests.first)
+        #expect(request.overruns == 0)
+        #expect(try await store.details(of: "a")?.busyUntil == nil)
+    }
+
+    @Test func `the attempt has the doubled time, and an overrun keeps its lane's request waiting`()
+        async throws
+    {
+        let sender = FakeSender()
+        var configuration = OfflineQueue.Configuration(directory: directory.path)
+        configuration.backoffBase = .milliseconds(1)
+        configuration.backoffCap = .milliseconds(1)
+        configuration.limits.diskReserve = 0
+        let queue = try await OfflineQueue.opening(
+            configuration,
+            sender: sender,
+            gate: FakeGate(),
+            signal: ChangeSignal()
+        )
+        try await queue.start()
+        var options = EnqueueOptions(id: "a")
+        options.timeouts.response = .milliseconds(200)
+        _ = try await queue.enqueue(QueueRequest(method: "POST", url: "http://a.example/"), options: options)
+        for doublings in 0..<3 {
+            let attempt = await sender.nextAttempt()
+            #expect(attempt.timeouts.response == .milliseconds(200) * (1 << doublings))
+            var failure = AttemptFailure(code: 28, phase: .response, message: "late")
+            failure.overrun = attempt.timeouts.response
+            sender.answer(attempt, .failure(failure))
+        }
+        #expect(try await queue.request("a")?.attempts.count ?? 0 >= 2)
+        await queue.stop()
+    }
+}
