@@ -118,6 +118,19 @@ package struct AttemptFailure: Hashable, Sendable {
         self.message = message
         self.isLocalShortage = isLocalShortage
     }
+
+    /// The failure with another message.
+    package func saying(_ message: String) -> AttemptFailure {
+        AttemptFailure(
+            code: code,
+            errno: errno,
+            phase: phase,
+            bytesSent: bytesSent,
+            status: status,
+            message: message,
+            isLocalShortage: isLocalShortage
+        )
+    }
 }
 
 /// Makes one transfer. The client is adapted to it.
@@ -138,11 +151,16 @@ extension AttemptSender {
 
 /// What is known of the way to a host. A hint for when to try, never a permission.
 package enum GateState: Hashable, Sendable {
-    /// There is a route. The generation rises when interface, source or gateway change.
-    case reachable(generation: UInt64)
+    /// There is a route. The generation rises with each change, and when the path was lost and found again. `way` stays
+    /// the same while interface, source and gateway do: connections survive a short loss. `nil`: not known.
+    case reachable(generation: UInt64, way: UInt64? = nil)
     case notReachable
     /// The host could not be judged.
     case unknown
+
+    package var generation: UInt64? {
+        if case .reachable(let generation, _) = self { generation } else { nil }
+    }
 }
 
 /// Tells when hosts become reachable. The path monitor is adapted to it.
@@ -151,4 +169,12 @@ package protocol HostGate: Sendable {
     ///
     /// - Parameter host: A name or an address; IPv6 without brackets.
     func watch(host: String) -> AsyncStream<GateState>
+
+    /// The state of a watched host at this moment, by new lookups. `nil` when it cannot be asked for: then the last state
+    /// of ``watch(host:)`` counts.
+    func state(of host: String) async -> GateState?
+}
+
+extension HostGate {
+    package func state(of host: String) async -> GateState? { nil }
 }

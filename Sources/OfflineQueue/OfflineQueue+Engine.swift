@@ -9,6 +9,9 @@ extension OfflineQueue {
         /// Cancelling it ends the transfer; what follows from that is done all the same.
         let transfer: Task<AttemptOutcome, Never>
         let mayBeSentTwice: Bool
+        let began: Moment
+        /// Whether it was ended because the path to its host was lost.
+        var isPathLost = false
     }
 
     var now: Moment { origin.duration(to: .now) }
@@ -43,6 +46,7 @@ extension OfflineQueue {
             for attempt in inflight.values where attempt.host == host && attempt.mayBeSentTwice {
                 attempt.transfer.cancel()
             }
+        case .endLost(let host, let begunBefore): endAttempts(to: host, begunBefore: begunBefore)
         case .watch(let host):
             watches[host] = Task { [gate] in
                 for await state in gate.watch(host: host) where !Task.isCancelled {
@@ -51,6 +55,14 @@ extension OfflineQueue {
             }
         case .unwatch(let host):
             watches.removeValue(forKey: host)?.cancel()
+        }
+    }
+
+    /// The path to the host was lost. An answer that comes before the transfer has ended counts.
+    private func endAttempts(to host: String, begunBefore moment: Moment) {
+        for (sequence, attempt) in inflight where attempt.host == host && attempt.began < moment {
+            inflight[sequence]!.isPathLost = true
+            attempt.transfer.cancel()
         }
     }
 
@@ -117,9 +129,11 @@ extension OfflineQueue {
             token: request.lease.token,
             host: origin?.host,
             transfer: transfer,
-            mayBeSentTwice: request.mayBeSentTwice
+            mayBeSentTwice: request.mayBeSentTwice,
+            began: now
         )
-        Task { await self.conclude(request, claim, origin, transfer) }
+        let gateState = origin.flatMap { scheduler.gateState(of: $0.host) }
+        Task { await self.conclude(request, claim, origin, gateState, transfer) }
     }
 
     /// The queue stopped while the request was being claimed.
@@ -136,6 +150,7 @@ extension OfflineQueue {
         _ request: ClaimedRequest,
         _ claim: Scheduler.Claim,
         _ origin: Origin?,
+        _ gateState: GateState?,
         _ transfer: Task<AttemptOutcome, Never>
     ) async {
         guard let origin else {
@@ -143,16 +158,41 @@ extension OfflineQueue {
             transfer.cancel()
             return await settle(request, claim, .unreadable, nil)
         }
-        let wasDown = scheduler.isGateDown(origin.host)
         let start = ContinuousClock.now
-        let outcome = await transfer.value
+        var outcome = await transfer.value
         CrashPoint.answered.reached()
-        let isDown = wasDown || scheduler.isGateDown(origin.host)
-        var context = AttemptContext(request, origin: origin, gateIsDown: isDown)
+        if inflight[request.sequence]?.isPathLost == true { outcome = outcome.endedByLoss(of: origin.host) }
+        var context = AttemptContext(request, origin: origin, gateIsDown: gateState == .notReachable)
+        if case .failure(let failure) = outcome {
+            await notePath(of: failure, from: gateState, claim, to: &context)
+        }
         context.validatesServer = sender.validatesServer(of: request.url)
         context.conflictAge = request.conflictAge.map { $0 + start.duration(to: .now) }
         let judgement = FailureTable.judge(outcome, of: context, now: .now)
         await settle(request, claim, judgement, (outcome, start.duration(to: .now)))
+    }
+
+    /// Asks whether there was a path all the time. The answer decides whether a failure counts, and not the error number.
+    ///
+    /// - Parameter before: What the gate had said when the attempt began.
+    private func notePath(
+        of failure: AttemptFailure,
+        from before: GateState?,
+        _ claim: Scheduler.Claim,
+        to context: inout AttemptContext
+    ) async {
+        let host = context.origin.host
+        let current = await gate.state(of: host) ?? scheduler.gateState(of: host)
+        if current == .notReachable || scheduler.isGateDown(host) { context.gateIsDown = true }
+        if let old = before?.generation, let new = current?.generation { context.pathHasChanged = old != new }
+        guard FailureTable.classify(failure) == .path else { return }
+        if current == .unknown, FailureTable.seemsOffline(failure) { context.gateIsDown = true }
+        let isPathError = FailureTable.isPathError(failure)
+        context.isReconnecting = scheduler.isReconnecting(
+            lane: claim.lane,
+            isPathError: isPathError,
+            now: now
+        )
     }
 
     private func settle(
@@ -203,6 +243,8 @@ extension OfflineQueue {
         if let next, let nextBatch {
             await proceed(next, nextBatch)
         } else {
+            // Its caller is answered, if nothing else is tried for now.
+            inflight[request.sequence] = nil
             handle(judgement.settled(lane: claim.lane, due: due))
         }
         recheckEnd(of: request.id)

@@ -17,10 +17,12 @@ extension OfflineQueue {
         try await store.details(of: id)?.changing(withReason)
     }
 
-    /// Only the scheduler knows of slots.
+    /// Only the scheduler knows of slots and shortages.
     private func withReason(_ request: QueuedRequest) -> QueuedRequest {
-        guard let lane = request.laneID, let due = request.due, due <= Date() else { return request }
+        guard let lane = request.laneID, let due = request.due else { return request }
         var request = request
+        request.waitsForResources = scheduler.isShort(lane: lane, now: now)
+        guard due <= Date() else { return request }
         request.waitsForSlot = scheduler.obstacle(toLane: lane, now: now) == .noFreeSlot
         return request
     }

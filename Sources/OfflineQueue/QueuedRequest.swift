@@ -72,6 +72,9 @@ public struct QueuedRequest: Hashable, Sendable {
     public let laneClosure: LaneClosure?
     /// Whether it is due and waits for a slot: as many requests are being sent as may be, to its origin or in all.
     public internal(set) var waitsForSlot = false
+    /// Whether it waits because this machine was short of descriptors, memory, threads or ports at the last attempt in
+    /// its lane.
+    public internal(set) var waitsForResources = false
 
     let laneID: Int64?
 }

@@ -48,6 +48,8 @@ public enum QueuedReason: Hashable, Sendable {
     case laneClosed
     /// It is due, but as many requests are being sent as may be: to its origin, or in all.
     case noFreeSlot
+    /// This machine was short of descriptors, memory, threads or ports a moment ago. It is tried again soon.
+    case localShortage
     /// The lane keeps order and has earlier requests.
     case behindEarlier
     /// It waits for other requests to be delivered.
@@ -96,6 +98,7 @@ extension QueuedReason: CustomStringConvertible {
         case .attemptFailed(let words): words
         case .laneClosed: "waiting after failures of earlier requests"
         case .noFreeSlot: "no free slot"
+        case .localShortage: "this machine is short of descriptors, memory, threads or ports"
         case .behindEarlier: "earlier requests go first"
         case .blocked: "waiting for the requests it depends on"
         case .scheduled: "waiting for its time"

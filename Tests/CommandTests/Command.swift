@@ -46,7 +46,7 @@ enum Command {
 }
 
 /// A service that a test started, with the socket to reach it by.
-final class RunningService {
+final class RunningService: Sendable {
     let process: Subprocess
     var socket: String { directory.file("socket") }
     var stateDirectory: String { directory.file("state") }

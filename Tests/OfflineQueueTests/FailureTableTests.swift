@@ -32,9 +32,7 @@ internal import Testing
         rows([7, 45, 89, 96, 97, 28], .connect, counted, .close),
         rows([35], .tls, counted, .close),
         rows([7], .connect, counted, .close, errno: ECONNREFUSED),
-        rows([7], .connect, free, .close, errno: ENETUNREACH),
-        rows([7], .connect, free, .close, errno: EHOSTUNREACH),
-        rows([28], .connect, free, .close, errno: ENETDOWN),
+        rows([7], .connect, free, .shortage, errno: EADDRNOTAVAIL),
         // Its connection has ended, and another could not be made.
         rows([6, 7, 45], .request, counted, .failure),
         rows([28, 52, 55, 56, 16, 92, 95, 65, 80, 35], .request, counted, .failure),
@@ -193,8 +191,67 @@ internal import Testing
         for hasKey in [true, false] {
             let request = try context(mayBeSentTwice: hasKey, hasKey: hasKey)
             let judgement = FailureTable.judge(.failure(failure), of: request, now: start)
-            #expect(judgement.verdict == Self.free && judgement.lane == .none)
+            #expect(judgement.verdict == Self.free && judgement.lane == .shortage)
         }
+    }
+
+    // MARK: Paths
+
+    private static let pathErrors = [
+        ENETUNREACH, EHOSTUNREACH, ENETDOWN, EINVAL, EACCES, EADDRNOTAVAIL, ETIMEDOUT,
+    ]
+
+    private func judge(
+        _ failure: AttemptFailure,
+        mayBeSentTwice: Bool = true,
+        _ change: (inout AttemptContext) -> Void = { _ in }
+    ) throws -> Judgement {
+        var request = try context(mayBeSentTwice: mayBeSentTwice, hasKey: mayBeSentTwice)
+        change(&request)
+        return FailureTable.judge(.failure(failure), of: request, now: start)
+    }
+
+    @Test(arguments: pathErrors)
+    func `the lookup of the path decides about an error number, in every phase`(errno: CInt) throws {
+        let phases: [(CInt, AttemptFailure.Phase)] = [
+            (7, .connect), (35, .tls), (55, .request), (56, .response),
+        ]
+        for (code, phase) in phases {
+            let failure = AttemptFailure(code: code, errno: errno, phase: phase, message: "m")
+            for change: (inout AttemptContext) -> Void in [
+                { $0.gateIsDown = true }, { $0.pathHasChanged = true },
+            ] {
+                let judgement = try judge(failure, change)
+                #expect(judgement.verdict == Self.free && judgement.lane == .reconnect, "\(code)")
+            }
+            let isShortage = errno == EADDRNOTAVAIL && phase < .request
+            #expect(try judge(failure).verdict == (isShortage ? Self.free : Self.counted), "\(code)")
+        }
+    }
+
+    @Test func `while the path was found a moment ago, a failure to connect does not count`() throws {
+        let refused = AttemptFailure(code: 7, errno: ECONNREFUSED, phase: .connect, message: "m")
+        let judgement = try judge(refused) { $0.isReconnecting = true }
+        #expect(judgement.verdict == Self.free && judgement.lane == .reconnect)
+        let reset = AttemptFailure(code: 56, errno: ECONNRESET, phase: .response, message: "m")
+        #expect(try judge(reset) { $0.isReconnecting = true }.verdict == Self.counted)
+    }
+
+    @Test func `what must not be sent twice is held when its path was lost after it was sent`() throws {
+        for code in [CInt(42), 56] {
+            let sent = AttemptFailure(code: code, phase: .response, bytesSent: 9, message: "m")
+            let judgement = try judge(sent, mayBeSentTwice: false) { $0.gateIsDown = true }
+            #expect(judgement.verdict == .held(.ambiguous))
+            let unsent = AttemptFailure(code: code, phase: .connect, message: "m")
+            #expect(try judge(unsent, mayBeSentTwice: false) { $0.gateIsDown = true }.verdict == Self.free)
+        }
+    }
+
+    @Test(arguments: [true, false])
+    func `a status that came before the attempt was ended decides`(mayBeSentTwice: Bool) throws {
+        let ended = AttemptFailure(code: 42, phase: .response, bytesSent: 9, status: 200, message: "m")
+        let judgement = try judge(ended, mayBeSentTwice: mayBeSentTwice) { $0.gateIsDown = true }
+        #expect(judgement.verdict == .delivered(status: 200))
     }
 
     @Test func `409 with a key is retried for ten minutes`() throws {

@@ -116,7 +116,7 @@ internal import Testing
     @Test(arguments: 0..<20 as Range<UInt64>)
     func `lanes come in the order of their moments, whatever was changed`(seed: UInt64) {
         var random = SplitMix64(seed: seed)
-        var (timetable, expected) = (Timetable(), [Int64: Moment]())
+        var (timetable, expected) = (Timetable<Int64>(), [Int64: Moment]())
         for _ in 0..<300 {
             let lane = Int64.random(in: 0..<60, using: &random)
             let moment =
@@ -132,7 +132,7 @@ internal import Testing
     }
 
     @Test func `nothing comes before its moment`() {
-        var timetable = Timetable()
+        var timetable = Timetable<Int64>()
         timetable.set(1, to: .seconds(2))
         #expect(timetable.removeFirst(until: .seconds(1)) == nil)
         #expect(timetable.removeFirst(until: .seconds(2)) == 1)

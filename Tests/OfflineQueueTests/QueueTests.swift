@@ -241,7 +241,7 @@ internal import Testing
         let gate = FakeGate(.unknown)
         let queue = try await open(sender, gate: gate)
         _ = try await queue.enqueue(request())
-        sender.answer(await sender.nextAttempt(), .unreachable)
+        sender.answer(await sender.nextAttempt(), .refused)
         try await changes.until(queue) { $0[.pending] == 1 }
         gate.turn(.reachable(generation: 2))
         sender.answer(await sender.nextAttempt(), .status(200))

@@ -11,12 +11,19 @@ struct SchedulerSimulation {
         case deafToGate
         case noTimers
         case unordered
+        case noGrace
+        case cutsEveryFlap
+        case slowReconnect
     }
 
     private struct Row {
         let number: Int
         var due: Moment
         var failures = 0
+        /// When its attempt began, and over which path; `nil` when there was none.
+        var began: Moment = .zero
+        var claim: Scheduler.Claim?
+        var way: UInt64?
     }
 
     private struct Lane {
@@ -27,6 +34,14 @@ struct SchedulerSimulation {
         var sending: [Int: Row] = [:]
         var serverNotBefore: Moment = .zero
         var lastDelivered = -1
+        /// Fast repetitions since the last answer or change of the path.
+        var reconnects = 0
+    }
+
+    /// The path to a host was lost, and attempts over it are under way.
+    private struct Loss {
+        let way: UInt64
+        let at: Moment
     }
 
     private enum Happening {
@@ -47,6 +62,12 @@ struct SchedulerSimulation {
     /// The truth, and what the scheduler was told of it.
     private var gates: [String: GateState] = [:]
     private var watched: [String: (state: GateState?, since: Moment)] = [:]
+    /// The path of each host that was told last, and what is not in use any more while attempts may be over it.
+    private var ways: [String: UInt64] = [:]
+    private var losses: [String: Loss] = [:]
+    /// Attempts that the scheduler ended, and whether their ends are being told.
+    private var ended: [(lane: Int64, row: Int)] = []
+    private var isEnding = false
     private var agenda: [(at: Moment, what: Happening)] = []
     private var now: Moment = .zero
     private var nextRow = 0
@@ -61,6 +82,8 @@ struct SchedulerSimulation {
     init(seed: UInt64, sabotage: Sabotage?) {
         var used = settings
         if sabotage == .moreSlotsOfOrigin { used.inflightPerOrigin = settings.inflightPerOrigin + 1 }
+        if sabotage == .noGrace { used.lossGrace = .seconds(60) }
+        if sabotage == .slowReconnect { used.reconnectDelay = .seconds(1) }
         if sabotage == .moreSlots { used.inflightPerLane = settings.inflightPerLane + 1 }
         scheduler = Scheduler(settings: used, seed: seed)
         random = SplitMix64(seed: seed &+ 1)
@@ -84,6 +107,8 @@ struct SchedulerSimulation {
         for _ in 0..<160 {
             let host = "host\(Int.random(in: 0...4, using: &random))"
             plan(.gate(host, randomGate()), within: 10_800)
+            // Half of the losses are short.
+            if Bool.random(using: &random) { planFlap(of: host) }
         }
         for _ in 0..<2 { plan(.flush, within: 10_800) }
         advance(until: .seconds(10_800))
@@ -99,11 +124,21 @@ struct SchedulerSimulation {
         agenda.append((random.uniform(now...now + .seconds(seconds)), what))
     }
 
+    private mutating func planFlap(of host: String) {
+        let start = random.uniform(.zero ... .seconds(10_800))
+        let way = random.next() % 3
+        agenda.append((start, .gate(host, .reachable(generation: random.next() % 100, way: way))))
+        agenda.append((start + .seconds(5), .gate(host, .notReachable)))
+        let end = start + .seconds(5) + random.uniform(.milliseconds(100) ... .seconds(4))
+        let next = Bool.random(using: &random) ? way : random.next() % 3
+        agenda.append((end, .gate(host, .reachable(generation: 100 + random.next() % 100, way: next))))
+    }
+
     private mutating func randomGate() -> GateState {
         switch Int.random(in: 0..<4, using: &random) {
         case 0: .unknown
         case 1: .notReachable
-        default: .reachable(generation: random.next() % 3)
+        default: .reachable(generation: random.next() % 100, way: random.next() % 3)
         }
     }
 }
@@ -165,15 +200,65 @@ extension SchedulerSimulation {
                 watched[host] = (nil, now)
                 plan(.tell(host), within: 1)
             case .unwatch(let host): watched[host] = nil
-            case .dropConnections, .abort: break
+            case .dropConnections: break
+            case .abort(let host): end(host, begunBefore: now, isAbort: true)
+            case .endLost(let host, let moment): end(host, begunBefore: moment, isAbort: false)
             }
+        }
+        checkLosses()
+    }
+
+    /// Every attempt may be repeated here, so an abort ends all that are under way.
+    private mutating func end(_ host: String, begunBefore moment: Moment, isAbort: Bool) {
+        for id in lanes.keys.sorted() where lanes[id]!.info.origin.host == host {
+            for number in lanes[id]!.sending.keys.sorted() {
+                let row = lanes[id]!.sending[number]!
+                guard row.began < moment || isAbort else { continue }
+                if isAbort, let way = row.way, way == ways[host] {
+                    violations.insert("an attempt is ended although its path is back")
+                }
+                ended.append((id, row.number))
+            }
+        }
+        guard !isEnding else { return }
+        isEnding = true
+        while let (id, number) = ended.popLast() { conclude(lane: id, number, .renewed) }
+        isEnding = false
+    }
+
+    private mutating func checkLosses() {
+        for (host, loss) in losses where now > loss.at + settings.lossGrace {
+            let over = lanes.values.filter { $0.info.origin.host == host }.flatMap(\.sending.values)
+                .filter { $0.way == loss.way && $0.began < loss.at }
+            if !over.isEmpty { violations.insert("an attempt goes on over a path that is gone") }
         }
     }
 
     private mutating func tell(_ host: String) {
         guard let old = watched[host], let state = gates[host], old.state != state else { return }
         watched[host] = (state, now)
+        noteLoss(of: host, old.state, state)
+        if sabotage == .cutsEveryFlap, case .reachable(let generation, _) = state {
+            return feed(.gate(host: host, .reachable(generation: generation)))
+        }
         if sabotage != .deafToGate || state != .notReachable { feed(.gate(host: host, state)) }
+    }
+}
+
+extension SchedulerSimulation {
+    private mutating func noteLoss(of host: String, _ old: GateState?, _ new: GateState) {
+        switch new {
+        case .notReachable:
+            if case .reachable(_, let way?) = old, losses[host] == nil {
+                losses[host] = Loss(way: way, at: now)
+            }
+        case .unknown: losses[host] = nil
+        case .reachable(_, let way):
+            // By the same path, or the attempts over the lost one are ended at once.
+            losses[host] = nil
+            ways[host] = way
+            for id in lanes.keys where lanes[id]!.info.origin.host == host { lanes[id]!.reconnects = 0 }
+        }
     }
 }
 
@@ -189,7 +274,11 @@ extension SchedulerSimulation {
         let chosen = isBlocked ? [] : keepsOrder ? due.filter { $0 == 0 } : due
         let taken = chosen.prefix(claim.limit).map { lane.waiting[$0] }
         lane.waiting.removeAll { row in taken.contains { $0.number == row.number } }
-        for row in taken {
+        for var row in taken {
+            row.began = now
+            row.claim = claim
+            let host = lane.info.origin.host
+            if case .reachable = watched[host]?.state { row.way = ways[host] } else { row.way = nil }
             lane.sending[row.number] = row
             plan(.outcome(claim, row: row.number), within: 20)
         }
@@ -227,8 +316,12 @@ extension SchedulerSimulation {
     }
 
     private mutating func conclude(_ claim: Scheduler.Claim, _ number: Int) {
-        guard var row = lanes[claim.lane]!.sending.removeValue(forKey: number) else { return }
-        let effect = outcome()
+        guard lanes[claim.lane]!.sending[number]?.claim == claim else { return }
+        conclude(lane: claim.lane, number, outcome())
+    }
+
+    private mutating func conclude(lane id: Int64, _ number: Int, _ effect: LaneEffect) {
+        guard var row = lanes[id]!.sending.removeValue(forKey: number), let claim = row.claim else { return }
         row.failures += 1
         let told = sabotage == .deafToServer && isClosing(effect) ? .failure : effect
         let settlement = scheduler.conclude(
@@ -242,6 +335,7 @@ extension SchedulerSimulation {
             let until = max(now + wait, settlement.laneNotBefore ?? .zero)
             lanes[claim.lane]!.serverNotBefore = max(lanes[claim.lane]!.serverNotBefore, until)
         }
+        checkReconnect(claim.lane, effect, due: settlement.due)
         guard effect == .healthy else {
             row.due = min(settlement.due, now + settings.backoff.cap)
             // A retry keeps its place.
@@ -260,6 +354,14 @@ extension SchedulerSimulation {
         feed(.settled(lane: claim.lane, due: nil, isDistrusted: false))
     }
 
+    /// The first repetitions come after 50, 100, 200, … ms, unless the lane was closed before.
+    private mutating func checkReconnect(_ id: Int64, _ effect: LaneEffect, due: Moment) {
+        guard effect == .reconnect else { return lanes[id]!.reconnects = effect == .healthy ? 0 : 20 }
+        let longest = Duration.milliseconds(50) * (1 << min(lanes[id]!.reconnects, 20))
+        if due > now + longest { violations.insert("a connection is not repeated fast") }
+        lanes[id]!.reconnects += 1
+    }
+
     private func isClosing(_ effect: LaneEffect) -> Bool {
         if case .closeFor = effect { true } else { false }
     }
@@ -270,7 +372,7 @@ extension SchedulerSimulation {
         case 0...3: .healthy
         case 4...5: .failure
         case 6...7: .close
-        case 8: .none
+        case 8: Bool.random(using: &random) ? .none : .reconnect
         default: .closeFor(.seconds(Int64.random(in: 0...3600, using: &random)))
         }
     }

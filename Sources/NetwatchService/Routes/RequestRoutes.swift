@@ -115,6 +115,7 @@ extension QueuedRequest {
     /// What keeps it now goes before what happened at its last attempt.
     fileprivate var reason: String? {
         if let holdReason { return "\(QueuedReason.held(holdReason))" }
+        if waitsForResources { return "\(QueuedReason.localShortage)" }
         if waitsForSlot { return "\(QueuedReason.noFreeSlot)" }
         return laneClosure.map { "\($0)" } ?? lastError
     }

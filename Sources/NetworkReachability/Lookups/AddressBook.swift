@@ -109,6 +109,8 @@ struct AddressBook {
         slots.keys.map(\.address)
     }
 
+    func address(at slot: Slot) -> IPAddress { records[Int(slot)].key.address }
+
     // MARK: What is known
 
     func verdict(at slot: Slot) -> PathStatus.Verdict? {

@@ -18,6 +18,16 @@ extension MonitorCore {
         return Finding(judgements.map(\.verdict))?.verdict ?? .unknown(.lookupFailed)
     }
 
+    /// Looks the addresses of a watched target up again, whatever is held back.
+    ///
+    /// - Returns: `nil` when the target is not watched.
+    func verdictNow(on target: PathTarget) -> (verdict: PathStatus.Verdict, generation: UInt64)? {
+        guard let watched = targets[WatchKey(target: target, options: PathOptions())] else { return nil }
+        let addresses = watched.slots.map { book.address(at: $0) }
+        let verdict = verdictNow(on: addresses.isEmpty ? nil : addresses)
+        return (verdict, watched.hold.currentGeneration)
+    }
+
     /// What was found out last about each address of a target that is reachable.
     func paths(to key: WatchKey) -> [NetworkPath] {
         (targets[key]?.slots ?? []).compactMap { book.verdict(at: $0)?.path }

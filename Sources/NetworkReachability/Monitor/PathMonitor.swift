@@ -205,6 +205,19 @@ public final class PathMonitor: Sendable {
         core.perform { answer($0.verdictNow(on: addresses)) }
     }
 
+    /// Judges a watched target once, as ``judge(_:answer:)`` judges addresses: by new lookups, and including a loss
+    /// that ``watch(_:options:onUpdate:)`` still holds back. Returns immediately.
+    ///
+    /// - Parameter answer: Called once with the verdict and the path's generation, or with `nil` when the target is not
+    ///   watched. It runs on the monitor's thread, which it must not block.
+    package func judge(
+        _ target: PathTarget,
+        answer: @escaping @Sendable ((verdict: PathStatus.Verdict, generation: UInt64)?) -> Void
+    ) {
+        guard let core else { return answer(nil) }
+        core.perform { answer($0.verdictNow(on: target)) }
+    }
+
     /// The paths to all addresses of a watched target that there is a path to, in the order of preference: that of its
     /// status first. Empty when nobody watches it.
     func paths(to target: PathTarget) async -> [NetworkPath] {

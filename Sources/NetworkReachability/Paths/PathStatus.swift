@@ -33,6 +33,10 @@ public struct PathStatus: Hashable, Sendable {
     /// did not, and when a path was lost and found again too quickly to be reported: connections made
     /// before may be dead. 0 until there is a path, 1 with the first; each target has its own.
     public let pathGeneration: UInt64
+    /// Rises when the interface, the source address or the gateway became another one, and after time that was not
+    /// observed (a suspension). Unlike ``pathGeneration`` it stays the same when the same path was lost and found
+    /// again: connections that were made before may then still be alive.
+    package let wayGeneration: UInt64
     /// Whether an IPv4 address of the target is reachable; for ``PathTarget/general``, whether there is a way out
     /// by IPv4.
     public let supportsIPv4: Bool
@@ -40,9 +44,10 @@ public struct PathStatus: Hashable, Sendable {
     /// by IPv6.
     public let supportsIPv6: Bool
 
-    init(target: PathTarget, finding: Finding, pathGeneration: UInt64) {
+    init(target: PathTarget, finding: Finding, pathGeneration: UInt64, wayGeneration: UInt64 = 0) {
         self.target = target
         self.pathGeneration = pathGeneration
+        self.wayGeneration = wayGeneration
         verdict = finding.verdict
         supportsIPv4 = finding.supportsIPv4
         supportsIPv6 = finding.supportsIPv6

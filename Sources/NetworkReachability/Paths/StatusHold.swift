@@ -13,6 +13,10 @@ struct StatusHold: Sendable {
     /// Until when a change is held back; `nil` when nothing is.
     private(set) var heldUntil: ContinuousClock.Instant?
     private var isSuspect = false
+    /// The last reachable verdict. It shares its path with the published status.
+    private var lastWay: PathStatus.Verdict?
+    private var wayGeneration: UInt64 = 0
+    private var isWaySuspect = false
 
     init(target: PathTarget, settle: Duration) {
         self.target = target
@@ -22,6 +26,7 @@ struct StatusHold: Sendable {
     /// Takes a fresh finding. Returns the new status when it differs from the one before.
     mutating func update(_ finding: Finding, now: ContinuousClock.Instant) -> PathStatus? {
         if case .reachable(let path) = finding.verdict {
+            noteWay(path, finding.verdict)
             return publish(finding, generation: generation(of: path))
         }
         if finding.verdict == published?.verdict {
@@ -36,6 +41,14 @@ struct StatusHold: Sendable {
     /// that nobody saw, and connections may have died in it.
     mutating func suspectPath() {
         isSuspect = true
+        isWaySuspect = true
+    }
+
+    /// The generation of a path that the kernel has at this moment, whatever is published.
+    var currentGeneration: UInt64 {
+        guard let published else { return 0 }
+        let isSettled = published.isReachable && heldUntil == nil && !isSuspect
+        return isSettled ? published.pathGeneration : published.pathGeneration + 1
     }
 
     private mutating func mustHold(now: ContinuousClock.Instant) -> Bool {
@@ -43,6 +56,14 @@ struct StatusHold: Sendable {
         let until = heldUntil ?? now + settle
         heldUntil = until
         return now < until
+    }
+
+    private mutating func noteWay(_ path: NetworkPath, _ verdict: PathStatus.Verdict) {
+        let isSame = lastWay?.path?.isSameWay(as: path) == true && !isWaySuspect
+        isWaySuspect = false
+        if isSame { return }
+        lastWay = verdict
+        wayGeneration += 1
     }
 
     /// The generation rises when the way changed, and when it had been lost since it was last seen.
@@ -56,7 +77,12 @@ struct StatusHold: Sendable {
     private mutating func publish(_ finding: Finding, generation: UInt64) -> PathStatus? {
         heldUntil = nil
         isSuspect = false
-        let status = PathStatus(target: target, finding: finding, pathGeneration: generation)
+        let status = PathStatus(
+            target: target,
+            finding: finding,
+            pathGeneration: generation,
+            wayGeneration: wayGeneration
+        )
         guard status != published else { return nil }
         published = status
         return status

@@ -15,12 +15,27 @@ struct MonitorGate: HostGate {
             continuation.onTermination = { _ in watch.cancel() }
         }
     }
+
+    func state(of host: String) async -> GateState? {
+        guard let host = NetworkHost(host) else { return nil }
+        return await withCheckedContinuation { continuation in
+            monitor.judge(.host(host)) { answer in
+                continuation.resume(
+                    returning: answer.map { GateState($0.verdict, generation: $0.generation) }
+                )
+            }
+        }
+    }
 }
 
 extension GateState {
     fileprivate init(_ status: PathStatus) {
-        switch status.verdict {
-        case .reachable: self = .reachable(generation: status.pathGeneration)
+        self.init(status.verdict, generation: status.pathGeneration, way: status.wayGeneration)
+    }
+
+    fileprivate init(_ verdict: PathStatus.Verdict, generation: UInt64, way: UInt64? = nil) {
+        switch verdict {
+        case .reachable: self = .reachable(generation: generation, way: way)
         case .notReachable: self = .notReachable
         case .unknown: self = .unknown
         }

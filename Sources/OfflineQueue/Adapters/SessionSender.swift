@@ -1,6 +1,7 @@
 package import ClientCore
 internal import Foundation
 internal import FoundationNetworking
+internal import NetwatchEventLoop
 
 /// Makes the queue's transfers through a session: one attempt is one request of it.
 package struct SessionSender: AttemptSender {
@@ -95,7 +96,13 @@ extension TransferFailure {
 
     /// Nothing was sent, and what was missing was this machine's. A timeout before anything was done is one of waiting
     /// for a thread of the resolver or for other transfers.
-    fileprivate var isLocal: Bool { isLocalShortage || (phase == .prepare && code == 28) }
+    fileprivate var isLocal: Bool {
+        isLocalShortage || (phase == .prepare && code == 28) || (mayHideShortage && DescriptorSupply.isShort)
+    }
+
+    /// libcurl, OpenSSL and the C library report a file or a socket that they could not open as a wrong configuration, an
+    /// unknown issuer or an unknown name, without an error number.
+    private var mayHideShortage: Bool { bytesSent == 0 && osErrno == 0 && code != 28 && code != 42 }
 }
 
 extension TransferFailure {

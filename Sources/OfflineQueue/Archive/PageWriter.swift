@@ -110,7 +110,7 @@ extension PageWriter {
         do throws(SystemError) {
             return try await spool.openFile { files throws(SystemError) in try files.open(body.name) }
         } catch {
-            throw .unreadable("\(error)")
+            throw .unreadable(error)
         }
     }
 

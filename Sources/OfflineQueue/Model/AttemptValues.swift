@@ -1,5 +1,6 @@
 internal import ClientCore
 internal import Foundation
+internal import NetwatchEventLoop
 
 // How an attempt is made of a stored request, and what is made of its outcome.
 
@@ -43,7 +44,16 @@ struct UnopenedBody: Error {
         switch fault {
         case .missing, .changed: outcome = .unsendable(reason: "\(fault)")
         // CURLE_READ_ERROR: this machine is short of something for the moment.
-        case .unreadable: outcome = .failure(AttemptFailure(code: 26, phase: .resolve, message: "\(fault)"))
+        case .unreadable(let error):
+            outcome = .failure(
+                AttemptFailure(
+                    code: 26,
+                    errno: error.errno,
+                    phase: .resolve,
+                    message: "\(fault)",
+                    isLocalShortage: SystemError.shortages.contains(error.errno)
+                )
+            )
         }
     }
 }
@@ -69,6 +79,14 @@ extension AttemptContext {
 }
 
 extension AttemptOutcome {
+    /// What is told of an attempt that was ended because its path was lost.
+    func endedByLoss(of host: String) -> AttemptOutcome {
+        guard case .failure(let failure) = self, FailureTable.classify(failure) == .aborted else {
+            return self
+        }
+        return .failure(failure.saying("the path to \(host) was lost"))
+    }
+
     /// What is kept of the answer, if one came.
     var response: RecordedResponse? {
         guard case .response(let status, let headers, let body, let isTruncated) = self else { return nil }

@@ -5,7 +5,12 @@ package struct AttemptContext: Hashable, Sendable {
     package let origin: Origin
     package let mayBeSentTwice: Bool
     package let hasKey: Bool
-    package let gateIsDown: Bool
+    /// Whether there was no path to the host when the attempt began, or there is none now.
+    package var gateIsDown: Bool
+    /// Whether the path was lost and found, or became another one, while the attempt was made.
+    package var pathHasChanged = false
+    /// Whether a failure to connect is repeated fast: the path was found a moment ago.
+    package var isReconnecting = false
     /// The request's `Accept`, `nil` without one.
     package let accept: String?
     package var expectation: Expectation
@@ -49,6 +54,10 @@ package enum LaneEffect: Hashable, Sendable {
     case failure
     /// The lane closes and backs off.
     case close
+    /// There was no path, or there is one only since a moment: tried again after 50, 100, 200, … ms, when there is a path.
+    case reconnect
+    /// This machine is short of something: tried again at a pace that no other failure has a part in.
+    case shortage
     /// The server names the time to wait (`Retry-After`).
     case closeFor(Duration)
     /// The lane waits at least 5 minutes.
@@ -134,8 +143,23 @@ package enum FailureTable {
     /// Statuses by which a server says that it wants less.
     private static let throttlingStatuses: Set<Int> = [429, 503]
 
-    /// The kernel had no way to the host.
-    private static let pathErrors: Set<CInt> = [ENETUNREACH, EHOSTUNREACH, ENETDOWN]
+    /// The kernel's errors for a missing path: no route, a route that says unreachable, a link that is down, a blackhole and
+    /// a prohibit route. None of them decides alone: a router, a neighbour that does not answer, and a firewall cause the
+    /// same numbers. Whether there is a path is looked up.
+    private static let pathErrors: Set<CInt> = [ENETUNREACH, EHOSTUNREACH, ENETDOWN, EINVAL, EACCES]
+
+    /// Those of them that decide where the kernel cannot be asked.
+    private static let plainPathErrors: Set<CInt> = [ENETUNREACH, EHOSTUNREACH, ENETDOWN]
+
+    /// Whether a connection failed for want of a path, as far as its error number says.
+    package static func seemsOffline(_ failure: AttemptFailure) -> Bool {
+        classify(failure) == .path && plainPathErrors.contains(failure.errno)
+    }
+
+    /// Whether a connection failed with an error that the kernel has for a missing path.
+    package static func isPathError(_ failure: AttemptFailure) -> Bool {
+        classify(failure) == .path && pathErrors.contains(failure.errno)
+    }
 
     package static func judge(
         _ outcome: AttemptOutcome,
@@ -161,6 +185,8 @@ extension FailureTable {
         if failure.isUnprocessed { return .unprocessed }
         let isBeforeRequest = failure.phase < .request
         switch curlClasses[failure.code] {
+        // The status came before we ended the attempt.
+        case .aborted? where failure.status != nil: return .answered
         case .path? where isBeforeRequest: return .path
         // The connection that it was sent over has ended, and another could not be made.
         case .path?: return failure.status == nil ? .ambiguous : .answered
@@ -190,15 +216,22 @@ extension FailureTable {
         let doubt: LaneEffect = failure.code == strangeAnswer ? .close : .failure
         let isAmbiguous =
             failure.phase >= .request && !request.mayBeSentTwice && !failure.isLocalShortage
+        let isOffline = request.gateIsDown || request.pathHasChanged
         switch classify(failure) {
-        case .path:
-            let isOffline = request.gateIsDown || pathErrors.contains(failure.errno)
-            return conclude(.retry(countsAsAttempt: !isOffline), .close)
+        case .path where isOffline || request.isReconnecting:
+            return conclude(.retry(countsAsAttempt: false), .reconnect)
+        // There is a path, and a source address with it: all ports to the server are in use.
+        case .path where failure.errno == EADDRNOTAVAIL:
+            return conclude(.retry(countsAsAttempt: false), .shortage)
+        case .path: return conclude(.retry(countsAsAttempt: true), .close)
         case .ambiguous where request.mayBeSentTwice:
-            var judgement = conclude(.retry(countsAsAttempt: true), doubt)
-            judgement.overrun = failure.overrun
+            var judgement = conclude(
+                .retry(countsAsAttempt: !isOffline),
+                isOffline ? .reconnect : doubt
+            )
+            if !isOffline { judgement.overrun = failure.overrun }
             return judgement
-        case .ambiguous: return conclude(.held(.ambiguous), doubt)
+        case .ambiguous: return conclude(.held(.ambiguous), isOffline ? .reconnect : doubt)
         case .unprocessed: return conclude(.retry(countsAsAttempt: true), .failure)
         case .answered:
             // The header was not kept, so what it said of the type is no reason to send it again.
@@ -206,7 +239,8 @@ extension FailureTable {
             request.expectation.contentType = nil
             return judge(Response(status: failure.status ?? 0, headers: []), of: request, now: now)
         case .local:
-            return conclude(isAmbiguous ? .held(.ambiguous) : .retry(countsAsAttempt: false), .none)
+            let effect: LaneEffect = failure.isLocalShortage ? .shortage : .none
+            return conclude(isAmbiguous ? .held(.ambiguous) : .retry(countsAsAttempt: false), effect)
         case .aborted:
             return conclude(isAmbiguous ? .held(.ambiguous) : .retry(countsAsAttempt: false), .renewed)
         case .trust: return conclude(.held(.trust), .distrust)

@@ -27,6 +27,7 @@ extension Scheduler {
         }
         if effect.isOfServer { slots.learn(lane.origin, isSlow: duration >= settings.slowAttempt) }
         let isCurrent = lane.epoch == epoch
+        if effect != .shortage { lane.shortages = 0 }
         var due = now + settings.backoff.delay(after: failures, using: &random)
         switch effect {
         case .healthy: lane.recover()
@@ -39,6 +40,15 @@ extension Scheduler {
         case .close where isCurrent:
             close(&lane, now: now)
             due = lane.closedUntil
+        case .reconnect where isCurrent:
+            lane.pause(until: now + reconnectDelay(after: lane.reconnects))
+            lane.reconnects += 1
+            due = lane.closedUntil
+        case .shortage where isCurrent:
+            lane.pause(until: now + settings.shortage.delay(after: lane.shortages, using: &random))
+            lane.shortages += 1
+            due = lane.closedUntil
+        case .reconnect, .shortage: due = max(now, lane.closedUntil)
         // It says nothing about the path there is now.
         case .failure where epoch < lane.freshEpoch, .close where epoch < lane.freshEpoch:
             due = max(now, lane.closedUntil)
@@ -66,6 +76,10 @@ extension Scheduler {
         return Claim(lane: id, limit: 1, expediting: nil, epoch: lane.epoch)
     }
 
+    private func reconnectDelay(after reconnects: Int) -> Duration {
+        min(settings.backoff.cap, settings.reconnectDelay * (1 << min(reconnects, 20)))
+    }
+
     private mutating func close(_ lane: inout SchedulerLane, now: Moment) {
         lane.close(until: now + settings.backoff.delay(after: lane.closures + 1, using: &random))
     }
@@ -79,5 +93,5 @@ extension Scheduler {
 
 extension LaneEffect {
     /// Whether the server, or the way to it, decided how long the attempt took.
-    fileprivate var isOfServer: Bool { self != .none && self != .renewed }
+    fileprivate var isOfServer: Bool { ![.none, .renewed, .shortage].contains(self) }
 }

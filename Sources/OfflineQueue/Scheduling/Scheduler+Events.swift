@@ -18,18 +18,23 @@ extension Scheduler {
 
     mutating func gateChanged(_ host: String, _ state: GateState, now: Moment, _ actions: inout [Action]) {
         guard let old = gates[host], old.state != state else { return }
-        gates[host] = Gate(state: state, since: now, lanes: old.lanes)
+        gates[host]!.state = state
+        gates[host]!.since = now
         // Sorted, so that a run can be replayed.
         for id in old.lanes.sorted() {
             lanes[id]!.isForced = false
             if case .reachable = state { lanes[id]!.startAfresh(releasing: [.trust], now: now) }
             place(id, now: now)
         }
-        guard case .reachable = state else { return }
-        // At the first word too: connections outlive the lanes that made them, and the gate was not watched
-        // meanwhile.
-        actions.append(.dropConnections)
-        if old.state != nil { actions.append(.abort(host: host)) }
+        switch state {
+        case .notReachable:
+            if case .reachable = old.state { pathLost(host, now: now) }
+        // Nothing shows that the path is gone.
+        case .unknown:
+            graces.set(host, to: nil)
+            gates[host]!.foundAt = nil
+        case .reachable(_, let way): pathFound(host, way, after: old, now: now, &actions)
+        }
     }
 
     mutating func claimed(_ id: Int64, taken: Int, due: Moment?, now: Moment) {
@@ -101,6 +106,7 @@ extension Scheduler {
         gates[lane.host]?.lanes.remove(id)
         guard gates[lane.host]?.lanes.isEmpty == true else { return }
         gates[lane.host] = nil
+        graces.set(lane.host, to: nil)
         actions.append(.unwatch(lane.host))
     }
 }

@@ -68,6 +68,7 @@ extension Scheduler {
         guard let opening = opening(of: lane) else { return .laneClosed }
         guard opening <= now else {
             if isGateDown(lane.host) { return .notReachable }
+            if isShort(lane: id, now: now) { return .localShortage }
             // What waits only for the gate's first word waits for an answer worth having.
             return lane.opening > now ? .laneClosed : nil
         }

@@ -17,6 +17,16 @@ package struct Scheduler: Sendable {
         /// From so long an attempt on, its origin gets no slot of the reserve until a shorter one.
         package var slowAttempt: Duration = .seconds(10)
 
+        /// How long an attempt goes on after the path to its host was lost. A shorter loss over the same interface and
+        /// address does not cut a connection: TCP retransmits.
+        package var lossGrace: Duration = .seconds(3)
+        /// How long after a change to reachable a failure to connect is repeated fast and without counting.
+        package var reconnectTime: Duration = .seconds(5)
+        /// The delay before the first fast repetition. It doubles with each one.
+        package var reconnectDelay: Duration = .milliseconds(50)
+        /// The pace while this machine is short of descriptors, memory, threads or ports.
+        package var shortage = Backoff(base: .milliseconds(500), cap: .seconds(30))
+
         /// One of so many slots is only for origins with nothing in flight, at least one of two; 0: none is.
         package var reservedShare = 4
 
@@ -77,8 +87,10 @@ package struct Scheduler: Sendable {
     package enum Action: Hashable, Sendable {
         case claim(Claim)
         case dropConnections
-        /// What is being sent to the host is on a path that is gone: it is to be ended, and sent again.
+        /// The host is reached by another path now. Attempts that may be repeated are ended and repeated.
         case abort(host: String)
+        /// The path to the host was lost, and the grace is over. All attempts that began before this time are ended.
+        case endLost(host: String, begunBefore: Moment)
         case watch(String)
         case unwatch(String)
     }
@@ -88,6 +100,12 @@ package struct Scheduler: Sendable {
         var since: Moment
         /// The lanes to its host.
         var lanes: Set<Int64> = []
+        /// The path that attempts were last made over; `nil` when it is not known.
+        var way: UInt64?
+        /// Until when a failure to connect is repeated fast.
+        var reconnectsUntil: Moment = .zero
+        /// When the host was found again over another path, while attempts over the lost one are still in their grace.
+        var foundAt: Moment?
     }
 
     let settings: Settings
@@ -97,7 +115,9 @@ package struct Scheduler: Sendable {
     /// Each lane is in one of the two, in neither while only an event can change anything for it: among those that
     /// wait for a slot, or with the moment at which it is to be looked at again. See ``place(_:now:)``.
     var slots: OriginSlots
-    var timetable = Timetable()
+    var timetable = Timetable<Int64>()
+    /// When the grace of each host whose path was lost is over.
+    var graces = Timetable<String>()
     var isStopped = false
 
     package init(settings: Settings = Settings(), seed: UInt64) {
@@ -131,6 +151,7 @@ package struct Scheduler: Sendable {
         case .flush: flush(now: now)
         case .stop: isStopped = true
         }
+        endGraces(now: now, &actions)
         wakeLanes(now: now)
         allot(&actions)
         return actions
@@ -139,6 +160,9 @@ package struct Scheduler: Sendable {
     package var inflight: Int { slots.inflight }
 
     package func isGateDown(_ host: String) -> Bool { gates[host]?.state == .notReachable }
+
+    /// What the gate of a host said last.
+    package func gateState(of host: String) -> GateState? { gates[host]?.state }
 }
 
 // MARK: - Slots
@@ -169,6 +193,8 @@ extension Scheduler {
 
     /// When something is to be done without anything happening; `nil` when never.
     package func nextWake(now: Moment) -> Moment? {
-        isStopped || slots.isFull ? nil : timetable.first
+        if isStopped { return nil }
+        let firstLane = slots.isFull ? nil : timetable.first
+        return [firstLane, graces.first].compactMap(\.self).min()
     }
 }

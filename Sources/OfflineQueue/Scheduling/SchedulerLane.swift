@@ -38,6 +38,12 @@ struct SchedulerLane: Hashable, Sendable {
     /// Somebody asked to try whatever the gate says.
     var isForced = false
     var lastTry: Moment?
+    /// Fast repetitions in a row.
+    var reconnects = 0
+    /// Until when errors of a missing path are repeated fast although there is a path; `nil` until there is such an error.
+    var reconnectsUntil: Moment?
+    /// Attempts in a row that this machine was short of something for.
+    var shortages = 0
 
     init(_ info: Scheduler.LaneInfo) {
         id = info.id
@@ -72,9 +78,14 @@ struct SchedulerLane: Hashable, Sendable {
 
     mutating func close(until moment: Moment) {
         closures += 1
+        failures = 0
+        pause(until: moment)
+    }
+
+    /// Closes the lane without making the next closure longer.
+    mutating func pause(until moment: Moment) {
         closedUntil = max(closedUntil, moment)
         epoch += 1
-        failures = 0
         isHalfOpen = true
         isForced = false
     }
@@ -85,6 +96,9 @@ struct SchedulerLane: Hashable, Sendable {
         closures = 0
         closedUntil = .zero
         isHalfOpen = false
+        reconnects = 0
+        reconnectsUntil = nil
+        shortages = 0
     }
 
     /// Everything learnt before is void; all that waits is tried now.

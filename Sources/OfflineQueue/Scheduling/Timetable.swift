@@ -1,25 +1,27 @@
-/// When each lane is to be looked at again: a binary heap that knows where each lane is, so that a change costs
-/// O(log lanes). Equal moments are in the order of the ids, so that a run can be replayed.
-struct Timetable: Sendable {
+/// The time at which each key is due: a binary heap that knows the place of each key, so that a change takes
+/// O(log keys). Keys that are due at the same time are in their own order, so that a run can be replayed.
+struct Timetable<Key: Hashable & Comparable & Sendable>: Sendable {
     private struct Entry: Comparable, Sendable {
         let moment: Moment
-        let lane: Int64
+        let key: Key
 
         static func < (left: Entry, right: Entry) -> Bool {
-            (left.moment, left.lane) < (right.moment, right.lane)
+            (left.moment, left.key) < (right.moment, right.key)
         }
     }
 
     private var heap: [Entry] = []
-    private var places: [Int64: Int] = [:]
+    private var places: [Key: Int] = [:]
 
     var first: Moment? { heap.first?.moment }
 
-    /// - Parameter moment: `nil` removes the lane.
-    mutating func set(_ lane: Int64, to moment: Moment?) {
-        guard let moment else { return remove(lane) }
-        let entry = Entry(moment: moment, lane: lane)
-        guard let place = places[lane] else {
+    func contains(_ key: Key) -> Bool { places[key] != nil }
+
+    /// - Parameter moment: `nil` removes the key.
+    mutating func set(_ key: Key, to moment: Moment?) {
+        guard let moment else { return remove(key) }
+        let entry = Entry(moment: moment, key: key)
+        guard let place = places[key] else {
             heap.append(entry)
             return rise(from: heap.count - 1)
         }
@@ -28,20 +30,20 @@ struct Timetable: Sendable {
         if isEarlier { rise(from: place) } else { sink(from: place) }
     }
 
-    /// Removes the first lane and returns it if its moment has come.
-    mutating func removeFirst(until now: Moment) -> Int64? {
+    /// Removes the first key and returns it if its moment has come.
+    mutating func removeFirst(until now: Moment) -> Key? {
         guard let first = heap.first, first.moment <= now else { return nil }
-        remove(first.lane)
-        return first.lane
+        remove(first.key)
+        return first.key
     }
 
-    private mutating func remove(_ lane: Int64) {
-        guard let place = places.removeValue(forKey: lane) else { return }
+    private mutating func remove(_ key: Key) {
+        guard let place = places.removeValue(forKey: key) else { return }
         let last = heap.removeLast()
         guard place < heap.count else { return }
         heap[place] = last
         rise(from: place)
-        sink(from: places[last.lane]!)
+        sink(from: places[last.key]!)
     }
 
     private mutating func rise(from start: Int) {
@@ -72,6 +74,6 @@ struct Timetable: Sendable {
 
     private mutating func put(_ entry: Entry, at place: Int) {
         heap[place] = entry
-        places[entry.lane] = place
+        places[entry.key] = place
     }
 }

@@ -21,7 +21,7 @@ package final class OpenedBody: Sendable {
         let file: any SpoolFile
         do { file = try files.open(body.name) } catch { throw SpooledBodyFault(opening: error) }
         let difference: String?
-        do { difference = try file.difference(from: body) } catch { throw .unreadable("\(error)") }
+        do { difference = try file.difference(from: body) } catch { throw .unreadable(error) }
         if let difference { throw .changed(difference) }
         return OpenedBody(body, file)
     }
@@ -49,7 +49,7 @@ extension SpooledBodyFault {
         switch error.errno {
         case ENOENT: self = .missing
         case EISDIR, EINVAL, ELOOP: self = .changed("it is no regular file")
-        default: self = .unreadable("\(error)")
+        default: self = .unreadable(error)
         }
     }
 }

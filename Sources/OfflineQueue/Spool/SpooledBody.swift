@@ -1,3 +1,5 @@
+package import NetwatchEventLoop
+
 /// A body that is kept as a file of its own: which file, and what has to be in it.
 ///
 /// This is what the store writes down. It exists only for a file that is complete and will be there after a
@@ -32,7 +34,7 @@ package enum SpooledBodyFault: Error, Hashable, Sendable {
     /// Its file holds something else than was accepted; the text says how.
     case changed(String)
     /// It could not be looked at, which says nothing about the body: too many open files, an I/O error.
-    case unreadable(String)
+    case unreadable(SystemError)
 }
 
 extension SpooledBodyFault: CustomStringConvertible {

@@ -73,7 +73,7 @@ extension StoreTransaction {
             [
                 "state": request.state.name.rawValue, "now": now.milliseconds, "whole": isDead, "kept": kept,
                 "attempts": request.state.attempts, "deferrals": request.state.deferrals,
-                "status": outcome?.status, "detail": ending.reason ?? outcome?.detail,
+                "status": outcome?.status, "detail": ending.description(after: outcome),
                 "seq": request.sequence,
                 "fence": request.token,
             ]
@@ -136,6 +136,14 @@ extension RequestState.Ending {
     }
 
     var isDead: Bool { reason != nil }
+
+    /// Why it was given up. When its attempts are used up, with what the last one failed of: `it failed 3 times: HTTP 503`.
+    fileprivate func description(after outcome: Conclusion?) -> String? {
+        guard let reason, let cause = outcome?.detail, case .retry? = outcome?.verdict else {
+            return reason ?? outcome?.detail
+        }
+        return "\(reason): \(cause)"
+    }
 
     /// Why it was given up.
     var reason: String? {

@@ -135,10 +135,11 @@ internal import Testing
         let bench = try await kind.bench()
         let lane = try await bench.put("a") { $0.maximumAttempts = 2 }
         for _ in 0..<2 {
-            try await bench.store.conclude(try await bench.takeOne(lane), .retry(countsAsAttempt: true))
+            let request = try await bench.takeOne(lane)
+            try await bench.store.conclude(request, .retry(countsAsAttempt: true), detail: "HTTP 503")
         }
         let summary = try await bench.summary("a")
-        #expect(summary.state == .dead && summary.lastError == "it failed 2 times")
+        #expect(summary.state == .dead && summary.lastError == "it failed 2 times: HTTP 503")
     }
 
     @Test(arguments: StoreKind.allCases)

@@ -85,7 +85,8 @@ extension QueueModel {
                 }
             } else if let most = request.maximumAttempts, request.attempts >= most {
                 let times = request.attempts == 1 ? "time" : "times"
-                return end(id, .dead, error: "it failed \(request.attempts) \(times)", conclusion)
+                let cause = conclusion.detail.map { ": \($0)" } ?? ""
+                return end(id, .dead, error: "it failed \(request.attempts) \(times)\(cause)", conclusion)
             }
             let delay = min(conclusion.delay, settings.longestDelay).components.seconds * 1000
             comeBack(id, to: .pending, nil, due: clock.wall + delay, conclusion)

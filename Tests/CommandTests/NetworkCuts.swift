@@ -1,0 +1,65 @@
+internal import CNetwatchTestSupport
+internal import Glibc
+internal import NetwatchEventLoop
+internal import NetwatchTestSupport
+
+/// A machine with two cables to a server, and ways to lose the path to it: within microseconds, so that the time until
+/// a request arrives can be measured.
+final class NetworkCuts: Sendable {
+    enum Kind: String, CaseIterable {
+        case cable
+        case route
+        case address
+        case blackhole
+        case prohibit
+        /// Another cable takes over.
+        case roaming
+    }
+
+    let testbed: TwoCableTestbed
+
+    var near: NetworkNamespace { testbed.near }
+    var far: NetworkNamespace { testbed.far }
+
+    /// Without the routes of `host` there is no path: neither a default route nor another one.
+    init() throws {
+        testbed = try TwoCableTestbed()
+        try testbed.near.ip("route del default", "-6 route del default")
+    }
+
+    func cut(_ kind: Kind) throws {
+        switch kind {
+        case .cable: try change(in: far) { netwatch_set_link("far1", 0) }
+        case .route: try change(in: near) { netwatch_change_route(0, unicast, TwoCableTestbed.host, nil) }
+        case .address: try change(in: near) { netwatch_change_address(0, "near1", "203.0.113.1") }
+        case .blackhole: try route(blackhole, nil)
+        case .prohibit: try route(prohibit, nil)
+        case .roaming: try route(unicast, VethTestbed.farAddress)
+        }
+    }
+
+    func restore(_ kind: Kind) throws {
+        switch kind {
+        case .cable: try change(in: far) { netwatch_set_link("far1", 1) }
+        case .address:
+            try change(in: near) { netwatch_change_address(1, "near1", "203.0.113.1") }
+            // The kernel took the route with the address.
+            try route(unicast, "203.0.113.2")
+        case .route, .blackhole, .prohibit, .roaming: try route(unicast, "203.0.113.2")
+        }
+    }
+
+    private func route(_ type: CInt, _ gateway: String?) throws {
+        try change(in: near) { netwatch_change_route(1, type, TwoCableTestbed.host, gateway) }
+    }
+
+    private func change(in namespace: NetworkNamespace, _ body: @escaping @Sendable () -> CInt) throws {
+        let error = namespace.run(body)
+        if error != 0 { throw SystemError(call: "rtnetlink", errno: error) }
+    }
+}
+
+// RTN_UNICAST, RTN_BLACKHOLE and RTN_PROHIBIT of linux/rtnetlink.h.
+private let unicast: CInt = 1
+private let blackhole: CInt = 6
+private let prohibit: CInt = 8

@@ -1,0 +1,81 @@
+internal import Foundation
+internal import NetwatchTestSupport
+internal import Testing
+
+/// A machine that is short of ports or descriptors, at the built service: no attempt is counted.
+@Suite(
+    .enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"),
+    .serialized,
+    .timeLimit(.minutes(2))
+)
+struct ShortageTests {
+    private let words = "this machine is short of descriptors, memory, threads or ports"
+
+    @Test func `while all ports to a server are in use, no attempt is counted`() async throws {
+        let run = try await ReconnectRun()
+        try run.cuts.near.setParameter("net/ipv4/ip_local_port_range", to: "40000 40001")
+        for number in 1...2 {
+            _ = try await run.enqueue("/held-\(number)")
+            await run.server.requests(atLeast: number)
+        }
+        let id = try await run.enqueue("/third")
+        let short = try await run.entry(id) { request in
+            request["deferrals"] as? Int ?? 0 >= 2 || request["state"] as? String == "dead"
+        }
+        #expect(short["attempts"] as? Int == 0, "\(short)")
+        #expect(
+            (short["last_error"] as? String)?.contains("Cannot assign requested address") == true,
+            "\(short)"
+        )
+        let shown = try await run.service.run("queue", "show", id).output
+        #expect(shown.contains { $0.contains("pending: \(words)") }, "\(shown)")
+        run.release()
+        let over = try await run.end(of: id)
+        #expect(over["state"] as? String == "delivered" && over["attempts"] as? Int == 1, "\(over)")
+    }
+
+    @Test func `a TLS handshake without a descriptor for the certificates is no wrong configuration`()
+        async throws
+    {
+        let server = try ScriptedServer { _ in .close }
+        let service = try await RunningService(in: try ScratchDirectory())
+        try await service.pause()
+        let message =
+            #"{"url":"https://127.0.0.1:\#(server.port)/","queue":"always","max_attempts":1,"id":"tls"}"#
+        _ = try await service.curl("/v1/requests -H Content-Type:application/json -d '\(message)'")
+        try service.limitDescriptors(to: service.limit(leaving: 3))
+        _ = try await service.run("queue", "resume")
+        let short = try await service.entry("tls") { request in
+            request["deferrals"] as? Int ?? 0 >= 1
+                || request["attempts"] as? Int ?? 0 >= 1
+                    && request["state"] as? String != "inflight"
+        }
+        #expect(short["hold_reason"] == nil && short["deferrals"] as? Int ?? 0 >= 1, "\(short)")
+        try service.limitDescriptors(to: 1024)
+        let over = try await service.entry("tls") { $0["state"] as? String == "dead" }
+        #expect((over["last_error"] as? String)?.hasPrefix("it failed 1 time: ") == true, "\(over)")
+    }
+}
+
+extension RunningService {
+    /// The limit under which the service may open that many more descriptors.
+    fileprivate func limit(leaving count: Int) throws -> Int {
+        let names = try FileManager.default.contentsOfDirectory(atPath: "/proc/\(process.pid)/fd")
+        let used = Set(names.compactMap(Int.init))
+        return (0...).lazy.filter { !used.contains($0) }.prefix(count).reduce(0) { max($0, $1 + 1) }
+    }
+
+    fileprivate func limitDescriptors(to limit: Int) throws {
+        _ = try shell("prlimit --pid \(process.pid) --nofile=\(limit):4096")
+    }
+
+    /// The request as soon as it is as wanted.
+    func entry(_ id: String, where isWanted: ([String: Any]) -> Bool) async throws -> [String: Any] {
+        while true {
+            let details = try await Command.json(curl("/v1/requests/\(id)"))
+            let request = try #require(details["request"] as? [String: Any], "\(details)")
+            if isWanted(request) { return request }
+            try await Task.sleep(for: .milliseconds(20))
+        }
+    }
+}
