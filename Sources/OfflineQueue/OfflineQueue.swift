@@ -62,7 +62,8 @@ public actor OfflineQueue {
     var hasFailed = false
     var scheduler: Scheduler
     var waiters: [String: Waiter] = [:]
-    var endWaiters: [String: [Int: AsyncStream<Void>.Continuation]] = [:]
+    var endWaiters: [String: [Int: EndWaiter]] = [:]
+    var endTimer: EndTimer?
     var nextWaiter = 0
     var inflight: [Int64: Inflight] = [:]
     var claimsUnderWay = 0
@@ -161,7 +162,7 @@ extension OfflineQueue {
         for chore in chores { chore.cancel() }
         await drained(within: configuration.stopTimeout)
         for id in Array(waiters.keys) { answer(id, .queued(id: id, reason: .stopped)) }
-        endAllWaiting()
+        recheckEnds()
         for attempt in inflight.values { attempt.transfer.cancel() }
         await staged.removeAll()
         await store.close()
@@ -185,6 +186,6 @@ extension OfflineQueue {
         hasFailed = true
         failureContinuation.yield(error)
         handle(.stop)
-        endAllWaiting()
+        recheckEnds()
     }
 }

@@ -91,6 +91,16 @@ internal import Testing
         #expect(try await service.queue().isEmpty)
     }
 
+    @Test func `a socket that was removed under the service is bound again, and the log says so`()
+        async throws
+    {
+        let service = try await RunningService(in: try ScratchDirectory())
+        #expect(unlink(service.socket) == 0)
+        try await service.process.errors.wait { $0.contains { $0.hasSuffix("socket is bound again") } }
+        #expect(try await service.queue().isEmpty)
+        #expect(try await service.run("queue", "stats").ending == .exited(0))
+    }
+
     @Test func `SIGTERM ends the service in order`() async throws {
         let service = try await RunningService(in: try ScratchDirectory())
         service.process.signal(SIGTERM)

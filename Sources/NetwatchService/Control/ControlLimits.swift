@@ -15,11 +15,11 @@ extension ControlServer {
 
         // MARK: Connections without a request. One more makes the oldest one close.
 
-        /// Connections whose request is not complete. Default 512.
-        package var arrivingConnections = 512
-        /// How long a connection may keep its place among ``arrivingConnections`` whatever else comes. Default 250 ms.
+        /// Connections whose request is not complete. Default 1024.
+        package var arrivingConnections = 1024
+        /// How long a connection may keep its place among ``arrivingConnections`` whatever else comes. Default 1 s.
         /// While all places are taken by younger ones, accepting pauses.
-        package var arrivalGrace = Duration.milliseconds(250)
+        package var arrivalGrace = Duration.seconds(1)
         /// Connections that are kept alive between two requests. Default 256.
         package var idleConnections = 256
         /// Connections with a response that the client has not read completely. Default 256.
@@ -39,8 +39,8 @@ extension ControlServer {
         package var headerFields = 100
         /// Body bytes. Default 1 MiB. Beyond: 413, as soon as `Content-Length` or the bytes tell.
         package var bodyBytes = 1024 * 1024
-        /// A request with a longer body, or a chunked one, has the class ``ConnectionClass/upload``. Default 64 KiB.
-        package var smallBodyBytes = 64 * 1024
+        /// A request with a longer body, or a chunked one, has the class ``ConnectionClass/upload``. Default 32 KiB.
+        package var smallBodyBytes = 32 * 1024
 
         // MARK: Deadlines
 

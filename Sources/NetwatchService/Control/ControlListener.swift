@@ -154,7 +154,7 @@ extension ControlListener {
         let isInPlace = state.withLock { $0.isStopped || $0.socket?.isInPlace == true }
         guard !isInPlace else { return }
         if dropSocket() {
-            environment.logger.warning("the control socket was removed or replaced; it is bound again")
+            environment.logger.warning("the control socket was removed or replaced; binding it again")
         }
         do throws(ControlSocketError) {
             try bindAgain()

@@ -1,0 +1,113 @@
+/// Waiting until a request is over.
+///
+/// A thousand clients may wait, so each costs its suspended task and an entry here. All deadlines share a timer: a
+/// `Task.sleep` that is cancelled keeps its memory until its time has come.
+extension OfflineQueue {
+    struct EndWaiter {
+        let deadline: ContinuousClock.Instant?
+        /// Set when it was woken before it was suspended.
+        var isWoken = false
+        var continuation: CheckedContinuation<Void, Never>?
+    }
+
+    struct EndTimer {
+        let deadline: ContinuousClock.Instant
+        let task: Task<Void, Never>
+    }
+
+    /// Waits until a request is over, at most for so long.
+    ///
+    /// Cancelling the task ends the waiting. So does the end of the queue.
+    ///
+    /// - Parameters:
+    ///   - id: The request's id.
+    ///   - limit: How long to wait at most. Default: for ever.
+    /// - Returns: What is known of it then, be it over or not; `nil` when the queue does not know the id.
+    /// - Throws: ``QueueError`` of the store.
+    public func result(of id: String, within limit: Duration? = nil) async throws -> RequestDetails? {
+        try await end(of: id, within: limit)
+        return try await request(id)
+    }
+
+    /// Waits as ``result(of:within:)`` does. Retains nothing of the request meanwhile.
+    package func end(of id: String, within limit: Duration?) async throws {
+        let deadline = limit.map { ContinuousClock.now + $0 }
+        nextWaiter += 1
+        let waiter = nextWaiter
+        // Registered before the first look, so that nothing that happens in between is missed.
+        endWaiters[id, default: [:]][waiter] = EndWaiter(deadline: deadline)
+        defer { removeEndWaiter(waiter, of: id) }
+        armEndTimer(deadline)
+        while phase != .stopped, !hasFailed, !Task.isCancelled, deadline.map({ $0 > .now }) ?? true,
+            try await isUnderWay(id)
+        {
+            await suspend(waiter, of: id)
+        }
+    }
+
+    func recheckEnd(of id: String) {
+        for waiter in (endWaiters[id] ?? [:]).keys { wake(waiter, of: id) }
+    }
+
+    func recheckEnds() {
+        for id in endWaiters.keys { recheckEnd(of: id) }
+    }
+
+    private func isUnderWay(_ id: String) async throws -> Bool {
+        try await store.details(of: id)?.summary.state.isFinal == false
+    }
+
+    private func removeEndWaiter(_ waiter: Int, of id: String) {
+        endWaiters[id]?[waiter] = nil
+        if endWaiters[id]?.isEmpty == true { endWaiters[id] = nil }
+    }
+
+    /// Returns when the waiter is woken, at once if it was since it was suspended last.
+    private func suspend(_ waiter: Int, of id: String) async {
+        guard endWaiters[id]?[waiter]?.isWoken == false else {
+            endWaiters[id]?[waiter]?.isWoken = false
+            return
+        }
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { endWaiters[id]?[waiter]?.continuation = $0 }
+        } onCancel: {
+            Task { await self.wake(waiter, of: id) }
+        }
+    }
+
+    private func wake(_ waiter: Int, of id: String) {
+        guard let continuation = endWaiters[id]?[waiter]?.continuation else {
+            endWaiters[id]?[waiter]?.isWoken = true
+            return
+        }
+        endWaiters[id]?[waiter]?.continuation = nil
+        continuation.resume()
+    }
+}
+
+// MARK: - Deadlines
+
+extension OfflineQueue {
+    private func armEndTimer(_ deadline: ContinuousClock.Instant?) {
+        guard let deadline, endTimer.map({ deadline < $0.deadline }) ?? true else { return }
+        endTimer?.task.cancel()
+        let task = Task { [weak self] in
+            try? await Task.sleep(until: deadline, clock: .continuous)
+            if !Task.isCancelled { await self?.endTimerFired() }
+        }
+        endTimer = EndTimer(deadline: deadline, task: task)
+    }
+
+    private func endTimerFired() {
+        endTimer = nil
+        let now = ContinuousClock.now
+        var next: ContinuousClock.Instant?
+        for (id, waiters) in endWaiters {
+            for (waiter, entry) in waiters {
+                guard let deadline = entry.deadline else { continue }
+                if deadline <= now { wake(waiter, of: id) } else { next = min(next ?? deadline, deadline) }
+            }
+        }
+        armEndTimer(next)
+    }
+}
