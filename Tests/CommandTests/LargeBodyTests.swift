@@ -221,6 +221,23 @@ internal import Testing
         #expect(nothing.ending == .exited(1), "\(nothing.errors)")
     }
 
+    @Test func `an upload that was cleared while it went on is not accepted`() async throws {
+        let service = try await paused()
+        let end = directory.file("end")
+        let input = "(head -c 1048576 /dev/zero; while [ ! -e \(end) ]; do sleep 0.1; done; echo rest)"
+        let command = "\(Command.path) send http://127.0.0.1:1/ -T - --socket \(service.socket)"
+        let sending = try Subprocess("/bin/sh", ["-c", "\(input) | \(command)"])
+        while try await staged(service).isEmpty {}
+        #expect(try await service.run("queue", "staged", "--clear").ending == .exited(0))
+        try shell("touch \(end)")
+        let sent = try await sending.outcome()
+        #expect(sent.ending == .exited(2) && sent.output.isEmpty, "\(sent.errors)")
+        #expect(
+            sent.errors.first?.hasSuffix("is being uploaded: a request used it, or it was removed") == true
+        )
+        #expect(try await service.queue().isEmpty)
+    }
+
     @Test func `abandoned uploads do not keep the next large body out`() async throws {
         let service = try await paused()
         try shell("head -c 1048576 /dev/zero >\(directory.file("piece"))")

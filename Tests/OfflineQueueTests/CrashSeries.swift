@@ -53,8 +53,8 @@ struct CrashSeries: Sendable {
         orders.requestsPerProducer = requestsPerProducer
         orders.breakage = breakage
         orders.isDurable = isDurable
-        // A synced edit makes durable what came before it, too.
-        orders.edits = isDurable
+        // A synced edit makes durable what came before it, too; and what is broken shows best alone.
+        orders.edits = isDurable && breakage == nil
         orders.sends = sends
         var generator = SeededGenerator(seed: seed)
         let places = VictimOrders.Crash.Place.allCases.shuffled(using: &generator)

@@ -325,6 +325,37 @@ internal import Testing
         await queue.stop()
     }
 
+    @Test func `uploads have the room that requests leave`() async throws {
+        let queue = try await open(FakeSender(), started: false) {
+            $0.limits.bytes = 200_000
+            $0.limits.laneShare = 1
+        }
+        func upload(_ id: String, _ count: Int, at offset: Int64 = 0) async throws -> QueueError.Code? {
+            do {
+                _ = try await queue.appendToBody(id, Data(count: count), at: offset)
+            } catch let error as QueueError {
+                return error.code
+            }
+            return nil
+        }
+        #expect(try await upload("a", 150_000) == nil)
+        #expect(try await upload("b", 50_001) == .queueFull)
+        #expect(try await upload("b", 50_000) == nil)
+        #expect(try await upload("a", 1, at: 150_000) == .queueFull)
+        let statistics = try await queue.statistics()
+        #expect(statistics.stagedBodies == 2 && statistics.stagedBytes == 200_000)
+        // A request counts in place of its upload.
+        let accepted = try await queue.enqueue(request(body: .staged(id: "b", size: 50_000)))
+        #expect(accepted.outcome == .accepted)
+        #expect(try await upload("c", 1) == .queueFull)
+        #expect(try await queue.removeStagedBody("a").bytes == 150_000)
+        #expect(try await upload("c", 149_000) == nil)
+        #expect(await queue.removeStagedBodies().map(\.id) == ["c"])
+        await #expect(throws: QueueError.self) { _ = try await queue.removeStagedBody("c") }
+        #expect(spooled().count == 1, "the accepted body")
+        await queue.stop()
+    }
+
     @Test func `a refused or known request leaves no file behind`() async throws {
         let queue = try await open(FakeSender(), started: false)
         let large = request(body: .data(Data(count: 100_000)))

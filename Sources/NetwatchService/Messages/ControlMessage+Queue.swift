@@ -109,9 +109,9 @@ extension ControlMessage {
         package var closedLanes: [ClosedLane]
         package var databaseBytes: Int64
         package var freeBytes: Int64
-        /// Uploads that no request uses yet, and their bytes.
-        package var stagedBodies: Int
-        package var stagedBytes: Int64
+        /// Uploads that no request uses yet, and their bytes. A service of an earlier version has neither.
+        package var stagedBodies: Int?
+        package var stagedBytes: Int64?
     }
 
     /// A lane that a server has closed.

@@ -30,14 +30,9 @@ struct QueueNumbers {
 
     /// Uploads that no request uses yet; none without.
     private var uploads: [(String, String)] {
-        let count = statistics.stagedBodies
-        guard count > 0 else { return [] }
-        return [
-            (
-                "staged",
-                "\(count) \(count == 1 ? "body" : "bodies"), \(ByteText.words(statistics.stagedBytes))"
-            )
-        ]
+        guard let count = statistics.stagedBodies, count > 0 else { return [] }
+        let bytes = ByteText.words(statistics.stagedBytes ?? 0)
+        return [("staged", "\(count) \(count == 1 ? "body" : "bodies"), \(bytes)")]
     }
 
     /// What is paused, a row each; the name stands at the first only.

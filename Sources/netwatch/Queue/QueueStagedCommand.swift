@@ -56,13 +56,25 @@ struct QueueStagedCommand: AsyncParsableCommand {
     private func remove(_ client: ServiceClient) async throws(CommandError) {
         var removed = ControlMessage.RemovedBodies(bodies: 0, bytes: 0)
         for target in ids.isEmpty ? ["/v1/bodies"] : ids.map({ "/v1/bodies/\($0.urlEscaped)" }) {
-            let answer = try await client.delete(target, as: ControlMessage.RemovedBodies.self)
+            let answer = try await remove(target, client)
             removed.bodies += answer.bodies
             removed.bytes += answer.bytes
         }
         switch format {
         case .json: Printer.json(removed, with: ControlMessage.encoder)
         case .text: Printer.note("removed \(Self.words(removed.bodies, removed.bytes))")
+        }
+    }
+
+    private func remove(
+        _ target: String,
+        _ client: ServiceClient
+    ) async throws(CommandError) -> ControlMessage.RemovedBodies {
+        do {
+            return try await client.delete(target, as: ControlMessage.RemovedBodies.self)
+        } catch {
+            guard error.code == "unknown_staged_body" else { throw error }
+            throw CommandError(.no, error.message)
         }
     }
 

@@ -147,7 +147,7 @@ extension CommandError {
             return CommandError(.unavailable, message, hint: "`netwatch serve` starts it")
         case "busy", "too_many_connections", "too_many_staged_bodies":
             return CommandError(.tryAgain, message, hint: "nothing was changed: try again in a few seconds")
-        case "unknown_request", "unknown_lane", "unknown_staged_body", "refused":
+        case "unknown_request", "unknown_lane", "refused":
             return CommandError(.no, message)
         case "secret_header":
             return CommandError(.usage, message, hint: "`--queue never` sends it at once, without storing it")
