@@ -57,9 +57,10 @@ extension ControlMessage {
         /// The requests that it still waits for.
         package var after: [String]
         package var atMostOnce: Bool
-        /// How long the parts of the next attempt may take; no total is the queue's own.
-        package var connectTimeoutSeconds: Double
-        package var responseTimeoutSeconds: Double
+        /// How long the parts of the next attempt may take; no total is the queue's own. A service of an
+        /// older version names none.
+        package var connectTimeoutSeconds: Double?
+        package var responseTimeoutSeconds: Double?
         package var totalTimeoutSeconds: Double?
         /// Until when the server may still execute an attempt that a timeout has cut; no attempt begins before.
         package var busyUntil: Date?

@@ -55,7 +55,7 @@ struct RequestReport {
 
     /// Those of the next attempt.
     private var timeoutWords: String? {
-        guard details.request.finished == nil else { return nil }
+        guard details.request.finished == nil, details.responseTimeoutSeconds != nil else { return nil }
         let rows = [
             ("connect", details.connectTimeoutSeconds), ("response", details.responseTimeoutSeconds),
             ("total", details.totalTimeoutSeconds),

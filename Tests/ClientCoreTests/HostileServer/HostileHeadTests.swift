@@ -82,11 +82,11 @@ internal import Testing
 
     private static var notHTTP: [HostileCase] {
         [
-            HostileCase("no head", .badServerResponse, 1, "hello, world\r\n\r\n"),
-            HostileCase("HTTP/9.9", .badServerResponse, 1, "HTTP/9.9 200 OK\r\n\r\nhello"),
-            HostileCase("a status of five digits", .badServerResponse, 1, "HTTP/1.1 99999 OK\r\n\r\n"),
-            HostileCase("a status below 100", .badServerResponse, 1, "HTTP/1.1 099 OK\r\n\r\n"),
-            HostileCase("a negative status", .badServerResponse, 1, "HTTP/1.1 -20 OK\r\n\r\n"),
+            HostileCase("no head", .badServerResponse, 8, "hello, world\r\n\r\n"),
+            HostileCase("HTTP/9.9", .badServerResponse, 8, "HTTP/9.9 200 OK\r\n\r\nhello"),
+            HostileCase("a status of five digits", .badServerResponse, 8, "HTTP/1.1 99999 OK\r\n\r\n"),
+            HostileCase("a status below 100", .badServerResponse, 8, "HTTP/1.1 099 OK\r\n\r\n"),
+            HostileCase("a negative status", .badServerResponse, 8, "HTTP/1.1 -20 OK\r\n\r\n"),
             HostileCase("a zero byte in a value", .badServerResponse, 8, "\(ok)X: a\0b\r\n\r\n"),
             HostileCase("a zero byte in a name", .badServerResponse, 8, "\(ok)X\0Y: a\r\n\r\n"),
             HostileCase("a line without a colon", .badServerResponse, 8, "\(ok)what is this\r\n\r\n"),
