@@ -54,7 +54,7 @@ public struct QueuedRequest: Hashable, Sendable {
     /// short of something, do not count.
     public let attempts: Int
     /// How many attempts ended before they could count: the network was down, or this machine was short of
-    /// descriptors, memory or threads.
+    /// descriptors, memory, threads or ports.
     public let deferrals: Int
     /// When it was enqueued, by the wall clock of that moment.
     public let created: Date

@@ -141,9 +141,9 @@ final class ReconnectRun: Sendable {
     /// Puts a request into the queue that may fail once.
     ///
     /// - Parameter more: Members of the request's message, each with a comma before it.
-    func enqueue(_ target: String, _ more: String = "") async throws -> String {
-        let message =
-            #"{"url":"\#(server.url)\#(target)","method":"POST","body":"x","queue":"always","max_attempts":1"#
+    func enqueue(_ target: String, scheme: String = "http", _ more: String = "") async throws -> String {
+        let url = "\(scheme)://\(TwoCableTestbed.host):\(server.port)\(target)"
+        let message = #"{"url":"\#(url)","method":"POST","body":"x","queue":"always","max_attempts":1"#
         let answer = try await service.curl(
             "/v1/requests -H Content-Type:application/json -d '\(message)\(more)}'"
         )

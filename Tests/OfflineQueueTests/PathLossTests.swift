@@ -170,6 +170,25 @@ internal import Testing
         #expect((.seconds(2)...(.seconds(4))).contains(closed.due - last))
     }
 
+    @Test(arguments: [LaneEffect.reconnect, .shortage])
+    func `an attempt that goes on does not keep the repetition of another one back`(effect: LaneEffect) {
+        var scheduler = Scheduler(seed: 1)
+        _ = scheduler.handle(.rows(lane, due: .zero), now: .zero)
+        let claim = claims(scheduler.handle(.gate(host: "a", way(1)), now: .zero))[0]
+        _ = scheduler.handle(.claimed(lane: 1, taken: 2, due: nil), now: .zero)
+        let settlement = scheduler.conclude(
+            lane: 1,
+            epoch: claim.epoch,
+            effect: effect,
+            failures: 1,
+            now: .zero
+        )
+        _ = scheduler.handle(.settled(lane: 1, due: settlement.due, isDistrusted: false), now: .zero)
+        #expect(scheduler.inflight == 1)
+        let again = claims(scheduler.handle(.wake, now: settlement.due))
+        #expect(again.count == 1)
+    }
+
     // MARK: Shortages
 
     @Test func `a shortage of this machine's has a pace of its own and is told`() {

@@ -79,14 +79,15 @@ struct SchedulerLane: Hashable, Sendable {
     mutating func close(until moment: Moment) {
         closures += 1
         failures = 0
+        isHalfOpen = true
         pause(until: moment)
     }
 
-    /// Closes the lane without making the next closure longer.
+    /// Closes the lane without making the next closure longer. No single request goes first after it: the attempts that
+    /// are under way may last, and would keep it back.
     mutating func pause(until moment: Moment) {
         closedUntil = max(closedUntil, moment)
         epoch += 1
-        isHalfOpen = true
         isForced = false
     }
 
