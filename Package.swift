@@ -59,7 +59,7 @@ let package = Package(
         ),
         .target(
             name: "NetwatchTransport",
-            dependencies: ["NetwatchEventLoop", "CNetwatchCurl"],
+            dependencies: ["CNetwatchCrypto", "NetwatchEventLoop", "CNetwatchCurl"],
             swiftSettings: strict
         ),
         .target(
@@ -159,7 +159,10 @@ let package = Package(
         // The process that the client's tests measure and torment.
         .executableTarget(
             name: "ClientVictim",
-            dependencies: ["ClientCore", "NetwatchEventLoop", "NetwatchTestSupport", "NetwatchTransport"],
+            dependencies: [
+                "ClientCore", "NetwatchEventLoop", "NetwatchTestSupport", "NetwatchTransport",
+                "NetworkReachability",
+            ],
             path: "Tests/ClientVictim",
             swiftSettings: strict
         ),

@@ -10,6 +10,10 @@ typedef struct evp_md_ctx_st EVP_MD_CTX;
 typedef struct evp_md_st EVP_MD;
 typedef struct engine_st ENGINE;
 
+// OPENSSL_init_crypto(3). The first call decides whether OpenSSL frees everything at exit(3). 1 is success.
+static const unsigned long OPENSSL_INIT_NO_ATEXIT = 0x00080000;
+extern int OPENSSL_init_crypto(unsigned long options, const void *settings);
+
 extern EVP_MD_CTX *EVP_MD_CTX_new(void);
 extern void EVP_MD_CTX_free(EVP_MD_CTX *context);
 extern const EVP_MD *EVP_sha256(void);

@@ -10,8 +10,12 @@ internal import Synchronization
 /// handles need no lock. An instance owns its thread; when the instance goes away the thread finishes
 /// what was enqueued and ends.
 package final class EventLoop: SerialExecutor {
-    private let core: EventLoopCore
+    private let core = EventLoopCore()
     private let namespace: SocketNamespace?
+    private let label: String
+    private let generation = ForkGeneration.current
+    private let isStarting = Mutex(())
+    private let isStarted = Atomic(false)
 
     /// Starts the thread.
     ///
@@ -27,9 +31,44 @@ package final class EventLoop: SerialExecutor {
         } else {
             namespace = nil
         }
-        core = try EventLoopCore()
-        try EventLoopThread.start(core: core, label: label)
-        core.setExecutor(asUnownedSerialExecutor())
+        self.label = label
+        try start()
+    }
+
+    /// Makes a loop without a thread. Work that it is given waits for a ``start()`` that succeeds.
+    package init(startingLater label: String) {
+        namespace = nil
+        self.label = label
+    }
+
+    /// Opens the descriptors and starts the thread, unless that was done. After a failure it may be called again.
+    ///
+    /// - Throws: ``SystemError`` of `epoll_create1`, `eventfd`, `timerfd_create` or `pthread_create`;
+    ///   ``SystemError/forked`` in a child of fork(2), where the thread is missing.
+    package func start() throws(SystemError) {
+        try checkProcess()
+        guard !isStarted.load(ordering: .acquiring) else { return }
+        let result = isStarting.withLock { _ -> Result<Void, SystemError> in
+            guard !isStarted.load(ordering: .relaxed) else { return .success(()) }
+            return Result { () throws(SystemError) in
+                try DispatchDescriptors.reserve()
+                try core.open()
+                core.setExecutor(asUnownedSerialExecutor())
+                try EventLoopThread.start(core: core, label: label)
+                isStarted.store(true, ordering: .releasing)
+            }
+        }
+        try result.get()
+    }
+
+    /// Whether the thread runs in this process.
+    package var isRunning: Bool {
+        isStarted.load(ordering: .acquiring) && generation == ForkGeneration.current
+    }
+
+    /// - Throws: ``SystemError/forked`` in a child of fork(2).
+    package func checkProcess() throws(SystemError) {
+        guard generation == ForkGeneration.current else { throw .forked }
     }
 
     deinit {

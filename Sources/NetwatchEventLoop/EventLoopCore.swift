@@ -25,20 +25,41 @@ final class EventLoopCore: Sendable {
     private static let timerToken: UInt64 = 1
     private static let firstFreeToken: UInt64 = 2
 
-    private let epoll: FileDescriptor
-    private let wake: FileDescriptor
-    private let timer: FileDescriptor
+    // -1 until they are open, once for all.
+    private let epoll = Atomic<CInt>(-1)
+    private let wake = Atomic<CInt>(-1)
+    private let timer = Atomic<CInt>(-1)
     private let state = Mutex(State())
 
-    init() throws(SystemError) {
-        epoll = FileDescriptor(owning: try systemCall("epoll_create1") { epoll_create1(O_CLOEXEC) })
+    deinit {
+        let (epoll, wake, timer) = (
+            epoll.load(ordering: .acquiring), wake.load(ordering: .relaxed), timer.load(ordering: .relaxed)
+        )
+        for descriptor in [epoll, wake, timer] where descriptor >= 0 { close(descriptor) }
+    }
+
+    /// Opens the descriptors. What was enqueued and scheduled before waits until the thread runs. Called by one thread.
+    ///
+    /// - Throws: ``SystemError``; then nothing is open, and it may be called again.
+    func open() throws(SystemError) {
+        guard epoll.load(ordering: .relaxed) < 0 else { return }
         let flags = O_CLOEXEC | O_NONBLOCK
-        wake = FileDescriptor(owning: try systemCall("eventfd") { eventfd(0, flags) })
-        timer = FileDescriptor(
+        let epoll = FileDescriptor(owning: try systemCall("epoll_create1") { epoll_create1(O_CLOEXEC) })
+        let wake = FileDescriptor(owning: try systemCall("eventfd") { eventfd(0, flags) })
+        let timer = FileDescriptor(
             owning: try systemCall("timerfd_create") { timerfd_create(CLOCK_BOOTTIME, flags) }
         )
-        try control(EPOLL_CTL_ADD, wake.rawValue, EPOLLIN, Self.wakeToken)
-        try control(EPOLL_CTL_ADD, timer.rawValue, EPOLLIN, Self.timerToken)
+        try Self.add(wake.rawValue, Self.wakeToken, to: epoll.rawValue)
+        try Self.add(timer.rawValue, Self.timerToken, to: epoll.rawValue)
+        self.wake.store(wake.release(), ordering: .relaxed)
+        self.timer.store(timer.release(), ordering: .relaxed)
+        self.epoll.store(epoll.release(), ordering: .releasing)
+        state.withLock { arm(&$0) }
+    }
+
+    private static func add(_ descriptor: CInt, _ token: UInt64, to epoll: CInt) throws(SystemError) {
+        var event = netwatch_epoll_event(events: EPOLLIN, data: UInt(token))
+        try systemCall("epoll_ctl") { epoll_ctl(epoll, EPOLL_CTL_ADD, descriptor, &event) }
     }
 
     func setExecutor(_ executor: UnownedSerialExecutor) {
@@ -107,7 +128,8 @@ final class EventLoopCore: Sendable {
         _ token: UInt64
     ) throws(SystemError) {
         var event = netwatch_epoll_event(events: events, data: UInt(token))
-        try systemCall("epoll_ctl") { epoll_ctl(epoll.rawValue, operation, descriptor, &event) }
+        let epoll = epoll.load(ordering: .acquiring)
+        try systemCall("epoll_ctl") { epoll_ctl(epoll, operation, descriptor, &event) }
     }
 
     // MARK: Timers
@@ -130,7 +152,8 @@ final class EventLoopCore: Sendable {
 
     /// Sets the timer descriptor to the earliest deadline, unless it is set to that or earlier already.
     private func arm(_ state: inout State) {
-        guard let earliest = state.timers.earliest else { return }
+        let timer = timer.load(ordering: .relaxed)
+        guard timer >= 0, let earliest = state.timers.earliest else { return }
         if let armed = state.armedDeadline, armed <= earliest { return }
         state.armedDeadline = earliest
         // A deadline that has passed becomes the shortest time there is: zero would disarm the timer.
@@ -140,7 +163,7 @@ final class EventLoopCore: Sendable {
         setting.nanoseconds = Int(remaining.components.attoseconds / 1_000_000_000)
         if setting.seconds == 0, setting.nanoseconds == 0 { setting.nanoseconds = 1 }
         // Fails only for a bad descriptor or a malformed time; both would be our own mistake.
-        let result = timerfd_settime(timer.rawValue, 0, &setting, nil)
+        let result = timerfd_settime(timer, 0, &setting, nil)
         precondition(result == 0, "timerfd_settime: \(errnoDescription(errno))")
     }
 
@@ -148,15 +171,16 @@ final class EventLoopCore: Sendable {
 
     /// Runs until ``stop()``, then finishes the work that is left.
     func run() {
-        while turn() {}
+        let epoll = epoll.load(ordering: .acquiring)
+        while turn(epoll) {}
         runWork()
     }
 
     /// Waits for something to happen and handles it. Returns false once the loop was stopped.
-    private func turn() -> Bool {
+    private func turn(_ epoll: CInt) -> Bool {
         withUnsafeTemporaryAllocation(of: netwatch_epoll_event.self, capacity: 64) { events in
             let timeout = state.withLock { $0.fallAsleep() ? CInt(-1) : 0 }
-            let count = epoll_wait(epoll.rawValue, events.baseAddress, CInt(events.count), timeout)
+            let count = epoll_wait(epoll, events.baseAddress, CInt(events.count), timeout)
             let error = errno
             state.withLock { $0.isAsleep = false }
             precondition(count >= 0 || error == EINTR, "epoll_wait: \(errnoDescription(error))")
@@ -169,9 +193,9 @@ final class EventLoopCore: Sendable {
     private func dispatch(_ event: netwatch_epoll_event) {
         switch UInt64(event.data) {
         case Self.wakeToken:
-            drain(wake.rawValue)
+            drain(wake.load(ordering: .relaxed))
         case Self.timerToken:
-            drain(timer.rawValue)
+            drain(timer.load(ordering: .relaxed))
             fireTimers()
         case let token:
             let handler = state.withLock { $0.handlers[token] }
@@ -200,8 +224,8 @@ final class EventLoopCore: Sendable {
     }
 
     private func wakeUp() {
-        // Fails only when the counter is full, and then the thread is about to wake anyway.
-        eventfd_write(wake.rawValue, 1)
+        // Fails when the counter is full, and then the thread is about to wake anyway, and when no thread was started.
+        eventfd_write(wake.load(ordering: .relaxed), 1)
     }
 
     /// Empties the counter of an eventfd or a timerfd.

@@ -15,6 +15,13 @@ package struct FileDescriptor: ~Copyable, Sendable {
     deinit {
         _ = close(rawValue)
     }
+
+    /// Gives the descriptor to another owner, who closes it.
+    consuming func release() -> CInt {
+        let descriptor = rawValue
+        discard self
+        return descriptor
+    }
 }
 
 extension FileDescriptor {

@@ -1,6 +1,6 @@
 package import Glibc
 
-/// Proof that nobody else has a place: an exclusive `flock(2)` on a file, held as long as the value lives.
+/// Proof that nobody else has a place: an exclusive `flock(2)` on a file or directory, held as long as the value lives.
 ///
 /// The kernel gives the lock back when the process ends, however it ends. The file holds the owner's process
 /// id, for the message to who comes too late; it stays when the lock goes, because two processes could each
@@ -26,14 +26,37 @@ package struct LockFile: ~Copyable, Sendable {
 
     /// Takes the lock, without waiting. The file is made, with permissions 0600, when it is missing.
     package static func taking(_ path: String) throws(Failure) -> LockFile {
-        let file = try failing { () throws(SystemError) in try FileDescriptor.openingPrivate(path) }
+        let lock = try locking(
+            try failing { () throws(SystemError) in try FileDescriptor.openingPrivate(path) },
+            path
+        )
+        try failing { () throws(SystemError) in try noteOwner(in: lock.file, path) }
+        return lock
+    }
+
+    /// Takes the lock of a directory, without waiting. It leaves no trace, so the owner is not known to others.
+    package static func taking(directory path: String) throws(Failure) -> LockFile {
+        try locking(try failing { () throws(SystemError) in try FileDescriptor.opening(path) }, path)
+    }
+
+    /// The process that a lock file names; `nil` when there is no such file or nothing in it.
+    package static func owner(namedIn path: String) -> pid_t? {
+        guard let file = try? FileDescriptor.opening(path) else { return nil }
+        return owner(in: file)
+    }
+
+    /// Which file is locked.
+    ///
+    /// - Throws: ``SystemError`` of `fstat`.
+    package func inode() throws(SystemError) -> Inode { try Inode(of: file.rawValue) }
+
+    private static func locking(_ file: consuming FileDescriptor, _ path: String) throws(Failure) -> LockFile
+    {
         if flock(file.rawValue, LOCK_EX | LOCK_NB) != 0 {
             let error = SystemError(call: "flock \(path)", errno: errno)
             throw error.errno == EWOULDBLOCK ? .held(by: owner(in: file)) : .system(error)
         }
-        let lock = LockFile(file: file)
-        try failing { () throws(SystemError) in try noteOwner(in: lock.file, path) }
-        return lock
+        return LockFile(file: file)
     }
 
     private static func failing<Result: ~Copyable>(

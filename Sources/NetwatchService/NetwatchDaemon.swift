@@ -46,6 +46,7 @@ package struct NetwatchDaemon: Sendable {
             session: .bare(monitor: monitor),
             monitor: monitor
         )
+        for note in queue.openingNotes { logger.warning("\(note)") }
         do {
             try await serve(queue, monitor, descriptors: descriptors, until: stop)
         } catch {

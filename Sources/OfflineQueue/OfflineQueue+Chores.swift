@@ -30,6 +30,17 @@ extension OfflineQueue {
         _ = try? await store.spool.sweep { archive.isFileNamed($0) }
     }
 
+    /// Ends the queue when its store is not where it was, also while nothing is written.
+    func watchStore() async {
+        while (try? await Task.sleep(for: .seconds(1), clock: .continuous)) != nil {
+            do {
+                try await store.check()
+            } catch {
+                return failed(error)
+            }
+        }
+    }
+
     /// Renews the leases of what is being sent, where leases end by themselves. A transfer whose lease was lost
     /// is somebody else's by now.
     func keepLeases() async {

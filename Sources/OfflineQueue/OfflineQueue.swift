@@ -118,6 +118,11 @@ public actor OfflineQueue {
     }
 }
 
+extension OfflineQueue {
+    /// What opening the queue found that its owner has to know, one sentence each.
+    package nonisolated var openingNotes: [String] { store.openingNotes }
+}
+
 // MARK: - Life
 
 extension OfflineQueue {
@@ -134,7 +139,7 @@ extension OfflineQueue {
         chores = [
             Task { await self.followChanges() }, Task { await self.sweep() },
             Task { await self.keepLeases() },
-            Task { await self.sweepSpool() },
+            Task { await self.sweepSpool() }, Task { await self.watchStore() },
         ]
     }
 

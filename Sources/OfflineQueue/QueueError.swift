@@ -42,6 +42,9 @@ public struct QueueError: Error, Hashable, Sendable {
         /// Writing failed, now or earlier. Nothing is accepted any more; what was accepted is kept and is
         /// found when the queue is opened anew.
         case storeFailed = "store_failed"
+        /// The directory, its lock, the database, its log or the spool is not what its path names any more: it was
+        /// removed, moved or replaced while the queue ran. Nothing is accepted any more, as after ``storeFailed``.
+        case storeReplaced = "store_replaced"
         /// The queue was stopped.
         case stopped
         /// A file that was to be a body cannot be read, or is no regular file.
@@ -86,7 +89,7 @@ public struct QueueError: Error, Hashable, Sendable {
 
 extension QueueError {
     /// Whether nothing is written after it. Then nobody knows whether what was being written is on the disk.
-    var endsStore: Bool { code == .storeFailed || code == .storeUnusable }
+    var endsStore: Bool { [.storeFailed, .storeUnusable, .storeReplaced].contains(code) }
 }
 
 extension QueueError: CustomStringConvertible {

@@ -17,8 +17,8 @@ struct ServeCommand: AsyncParsableCommand {
             and SIGINT end it; what is being sent is waited for, for 3 s, and whatever is not delivered is kept.
 
             Exit status: 0 ended by a signal, 2 the store is locked or the disk failed, or the socket cannot \
-            be had, 64 wrong arguments, 78 the store is damaged, another program's or a newer netwatch's: \
-            starting again does not help.
+            be had, 64 wrong arguments, 78 the store is damaged, another program's or a newer netwatch's, or was \
+            removed, moved or replaced while the service ran: starting again does not help.
             """
     )
 

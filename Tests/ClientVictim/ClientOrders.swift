@@ -5,6 +5,7 @@ internal import Foundation
 package enum ClientOrders: Codable, Sendable {
     case law(LawOrders)
     case hostile(HostileOrders)
+    case process(ProcessOrders)
 
     /// The argument that says this.
     package var argument: String {

@@ -14,6 +14,7 @@ package struct ClientVictim {
             switch try ClientOrders(argument: CommandLine.arguments.last ?? "") {
             case .law(let orders): try await LawSeries(orders).run()
             case .hostile(let orders): try await HostileRun(orders).run()
+            case .process(let orders): try await ProcessRun(orders).run()
             }
         } catch {
             say("failed \(error)")

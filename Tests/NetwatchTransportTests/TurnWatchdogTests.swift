@@ -12,7 +12,8 @@ internal import Testing
     ])
     func `it ends when it is stopped`(delay: Duration) async throws {
         let ends = Recorder<Void>()
-        let watchdog = try TurnWatchdog { ends.record(()) }
+        let watchdog = TurnWatchdog()
+        try watchdog.start { ends.record(()) }
         watchdog.turnBegins()
         watchdog.turnEnds()
         try await Task.sleep(for: delay)

@@ -10,6 +10,7 @@ extension WrappedStore {
     var archive: any QueueArchive { inner.archive }
     var spool: BodySpool { inner.spool }
     var leaseDuration: Duration? { inner.leaseDuration }
+    var openingNotes: [String] { inner.openingNotes }
 
     func enqueue(_ requests: [NewRequest]) async throws -> [EnqueuedRequest] {
         try await inner.enqueue(requests)
@@ -60,6 +61,8 @@ extension WrappedStore {
     func counts() async throws -> QueueCounts { try await inner.counts() }
 
     func statistics() async throws -> QueueStatistics { try await inner.statistics() }
+
+    func check() async throws { try await inner.check() }
 
     func close() async { await inner.close() }
 }

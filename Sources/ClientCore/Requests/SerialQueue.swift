@@ -1,5 +1,6 @@
 internal import Dispatch
 internal import Glibc
+internal import NetwatchEventLoop
 internal import Synchronization
 
 /// Runs one thing at a time, in the order in which it was asked for, on a thread that user code may block.
@@ -47,7 +48,7 @@ final class SerialQueue: SerialExecutor {
         occupy()
         body()
         // What was asked for meanwhile may be anything, which the caller's thread was not lent for.
-        if state.withLock({ vacate(&$0) }) { Self.threads.async { self.work() } }
+        if state.withLock({ vacate(&$0) }) { startWorking() }
     }
 
     /// Says whether something is bound to be asked for, whatever happens. Called on the queue.
@@ -68,6 +69,7 @@ final class SerialQueue: SerialExecutor {
     // MARK: The threads
 
     private static let threads = DispatchQueue.global(qos: .utility)
+    private static let generation = ForkGeneration.current
 
     private func add(_ work: Work, mayWait: Bool = false) {
         let isIdle = state.withLock { state in
@@ -76,7 +78,13 @@ final class SerialQueue: SerialExecutor {
             state.isRunning = true
             return true
         }
-        if isIdle { Self.threads.async { self.work() } }
+        if isIdle { startWorking() }
+    }
+
+    /// In a child of fork(2) Dispatch counts on threads that only the parent has, so the caller's has to do.
+    private func startWorking() {
+        guard Self.generation == ForkGeneration.current else { return work() }
+        Self.threads.async { self.work() }
     }
 
     private func work() {

@@ -1,9 +1,11 @@
 internal import CNetwatchCrypto
 internal import Foundation
+internal import NetwatchTransport
 
 /// Calls OpenSSL, and takes out of this thread's queue of errors what it has put there: on the engine's thread the
 /// next call of libcurl's would take it for its own.
 func callingOpenSSL<Result>(_ body: () -> Result) -> Result {
+    OpenSSL.prepare()
     ERR_set_mark()
     defer { ERR_pop_to_mark() }
     return body()
@@ -34,7 +36,8 @@ struct OpenSSLMemory: ~Copyable {
 
     /// Gives `read` the bytes to read.
     static func reading(_ data: Data, _ read: (OpaquePointer) -> OpaquePointer?) -> OpaquePointer? {
-        data.withUnsafeBytes { bytes in
+        OpenSSL.prepare()
+        return data.withUnsafeBytes { bytes in
             guard let count = CInt(exactly: bytes.count),
                 let bio = BIO_new_mem_buf(bytes.baseAddress, count)
             else { return nil }

@@ -23,7 +23,7 @@ extension Problem {
         // RFC 4918 §11.5: the request was fine, the queue or its disk had no room.
         case .queueFull, .storeFailed, .insufficientSpace, .spoolFailed: .insufficientStorage
         case .invalidConfiguration, .alreadyOwned, .directoryUnusable, .storeUnusable, .storeUnavailable,
-            .tooManyStagedBodies, .stopped:
+            .storeReplaced, .tooManyStagedBodies, .stopped:
             .serviceUnavailable
         }
     }

@@ -40,24 +40,16 @@ package actor TransferEngine {
     /// it at the latest. libcurl would not use them any more then (`CURLOPT_MAXAGE_CONN`, 118 s), but keep them.
     private static let sweepInterval = Duration.seconds(60)
 
-    /// The engine that every session shares.
-    ///
-    /// Its first use starts the thread and ends the process when there are no descriptors or threads left
-    /// for it: without it nothing here can work.
-    package static let shared: TransferEngine = {
-        do {
-            return try TransferEngine()
-        } catch {
-            fatalError("netwatch cannot start its transfer thread: \(error)")
-        }
-    }()
-
-    private static let initialized: CURLcode = curl_global_init(Int(CURL_GLOBAL_ALL))
+    /// The engine that every session shares. Its first transfer starts the threads; when there are no descriptors or
+    /// threads left for them, that transfer fails and the next one tries again.
+    package static let shared = TransferEngine(startingLater: .shared)
 
     let loop: EventLoop
     let resolver: NameResolver
     let winners = ConnectionWinners()
-    private let watchdog: TurnWatchdog
+    private let watchdog = TurnWatchdog()
+    private nonisolated let isBeginning = Mutex(())
+    private nonisolated let hasBegun = Atomic(false)
     var entries: [TransferID: Entry] = [:]
     private var origins = OriginCache()
     private var room = WaitingRoom()
@@ -78,10 +70,33 @@ package actor TransferEngine {
         resolver: NameResolver = .shared,
         networkNamespace: String? = nil
     ) throws(SystemError) {
-        precondition(Self.initialized == CURLE_OK, "curl_global_init failed")
         loop = try EventLoop(label: "nw-curl", networkNamespace: networkNamespace)
-        watchdog = try TurnWatchdog()
         self.resolver = resolver
+        try begin()
+    }
+
+    private init(startingLater resolver: NameResolver) {
+        loop = EventLoop(startingLater: "nw-curl")
+        self.resolver = resolver
+    }
+
+    /// Initializes libcurl and starts the threads, unless that was done.
+    ///
+    /// - Throws: ``SystemError`` when there are no descriptors, threads or memory left; ``SystemError/forked``.
+    nonisolated func begin() throws(SystemError) {
+        // In a child of fork(2) a lock may be held for ever.
+        try loop.checkProcess()
+        guard !hasBegun.load(ordering: .acquiring) else { return }
+        let result = isBeginning.withLock { _ -> Result<Void, SystemError> in
+            guard !hasBegun.load(ordering: .relaxed) else { return .success(()) }
+            return Result { () throws(SystemError) in
+                try CurlLibrary.initialize()
+                try loop.start()
+                try watchdog.start()
+                hasBegun.store(true, ordering: .releasing)
+            }
+        }
+        try result.get()
     }
 
     isolated deinit {
@@ -116,6 +131,12 @@ package actor TransferEngine {
     ) -> TransferID {
         let id = TransferID()
         let caller = TransferCaller(of: request, startedAt: .now, deliver: deliver)
+        do throws(SystemError) {
+            try begin()
+        } catch {
+            caller.end(.notBegun(error))
+            return id
+        }
         perform { $0.enter(id, request, pool, connectionsPerHost, caller) }
         return id
     }
@@ -411,6 +432,16 @@ package actor TransferEngine {
 }
 
 extension TransferFailure {
+    /// The engine has no thread.
+    static func notBegun(_ error: SystemError) -> TransferFailure {
+        TransferFailure(
+            code: Int32(CURLE_FAILED_INIT.rawValue),
+            osErrno: error.errno,
+            phase: .prepare,
+            message: "\(error)"
+        )
+    }
+
     static func duringLookup(_ code: CURLcode, _ message: String) -> TransferFailure {
         TransferFailure(code: Int32(code.rawValue), phase: .resolve, message: message)
     }

@@ -45,7 +45,7 @@ final class TurnWatchdog: Sendable {
     ///
     /// - Parameter onEnd: Called on the thread before it ends, for tests. Default: does nothing.
     /// - Throws: ``SystemError`` of `pthread_create`.
-    init(onEnd: @escaping @Sendable () -> Void = {}) throws(SystemError) {
+    func start(onEnd: @escaping @Sendable () -> Void = {}) throws(SystemError) {
         try startDetachedThread(named: "nw-watchdog") {
             self.run()
             onEnd()

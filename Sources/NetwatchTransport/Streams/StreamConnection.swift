@@ -31,6 +31,8 @@ package actor StreamConnection {
     nonisolated let port: Int
     nonisolated let connectTimeout: Duration
     private nonisolated let numbers = Mutex(0)
+    /// Why there is no thread; then every read and write fails with it at once.
+    private nonisolated let startFailure: TransferFailure?
     private let whenEnded: @Sendable () -> Void
 
     var phase = Phase.idle
@@ -52,6 +54,7 @@ package actor StreamConnection {
         loop: EventLoop,
         resolver: NameResolver,
         winners: ConnectionWinners,
+        failure: TransferFailure? = nil,
         whenEnded: @escaping @Sendable () -> Void
     ) {
         self.host = host
@@ -60,6 +63,7 @@ package actor StreamConnection {
         self.loop = loop
         self.resolver = resolver
         self.winners = winners
+        startFailure = failure
         self.whenEnded = whenEnded
     }
 
@@ -108,6 +112,10 @@ package actor StreamConnection {
         timeout: Duration?,
         completion: @escaping @Sendable (StreamRead) -> Void
     ) -> Number {
+        if let startFailure {
+            completion(StreamRead(bytes: [], isAtEnd: false, failure: startFailure))
+            return 0
+        }
         guard minimum >= 0, maximum >= max(1, minimum) else {
             let refusal = TransferFailure.refusedArgument(
                 "cannot read at least \(minimum) and at most \(maximum) bytes; accepted are 0 or more, and 1 or more"
@@ -134,7 +142,11 @@ package actor StreamConnection {
         timeout: Duration?,
         completion: @escaping @Sendable (TransferFailure?) -> Void
     ) -> Number {
-        enqueue { connection, number in
+        if let startFailure {
+            completion(startFailure)
+            return 0
+        }
+        return enqueue { connection, number in
             let timer = connection.timer(timeout, number)
             let write = StreamWrites.Write(number: number, rest: bytes[...]) {
                 connection.stop(timer)

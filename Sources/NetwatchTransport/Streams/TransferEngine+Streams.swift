@@ -1,3 +1,5 @@
+internal import NetwatchEventLoop
+
 extension TransferEngine {
     /// Makes a connection for bytes of any kind. It connects once it is told to.
     ///
@@ -13,13 +15,16 @@ extension TransferEngine {
         connectTimeout: Duration = .seconds(15),
         whenEnded: @escaping @Sendable () -> Void = {}
     ) -> StreamConnection {
-        StreamConnection(
+        var failure: TransferFailure?
+        do throws(SystemError) { try begin() } catch { failure = .notBegun(error) }
+        return StreamConnection(
             to: host,
             port: port,
             connectTimeout: connectTimeout,
             loop: loop,
             resolver: resolver,
             winners: winners,
+            failure: failure,
             whenEnded: whenEnded
         )
     }

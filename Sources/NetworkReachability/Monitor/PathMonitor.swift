@@ -1,3 +1,4 @@
+internal import Glibc
 public import NetwatchEventLoop
 internal import NetwatchNetlink
 internal import Synchronization
@@ -111,14 +112,18 @@ public final class PathMonitor: Sendable {
     /// The monitor of this process's network namespace, which managers use by default.
     public static let shared = PathMonitor()
 
-    private let core: MonitorCore?
-    private let startFailure: SystemError?
+    /// `nil` where the namespace cannot be entered.
+    private let monitorCore: MonitorCore?
+    private let startFailure: Mutex<SystemError?>
+    private let isRetrying = Atomic(false)
+    private let reconnectInterval: Duration
     private let nextID = Atomic<UInt64>(0)
 
     /// Starts a monitor.
     ///
-    /// It always starts: where there is no netlink, or the namespace cannot be entered, ``failure`` tells why.
-    /// Without netlink every path is looked up now and then by other means, which can tell that there is one
+    /// It always starts: where there is no netlink, where the namespace cannot be entered, and while there are no
+    /// descriptors or threads, ``failure`` tells why; starting is tried again with each use and every
+    /// ``Configuration/reconnectInterval``. Without netlink every path is looked up now and then by other means, which can tell that there is one
     /// but not that there is none: then the status is `unknown`. Returns when the kernel's state has been
     /// read once, which takes about a millisecond.
     ///
@@ -130,22 +135,62 @@ public final class PathMonitor: Sendable {
     }
 
     package init(configuration: Configuration, resolver: NameResolver) {
-        do {
-            let loop = try EventLoop(label: "nw-path", networkNamespace: configuration.networkNamespace)
+        reconnectInterval = configuration.reconnectInterval
+        do throws(SystemError) {
+            let loop = try Self.loop(configuration.networkNamespace)
             let core = MonitorCore(loop: loop, configuration: configuration, resolver: resolver)
-            loop.runAndWait { core.assumeIsolated { $0.start() } }
-            self.core = core
-            startFailure = nil
+            // Work that comes before the thread runs waits for it, and this is the first.
+            loop.execute { core.assumeIsolated { $0.start() } }
+            monitorCore = core
+            startFailure = Mutex(nil)
         } catch {
-            core = nil
-            startFailure = error
+            monitorCore = nil
+            startFailure = Mutex(error)
+        }
+        core?.loop.runAndWait {}
+    }
+
+    private static func loop(_ networkNamespace: String?) throws(SystemError) -> EventLoop {
+        guard let networkNamespace else { return EventLoop(startingLater: "nw-path") }
+        return try EventLoop(label: "nw-path", networkNamespace: networkNamespace)
+    }
+
+    /// The monitor's core, while it has a thread; starts it if need be.
+    private var core: MonitorCore? {
+        guard let monitorCore else { return nil }
+        do throws(SystemError) {
+            try monitorCore.loop.start()
+            return monitorCore
+        } catch {
+            startFailure.withLock { $0 = error }
+            if error != .forked { startLater() }
+            return nil
+        }
+    }
+
+    /// Watches that were begun without a thread get their statuses once there is one. Not by Dispatch, which ends the
+    /// process when it lacks the descriptors for a timer.
+    private func startLater() {
+        guard !isRetrying.exchange(true, ordering: .relaxed) else { return }
+        let (seconds, attoseconds) = reconnectInterval.components
+        let pause = timespec(tv_sec: Int(seconds), tv_nsec: Int(attoseconds / 1_000_000_000))
+        do throws(SystemError) {
+            try startDetachedThread(named: "nw-path-start") { [weak self, pause] in
+                var pause = pause
+                nanosleep(&pause, nil)
+                self?.isRetrying.store(false, ordering: .relaxed)
+                _ = self?.core
+            }
+        } catch {
+            // The next use tries again.
+            isRetrying.store(false, ordering: .relaxed)
         }
     }
 
     /// Why the kernel cannot be asked: the failed system call and its error. `nil` while all is well. A
     /// namespace that cannot be entered is final; netlink is tried again.
     public var failure: SystemError? {
-        guard let core else { return startFailure }
+        guard let core else { return startFailure.withLock { $0 } }
         return core.failure.withLock { $0 }
     }
 
@@ -167,11 +212,8 @@ public final class PathMonitor: Sendable {
         let key = WatchKey(target: target, options: options)
         let watch = PathWatch(monitor: self, key: key, id: id, onUpdate: onUpdate)
         let delivery = watch.delivery
-        if let core {
-            core.perform { $0.subscribe(.init(id: id) { delivery.deliver($0) }, to: key) }
-        } else {
-            delivery.deliver(Self.unknowable(target))
-        }
+        if core == nil { delivery.deliver(Self.unknowable(target)) }
+        monitorCore?.perform { $0.subscribe(.init(id: id) { delivery.deliver($0) }, to: key) }
         return watch
     }
 
@@ -235,12 +277,12 @@ public final class PathMonitor: Sendable {
     /// What ``snapshot`` shows, now and after each change. Only the newest is kept for a slow reader.
     public var snapshots: AsyncStream<NetworkSnapshot> {
         AsyncStream(bufferingPolicy: .bufferingNewest(1)) { continuation in
-            guard let core else { return _ = continuation.yield(Self.unknowableSnapshot) }
+            if core == nil { continuation.yield(Self.unknowableSnapshot) }
             let id = nextID.add(1, ordering: .relaxed).newValue
-            core.perform { $0.subscribeToSnapshots(id) { continuation.yield($0) } }
+            monitorCore?.perform { $0.subscribeToSnapshots(id) { continuation.yield($0) } }
             // Not only the subscription but the monitor too lasts as long as somebody reads.
             continuation.onTermination = { [self] _ in
-                self.core?.perform { $0.unsubscribeFromSnapshots(id) }
+                self.monitorCore?.perform { $0.unsubscribeFromSnapshots(id) }
             }
         }
     }
@@ -250,7 +292,7 @@ public final class PathMonitor: Sendable {
     }
 
     func end(_ id: UInt64, _ key: WatchKey) {
-        core?.perform { $0.unsubscribe(id, from: key) }
+        monitorCore?.perform { $0.unsubscribe(id, from: key) }
     }
 
     /// The status of a watched target, read on the monitor's thread. The caller waits as it would for a

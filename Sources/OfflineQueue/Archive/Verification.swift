@@ -4,7 +4,8 @@ public struct QueueVerification: Hashable, Sendable {
     public struct Finding: Hashable, Sendable {
         /// What is wrong, for programs.
         public enum Kind: String, Hashable, Sendable, CaseIterable {
-            /// The database's own structure is damaged (`PRAGMA integrity_check`). The queue should be set aside.
+            /// The database's own structure is damaged (`PRAGMA integrity_check`), or its log is. The queue should be
+            /// set aside.
             case database
             /// A row refers to one that is not there (`PRAGMA foreign_key_check`).
             case reference
@@ -18,6 +19,9 @@ public struct QueueVerification: Hashable, Sendable {
             case bodyChanged = "body_changed"
             /// The file of a body cannot be read for now.
             case bodyUnreadable = "body_unreadable"
+            /// The last commit in the database's log was incomplete when the queue was opened, and was dropped: normal
+            /// after a crash or a power cut. Nothing that was acknowledged with durability `full` was in it.
+            case logTail = "log_tail"
             /// A file of the spool belongs to no request. Costs room only; the next start removes it.
             case orphan
         }
@@ -42,8 +46,19 @@ public struct QueueVerification: Hashable, Sendable {
     /// How many files of the spool were read through.
     public internal(set) var files = 0
 
-    /// Whether nothing was found that costs a request. Files that nobody needs do not count.
-    public var isSound: Bool { findings.allSatisfy { $0.kind == .orphan } }
+    /// Whether nothing was found that costs a request. Files that nobody needs and a log's incomplete end do not count.
+    public var isSound: Bool { findings.allSatisfy { [.orphan, .logTail].contains($0.kind) } }
+
+    /// - Parameters:
+    ///   - opened: The log as an earlier owner left it.
+    ///   - current: The log between two commits of this owner.
+    mutating func add(opened: LogReport?, current: LogReport?) {
+        if let damage = current?.damageWhileOpen { found(.database, Self.log, damage) }
+        guard let opened, let note = opened.note else { return }
+        found(opened.damage == nil ? .logTail : .database, Self.log, note)
+    }
+
+    private static let log = "queue.sqlite-wal"
 
     mutating func found(_ kind: Finding.Kind, _ subject: String, _ message: String) {
         findingCount += 1

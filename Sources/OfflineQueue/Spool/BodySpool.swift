@@ -44,6 +44,16 @@ package final class BodySpool: Sendable {
         }
     }
 
+    /// Adds the spool's directory to what has to stay where it is.
+    func add(to location: inout StoreLocation) throws(QueueError) {
+        do throws(SystemError) {
+            guard let inode = try files.inode() else { return }
+            try location.add("the spool of bodies", at: files.path, inode: inode)
+        } catch {
+            throw QueueError(.directoryUnusable, "the spool cannot be used: \(error)", path: files.path)
+        }
+    }
+
     // MARK: Keeping
 
     /// Begins a body that comes in pieces. Touches no file yet.

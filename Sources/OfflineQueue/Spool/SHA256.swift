@@ -2,6 +2,7 @@ internal import CNetwatchCrypto
 internal import Foundation
 internal import Glibc
 internal import NetwatchEventLoop
+internal import NetwatchTransport
 
 /// What SHA-256 (FIPS 180-4) makes of some bytes.
 package struct SHA256Digest: Hashable, Sendable {
@@ -55,6 +56,7 @@ struct SHA256: ~Copyable {
     ///
     /// - Throws: ``SystemError`` without memory, and when OpenSSL is set up so that it has no SHA-256.
     static func make() throws(SystemError) -> SHA256 {
+        OpenSSL.prepare()
         guard let context = EVP_MD_CTX_new() else { throw SystemError(call: "EVP_MD_CTX_new", errno: ENOMEM) }
         let hash = SHA256(context)
         guard EVP_DigestInit_ex(context, EVP_sha256(), nil) == 1 else {

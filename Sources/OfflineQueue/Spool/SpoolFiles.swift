@@ -9,6 +9,9 @@ package protocol SpoolFiles: Sendable {
     /// The directory, for messages.
     var path: String { get }
 
+    /// The directory that is open, whatever its path names by now; `nil` for one that is on no disk.
+    func inode() throws(SystemError) -> Inode?
+
     /// Makes a file that was not there, with permissions 0600, and opens it for writing and reading.
     func create(_ name: String) throws(SystemError) -> any SpoolFile
 

@@ -29,6 +29,8 @@ package final class SystemSpoolFiles: SpoolFiles {
         return SystemSpoolFiles(path: path, directory: directory)
     }
 
+    package func inode() throws(SystemError) -> Inode? { try Inode(of: directory.rawValue) }
+
     package func create(_ name: String) throws(SystemError) -> any SpoolFile {
         let flags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC
         let file = try openFile(name, flags)

@@ -1,5 +1,6 @@
 internal import Dispatch
 internal import GRDB
+internal import NetwatchEventLoop
 internal import Synchronization
 
 /// Gives everything that waits to be written one transaction and thus one `fsync(2)`.
@@ -29,6 +30,7 @@ final class CommitBatcher: Sendable {
         var isScheduled = false
         var refusal: QueueError?
         var commits = 0
+        var location: StoreLocation?
     }
 
     /// How many rows one transaction writes for several callers.
@@ -63,6 +65,7 @@ final class CommitBatcher: Sendable {
     private let database: DatabaseQueue
     private let directory: QueueDirectory
     private let state = Mutex(State())
+    private let generation = ForkGeneration.current
 
     init(database: DatabaseQueue, directory: QueueDirectory) {
         self.database = database
@@ -101,6 +104,7 @@ final class CommitBatcher: Sendable {
     func read<Value: Sendable>(
         _ body: @escaping @Sendable (Database) throws -> Value
     ) async throws -> Value {
+        if let foreign = wrongProcess { throw foreign }
         if let refusal = state.withLock({ $0.refusal }), refusal.code == .stopped { throw refusal }
         return try await withCheckedThrowingContinuation { continuation in
             database.asyncWriteWithoutTransaction { database in
@@ -112,6 +116,20 @@ final class CommitBatcher: Sendable {
     /// Runs `body` between the commits and waits for it, which nothing on the cooperative pool may.
     func readBlocking<Value>(_ body: (Database) throws -> Value) throws -> Value {
         try database.writeWithoutTransaction(body)
+    }
+
+    /// From now on no commit counts unless every file is at its place after it.
+    func watch(_ location: StoreLocation) {
+        state.withLock { $0.location = location }
+    }
+
+    /// Ends the store when one of its files is not at its place any more. Blocks.
+    ///
+    /// - Throws: ``QueueError``: `storeReplaced`.
+    func checkLocation() throws(QueueError) {
+        guard let difference = state.withLock({ $0.location })?.difference() else { return }
+        refuse(with: difference)
+        throw difference
     }
 
     /// Writes what waits, refuses what comes later, and gives the directory up.
@@ -132,7 +150,17 @@ final class CommitBatcher: Sendable {
 // MARK: - Batches
 
 extension CommitBatcher {
+    /// In a child of fork(2) nobody works on the database's queue, and the files are the parent's.
+    private var wrongProcess: QueueError? {
+        guard generation != ForkGeneration.current else { return nil }
+        return QueueError(
+            .stopped,
+            "the queue belongs to the process that opened it, and this is a child of fork(2)"
+        )
+    }
+
     private func submit(_ operation: Operation) {
+        if let foreign = wrongProcess { return operation.finish(foreign) }
         let (refusal, schedules) = state.withLock { state -> (QueueError?, Bool) in
             if let refusal = state.refusal { return (refusal, false) }
             state.waiting.append(operation)
@@ -188,6 +216,7 @@ extension CommitBatcher {
                 return .commit
             }
             CrashPoint.afterCommit.reached()
+            try checkLocation()
             if !isSynced { try QueueDatabase.syncFully(database) }
             state.withLock { $0.commits += 1 }
             return nil

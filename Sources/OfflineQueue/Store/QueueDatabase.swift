@@ -1,12 +1,15 @@
 internal import Dispatch
 internal import Foundation
 internal import GRDB
+internal import Glibc
 internal import NetwatchEventLoop
 
 /// Opens the one connection that writes.
 enum QueueDatabase {
     /// Opens and checks the database on a thread that may block.
-    static func open(in directory: QueueDirectory) async throws -> DatabaseQueue {
+    ///
+    /// - Returns: The connection, and what was in the log that an earlier owner left; `nil` when there was none.
+    static func open(in directory: QueueDirectory) async throws -> (DatabaseQueue, LogReport?) {
         try await DispatchQueue.global().run {
             do {
                 return try openBlocking(directory)
@@ -18,21 +21,56 @@ enum QueueDatabase {
         }
     }
 
-    private static func openBlocking(_ directory: QueueDirectory) throws -> DatabaseQueue {
+    private static func openBlocking(_ directory: QueueDirectory) throws -> (DatabaseQueue, LogReport?) {
         let path = directory.databasePath
         do {
             if let note = directory.damage.text {
                 throw StoreFault.damaged("\(note), when the queue ran last")
             }
+            // Recovery drops what it cannot use, and tells nobody.
+            let log = try logLeft(beside: path)
             try look(at: path)
             let database = try DatabaseQueue(path: path, configuration: configuration)
             try database.writeWithoutTransaction(configure)
             try QueueSchema.migrator.migrate(database)
             try database.writeWithoutTransaction(checkSettings)
-            return database
+            // The next log begins with new salts. Behind new frames the dropped ones would look like damage.
+            if log?.incompleteCommits ?? 0 > 0 {
+                try database.writeWithoutTransaction {
+                    try $0.execute(sql: "PRAGMA wal_checkpoint(TRUNCATE)")
+                }
+            }
+            return (database, log)
         } catch {
             throw StoreFault(error).error(path: path)
         }
+    }
+
+    /// What an earlier owner left in the log. No connection of this process may be open: closing a file of a database
+    /// gives back the locks that SQLite has on it.
+    ///
+    /// - Throws: ``StoreFault`` when the log cannot be read, has a damaged header, or is not this database's.
+    static func logLeft(beside path: String) throws(StoreFault) -> LogReport? {
+        let report: LogReport?
+        let header: [UInt8]
+        do throws(SystemError) {
+            report = try LogFile(of: path).report()
+            header = try firstBytes(of: path)
+        } catch {
+            throw .passing("\(error)")
+        }
+        guard let report else { return nil }
+        if report.hasBrokenHeader, let damage = report.damage { throw .damaged(damage) }
+        if let foreignness = report.foreignness(to: header) { throw .damaged(foreignness) }
+        return report
+    }
+
+    private static func firstBytes(of path: String) throws(SystemError) -> [UInt8] {
+        let file = try FileDescriptor.opening(path)
+        let descriptor = file.rawValue
+        var bytes = [UInt8](repeating: 0, count: 18)
+        let count = try systemCall("read \(path)") { pread(descriptor, &bytes, bytes.count, 0) }
+        return Array(bytes.prefix(count))
     }
 
     /// Opening for writing changes the journal mode at once, and what is not ours has to stay as it is to the byte.

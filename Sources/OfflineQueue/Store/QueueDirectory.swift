@@ -4,26 +4,53 @@ internal import Synchronization
 
 /// The directory a queue lives in, and the proof that nobody else uses it.
 ///
-/// `queue.lock` is held for as long as the store is open.
+/// The directory and `queue.lock` are locked for as long as the store is open: the file names the owner, and the
+/// directory stays locked when the file is removed.
 final class QueueDirectory: Sendable {
+    private struct Locks: ~Copyable {
+        let directory: LockFile
+        let file: LockFile
+    }
+
     let path: String
-    private let lock: Mutex<LockFile?>
+    private let locks: Mutex<Locks?>
 
     var databasePath: String { "\(path)/queue.sqlite" }
     var damage: DamageNote { DamageNote(directory: path) }
 
     /// Makes the directory (0700) and the database file (0600) when they are missing, whatever the umask,
-    /// and takes the lock. Blocks. A directory with other files that is open to others is refused.
+    /// and takes the locks. Blocks. A directory with other files that is open to others is refused.
     init(path: String) throws(QueueError) {
         self.path = path
         try Self.makeDirectory(path)
-        lock = Mutex(try Self.takeLock(at: "\(path)/queue.lock"))
+        locks = Mutex(try Self.takeLocks(of: path))
         try Self.makeFile("\(path)/queue.sqlite")
         try Self.usable(path) { () throws(SystemError) in try Directory.sync(path) }
     }
 
     func release() {
-        lock.withLock { $0 = nil }
+        locks.withLock { $0 = nil }
+    }
+
+    /// What has to stay where it is: this directory, the lock and the database with its log. The database has to be
+    /// open, because its files are taken for what their paths name now.
+    func location() throws(QueueError) -> StoreLocation {
+        var location = StoreLocation()
+        try Self.usable(path) { () throws(SystemError) in
+            let (directory, lock) = try inodes()
+            try location.add("the queue's directory", at: path, inode: directory)
+            try location.add("the queue's lock", at: "\(path)/queue.lock", inode: lock)
+            try location.add("the queue's database", at: "\(path)/queue.sqlite")
+            try location.add("the database's log", at: "\(path)/queue.sqlite-wal")
+        }
+        return location
+    }
+
+    private func inodes() throws(SystemError) -> (directory: Inode?, lock: Inode?) {
+        let found = locks.withLock { locks -> Result<(Inode?, Inode?), SystemError> in
+            Result { () throws(SystemError) in (try locks?.directory.inode(), try locks?.file.inode()) }
+        }
+        return try found.get()
     }
 
     /// An existing directory is closed to others only when it is a queue's or empty: nobody wants `/tmp` to
@@ -67,11 +94,16 @@ final class QueueDirectory: Sendable {
 // MARK: - The lock
 
 extension QueueDirectory {
-    private static func takeLock(at path: String) throws(QueueError) -> LockFile {
-        do {
-            return try LockFile.taking(path)
+    /// The directory first: who is refused must not make a lock file in place of one that was removed.
+    private static func takeLocks(of path: String) throws(QueueError) -> Locks {
+        let file = "\(path)/queue.lock"
+        do throws(LockFile.Failure) {
+            return Locks(directory: try LockFile.taking(directory: path), file: try LockFile.taking(file))
         } catch {
-            throw QueueError(error, path: path)
+            if case .held(nil) = error {
+                throw QueueError(.held(by: LockFile.owner(namedIn: file)), path: file)
+            }
+            throw QueueError(error, path: file)
         }
     }
 }

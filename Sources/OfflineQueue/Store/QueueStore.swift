@@ -68,6 +68,14 @@ package protocol QueueStore: Sendable {
 
     func statistics() async throws -> QueueStatistics
 
+    /// What opening the store found that its owner has to know, one sentence each.
+    var openingNotes: [String] { get }
+
+    /// Looks whether the store is still there. Once it is not, later calls throw the same error.
+    ///
+    /// - Throws: ``QueueError``: `storeReplaced`.
+    func check() async throws
+
     /// Finishes what was begun and gives the store up. Later calls throw.
     func close() async
 }

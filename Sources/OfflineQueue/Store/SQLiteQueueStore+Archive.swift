@@ -1,6 +1,7 @@
 internal import Dispatch
 internal import Foundation
 internal import GRDB
+internal import NetwatchEventLoop
 
 extension SQLiteQueueStore: QueueArchive {
     package var archive: any QueueArchive { self }
@@ -48,6 +49,19 @@ extension SQLiteQueueStore: QueueArchive {
         }
         try beginInspection(inspector)
         defer { endInspection(inspector) }
-        return try await inspector.inspect(spool) { self.isFileNamed($0) }
+        var report = try await inspector.inspect(spool) { self.isFileNamed($0) }
+        report.add(opened: openedLog, current: try await currentLog())
+        return report
+    }
+
+    /// Between two commits.
+    private func currentLog() async throws -> LogReport? {
+        try await batcher.read { [environment] _ in
+            do throws(SystemError) {
+                return try LogFile(of: "\(environment.directory)/queue.sqlite").report()
+            } catch {
+                throw QueueError(.storeUnavailable, "the database's log cannot be read: \(error)", path: nil)
+            }
+        }
     }
 }

@@ -12,6 +12,8 @@ package final class SQLiteQueueStore: QueueStore {
     let batcher: CommitBatcher
     let environment: StoreEnvironment
     package let spool: BodySpool
+    /// What was in the log when the store was opened.
+    let openedLog: LogReport?
     /// What is being looked through; `nil` once the store is closing.
     private let inspections = Mutex<[Inspector]?>([])
 
@@ -29,7 +31,8 @@ package final class SQLiteQueueStore: QueueStore {
         files: (any SpoolFiles)? = nil
     ) async throws {
         let directory = try await DispatchQueue.global().run { try QueueDirectory(path: path) }
-        let database = try await QueueDatabase.open(in: directory)
+        let database: DatabaseQueue
+        (database, openedLog) = try await QueueDatabase.open(in: directory)
         let batcher = CommitBatcher(database: database, directory: directory)
         do {
             environment = try await batcher.write(CommitBatcher.Load(rows: 1)) { database in
@@ -42,12 +45,29 @@ package final class SQLiteQueueStore: QueueStore {
                 } else {
                     try await BodySpool.opening("\(path)/spool", reserve: reserve)
                 }
+            batcher.watch(try await Self.location(of: directory, spool))
         } catch {
             let damage = directory.damage.text
             await batcher.close()
             throw damage.map { StoreFault.damaged($0).error(path: directory.databasePath) } ?? error
         }
         self.batcher = batcher
+    }
+
+    private static func location(of directory: QueueDirectory, _ spool: BodySpool) async throws
+        -> StoreLocation
+    {
+        try await DispatchQueue.global().run {
+            var location = try directory.location()
+            try spool.add(to: &location)
+            return location
+        }
+    }
+
+    package var openingNotes: [String] { [openedLog?.note].compactMap(\.self) }
+
+    package func check() async throws {
+        try await DispatchQueue.global().run { [batcher] in try batcher.checkLocation() }
     }
 
     /// How many transactions were committed.

@@ -11,7 +11,8 @@ struct QueueVerifyCommand: AsyncParsableCommand {
             netwatch queue verify
             netwatch queue verify --set-aside
 
-            It changes nothing, and nobody waits for it. --set-aside is for a store that is damaged: it is \
+            It changes nothing, and nobody waits for it. Without a service the log of the database is read first; \
+            when it is damaged nothing is opened, because opening drops what cannot be read. --set-aside is for a store that is damaged: it is \
             moved to a directory of its own within the queue's, what can be read of it is exported there, and \
             the name of that file is printed. Nothing is deleted, and the next start begins an empty store. \
             No service may run meanwhile.
@@ -36,6 +37,7 @@ struct QueueVerifyCommand: AsyncParsableCommand {
 
     mutating func run() async throws {
         if setAside { return try await moveAway() }
+        try await checkLeftLog()
         let found = try await queue.withQueue {
             try await $0.get("/v1/queue/verify", extra: Self.longest, as: ControlMessage.Verification.self)
         }
@@ -44,6 +46,17 @@ struct QueueVerifyCommand: AsyncParsableCommand {
             throw ExitStatus.unusableStore.exitCode
         }
         if !found.sound { throw ExitStatus.no.exitCode }
+    }
+
+    /// Before the queue is opened, which drops what its log has lost and changes the files.
+    private func checkLeftLog() async throws {
+        guard let directory = try queue.directoryIfNoServiceRuns() else { return }
+        try StoreDirectory.requireOwn(directory)
+        do {
+            try await OfflineQueue.checkLeftLog(directory: directory)
+        } catch let error as QueueError {
+            throw CommandError(opening: error)
+        }
     }
 
     /// Every byte is read, and there may be a gigabyte on a slow card.

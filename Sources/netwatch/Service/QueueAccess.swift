@@ -44,6 +44,11 @@ struct QueueOptions: ParsableArguments {
         return paths.existingStateDirectory ?? paths.stateDirectory
     }
 
+    /// The directory that `withQueue` would open; `nil` when it would ask a service.
+    func directoryIfNoServiceRuns() throws(CommandError) -> String? {
+        if case .directory(let path) = try place() { path } else { nil }
+    }
+
     private enum Place {
         case service(String)
         case directory(String)
@@ -97,7 +102,7 @@ extension CommandError {
     /// Why a queue's directory cannot be used.
     init(opening error: QueueError) {
         // Trying again helps with neither.
-        let needsSomebody = [.storeUnusable, .invalidConfiguration].contains(error.code)
+        let needsSomebody = [.storeUnusable, .storeReplaced, .invalidConfiguration].contains(error.code)
         self.init(needsSomebody ? .unusableStore : .unknown, Printer.printable(error.message))
     }
 }

@@ -28,14 +28,14 @@ struct HostileRun {
     func run() async throws {
         _ = await session.request(orders.rehearsal).response()
         let idle = try ResidentMemory.beginMeasuring()
-        let limit = try limitDescriptors()
+        let limit = try orders.spareDescriptors.map(DescriptorLimit.leaving)
         let hoard = [UInt8](repeating: 1, count: orders.hoard << 20)
         for number in 0..<orders.count {
             let url = orders.count > 1 ? "\(orders.url)/\(number)" : orders.url
             try say("outcome", await outcome(of: url))
         }
         withExtendedLifetime(hoard) {}
-        try limit.map(setDescriptorLimit)
+        try limit?.restore()
         try say("memory", HostileMemory(idle: idle, peak: ResidentMemory.peak()))
         // The session has survived it.
         try say("after", await outcome(of: orders.rehearsal, .data))
@@ -111,27 +111,6 @@ struct HostileRun {
     private static func word(of error: any Error) -> String {
         if let error = error as? URLError { return "URLError \(error.code.rawValue)" }
         return String("\(type(of: error)) \(error)".prefix(200))
-    }
-
-    // MARK: Descriptors
-
-    /// Leaves room for so many more, and returns the limit that was.
-    private func limitDescriptors() throws -> rlim_t? {
-        guard let spare = orders.spareDescriptors else { return nil }
-        var limit = rlimit()
-        try systemCall("getrlimit") { getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) }
-        // The lowest number that is free is the next to be given.
-        let next = try systemCall("dup") { dup(STDOUT_FILENO) }
-        close(next)
-        try setDescriptorLimit(rlim_t(Int(next) + spare))
-        return limit.rlim_cur
-    }
-
-    private func setDescriptorLimit(_ number: rlim_t) throws {
-        var limit = rlimit()
-        try systemCall("getrlimit") { getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) }
-        limit.rlim_cur = number
-        try systemCall("setrlimit") { setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) }
     }
 }
 

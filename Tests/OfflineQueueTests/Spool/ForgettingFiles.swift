@@ -68,6 +68,8 @@ final class ForgettingFiles: SpoolFiles {
         ForgettingFile(self, try call("open") { state throws(SystemError) in try state.node(name) })
     }
 
+    func inode() throws(SystemError) -> Inode? { nil }
+
     func openForeign(_ path: String) throws(SystemError) -> any SpoolFile {
         let content = try call("openForeign") { [foreign] _ throws(SystemError) in
             guard let content = foreign[path] else { throw SystemError(call: "open", errno: ENOENT) }

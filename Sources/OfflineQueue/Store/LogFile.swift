@@ -1,0 +1,79 @@
+internal import Glibc
+package import NetwatchEventLoop
+
+/// The log beside a database, read without SQLite, which would recover it and forget what it dropped.
+///
+/// Locks of SQLite are on the database and on the log's index, so opening and closing the log disturbs nobody. Nothing may
+/// write meanwhile. Memory is bounded by 64 frames.
+package struct LogFile {
+    private static let framesAtOnce = 64
+
+    private let path: String
+
+    package init(of database: String) {
+        path = "\(database)-wal"
+    }
+
+    /// Blocks.
+    ///
+    /// - Returns: `nil` when there is no log, or nothing in it.
+    /// - Throws: ``SystemError`` of `open` or `pread`.
+    package func report() throws(SystemError) -> LogReport? {
+        let file: FileDescriptor
+        do throws(SystemError) { file = try FileDescriptor.opening(path) } catch {
+            guard error.errno == ENOENT else { throw error }
+            return nil
+        }
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: LogScan.headerBytes, alignment: 8)
+        defer { buffer.deallocate() }
+        let length = try fill(buffer, from: file, at: 0)
+        guard length > 0 else { return nil }
+        guard length == buffer.count, let scan = LogScan(header: UnsafeRawBufferPointer(buffer)) else {
+            // A crash may cut the very first write short, or keep it from the disk.
+            let isEmpty = length < buffer.count || buffer.allSatisfy { $0 == 0 }
+            return isEmpty ? LogReport() : LogReport(hasBrokenHeader: true)
+        }
+        return try frames(of: file, scan)
+    }
+
+    private func frames(of file: borrowing FileDescriptor, _ start: LogScan) throws(SystemError) -> LogReport
+    {
+        var scan = start
+        let frame = scan.frameBytes
+        let buffer = UnsafeMutableRawBufferPointer.allocate(
+            byteCount: frame * Self.framesAtOnce,
+            alignment: 8
+        )
+        defer { buffer.deallocate() }
+        var offset = LogScan.headerBytes
+        while true {
+            let count = try fill(buffer, from: file, at: offset)
+            for start in stride(from: 0, through: count - frame, by: frame) {
+                scan.read(UnsafeRawBufferPointer(rebasing: buffer[start..<start + frame]))
+            }
+            guard count == buffer.count else { break }
+            offset += count
+        }
+        scan.end()
+        return scan.result
+    }
+
+    /// Reads until the buffer is full or the file ends.
+    private func fill(
+        _ buffer: UnsafeMutableRawBufferPointer,
+        from file: borrowing FileDescriptor,
+        at offset: Int
+    ) throws(SystemError) -> Int {
+        let descriptor = file.rawValue
+        var filled = 0
+        while filled < buffer.count {
+            let rest = UnsafeMutableRawBufferPointer(rebasing: buffer[filled...])
+            let count = try systemCall("read \(path)") {
+                pread(descriptor, rest.baseAddress, rest.count, off_t(offset + filled))
+            }
+            guard count > 0 else { break }
+            filled += count
+        }
+        return filled
+    }
+}

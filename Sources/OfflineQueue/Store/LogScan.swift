@@ -1,0 +1,105 @@
+/// Reads a write-ahead log of SQLite as its recovery does, and tells what recovery would drop.
+///
+/// [Format](https://www.sqlite.org/fileformat2.html#walformat): a header of 32 bytes, then frames, each a header of 24
+/// bytes and a page. A frame counts when it has the header's salts and its checksum continues that of the frame before.
+/// Recovery ends at the first that does not count, and drops what follows the last commit before it.
+///
+/// Every commit of durability `full` is synced before the next is written. So after a power cut at most the last one is
+/// incomplete, and a commit with further commits behind it was whole once.
+struct LogScan {
+    static let headerBytes = 32
+    static let frameHeaderBytes = 24
+
+    /// The bytes of a frame, its header included.
+    let frameBytes: Int
+    private(set) var result = LogReport()
+
+    private let isBigEndian: Bool
+    private let salts: UInt64
+    private var checksum: Checksum
+    private var frame = 0
+    private var isBroken = false
+    private var hasOpenCommit = false
+
+    /// - Parameter header: The first ``headerBytes`` of the log.
+    /// - Returns: `nil` when recovery would not take it for a log's header.
+    init?(header: UnsafeRawBufferPointer) {
+        let magic = header.number(at: 0)
+        let pageSize = Int(header.number(at: 8))
+        guard magic & ~1 == 0x377f_0682, header.number(at: 4) == 3_007_000, pageSize >= 512,
+            pageSize <= 65_536,
+            pageSize & (pageSize - 1) == 0
+        else { return nil }
+        isBigEndian = magic & 1 == 1
+        salts = header.pair(at: 16)
+        checksum = Checksum()
+        checksum.add(header, 0..<24, isBigEndian: isBigEndian)
+        guard checksum.value == header.pair(at: 24) else { return nil }
+        frameBytes = Self.frameHeaderBytes + pageSize
+        result.pageSize = pageSize
+    }
+
+    /// Takes the next frame. Frames that an earlier use of the file has left behind have other salts, and do not count.
+    ///
+    /// - Parameter bytes: ``frameBytes`` of them.
+    mutating func read(_ bytes: UnsafeRawBufferPointer) {
+        frame += 1
+        let isOurs = bytes.pair(at: 8) == salts
+        let (page, size) = (bytes.number(at: 0), bytes.number(at: 4))
+        if !isBroken { isBroken = !(isOurs && page != 0 && continues(bytes)) }
+        guard isOurs else { return }
+        isBroken ? drop(isCommit: size != 0) : keep(page, size, bytes)
+    }
+
+    private mutating func continues(_ bytes: UnsafeRawBufferPointer) -> Bool {
+        checksum.add(bytes, 0..<8, isBigEndian: isBigEndian)
+        checksum.add(bytes, Self.frameHeaderBytes..<frameBytes, isBigEndian: isBigEndian)
+        return checksum.value == bytes.pair(at: 16)
+    }
+
+    private mutating func keep(_ page: UInt32, _ size: UInt32, _ bytes: UnsafeRawBufferPointer) {
+        hasOpenCommit = size == 0
+        if size != 0 { result.commits += 1 }
+        if page == 1 { result.application = bytes.number(at: Self.frameHeaderBytes + 68) }
+    }
+
+    private mutating func drop(isCommit: Bool) {
+        if result.firstBroken == nil { result.firstBroken = frame }
+        hasOpenCommit = !isCommit
+        if isCommit { result.droppedCommits += 1 }
+    }
+
+    /// Ends the log: frames without the end of their commit are a commit that was not finished.
+    mutating func end() {
+        result.hasUnfinishedCommit = hasOpenCommit
+    }
+}
+
+/// The checksum of SQLite's logs: two sums that depend on each other, over pairs of 32-bit words.
+private struct Checksum {
+    private var first: UInt32 = 0
+    private var second: UInt32 = 0
+
+    /// As it is stored.
+    var value: UInt64 { UInt64(first) << 32 | UInt64(second) }
+
+    mutating func add(_ bytes: UnsafeRawBufferPointer, _ range: Range<Int>, isBigEndian: Bool) {
+        var offset = range.lowerBound
+        while offset < range.upperBound {
+            let words = bytes.loadUnaligned(fromByteOffset: offset, as: (UInt32, UInt32).self)
+            first &+= (isBigEndian ? words.0.bigEndian : words.0.littleEndian) &+ second
+            second &+= (isBigEndian ? words.1.bigEndian : words.1.littleEndian) &+ first
+            offset += 8
+        }
+    }
+}
+
+extension UnsafeRawBufferPointer {
+    fileprivate func number(at offset: Int) -> UInt32 {
+        UInt32(bigEndian: loadUnaligned(fromByteOffset: offset, as: UInt32.self))
+    }
+
+    fileprivate func pair(at offset: Int) -> UInt64 {
+        UInt64(bigEndian: loadUnaligned(fromByteOffset: offset, as: UInt64.self))
+    }
+}

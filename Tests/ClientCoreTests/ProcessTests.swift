@@ -1,0 +1,57 @@
+internal import ClientVictim
+internal import Foundation
+internal import Glibc
+internal import NetwatchTestSupport
+internal import Testing
+
+/// What a process does to itself while the library is at work in it.
+@Suite(.timeLimit(.minutes(3))) struct ProcessTests {
+    private func run(_ url: String, _ deed: ProcessOrders.Deed) async throws -> Subprocess.Outcome {
+        let orders = ClientOrders.process(ProcessOrders(url: url, deed: deed))
+        return try await Subprocess(ClientVictim.path, [try orders.argument]).outcome()
+    }
+
+    @Test func `a process that calls exit while TLS handshakes run ends in order`() async throws {
+        let url = try await TLSServer.shared().url("127.0.0.1")
+        for _ in 0..<8 {
+            let outcome = try await run(url, .exit(cleansUp: false))
+            #expect(outcome.ending == .exited(0), "\(outcome)")
+        }
+    }
+
+    @Test func `the check notices an OpenSSL that frees everything at exit`() async throws {
+        let url = try await TLSServer.shared().url("127.0.0.1")
+        var crashes = 0
+        for _ in 0..<60 where crashes == 0 {
+            if case .signalled = try await run(url, .exit(cleansUp: true)).ending { crashes += 1 }
+        }
+        #expect(crashes > 0)
+    }
+
+    @Test func `what begins without descriptors fails with an error, and works once there are some`()
+        async throws
+    {
+        let server = try ScriptedServer { _ in .respond("ok") }
+        let outcome = try await run(server.url, .startWithoutDescriptors)
+        #expect(outcome.ending == .exited(0))
+        try #require(outcome.output.count == 5, "\(outcome)")
+        #expect(outcome.output[0] == "monitor \(EMFILE)")
+        #expect(outcome.output[1].hasPrefix("without ") && outcome.output[1].contains("errno \(EMFILE)"))
+        #expect(outcome.output[2...] == ["with status 200", "monitor 0", "done"])
+    }
+
+    @Test func `a request in a child of fork fails at once by name, and the parent goes on`() async throws {
+        let server = try ScriptedServer { _ in .respond("ok") }
+        let outcome = try await run(server.url, .fork)
+        #expect(outcome.ending == .exited(0))
+        try #require(outcome.output.count == 6, "\(outcome)")
+        #expect(outcome.output[0] == "parent status 200")
+        for line in outcome.output[1...2] {
+            #expect(
+                line.hasPrefix("child ") && line.contains("use netwatch in a child of fork(2)"),
+                "\(line)"
+            )
+        }
+        #expect(outcome.output[3...] == ["child ended with 0", "parent status 200", "done"])
+    }
+}

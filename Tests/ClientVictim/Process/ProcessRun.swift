@@ -1,0 +1,125 @@
+internal import ClientCore
+internal import Dispatch
+internal import Foundation
+internal import FoundationNetworking
+internal import Glibc
+internal import NetwatchEventLoop
+internal import NetworkReachability
+internal import Synchronization
+
+/// Makes requests in a process that ends, is forked, or has nothing left.
+struct ProcessRun {
+    private let orders: ProcessOrders
+    private let session: SessionManager
+
+    init(_ orders: ProcessOrders) {
+        self.orders = orders
+        let policies = ["127.0.0.1": ServerTrustPolicy.disableEvaluation]
+        session = SessionManager(
+            configuration: .ephemeral,
+            serverTrustPolicyManager: ServerTrustPolicyManager(policies: policies)
+        )
+    }
+
+    func run() async throws {
+        switch orders.deed {
+        case .exit(let cleansUp): try await exitDuringHandshakes(cleansUp: cleansUp)
+        case .startWithoutDescriptors: try await startWithoutDescriptors()
+        case .fork: try await forkAfterARequest()
+        }
+        ClientVictim.say("done")
+    }
+
+    /// A request that needs a connection of its own.
+    private func request() throws -> DataRequest {
+        var request = try URLRequest(url: orders.url, method: .get)
+        request.setValue("close", forHTTPHeaderField: "Connection")
+        return session.request(request)
+    }
+
+    private func outcome() async throws -> String {
+        let response = try await request().response()
+        if let status = response.response?.statusCode { return "status \(status)" }
+        return "\(response.error.map { "\($0.transferFailure?.description ?? "\($0)")" } ?? "nothing")"
+    }
+
+    // MARK: exit(3)
+
+    private static let answers = Atomic<Int>(0)
+
+    /// What is registered first is called last: the process lives for a while after OpenSSL's own handler.
+    private func exitDuringHandshakes(cleansUp: Bool) async throws {
+        atexit { usleep(200_000) }
+        if cleansUp {
+            typealias Initialize = @convention(c) (UInt64, OpaquePointer?) -> CInt
+            _ = unsafeBitCast(dlsym(nil, "OPENSSL_init_crypto"), to: Initialize.self)(2, nil)
+        }
+        await withTaskGroup { group in
+            for _ in 0..<16 {
+                group.addTask { [self] in
+                    while true {
+                        _ = try? await request().response()
+                        if Self.answers.add(1, ordering: .relaxed).newValue == 32 { exit(0) }
+                    }
+                }
+            }
+        }
+    }
+
+    // MARK: Descriptors
+
+    /// Any program has used Dispatch before it runs out of descriptors; without its own ones Dispatch ends the process.
+    private func useDispatch() {
+        let isDone = DispatchSemaphore(value: 0)
+        DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(1)) { isDone.signal() }
+        // Has a descriptor of its own.
+        DispatchQueue.main.async {}
+        isDone.wait()
+    }
+
+    private func startWithoutDescriptors() async throws {
+        useDispatch()
+        let limit = try DescriptorLimit.leaving(0)
+        let statuses = PathMonitor.shared.statuses(of: .general)
+        ClientVictim.say("monitor \(PathMonitor.shared.failure?.errno ?? 0)")
+        ClientVictim.say("without \(try await outcome())")
+        try limit.restore()
+        ClientVictim.say("with \(try await outcome())")
+        // The watch that began without a thread: nobody uses the monitor any more but by waiting.
+        for await status in statuses where status.reason != .noNetlink { break }
+        ClientVictim.say("monitor \(PathMonitor.shared.failure?.errno ?? 0)")
+    }
+
+    // MARK: fork(2)
+
+    private func forkAfterARequest() async throws {
+        _ = PathMonitor.shared.snapshot
+        ClientVictim.say("parent \(try await outcome())")
+        try forkAndWait()
+        ClientVictim.say("parent \(try await outcome())")
+    }
+
+    private func forkAndWait() throws {
+        typealias Fork = @convention(c) () -> pid_t
+        let child = unsafeBitCast(dlsym(nil, "fork"), to: Fork.self)()
+        if child == 0 { runInChild() }
+        var status: CInt = 0
+        try systemCall("waitpid") { waitpid(child, &status, 0) }
+        ClientVictim.say("child ended with \(status)")
+    }
+
+    private func runInChild() -> Never {
+        alarm(20)
+        ClientVictim.say("child monitor \(PathMonitor.shared.failure.map { "\($0)" } ?? "works")")
+        let queue = DispatchQueue(label: "handlers")
+        do {
+            try request().response(queue: queue) { response in
+                ClientVictim.say("child \(response.error?.transferFailure?.description ?? "no error")")
+                _exit(0)
+            }
+        } catch {
+            _exit(2)
+        }
+        while true { pause() }
+    }
+}

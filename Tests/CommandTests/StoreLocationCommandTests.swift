@@ -1,0 +1,119 @@
+internal import Foundation
+internal import Glibc
+internal import NetwatchTestSupport
+internal import Testing
+
+/// The store of a running service, removed or damaged under it.
+@Suite(.timeLimit(.minutes(2))) struct StoreLocationCommandTests {
+    @Test(arguments: [
+        ("rm -rf state", "the queue's directory `"),
+        ("mv state away && mkdir state", "the queue's directory `"),
+        ("rm state/queue.lock", "the queue's lock `"), ("rm state/queue.sqlite", "the queue's database `"),
+        ("rm state/queue.sqlite-wal", "the database's log `"),
+        ("rm -rf state/spool", "the spool of bodies `"),
+    ]) func `a service whose store was removed or replaced accepts nothing and ends with 78`(
+        command: String,
+        words: String
+    ) async throws {
+        let directory = try ScratchDirectory()
+        let service = try await RunningService(in: directory)
+        try await service.pause()
+        try await service.keep("http://127.0.0.1:9/", "-d", "kept")
+        try shell("cd \(directory.path) && \(command)")
+        // Whether the service has noticed already or notices with this commit: it is not queued.
+        let sent = try await service.run("send", "--queue", "always", "http://127.0.0.1:9/", "-d", "lost")
+        #expect(sent.ending != .exited(0) && sent.output == [], "\(sent)")
+        #expect(try await service.process.end() == .exited(78))
+        let error = try #require(service.process.errors.values.last)
+        #expect(error.contains(words) && error.contains(directory.file("state")), "\(error)")
+    }
+
+    @Test func `a service that has nothing to write ends too when its store is gone`() async throws {
+        let directory = try ScratchDirectory()
+        let service = try await RunningService(in: directory)
+        try shell("rm -rf \(directory.file("state"))")
+        #expect(try await service.process.end() == .exited(78))
+        #expect(access(directory.file("state"), F_OK) != 0, "nothing is made there")
+    }
+
+    @Test func `a second service is refused although the lock file is gone`() async throws {
+        let directory = try ScratchDirectory()
+        let service = try await RunningService(in: directory)
+        // So that the first does not notice while the second one starts.
+        service.process.signal(SIGSTOP)
+        try shell("rm \(directory.file("state/queue.lock"))")
+        let second = try await Command.run(
+            "serve",
+            "--state-dir",
+            directory.file("state"),
+            "--socket",
+            directory.file("other")
+        )
+        #expect(second.ending == .exited(2))
+        #expect(second.errors.first?.contains("is held by another process") == true, "\(second.errors)")
+        service.process.signal(SIGCONT)
+        #expect(try await service.process.end() == .exited(78))
+    }
+
+    // MARK: The log
+
+    /// A state directory as SIGKILL leaves it: the requests are in the log.
+    private func killed(in directory: ScratchDirectory) async throws {
+        let service = try await RunningService(in: directory)
+        try await service.pause()
+        for number in 0..<12 { try await service.keep("http://127.0.0.1:9/\(number)", "-d", "x") }
+        try await service.kill()
+    }
+
+    /// Changes a byte of a page in the log.
+    ///
+    /// - Parameter part: Where, from 0, the beginning of the log, to 1, its last page.
+    private func flip(_ part: Double, in directory: ScratchDirectory) throws {
+        let url = URL(fileURLWithPath: directory.file("state/queue.sqlite-wal"))
+        var log = try Data(contentsOf: url)
+        let frames = (log.count - 32) / 4120
+        log[32 + Int(Double(frames - 1) * part) * 4120 + 1000] ^= 1
+        try log.write(to: url)
+    }
+
+    @Test func `verify reports a damaged log, and the service says how much of it it dropped`() async throws {
+        let directory = try ScratchDirectory()
+        try await killed(in: directory)
+        try flip(0.6, in: directory)
+        let state = directory.file("state")
+        for _ in 0..<2 {
+            let verified = try await Command.run("queue", "verify", "--state-dir", state)
+            #expect(verified.ending == .exited(78), "the first look must not have changed it: \(verified)")
+            #expect(verified.errors.first?.contains("of its log is damaged") == true, "\(verified.errors)")
+        }
+        let service = try await RunningService(in: directory)
+        let left = try await service.queue().count
+        #expect(left > 0 && left < 12)
+        let log = service.process.errors.values
+        #expect(log.contains { $0.contains("warning") && $0.contains("commits from there on") }, "\(log)")
+        let verified = try await service.run("queue", "verify")
+        #expect(verified.ending == .exited(78))
+        #expect(
+            verified.output.contains { $0.hasPrefix("database: queue.sqlite-wal: ") },
+            "\(verified.output)"
+        )
+        try await service.stop()
+    }
+
+    @Test func `an incomplete last commit is sound, and the service says that it dropped it`() async throws {
+        let directory = try ScratchDirectory()
+        try await killed(in: directory)
+        try flip(1, in: directory)
+        let service = try await RunningService(in: directory)
+        #expect(try await service.queue().count == 11)
+        let words = "1 commit at the end of the database's log was incomplete"
+        #expect(
+            service.process.errors.values.contains { $0.contains(words) },
+            "\(service.process.errors.values)"
+        )
+        let verified = try await service.run("queue", "verify")
+        #expect(verified.ending == .exited(0))
+        #expect(verified.output.contains { $0.hasPrefix("log_tail: ") }, "\(verified.output)")
+        try await service.stop()
+    }
+}

@@ -1,0 +1,119 @@
+internal import Foundation
+internal import GRDB
+internal import NetwatchTestSupport
+internal import OfflineQueue
+internal import Testing
+
+/// What is read in SQLite's log without SQLite, compared with what SQLite's recovery makes of it.
+@Suite(.timeLimit(.minutes(1))) struct LogScanTests {
+    private let scratch = try! ScratchDirectory()
+    private var database: String { scratch.file("queue.sqlite") }
+    private static let headerBytes = 32
+
+    /// A database whose commits are all in its log, one row and at least one page each.
+    private func makeLog(commits: Int, pageSize: Int = 4096) throws -> Data {
+        let queue = try DatabaseQueue(path: scratch.file("original"))
+        try queue.writeWithoutTransaction { database in
+            try database.execute(
+                sql: """
+                    PRAGMA page_size = \(pageSize); PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0;
+                    PRAGMA wal_checkpoint(TRUNCATE); CREATE TABLE line (number)
+                    """
+            )
+            for number in 1..<commits {
+                try database.execute(sql: "INSERT INTO line VALUES (?)", arguments: [number])
+            }
+        }
+        let (file, log) = (scratch.file("original"), scratch.file("original-wal"))
+        defer { try? queue.close() }
+        try Data(contentsOf: URL(fileURLWithPath: file)).write(to: URL(fileURLWithPath: database))
+        return try Data(contentsOf: URL(fileURLWithPath: log))
+    }
+
+    private func write(_ log: Data) throws {
+        try log.write(to: URL(fileURLWithPath: database + "-wal"))
+    }
+
+    private func report(_ log: Data) throws -> LogReport {
+        try write(log)
+        return try #require(try LogFile(of: database).report())
+    }
+
+    /// How many commits SQLite takes of it: the table, and a row each.
+    private func recovered() throws -> Int {
+        let original = try Data(contentsOf: URL(fileURLWithPath: database))
+        defer { try? original.write(to: URL(fileURLWithPath: database)) }
+        let queue = try DatabaseQueue(path: database)
+        defer { try? queue.close() }
+        return try queue.read { database in
+            guard try database.tableExists("line") else { return 0 }
+            return 1 + (try Int.fetchOne(database, sql: "SELECT count(*) FROM line") ?? 0)
+        }
+    }
+
+    @Test(arguments: [512, 4096, 65_536]) func `a whole log is read as SQLite reads it`(pageSize: Int) throws
+    {
+        let log = try makeLog(commits: 12, pageSize: pageSize)
+        let report = try report(log)
+        #expect(report.commits == 12 && report.pageSize == pageSize)
+        #expect(report.incompleteCommits == 0 && report.damage == nil && report.note == nil)
+        #expect(try recovered() == 12)
+    }
+
+    @Test func `no log and an empty one are no report`() throws {
+        _ = try makeLog(commits: 2)
+        #expect(try LogFile(of: database).report() == nil)
+        try write(Data())
+        #expect(try LogFile(of: database).report() == nil)
+    }
+
+    @Test func `a log that ends anywhere is never damage, and is recovered as far as is said`() throws {
+        let log = try makeLog(commits: 8)
+        for length in stride(from: 1, to: log.count, by: 1000) {
+            let report = try report(log.prefix(length))
+            #expect(report.commits == (try recovered()), "\(length) bytes")
+            #expect(report.damage == nil, "\(length) bytes")
+        }
+    }
+
+    @Test func `a changed byte anywhere ends the log there, and is damage unless the last commit has it`()
+        throws
+    {
+        let log = try makeLog(commits: 8)
+        for offset in stride(from: Self.headerBytes, to: log.count, by: 997) {
+            var changed = log
+            changed[offset] ^= 0x40
+            let report = try report(changed)
+            let taken = try recovered()
+            #expect(report.commits == taken, "byte \(offset)")
+            // A frame whose salt is changed counts as one of an earlier log.
+            #expect(report.incompleteCommits <= 8 - taken, "byte \(offset)")
+            #expect((report.damage != nil) == (report.droppedCommits > 1), "byte \(offset)")
+            if 8 - taken > 2 { #expect(report.damage != nil, "byte \(offset)") }
+        }
+    }
+
+    @Test func `frames that an earlier use of the file has left behind are none`() throws {
+        let queue = try DatabaseQueue(path: database)
+        try queue.writeWithoutTransaction { database in
+            try database.execute(sql: "PRAGMA journal_mode = WAL; CREATE TABLE line (number)")
+            for number in 1...20 {
+                try database.execute(sql: "INSERT INTO line VALUES (?)", arguments: [number])
+            }
+            // The next commit begins the log again, over what is in it.
+            try database.execute(sql: "PRAGMA wal_checkpoint(FULL)")
+            try database.execute(sql: "INSERT INTO line VALUES (21)")
+        }
+        let report = try #require(try LogFile(of: database).report())
+        #expect(report.commits == 1 && report.incompleteCommits == 0 && report.damage == nil)
+        try queue.close()
+    }
+
+    @Test func `a broken header is damage, zeros are a log that was not written`() throws {
+        var log = try makeLog(commits: 4)
+        log[20] ^= 1
+        #expect(try report(log).damage == "the header of its log is damaged")
+        #expect(try recovered() == 0)
+        #expect(try report(Data(count: 8192)).damage == nil)
+    }
+}
