@@ -236,8 +236,8 @@ extension OfflineQueue {
         room.changed()
         // It may be over all the same: its attempts are used up, or somebody dropped it meanwhile.
         if case .retry = judgement.verdict, waiters[request.id] != nil { await answerWithoutAttempt() }
-        // An attempt that was ended for another is not worth an answer.
-        if judgement.lane != .renewed {
+        // The caller of an attempt that is made again at once waits for that.
+        if !judgement.isMadeAgainAtOnce {
             answer(request.id, SendResult(id: request.id, judgement, body: response?.body ?? Data()))
         }
         if let next, let nextBatch {

@@ -39,6 +39,14 @@ struct DeliveryTests {
         #expect(try await service.queue().first?["attempts"] as? Int == 1)
     }
 
+    @Test func `requests that come one by one share a connection`() async throws {
+        let service = try await service()
+        for _ in 0..<3 {
+            #expect(try await service.run("send", url, "-d", "1").errors == ["delivered: HTTP 200"])
+        }
+        #expect(await server.peers(atLeast: 1).count == 1)
+    }
+
     @Test func `a request that is sent without the service reaches the second address, too`() async throws {
         let process = try Command.start(
             ["send", "--queue", "never", url, "-d", "1"],

@@ -16,6 +16,7 @@ struct ReconnectTests {
     @Test func `whatever is cut, no attempt is counted while offline, and all requests arrive`() async throws
     {
         let run = try await ReconnectRun()
+        try await run.keepWatching()
         for kind in NetworkCuts.Kind.allCases {
             for round in 0..<Self.rounds {
                 // Longer than the grace of 3 s now and then.
@@ -148,6 +149,13 @@ final class ReconnectRun: Sendable {
             "/v1/requests -H Content-Type:application/json -d '\(message)\(more)}'"
         )
         return try #require(try Command.json(answer)["id"] as? String, "\(answer)")
+    }
+
+    /// Has the service watch the path to the server between the rounds, too. A path that changes before its first status
+    /// is known is not seen to have changed.
+    func keepWatching() async throws {
+        let tomorrow = Date(timeIntervalSinceNow: 86_400).formatted(.iso8601)
+        _ = try await enqueue("/tomorrow", #","lane":"watched","not_before":"\#(tomorrow)""#)
     }
 
     /// The request as soon as it is as wanted.

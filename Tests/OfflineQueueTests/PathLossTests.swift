@@ -263,6 +263,17 @@ internal import Testing
         await queue.stop()
     }
 
+    @Test func `the caller of a request that must not be sent twice learns that it is held`() async throws {
+        let sender = FakeSender()
+        let gate = FakeGate(.reachable(generation: 1, way: 1))
+        let queue = try await open(sender, gate)
+        async let result = queue.send(request, options: options("once", isAtMostOnce: true))
+        _ = await sender.nextAttempt()
+        gate.turn(.notReachable)
+        #expect(try await result == .queued(id: "once", reason: .held(.ambiguous)))
+        await queue.stop()
+    }
+
     @Test func `an answer that comes within the grace counts`() async throws {
         let sender = FakeSender()
         let gate = FakeGate(.reachable(generation: 1, way: 1))

@@ -39,7 +39,7 @@ extension QueueRoutes {
     }
 
     private func verify() async throws -> ControlResponse {
-        let found = try await queue.verify()
+        let found = try await verifications.run { try await queue.verify() }
         let message = ControlMessage.Verification(
             sound: found.isSound,
             requests: found.requests,

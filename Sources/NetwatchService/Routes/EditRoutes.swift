@@ -9,7 +9,9 @@ extension QueueRoutes {
             route(.POST, "/v1/requests/{id}/\(action)") { try await editOne(action, $0) }
         }
             + (actions + [.drop]).map { action in
-                route(.POST, "/v1/queue/\(action)", classify: { _ in .wait }) { try await editMany(action, $0) }
+                route(.POST, "/v1/queue/\(action)", classify: { _ in .wait }) {
+                    try await editMany(action, $0)
+                }
             } + [
                 route(.DELETE, "/v1/requests/{id}") { try await editOne(.drop, $0) }
             ]

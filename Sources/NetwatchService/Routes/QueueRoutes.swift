@@ -10,6 +10,8 @@ package struct QueueRoutes: Sendable {
     let isRunning: Bool
     /// Responses of about 1 MiB take several times that while they are made.
     let largeResponses = ConcurrencyLimit(2)
+    /// Looking through the store takes a connection to the database and a thread.
+    let verifications = ConcurrencyLimit(1)
 
     package init(queue: OfflineQueue, isRunning: Bool) {
         self.queue = queue

@@ -6,7 +6,7 @@ internal import OfflineQueue
 extension QueueRoutes {
     var sendRoutes: [ControlRouter.Route] {
         [
-            route(.POST, "/v1/requests", classify: { _ in .send }) { try await send($0) },
+            route(.POST, "/v1/requests", classify: { _ in .send }) { try await send($0) }
         ]
     }
 

@@ -89,11 +89,11 @@ extension Transfer {
     }
 
     /// libcurl wanted to send the request again. On a connection that was made for it, and without credentials, it does so
-    /// for one reason only: the server has refused the HTTP/2 stream (`REFUSED_STREAM`, or a `GOAWAY` that names an earlier
+    /// when the server has refused the HTTP/2 stream (`REFUSED_STREAM`, or a `GOAWAY` that names an earlier
     /// one as the last, RFC 9113 §8.7). It was not processed then.
     private var sentOnce: TransferFailure {
         let code = Int32(CURLE_GOT_NOTHING.rawValue)
-        guard request.credentials == nil else {
+        guard request.credentials == nil, !request.allowsConnectionReuse else {
             let message = "the connection ended before the response, and the request is sent once only"
             return failure(code: code, phase: .response, message: message)
         }

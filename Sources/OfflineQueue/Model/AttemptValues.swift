@@ -123,6 +123,11 @@ extension Judgement {
         detail: "its URL cannot be read"
     )
 
+    /// Whether the attempt was ended so that another one takes its place.
+    var isMadeAgainAtOnce: Bool {
+        if case .retry = verdict { lane == .renewed } else { false }
+    }
+
     func settled(lane: Int64, due: Moment) -> Scheduler.Event {
         var isRetry = false
         if case .retry = verdict { isRetry = true }

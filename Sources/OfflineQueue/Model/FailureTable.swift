@@ -229,7 +229,7 @@ extension FailureTable {
                 .retry(countsAsAttempt: !isOffline),
                 isOffline ? .reconnect : doubt
             )
-            if !isOffline { judgement.overrun = failure.overrun }
+            judgement.overrun = failure.overrun
             return judgement
         case .ambiguous: return conclude(.held(.ambiguous), isOffline ? .reconnect : doubt)
         case .unprocessed: return conclude(.retry(countsAsAttempt: true), .failure)

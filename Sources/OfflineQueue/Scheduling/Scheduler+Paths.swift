@@ -10,17 +10,17 @@ extension Scheduler {
         _ actions: inout [Action]
     ) {
         gates[host]!.way = way
-        // At the first word too: connections outlive the lanes that made them, and the gate was not watched
-        // meanwhile.
-        actions.append(.dropConnections)
+        // The session watches the paths of its connections itself, also while there is no lane to their host. So the first
+        // word about a host drops none, and a lone request uses an idle connection.
         guard old.state != nil else { return }
+        actions.append(.dropConnections)
         gates[host]!.reconnectsUntil = now + settings.reconnectTime
         if let way, way == old.way {
             // Connections may have survived, but not those over a path before that.
             if old.foundAt == nil { graces.set(host, to: nil) }
         } else {
             // An attempt that may not be repeated keeps its grace: the answer may still come.
-            gates[host]!.foundAt = gates[host]!.foundAt ?? now
+            if graces.contains(host) { gates[host]!.foundAt = gates[host]!.foundAt ?? now }
             actions.append(.abort(host: host))
         }
     }
@@ -29,6 +29,7 @@ extension Scheduler {
     mutating func pathLost(_ host: String, now: Moment) {
         if !graces.contains(host) {
             graces.set(host, to: now + settings.lossGrace)
+            gates[host]!.foundAt = nil
         }
     }
 

@@ -285,6 +285,7 @@ extension CommitBatcher {
     /// The first reason stays, except that a failure outranks a stop.
     private func refuse(with refusal: QueueError) {
         state.withLock { state in
+            guard state.refusal?.endsStore != true else { return }
             if state.refusal == nil || refusal.endsStore { state.refusal = refusal }
         }
     }

@@ -127,13 +127,36 @@ struct QueueEditing: ParsableArguments {
     ) async throws(CommandError) -> Bool {
         var (isDone, rest) = (true, ids[...])
         while !rest.isEmpty {
-            let batch = Array(rest.prefix(ControlMessage.mostIDs))
-            rest = rest.dropFirst(ControlMessage.mostIDs)
+            let batch = Array(Self.firstMessage(of: rest))
+            rest = rest.dropFirst(batch.count)
             let results = try await results(of: action, batch, newKey, client)
             for result in results { show(result) }
             isDone = isDone && results.allSatisfy(\.done)
         }
         return isDone
+    }
+
+    /// As many ids as one message may have, at least one.
+    private static func firstMessage(of ids: ArraySlice<String>) -> ArraySlice<String> {
+        var bytes = 0
+        return ids.prefix(ControlMessage.mostIDs).prefix { id in
+            defer { bytes += jsonBytes(id) }
+            return bytes == 0 || bytes + jsonBytes(id) <= mostBytes
+        }
+    }
+
+    /// Less than the service takes.
+    private static let mostBytes = 1 << 20
+
+    /// How long an id is as a string in JSON, at most, with its comma (RFC 8259 §7).
+    private static func jsonBytes(_ id: String) -> Int {
+        id.utf8.reduce(3) { count, byte in
+            switch byte {
+            case ..<0x20: count + 6
+            case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"): count + 2
+            default: count + 1
+            }
+        }
     }
 
     /// What is no whole id may be the beginning of one.

@@ -135,6 +135,7 @@ struct SendCommand: AsyncParsableCommand {
                 "/v1/requests",
                 message,
                 isRepeatable: true,
+                within: timeouts.answer(sending: message.staged?.size ?? 0),
                 as: ControlMessage.Sent.self
             )
         } catch {

@@ -38,6 +38,11 @@ struct TimeoutOptions: ParsableArguments {
         message.totalTimeoutSeconds = total?.seconds
     }
 
+    /// How long the service may take to answer: until the first attempt ends, after a while for the disk.
+    func answer(sending bytes: Int64) -> Duration {
+        timeouts.longest(sending: bytes) + .seconds(20)
+    }
+
     /// For an attempt without the service.
     var timeouts: AttemptTimeouts {
         var timeouts = AttemptTimeouts()

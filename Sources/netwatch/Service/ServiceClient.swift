@@ -145,7 +145,7 @@ extension CommandError {
         switch problem.code {
         case "not_running":
             return CommandError(.unavailable, message, hint: "`netwatch serve` starts it")
-        case "busy", "too_many_connections", "too_many_staged_bodies":
+        case "too_many_staged_bodies":
             return CommandError(.tryAgain, message, hint: "nothing was changed: try again in a few seconds")
         case "unknown_request", "unknown_lane", "refused":
             return CommandError(.no, message)
