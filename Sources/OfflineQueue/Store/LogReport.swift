@@ -37,6 +37,10 @@ extension LogReport {
 
     /// What an owner should know when this log is opened; `nil` when recovery drops nothing.
     package var note: String? {
+        // A crash may tear the header while the log begins again, when the database has all of its commits already.
+        if hasBrokenHeader {
+            return "the header of the database's log was damaged; commits that only the log had were dropped"
+        }
         guard incompleteCommits > 0 else { return nil }
         if let damage { return "the queue's database was damaged: \(damage); they were dropped" }
         return

@@ -35,7 +35,7 @@ enum QueueDatabase {
             try QueueSchema.migrator.migrate(database)
             try database.writeWithoutTransaction(checkSettings)
             // The next log begins with new salts. Behind new frames the dropped ones would look like damage.
-            if log?.incompleteCommits ?? 0 > 0 {
+            if log?.note != nil {
                 try database.writeWithoutTransaction {
                     try $0.execute(sql: "PRAGMA wal_checkpoint(TRUNCATE)")
                 }
@@ -49,7 +49,7 @@ enum QueueDatabase {
     /// What an earlier owner left in the log. No connection of this process may be open: closing a file of a database
     /// gives back the locks that SQLite has on it.
     ///
-    /// - Throws: ``StoreFault`` when the log cannot be read, has a damaged header, or is not this database's.
+    /// - Throws: ``StoreFault`` when the log cannot be read, or is not this database's.
     static func logLeft(beside path: String) throws(StoreFault) -> LogReport? {
         let report: LogReport?
         let header: [UInt8]
@@ -60,7 +60,6 @@ enum QueueDatabase {
             throw .passing("\(error)")
         }
         guard let report else { return nil }
-        if report.hasBrokenHeader, let damage = report.damage { throw .damaged(damage) }
         if let foreignness = report.foreignness(to: header) { throw .damaged(foreignness) }
         return report
     }
