@@ -92,7 +92,7 @@ package struct AttemptFailure: Hashable, Sendable {
     package let bytesSent: Int64
     /// The response's status, when its head had come before the failure.
     package let status: Int?
-    package let message: String
+    package private(set) var message: String
     /// Whether this machine was short of something, and nothing was sent for want of it: descriptors, memory, a thread
     /// of the resolver, a place among the session's transfers. The network and the server have no part in it.
     package let isLocalShortage: Bool
@@ -121,15 +121,9 @@ package struct AttemptFailure: Hashable, Sendable {
 
     /// The failure with another message.
     package func saying(_ message: String) -> AttemptFailure {
-        AttemptFailure(
-            code: code,
-            errno: errno,
-            phase: phase,
-            bytesSent: bytesSent,
-            status: status,
-            message: message,
-            isLocalShortage: isLocalShortage
-        )
+        var failure = self
+        failure.message = message
+        return failure
     }
 }
 

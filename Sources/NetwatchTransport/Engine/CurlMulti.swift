@@ -186,11 +186,7 @@ final class CurlMulti {
             unwatch(descriptor)
             return Turn()
         }
-        var events: CInt = 0
-        if readiness.contains(.readable) { events |= CURL_CSELECT_IN }
-        if readiness.contains(.writable) { events |= CURL_CSELECT_OUT }
-        if readiness.contains(.error) || readiness.contains(.hangUp) { events |= CURL_CSELECT_ERR }
-        return act(on: descriptor, events)
+        return act(on: descriptor, readiness.curlEvents)
     }
 
     /// Lets libcurl look at its timeouts.

@@ -38,23 +38,23 @@ extension Scheduler {
     }
 
     mutating func claimed(_ id: Int64, taken: Int, due: Moment?, now: Moment) {
-        guard var lane = lanes[id], let claiming = lane.claiming else { return }
-        lane.claiming = nil
-        lane.inflight -= claiming - taken
-        slots.release(claiming - taken, of: lane.origin)
-        if taken > 0 { lane.lastTry = now }
-        lane.claimAnswered(due: due)
-        lanes[id] = lane
+        guard let claiming = lanes[id]?.claiming else { return }
+        lanes[id]!.claiming = nil
+        claimAnswered(id, slots: claiming, taken: taken, due: due, now: now)
     }
 
     mutating func proceeded(_ id: Int64, taken: Int, due: Moment?, now: Moment) {
-        guard var lane = lanes[id] else { return }
-        lane.proceeding -= 1
-        lane.inflight -= 1 - taken
-        slots.release(1 - taken, of: lane.origin)
-        if taken > 0 { lane.lastTry = now }
-        lane.claimAnswered(due: due)
-        lanes[id] = lane
+        guard lanes[id] != nil else { return }
+        lanes[id]!.proceeding -= 1
+        claimAnswered(id, slots: 1, taken: taken, due: due, now: now)
+    }
+
+    /// Gives the slots back that a claim had no requests for.
+    private mutating func claimAnswered(_ id: Int64, slots count: Int, taken: Int, due: Moment?, now: Moment) {
+        lanes[id]!.inflight -= count - taken
+        slots.release(count - taken, of: lanes[id]!.origin)
+        if taken > 0 { lanes[id]!.lastTry = now }
+        lanes[id]!.claimAnswered(due: due)
     }
 
     mutating func settled(_ id: Int64, due: Moment?, isDistrusted: Bool, now: Moment) {

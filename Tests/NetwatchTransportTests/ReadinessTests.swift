@@ -1,0 +1,21 @@
+internal import CNetwatchCurl
+internal import NetwatchEventLoop
+internal import NetwatchTransport
+internal import Testing
+
+/// What libcurl is told of an event.
+@Suite struct ReadinessTests {
+    @Test func `data and room are told as they are`() {
+        #expect(EventLoop.Readiness.readable.curlEvents == CURL_CSELECT_IN)
+        #expect(EventLoop.Readiness.writable.curlEvents == CURL_CSELECT_OUT)
+        #expect(EventLoop.Readiness([.readable, .writable]).curlEvents == CURL_CSELECT_IN | CURL_CSELECT_OUT)
+        #expect(EventLoop.Readiness().curlEvents == 0)
+    }
+
+    @Test(arguments: [EventLoop.Readiness.error, .hangUp, [.error, .hangUp], [.error, .writable]])
+    func `an error is always a reason to read, so that the read names it`(readiness: EventLoop.Readiness) {
+        #expect(
+            readiness.curlEvents & (CURL_CSELECT_IN | CURL_CSELECT_ERR) == CURL_CSELECT_IN | CURL_CSELECT_ERR
+        )
+    }
+}
