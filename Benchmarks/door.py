@@ -1,4 +1,4 @@
-"""How fast the service accepts and delivers requests, compared with the library and with curl.
+"""How fast the service accepts and delivers requests, compared with the library, with curl and with SQLite.
 
 Usage, where nginx answers at 127.0.0.1:80 (web.sh), in a network namespace of its own:
 door.py NETWATCH QUEUE_BENCHMARK FLOORS SCRATCH [--quick]
@@ -12,6 +12,7 @@ import json
 import os
 import shutil
 import socket
+import sqlite3
 import statistics
 import subprocess
 import sys
@@ -92,6 +93,24 @@ class Bench:
         """GET requests per second of one libcurl handle that keeps its connection."""
         return rate(run(self.floors + "/transfers", "requests", "1", "1", URL))
 
+    def commits(self):
+        """Commits per second of one row in SQLite, each synced before the next: what a lane in order needs for a request."""
+        path = os.path.join(self.scratch, "commits")
+        database = sqlite3.connect(path, isolation_level=None)
+        database.execute("PRAGMA journal_mode = WAL")
+        database.execute("PRAGMA synchronous = FULL")
+        database.execute("CREATE TABLE row (state)")
+        database.execute("INSERT INTO row VALUES (0)")
+        start = time.monotonic()
+        for number in range(self.count):
+            database.execute("UPDATE row SET state = ?", (number,))
+        seconds = time.monotonic() - start
+        database.close()
+        for suffix in ("", "-wal", "-shm"):
+            if os.path.exists(path + suffix):
+                os.remove(path + suffix)
+        return self.count / seconds
+
     def drain(self, **message):
         """Requests delivered per second, of those that waited."""
         with self.service() as service:
@@ -127,6 +146,7 @@ class Bench:
         yield "accepted over one connection", "library, one producer", 0.6, lambda: self.accept(1)
         yield "delivered, parallel", "curl loop", None, lambda: (self.drain(), self.curl_loop())
         yield "delivered, FIFO", "curl loop", 0.5, lambda: (self.drain(fifo=True), self.curl_loop())
+        yield "delivered, FIFO", "synced SQLite commits", None, lambda: (self.drain(fifo=True), self.commits())
         yield "`send` commands", "curl commands", 0.8, self.processes
 
 

@@ -3,9 +3,10 @@ internal import Glibc
 internal import NetwatchTestSupport
 internal import Testing
 
-/// The `netwatch` that was built together with these tests.
+/// The `netwatch` that was built together with these tests, or the one that `NETWATCH` names.
 enum Command {
     static let path: String = {
+        if let other = ProcessInfo.processInfo.environment["NETWATCH"] { return other }
         let bundle = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
         return bundle.deletingLastPathComponent().appending(path: "netwatch").path
     }()

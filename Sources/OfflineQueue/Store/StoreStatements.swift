@@ -68,6 +68,8 @@ package enum StoreStatements {
 
     // MARK: Being claimed
 
+    private static let priorities = "(VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9))"
+
     /// `request_due`, sought once for each priority.
     static let dueInParallelLane = """
         SELECT min(first) AS next_at FROM (
@@ -75,8 +77,16 @@ package enum StoreStatements {
                 SELECT next_at FROM request WHERE lane_id = :lane AND state = 'pending' AND priority = column1
                 ORDER BY next_at, seq LIMIT 1
             ) AS first
-            FROM (VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9))
+            FROM \(priorities)
         )
+        """
+
+    /// `request_due`, sought once for each priority: those of which a request may be claimed, the most urgent first.
+    static let claimablePriorities = """
+        SELECT column1 AS priority FROM \(priorities) WHERE EXISTS (
+            SELECT 1 FROM request
+            WHERE lane_id = :lane AND state = 'pending' AND priority = column1 AND next_at <= :now
+        ) ORDER BY column1
         """
 
     /// `request_order`. The head of a lane in order is its first request, whatever state it is in.
@@ -196,7 +206,8 @@ package enum StoreStatements {
         "isKnown": isKnown, "findKnown": findKnown, "findLane": findLane, "findLaneByKey": findLaneByKey,
         "oldestOfLane": oldestOfLane, "findReplaceable": findReplaceable, "findSentWithKey": findSentWithKey,
         "dueInParallelLane": dueInParallelLane, "headOfLane": headOfLane,
-        "claimableInParallelLane": claimableInParallelLane, "claimableHeadOfLane": claimableHeadOfLane,
+        "claimablePriorities": claimablePriorities, "claimableInParallelLane": claimableInParallelLane,
+        "claimableHeadOfLane": claimableHeadOfLane,
         "claim": claim, "bringForward": bringForward, "findRequest": findRequest,
         "findRequestByID": findRequestByID, "updateState": updateState, "insertHistory": insertHistory,
         "overrun": overrun, "deleteRequest": deleteRequest, "deleteBody": deleteBody,

@@ -3,8 +3,6 @@ internal import GRDB
 
 /// T2: requests are taken to be sent.
 extension StoreTransaction {
-    private static let priorities = 0...9
-
     /// Past so many rows looked at, those that were given up instead are many, and the rest is for another transaction.
     private static let mostLookedAt = 256
 
@@ -34,8 +32,12 @@ extension StoreTransaction {
             let arguments: StatementArguments = ["lane": lane.id, "now": now.milliseconds, "limit": limit]
             return try take(try rows(StoreStatements.claimableHeadOfLane, arguments), lease)
         }
+        let priorities: [Int] = try rows(
+            StoreStatements.claimablePriorities,
+            ["lane": lane.id, "now": now.milliseconds]
+        ).map { try $0["priority"] }
         var (taken, lookedAt) = ([ClaimedRequest](), 0)
-        for priority in Self.priorities where taken.count < limit && lookedAt < Self.mostLookedAt {
+        for priority in priorities where taken.count < limit && lookedAt < Self.mostLookedAt {
             var (wanted, found) = (0, 0)
             repeat {
                 wanted = limit - taken.count
