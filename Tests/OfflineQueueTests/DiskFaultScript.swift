@@ -46,6 +46,7 @@ struct DiskFaultScript {
         for id in ["a", "b"] { await enqueue(id) }
         await claim()
         await conclude()
+        for edit in [QueueEdit.hold, .release] { await editAll(edit) }
         await checkpoint()
         for id in ["c", "d"] { await enqueue(id) }
         callsBeforeClosing = calls()
@@ -81,6 +82,12 @@ struct DiskFaultScript {
                 verdict: .delivered(status: 200)
             )
             if try await store.conclude([conclusion])[0] { script.delivered.append(request.id) }
+        }
+    }
+
+    private mutating func editAll(_ edit: QueueEdit) async {
+        await write("\(edit) all") { _, store in
+            _ = try await store.edit(edit, matching: RequestFilter(), isDryRun: false)
         }
     }
 
