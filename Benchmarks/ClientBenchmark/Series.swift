@@ -3,7 +3,9 @@ internal import BenchmarkSupport
 extension Series {
     static func all(_ place: Place, isQuick: Bool) -> [Series] {
         let size = isQuick ? Size.quick : .full
-        return [1, 64, 512].flatMap { [transport($0, place, size), session($0, place, size)] }
+        return [1, 64, 512].flatMap {
+            [transport($0, place, size), session($0, place, size), awaiting($0, place, size)]
+        }
             + [
                 download("transport", place, size), download("session", place, size), save(place, size),
                 upload("transport", place, size), upload("session", place, size),
@@ -54,6 +56,20 @@ extension Series {
             ] + (clients <= curlsLimit ? [place.curl("requests \(bounds)")] : []),
             rounds: size.rounds,
             figures: figures(clients == 64 ? aims : [])
+        )
+    }
+
+    private static func awaiting(_ clients: Int, _ place: Place, _ size: Size) -> Series {
+        let bounds = "\(clients) \(size.seconds) \(place.small)"
+        return Series(
+            title: "a session's `await responseData()`: requests with a small body, \(clients) in flight",
+            ours: "requests awaiting \(bounds)",
+            others: [
+                .measured("handlers", by: "requests session \(bounds)"),
+                place.asyncHTTPClient("requests \(bounds)"),
+            ],
+            rounds: size.rounds,
+            figures: figures([])
         )
     }
 

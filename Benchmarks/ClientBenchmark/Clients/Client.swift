@@ -26,7 +26,9 @@ struct Unanswered: Error {}
 
 /// The client of a name.
 func client(_ name: String, connections: Int) -> any Client {
-    let all: [any Client.Type] = [TransportClient.self, SessionClient.self, FoundationClient.self]
+    let all: [any Client.Type] = [
+        TransportClient.self, SessionClient.self, AwaitingClient.self, FoundationClient.self,
+    ]
     guard let found = all.first(where: { $0.name == name }) else { fatalError("no client is called \(name)") }
     return found.init(connections: connections)
 }

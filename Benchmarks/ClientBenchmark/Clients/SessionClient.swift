@@ -24,6 +24,11 @@ struct SessionClient: Client {
         }
     }
 
+    /// As ``get(_:_:)``, awaited.
+    fileprivate func isAnswered(_ url: String) async -> Bool {
+        await manager.request(url).responseData().value?.isEmpty == false
+    }
+
     func download(_ url: String) async throws -> Int {
         let bytes = Atomic(0)
         let response = await manager.request(url)
@@ -46,4 +51,25 @@ struct SessionClient: Client {
         if let error = response.error { throw error }
         guard response.response?.statusCode == 200 else { throw Unanswered() }
     }
+}
+
+/// A session whose small requests are awaited instead of given a handler.
+struct AwaitingClient: Client {
+    static let name = "awaiting"
+
+    private let session: SessionClient
+
+    init(connections: Int) {
+        session = SessionClient(connections: connections)
+    }
+
+    func get(_ url: String, _ completion: @escaping @Sendable (Bool) -> Void) {
+        Task { completion(await session.isAnswered(url)) }
+    }
+
+    func download(_ url: String) async throws -> Int { try await session.download(url) }
+
+    func save(_ url: String, to path: String) async throws -> Int { try await session.save(url, to: path) }
+
+    func upload(_ path: String, to url: String) async throws { try await session.upload(path, to: url) }
 }

@@ -151,8 +151,8 @@ public class Request: SessionWork, @unchecked Sendable {
                     nonisolated(unsafe) let value = make(outcome)
                     continuation.resume(returning: value)
                 }
-                // One that was suspended stays so: whoever did it will resume it.
-                core.perform { if $0.state.attempt == 0 { $0.resume() } }
+                // A request that was suspended stays suspended until the program resumes it.
+                core.performWithNext { if $0.state.attempt == 0 { $0.resume() } }
             }
         } onCancel: {
             cancel()
