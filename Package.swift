@@ -72,6 +72,7 @@ let package = Package(
             dependencies: [
                 "CNetwatchCrypto", "CNetwatchLinux", "ClientCore", "NetwatchEventLoop", "NetwatchTransport",
                 .product(name: "GRDB", package: "GRDB.swift"),
+                .product(name: "GRDBSQLite", package: "GRDB.swift"),
             ],
             swiftSettings: strict
         ),

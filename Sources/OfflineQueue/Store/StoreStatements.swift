@@ -81,12 +81,12 @@ package enum StoreStatements {
         )
         """
 
-    /// `request_due`, sought once for each priority: those of which a request may be claimed, the most urgent first.
+    /// `request_due`, sought once for each priority: those of which a request may be claimed.
     static let claimablePriorities = """
         SELECT column1 AS priority FROM \(priorities) WHERE EXISTS (
             SELECT 1 FROM request
             WHERE lane_id = :lane AND state = 'pending' AND priority = column1 AND next_at <= :now
-        ) ORDER BY column1
+        )
         """
 
     /// `request_order`. The head of a lane in order is its first request, whatever state it is in.

@@ -12,14 +12,9 @@ extension StoreTransaction {
             case .waiting: Self.waitingRows
             case .dead: Self.deadRows
             }
-        let statement = try database.cachedStatement(sql: sql)
-        let found = try Row.fetchCursor(
-            statement,
-            arguments: ["after": cursor.position, "limit": Self.longestPage]
-        )
+        let found = try self.cursor(sql, ["after": cursor.position, "limit": Self.longestPage])
         var (rows, size, last): ([ArchivedRow], Int, Int64) = ([], 0, cursor.position)
-        while size < bytes, let next = try found.next() {
-            let row = StoredRow(next.copy(), of: statement)
+        while size < bytes, let row = try found.next() {
             size += row.approximateSize
             last = try row.place("position", after: last)
             rows.append(archived(row, ExportCursor(part: cursor.part, position: last)))

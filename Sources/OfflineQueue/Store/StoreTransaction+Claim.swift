@@ -37,7 +37,7 @@ extension StoreTransaction {
             ["lane": lane.id, "now": now.milliseconds]
         ).map { try $0["priority"] }
         var (taken, lookedAt) = ([ClaimedRequest](), 0)
-        for priority in priorities where taken.count < limit && lookedAt < Self.mostLookedAt {
+        for priority in priorities.sorted() where taken.count < limit && lookedAt < Self.mostLookedAt {
             var (wanted, found) = (0, 0)
             repeat {
                 wanted = limit - taken.count

@@ -27,32 +27,34 @@ extension StoreTransaction {
 
     private func addCurrent(_ query: RequestQuery, to page: inout PageBuilder) throws {
         var last = query.after?.position ?? 0
-        try forEachRow(
+        let found = try cursor(
             """
             SELECT request.*, host, label, mode, not_before, closed_by
             FROM request JOIN lane ON lane.id = lane_id
             WHERE seq > :after AND \(query.matching.condition) ORDER BY seq LIMIT :limit
             """,
             query.matching.arguments &+ ["after": last, "limit": page.wanted]
-        ) { row in
+        )
+        while let row = try found.next() {
             last = try row.place("seq", after: last)
             let request = try QueuedRequest(row: row, isOver: false, now: now)
-            return page.add(request, ListCursor(isFinished: false, position: last))
+            guard page.add(request, ListCursor(isFinished: false, position: last)) else { return }
         }
     }
 
     private func addFinished(_ query: RequestQuery, to page: inout PageBuilder) throws {
         var last = query.after.flatMap { $0.isFinished ? $0.position : nil } ?? .max
-        try forEachRow(
+        let found = try cursor(
             """
             SELECT * FROM history WHERE position < :before AND \(query.matching.condition)
             ORDER BY position DESC LIMIT :limit
             """,
             query.matching.arguments &+ ["before": last, "limit": page.wanted]
-        ) { row in
+        )
+        while let row = try found.next() {
             last = try row.place("position", after: .min, before: last)
             let request = try QueuedRequest(row: row, isOver: true, now: now)
-            return page.add(request, ListCursor(isFinished: true, position: last))
+            guard page.add(request, ListCursor(isFinished: true, position: last)) else { return }
         }
     }
 

@@ -68,13 +68,8 @@ struct StoreTransaction {
         try database.rows(sql, arguments)
     }
 
-    /// Reads row by row, until `body` returns `false`. A row is valid during its call only.
-    func forEachRow(
-        _ sql: String,
-        _ arguments: StatementArguments,
-        _ body: (StoredRow) throws -> Bool
-    ) throws {
-        try database.forEachRow(sql, arguments, body)
+    func cursor(_ sql: String, _ arguments: StatementArguments) throws -> StoredRowCursor {
+        try database.cursor(sql, arguments)
     }
 
     func execute(_ sql: String, _ arguments: StatementArguments = StatementArguments()) throws {
