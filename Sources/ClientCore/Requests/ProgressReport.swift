@@ -45,7 +45,7 @@ final class ProgressReport: Sendable {
 
     /// Sets the closure, replacing an earlier one. The closure is called if there already is progress.
     func tell(on queue: DispatchQueue, _ closure: @escaping Closure) {
-        // Release the old closure outside the lock: it may hold the last reference to an object with a deinit.
+        // Release the old closure outside the lock, because a deinit of what it captures may run any code.
         let (hasNews, old) = state.withLock { state in
             let old = state.closure
             state.queue = queue
