@@ -12,8 +12,7 @@ public struct InvalidProbe: Error, Hashable, Sendable, CustomStringConvertible {
 
 /// Checks URLs for probes.
 enum ProbeURL {
-    /// The maximum length of a URL that is accepted from a portal, the length that everyone should support (RFC
-    /// 9110 §4.1).
+    /// The maximum length in bytes of a URL from a portal. RFC 9110 §4.1 recommends supporting at least this length.
     static let longestFromPortal = 8000
 
     /// Parses the URL of a probe.

@@ -43,7 +43,8 @@ public class Request: SessionWork, @unchecked Sendable {
 
     /// Starts the request, or continues it after ``suspend()``.
     ///
-    /// Otherwise only needed when the session's ``SessionManager/startRequestsImmediately`` is false.
+    /// Only needed after ``suspend()``, or when the session's ``SessionManager/startRequestsImmediately`` is
+    /// false.
     @discardableResult
     public func resume() -> Self {
         core.perform { $0.resume() }

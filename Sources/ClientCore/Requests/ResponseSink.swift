@@ -76,7 +76,7 @@ struct DataSink: ResponseSink {
     }
 
     mutating func end(_ failure: (any Error)?) throws {
-        // A request that was sent has data, even if empty. A streamed body was passed to its closure.
+        // The data of a request that was sent is never `nil`, unless a closure received it.
         if closure == nil { data = data ?? Data() }
     }
 

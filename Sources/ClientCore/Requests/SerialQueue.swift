@@ -82,8 +82,8 @@ final class SerialQueue: SerialExecutor {
         if isIdle { startWorking() }
     }
 
-    /// Starts a thread. In a child of fork(2), Dispatch relies on threads that only the parent has, so the
-    /// caller's thread runs the work.
+    /// Requests a thread from the pool. In a child of fork(2), Dispatch relies on threads that only the parent
+    /// has, so the caller's thread runs the work.
     private func startWorking() {
         guard Self.generation == ForkGeneration.current else { return work() }
         Self.threads.async { self.work() }

@@ -39,7 +39,8 @@ public final class StreamRequest: SessionWork {
 
     /// Connects, or continues after ``suspend()``.
     ///
-    /// Otherwise only needed when the session's ``SessionManager/startRequestsImmediately`` is false.
+    /// Only needed after ``suspend()``, or when the session's ``SessionManager/startRequestsImmediately`` is
+    /// false.
     @discardableResult
     public func resume() -> Self {
         connection.resume()

@@ -11,7 +11,7 @@ final class TransferControl: Sendable {
     /// The maximum number of buffered body bytes. The queue may be processing as many again. Larger than what a
     /// connection has in flight, so that a queue that keeps up never pauses the transfer.
     private static let limit = 1 << 20
-    /// The approximate memory overhead of an event in bytes. Without it, a server that sends single bytes could
+    /// The approximate memory overhead of a piece of body in bytes. Without it, a server that sends single bytes could
     /// fill the memory with events.
     fileprivate static let pieceOverhead = 512
 
@@ -21,7 +21,7 @@ final class TransferControl: Sendable {
         var isSuspended = false
         var isFull = false
         var events: [TransferEvent] = []
-        /// The memory used by the bodies in the events, in bytes.
+        /// The memory used by the buffered bodies, including overhead, in bytes.
         var bytes = 0
         var paused: TransferPause = []
 

@@ -5,8 +5,8 @@ internal import Synchronization
 /// Makes decisions for a session. Each decision is a closure; by default all are `nil`.
 ///
 /// Closures are called on the queue of their request and block that request while they run. Set them before
-/// creating the requests they apply to: a running request uses the closures set at that moment. To observe
-/// events without deciding anything, use an ``EventMonitor``.
+/// creating the requests they apply to: a running request reads a closure only when it needs it. To
+/// observe events without deciding anything, use an ``EventMonitor``.
 public final class SessionDelegate: Sendable {
     /// Decides about a redirect. Returns the request to send next, by default `newRequest`, or `nil` to use the
     /// redirect itself as the response.

@@ -148,8 +148,9 @@ public final class SessionManager: Sendable {
     /// This is done by an ``OfflineRetrier``, which is asked when ``retrier`` and ``interceptor`` have declined.
     /// Default: false.
     ///
-    /// A request waits until its ``RequestOptions/totalTimeout`` has passed since its start, or else the
-    /// session's `timeoutIntervalForResource`, by default 7 days. The number of path changes does not matter.
+    /// The wait ends when the total timeout has passed since the request's start. That is the request's
+    /// ``RequestOptions/totalTimeout``, or else the session's `timeoutIntervalForResource`, by default 7 days.
+    /// It does not start over when the path comes and goes.
     ///
     /// Foundation's `URLSessionConfiguration` property of the same name cannot be set on Linux, so it belongs
     /// to the session here. Apple's version waits before the first attempt. This one sends immediately, because

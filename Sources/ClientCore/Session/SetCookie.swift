@@ -28,8 +28,8 @@ struct SetCookie: Equatable, Sendable {
     ///   - field: The value of one `Set-Cookie` field. Fields are never joined, because dates contain commas
     ///     (RFC 6265 §3).
     ///   - now: When the field was received.
-    /// - Returns: `nil` if the field has no `=`, no name or control characters, or is too long. 6265bis allows
-    ///   an empty name, but servers disagree about what the client then sends.
+    /// - Returns: `nil` if the field has no `=`, has no name, contains control characters, or is too long.
+    ///   6265bis allows an empty name, but servers disagree about what the client then sends.
     init?(_ field: String, at now: Date) {
         guard !field.unicodeScalars.contains(where: Self.isControl) else { return nil }
         var parts = field.split(separator: ";", omittingEmptySubsequences: false).makeIterator()
