@@ -19,7 +19,7 @@ enum OfflineSuspicion: Hashable, Sendable {
         }
     }
 
-    /// Fails if the failure cannot be caused by a missing network, for example because a host has answered.
+    /// Returns `nil` if a missing network cannot be the cause, for example because a host has answered.
     ///
     /// - Parameters:
     ///   - failure: The failure of the transfer.
