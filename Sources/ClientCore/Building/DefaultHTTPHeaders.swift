@@ -1,14 +1,14 @@
 internal import NetwatchTransport
 
-/// The fields that a session sends unless it is told otherwise.
+/// The header fields of the default session.
 enum DefaultHTTPHeaders {
-    /// What libcurl takes off a body again, if it was built with it. `compress`, which Alamofire 4 offers,
-    /// it does not know: it would end the transfer with `CURLE_BAD_CONTENT_ENCODING`.
+    /// The encodings that libcurl can decode, depending on its build. It cannot decode `compress`, which
+    /// Alamofire 4 offers: the transfer would end with `CURLE_BAD_CONTENT_ENCODING`.
     static let encodings = ["br", "gzip", "deflate"]
 
     /// - Parameters:
-    ///   - surroundings: What the fields are made of. Default: this machine and program.
-    ///   - decoders: What libcurl takes off a body again. Default ``encodings``.
+    ///   - surroundings: The values that the fields are made from. Default: this machine and program.
+    ///   - decoders: The encodings that libcurl can decode. Default: ``encodings``.
     static func headers(
         for surroundings: ProgramSurroundings = .current,
         decoders: [String] = encodings
@@ -20,19 +20,19 @@ enum DefaultHTTPHeaders {
         ]
     }
 
-    /// In the order of ``encodings``, best first. `identity` (RFC 9110 §12.5.3) when there is none, because
-    /// no field at all would allow every encoding.
+    /// Returns the field in the order of ``encodings``, best first. `identity` (RFC 9110 §12.5.3) if there is
+    /// none, because a missing field would allow every encoding.
     static func acceptEncoding(_ decoders: [String]) -> String {
         let offered = encodings.filter(decoders.contains)
         return offered.isEmpty ? "identity" : ranked(offered)
     }
 
-    /// Up to six languages: the qualities are tenths.
+    /// Returns the field with up to six languages, because qualities are written in tenths.
     static func acceptLanguage(_ languages: [String]) -> String {
         ranked(languages.prefix(6))
     }
 
-    /// Qualities (RFC 9110 §12.4.2) from 1.0 down by 0.1.
+    /// Appends qualities (RFC 9110 §12.4.2) from 1.0 down in steps of 0.1.
     private static func ranked(_ values: some Sequence<String>) -> String {
         values.enumerated()
             .map { "\($0.element);q=\($0.offset == 0 ? "1.0" : "0.\(10 - $0.offset)")" }

@@ -4,7 +4,7 @@ public enum HTTPMethod: String, Hashable, Sendable {
     case options = "OPTIONS"
     /// `GET`.
     case get = "GET"
-    /// `HEAD`. A request with it has no body.
+    /// `HEAD`. A request with this method has no body.
     case head = "HEAD"
     /// `POST`.
     case post = "POST"
@@ -16,21 +16,22 @@ public enum HTTPMethod: String, Hashable, Sendable {
     case delete = "DELETE"
     /// `TRACE`.
     case trace = "TRACE"
-    /// `CONNECT`. It makes a tunnel through a proxy, so a request with it fails before it is sent.
+    /// `CONNECT`. Opens a tunnel through a proxy, so a request with this method fails before it is sent.
     case connect = "CONNECT"
 }
 
-/// Header fields by name. Names that differ only in case are one field on the wire.
+/// Header fields by name. Names that differ only in case are the same field on the wire.
 public typealias HTTPHeaders = [String: String]
 
 extension HTTPMethod {
-    /// The method that a spelling is meant to be and is not, as GET by `get`: methods are case-sensitive (RFC 9110
-    /// §9.1), so a server would see one that it does not know. `nil` for a method, and for one that nobody knows.
+    /// Returns the method that a wrongly cased name stands for, for example GET for `get`. Methods are
+    /// case-sensitive (RFC 9110 §9.1), so a server would not recognize the name. Returns `nil` for a correct or
+    /// an unknown method.
     package static func misspelt(as text: String) -> HTTPMethod? {
         HTTPMethod(rawValue: text.uppercased()).flatMap { $0.rawValue == text ? nil : $0 }
     }
 
-    /// Whether sending a request twice is like sending it once (RFC 9110 §9.2.2).
+    /// Whether sending a request twice has the same effect as sending it once (RFC 9110 §9.2.2).
     package static func isIdempotent(_ method: String) -> Bool {
         ["GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE"].contains(method)
     }

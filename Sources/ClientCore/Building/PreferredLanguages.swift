@@ -1,15 +1,15 @@
-/// The languages of a user as language tags (RFC 5646), from the variables that `gettext` reads.
+/// The user's languages as language tags (RFC 5646), from the environment variables that `gettext` reads.
 ///
-/// `Locale.preferredLanguages` does not know them on Linux.
+/// `Locale.preferredLanguages` does not read them on Linux.
 enum PreferredLanguages {
-    /// The language of programs that are not translated.
+    /// The language of untranslated programs.
     private static let untranslated = "en"
 
-    /// The languages, best first and each once. Never empty.
+    /// Returns the languages, best first, without duplicates. Never empty.
     ///
-    /// The first of `LC_ALL`, `LC_MESSAGES` and `LANG` that is not empty is the locale. Unless that is `C`
-    /// or `POSIX`, the list in `LANGUAGE` goes before it (gettext manual, "The LANGUAGE variable"). What is
-    /// no locale's name is passed over.
+    /// The locale is the first non-empty value of `LC_ALL`, `LC_MESSAGES` and `LANG`. Unless it is `C` or
+    /// `POSIX`, the languages in `LANGUAGE` come before it (gettext manual, "The LANGUAGE variable"). Invalid
+    /// locale names are ignored.
     static func list(_ environment: [String: String]) -> [String] {
         let locale = ["LC_ALL", "LC_MESSAGES", "LANG"].lazy
             .compactMap { environment[$0] }
@@ -20,7 +20,8 @@ enum PreferredLanguages {
         return tags.isEmpty ? [untranslated] : unique(tags)
     }
 
-    /// What comes after the language that needs no translation is never looked for.
+    /// Returns the locales up to the first one that needs no translation, because gettext never looks beyond
+    /// it.
     private static func upToUntranslated(_ locales: [String]) -> ArraySlice<String> {
         locales[...(locales.firstIndex(where: isUntranslated) ?? locales.count - 1)]
     }
@@ -29,7 +30,7 @@ enum PreferredLanguages {
         ["C", "POSIX"].contains(locale.prefix { $0 != "." && $0 != "@" })
     }
 
-    /// `de_AT.UTF-8@euro` is `de-AT`, and `sr_RS@latin` is `sr-Latn-RS`.
+    /// Converts a locale to a language tag: `de_AT.UTF-8@euro` to `de-AT`, `sr_RS@latin` to `sr-Latn-RS`.
     static func tag(_ locale: String) -> String? {
         if isUntranslated(locale) { return untranslated }
         let name = locale.prefix { $0 != "." && $0 != "@" }
@@ -45,12 +46,12 @@ enum PreferredLanguages {
         return locale.hasSuffix("@cyrillic") ? "Cyrl" : nil
     }
 
-    /// ISO 639: two or three letters.
+    /// Whether the text is a language code of ISO 639: two or three letters.
     private static func isLanguage(_ text: Substring) -> Bool {
         (2...3).contains(text.utf8.count) && text.utf8.allSatisfy(isLetter)
     }
 
-    /// Two letters of ISO 3166, or three digits of UN M.49.
+    /// Whether the text is a territory: two letters (ISO 3166) or three digits (UN M.49).
     private static func isTerritory(_ text: Substring) -> Bool {
         let digits = UInt8(ascii: "0")...UInt8(ascii: "9")
         return text.utf8.count == 2

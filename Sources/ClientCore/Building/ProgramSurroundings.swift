@@ -1,20 +1,20 @@
 internal import Foundation
 internal import Glibc
 
-/// What the default headers are made of, as values.
+/// The properties of the program and the machine that the default header fields are made from.
 struct ProgramSurroundings: Sendable {
-    /// The environment's variables.
+    /// The environment variables.
     var environment: [String: String] = [:]
-    /// How the program was called: its name, perhaps with a path before it.
+    /// The name that the program was started with, possibly with a path.
     var program = ""
-    /// The program's version, if it has an `Info.plist` that tells.
+    /// The program's version, if it has an `Info.plist` with one.
     var programVersion: String?
-    /// What the system says of itself (`os-release(5)`).
+    /// The description of the operating system (`os-release(5)`).
     var osRelease = OSRelease("")
     /// The kernel's release (`uname(2)`).
     var kernelRelease = ""
 
-    /// Those of this program, read once.
+    /// The values of the current process, read once.
     static let current = ProgramSurroundings(
         environment: ProcessInfo.processInfo.environment,
         program: CommandLine.arguments.first ?? "",
@@ -36,7 +36,7 @@ struct ProgramSurroundings: Sendable {
 struct OSRelease: Sendable {
     private let values: [String: String]
 
-    /// Reads `NAME=value` and `NAME="value"`, line by line; of two values for a name the last counts.
+    /// Parses lines of `NAME=value` or `NAME="value"`. The last value of a name counts.
     init(_ text: String) {
         var values: [String: String] = [:]
         for line in text.split(whereSeparator: \.isNewline) {
@@ -46,14 +46,15 @@ struct OSRelease: Sendable {
         self.values = values
     }
 
-    /// The system for people to read, or its name and version, or `nil`.
+    /// The display name of the system, or else its name and version; `nil` if both are missing.
     var operatingSystemName: String? {
         if let name = value("PRETTY_NAME") { return name }
         let parts = [value("NAME"), value("VERSION_ID")].compactMap { $0 }
         return parts.isEmpty ? nil : parts.joined(separator: " ")
     }
 
-    /// The file in `/etc`, else the one in `/usr/lib`, else nothing; no more than 64 KiB of it.
+    /// The contents of `/etc/os-release`, or else `/usr/lib/os-release`, or else nothing. At most 64 KiB are
+    /// read.
     static var ofThisMachine: OSRelease {
         let paths = ["/etc/os-release", "/usr/lib/os-release"]
         let contents = paths.lazy.compactMap(beginning).first ?? Data()
@@ -70,7 +71,7 @@ struct OSRelease: Sendable {
         values[name].flatMap { $0.isEmpty ? nil : $0 }
     }
 
-    /// Backslashes stand for what follows them, which is near enough for names.
+    /// Removes quotes and backslashes, which is accurate enough for names.
     private static func unquoted(_ value: Substring) -> String {
         guard let quote = value.first, quote == "\"" || quote == "'", value.count > 1, value.last == quote
         else { return String(value) }

@@ -1,14 +1,14 @@
 internal import Foundation
 
 extension Request {
-    /// The header field of HTTP's Basic authentication (RFC 7617), with user and password in UTF-8.
+    /// Returns the header field for Basic authentication (RFC 7617), with user and password in UTF-8.
     ///
-    /// Whoever reads the field knows the password: send it over `https` only.
+    /// The field reveals the password to everyone who can read it, so send it over `https` only.
     ///
     /// - Parameters:
-    ///   - user: The user. A colon cannot be part of it, because the password begins after the first one.
+    ///   - user: The user. It must not contain a colon, because the password begins after the first colon.
     ///   - password: The password.
-    /// - Returns: The field, or `nil` when there is a colon in the user or a control character in either
+    /// - Returns: The field, or `nil` if the user contains a colon or either text contains a control character
     ///   (RFC 7617 §2).
     public static func authorizationHeader(
         user: String,

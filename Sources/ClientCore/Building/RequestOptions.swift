@@ -2,28 +2,31 @@ public import Foundation
 public import FoundationNetworking
 internal import NetwatchTransport
 
-/// How a request is carried out, beyond what it says to the server. What is `nil` is left to the session's
-/// ``SessionManager/requestOptions``, and what is `nil` there too to the session's configuration or to netwatch.
+/// Options for how a request is sent. An option that is `nil` falls back to the session's
+/// ``SessionManager/requestOptions``, and then to the session's configuration or to netwatch's default.
 public struct RequestOptions: Sendable, Hashable {
-    /// How many seconds the name lookup, the connection and the TLS handshake of a transfer may take together.
-    /// netwatch's own: 15.
+    /// The time limit for the name lookup, the connection and the TLS handshake of a transfer together, in
+    /// seconds. Default: 15.
     public var connectTimeout: TimeInterval?
-    /// How many seconds no byte may go either way once connected; noticed up to two seconds late. The
-    /// configuration's `timeoutIntervalForRequest`: 60. The `timeoutInterval` of a `URLRequest` that is not 60
-    /// comes between this and the session's.
+    /// The maximum time in seconds without a byte in either direction once connected. Exceeding it is detected
+    /// up to two seconds late. Default: the configuration's `timeoutIntervalForRequest`, 60.
+    ///
+    /// A `URLRequest` whose `timeoutInterval` is not 60 overrides the session's option, but not this option of
+    /// the request.
     public var idleTimeout: TimeInterval?
-    /// How many seconds an attempt may take with everything: waiting for other requests, redirects, the last byte.
-    /// The configuration's `timeoutIntervalForResource`: seven days.
+    /// The time limit of an attempt in seconds. It includes waiting for other requests, redirects, and the last
+    /// byte. Default: the configuration's `timeoutIntervalForResource`, seven days.
     public var totalTimeout: TimeInterval?
-    /// How soon the request is begun when others to its host wait too, from 0 (last) to 1 (first); over HTTP/2 also
-    /// its share of the connection (`CURLOPT_STREAM_WEIGHT`), if the server looks at it. netwatch's own: 0.5.
+    /// The priority among requests that wait for the same host, from 0 (last) to 1 (first). Over HTTP/2 also
+    /// the request's share of the connection (`CURLOPT_STREAM_WEIGHT`), if the server supports it. Default:
+    /// 0.5.
     public var priority: Float?
-    /// How many bytes of a response are kept in memory, decoded; a longer one ends the request with
-    /// `URLError.dataLengthExceedsMaximum`. Downloads, and data that a closure takes as it comes, are not kept.
-    /// netwatch's own: 16 MiB.
+    /// The maximum number of bytes of a decoded response kept in memory. A longer response ends the request
+    /// with `URLError.dataLengthExceedsMaximum`. Downloads and data streamed to a closure are not limited.
+    /// Default: 16 MiB.
     public var maximumDataBytes: Int?
 
-    /// Makes options that leave everything to the session.
+    /// Creates options. Every option that is `nil` falls back to the session.
     public init(
         connectTimeout: TimeInterval? = nil,
         idleTimeout: TimeInterval? = nil,
@@ -40,10 +43,11 @@ public struct RequestOptions: Sendable, Hashable {
 }
 
 extension RequestOptions {
-    /// What anybody may send us unasked, and what most programs never get: they download what is longer.
+    /// Limits the memory that any server can use. Most programs never receive more than this in memory: they
+    /// download longer responses to files.
     static let defaultMaximumDataBytes = 16 * 1024 * 1024
 
-    /// These, and what others say where these say nothing.
+    /// Returns these options, with missing ones taken from `others`.
     func over(_ others: RequestOptions) -> RequestOptions {
         RequestOptions(
             connectTimeout: connectTimeout ?? others.connectTimeout,
@@ -63,7 +67,7 @@ extension RequestOptions {
             ("connectTimeout", connectTimeout), ("idleTimeout", idleTimeout), ("totalTimeout", totalTimeout),
         ]
         for (name, value) in timeouts {
-            // What is not a number is not above anything.
+            // A NaN fails this comparison, too.
             if let value, !(value > 0) { throw AFError.invalidOption(name, "\(value)", accepted: seconds) }
         }
         if let priority, !(0...1).contains(priority) {
@@ -82,25 +86,24 @@ extension AFError {
 }
 
 extension TransferRequest {
-    /// Takes the options that are a transfer's and depend on nothing else.
+    /// Applies the options that map directly to a transfer.
     mutating func apply(_ options: RequestOptions) {
         if let timeout = options.connectTimeout { connectTimeout = Duration(seconds: timeout) }
         if let priority = options.priority { self.priority = priority }
     }
 }
 
-/// A request together with how it is carried out, for all functions of a session that take a
-/// ``URLRequestConvertible``.
+/// A request with its options, for all functions of a session that accept a ``URLRequestConvertible``.
 public struct OptionedRequest: URLRequestConvertible {
     let request: any URLRequestConvertible
     let options: RequestOptions
 
-    /// The request without its options.
+    /// Returns the request without its options.
     public func asURLRequest() throws -> URLRequest { try request.asURLRequest() }
 }
 
 extension URLRequestConvertible {
-    /// Says how the request is carried out. Said twice, the last word counts, option by option.
+    /// Returns the request with options. Of repeated calls, the last one that sets an option wins.
     ///
     ///     session.request(Router.search("socks").with(RequestOptions(connectTimeout: 2, totalTimeout: 10)))
     public func with(_ options: RequestOptions) -> OptionedRequest {

@@ -1,19 +1,19 @@
 public import Foundation
 public import FoundationNetworking
 
-/// Something that a URL can be made of.
+/// A type that can be converted to a URL.
 @preconcurrency public protocol URLConvertible: Sendable {
-    /// Makes the URL.
+    /// Returns the URL.
     ///
-    /// - Throws: ``AFError/invalidURL(url:)``, or whatever a conforming type throws; it becomes the error
-    ///   of the request.
+    /// - Throws: ``AFError/invalidURL(url:)``, or any other error of a conforming type. It becomes the error of
+    ///   the request.
     func asURL() throws -> URL
 }
 
 extension String: URLConvertible {
-    /// Parses the text with `URL(string:)`, which percent-encodes what a URL may not contain.
+    /// Parses the text with `URL(string:)`, which percent-encodes characters that a URL must not contain.
     ///
-    /// - Throws: ``AFError/invalidURL(url:)``, for the empty text among others.
+    /// - Throws: ``AFError/invalidURL(url:)``, also for empty text.
     public func asURL() throws -> URL {
         guard let url = URL(string: self) else { throw AFError.invalidURL(url: self) }
         return url
@@ -28,23 +28,23 @@ extension URL: URLConvertible {
 extension URLComponents: URLConvertible {
     /// Joins the components.
     ///
-    /// - Throws: ``AFError/invalidURL(url:)`` when they do not make a URL.
+    /// - Throws: ``AFError/invalidURL(url:)`` if they do not form a URL.
     public func asURL() throws -> URL {
         guard let url else { throw AFError.invalidURL(url: self) }
         return url
     }
 }
 
-/// Something that a request can be made of.
+/// A type that can be converted to a request.
 @preconcurrency public protocol URLRequestConvertible: Sendable {
-    /// Makes the request.
+    /// Returns the request.
     ///
-    /// - Throws: Whatever the conforming type throws; it becomes the error of the request.
+    /// - Throws: Any error of the conforming type. It becomes the error of the request.
     func asURLRequest() throws -> URLRequest
 }
 
 extension URLRequestConvertible {
-    /// The request, or `nil` when it cannot be made.
+    /// The request, or `nil` if creating it fails.
     public var urlRequest: URLRequest? { try? asURLRequest() }
 }
 
@@ -54,17 +54,17 @@ extension URLRequest: URLRequestConvertible {
 }
 
 extension URLRequest {
-    /// Makes a request of its parts.
+    /// Creates a request.
     ///
     /// - Parameters:
     ///   - url: The URL.
     ///   - method: The method.
-    ///   - headers: Header fields. Default none. Of two names that differ only in case, the later one in
-    ///     sorted order wins. What cannot be sent is refused when the request is sent.
-    /// - Throws: What ``URLConvertible/asURL()`` throws.
+    ///   - headers: Header fields. Default: none. Of two names that differ only in case, the last in sorted
+    ///     order wins. Invalid fields are refused when the request is sent.
+    /// - Throws: The errors of ``URLConvertible/asURL()``.
     public init(url: any URLConvertible, method: HTTPMethod, headers: HTTPHeaders? = nil) throws {
         self.init(url: try url.asURL())
-        // Foundation's own, which it takes time to set.
+        // GET is Foundation's default, and setting it takes time.
         if method != .get { httpMethod = method.rawValue }
         if let headers, !headers.isEmpty { setHeaders(headers) }
     }

@@ -3,22 +3,22 @@ internal import FoundationNetworking
 internal import NetwatchTransport
 
 extension URLRequest {
-    /// What is sent after the head.
+    /// The body that is sent.
     enum Body {
-        /// What the request has itself.
+        /// The request's own body.
         case own
-        /// A file, a stream or a form, of so many bytes if that is known.
+        /// A file, a stream or a form, with its length in bytes if known.
         case upload(byteCount: Int64?)
     }
 
-    /// Refuses what cannot be sent, or would put something else on the wire than was meant.
+    /// Refuses a request that cannot be sent, or that would be sent differently than intended.
     ///
-    /// What `setValue(_:forHTTPHeaderField:)` was given with a line break or NUL in it cannot be refused
-    /// here: Foundation has left it out already.
+    /// A value with a line break or NUL cannot be refused if it was set with `setValue(_:forHTTPHeaderField:)`,
+    /// because Foundation has already dropped it.
     ///
     /// - Parameters:
-    ///   - allowedSchemes: Schemes of URLs, in lower case. Default `http` and `https`.
-    ///   - body: What is sent. Default: what the request has itself.
+    ///   - allowedSchemes: The accepted URL schemes, lower-case. Default: `http` and `https`.
+    ///   - body: The body that is sent. Default: the request's own.
     ///   - fields: The header fields that are sent. Default: those of the request.
     /// - Throws: ``AFError/invalidURL(url:)`` or ``AFError/urlRequestValidationFailed(reason:)``.
     func validateForSending(
@@ -30,7 +30,7 @@ extension URLRequest {
         try validateMethod()
         try validateTimeout()
         try validate(body)
-        // Sorted, so that of several culprits the same one is named each time.
+        // Sorted, so that of several invalid fields the same one is reported each time.
         for field in fields ?? (allHTTPHeaderFields ?? [:]).sortedFields {
             let (name, value) = (field.name, field.value)
             guard Self.isSendable(name, value), !contradicts(name, value, byteCount(body)) else {
@@ -47,7 +47,7 @@ extension URLRequest {
         guard let host = url.host(percentEncoded: false), !host.isEmpty else {
             throw AFError.urlRequestValidationFailed(reason: .missingHost(url))
         }
-        // The rest is encoded by URL.
+        // `URL` percent-encodes everything else.
         guard url.absoluteString.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7f }),
             URL.fault(ofHost: host, port: url.port) == nil
         else { throw AFError.invalidURL(url: url) }
@@ -55,21 +55,22 @@ extension URLRequest {
 
     private func validateMethod() throws {
         let method = httpMethod ?? "GET"
-        // CONNECT turns the connection into a tunnel, which only a proxy can be asked for.
+        // CONNECT turns the connection into a tunnel, which only a proxy supports.
         guard HTTPToken.isValid(method), method.uppercased() != "CONNECT" else {
             throw AFError.urlRequestValidationFailed(reason: .invalidMethod(method))
         }
     }
 
     private func validateTimeout() throws {
-        // What is not a number is not at least anything.
+        // A NaN fails this comparison, too.
         guard timeoutInterval >= 0 else {
             let accepted = "seconds from 0, which stands for the session's"
             throw AFError.invalidOption("timeoutInterval", "\(timeoutInterval)", accepted: accepted)
         }
     }
 
-    /// RFC 9110 §9.3.1: what a body means with them is not defined, and servers refuse or ignore it.
+    /// Refuses a body with GET and HEAD. RFC 9110 §9.3.1 does not define its meaning, and servers reject or
+    /// ignore it.
     private func validate(_ body: Body) throws {
         guard ["GET", "HEAD"].contains(httpMethod ?? "GET") else { return }
         if case .own = body, httpBody == nil, httpBodyStream == nil { return }
@@ -80,7 +81,8 @@ extension URLRequest {
         HTTPToken.isValid(name) && HTTPFieldValue.isValid(value)
     }
 
-    /// Two notions of where the body ends are how requests are smuggled.
+    /// Whether a field contradicts the body. If two servers disagree about where a body ends, requests can be
+    /// smuggled.
     private func contradicts(_ name: String, _ value: String, _ byteCount: Int64?) -> Bool {
         switch name.lowercased() {
         case "transfer-encoding": true
@@ -89,7 +91,7 @@ extension URLRequest {
         }
     }
 
-    /// The bytes of the body; `nil` when only the one who reads it will know.
+    /// The length of the body in bytes; `nil` if it is only known after reading the body.
     private func byteCount(_ body: Body) -> Int64? {
         switch body {
         case .upload(let byteCount): byteCount
@@ -103,9 +105,9 @@ extension URLRequest {
 }
 
 extension URL {
-    /// Why nobody can be connected to by these, for people; `nil` if somebody can.
+    /// Returns a readable reason why this host and port cannot be connected to, or `nil` if they can.
     ///
-    /// - Parameter host: Without percent encoding. `%0a` in a path is data; in a name to be looked up it is not.
+    /// - Parameter host: Without percent-encoding. `%0a` is valid data in a path, but not in a host name.
     static func fault(ofHost host: String, port: Int?) -> String? {
         if let port, !(0...65535).contains(port) { return "port \(port) is not from 0 to 65535" }
         let isName = host.utf8.allSatisfy { $0 > 0x20 && $0 != 0x7f }

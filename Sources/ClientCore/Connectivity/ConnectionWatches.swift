@@ -3,49 +3,50 @@ internal import NetwatchEventLoop
 internal import NetworkReachability
 internal import Synchronization
 
-/// Watches the ways that a session's connections have taken, and has them renewed when one of them has
-/// changed: a connection from an address that is gone looks alive until something is sent over it.
+/// Watches the network paths of a session's connections, and renews the connections when a path changes. A
+/// connection from a local address that is gone appears alive until something is sent over it.
 ///
-/// Only new connections are noted; a request over an old one costs nothing here. Connections to this machine
-/// need no network.
+/// Only new connections are recorded, so a request over an existing one has no cost here. Connections to this
+/// machine need no network and are not watched.
 final class ConnectionWatches: Sendable {
     fileprivate struct Entry {
         let id: UInt64
         var watch: PathWatch?
-        /// The generation of the way when it was first seen, and whether there was one when it was last.
+        /// The generation of the path when last seen; `nil` before the first status. `isReachable` is the last
+        /// reachability.
         var generation: UInt64?
         var isReachable = false
     }
 
     fileprivate struct State {
         var entries: [String: Entry] = [:]
-        /// Addresses from the one that was noted longest ago.
+        /// The addresses, the least recently recorded first.
         var order: [String] = []
         var lastID: UInt64 = 0
     }
 
-    /// How many addresses are watched: as many as a session has connections to, as a rule. Connections to others
-    /// end by the idle timeout when their way has changed.
+    /// The maximum number of watched addresses; a session rarely has connections to more. Connections to other
+    /// addresses end by the idle timeout when their path has changed.
     static let limit = 64
 
     private let paths: SessionPaths
     private let renew: @Sendable () -> Void
     private let state = Mutex(State())
 
-    /// - Parameter renew: Makes requests from now on use new connections. Called on the monitor's thread, which it
+    /// - Parameter renew: Makes later requests use new connections. Called on the monitor's thread, which it
     ///   must not block.
     init(_ paths: SessionPaths, renew: @escaping @Sendable () -> Void) {
         self.paths = paths
         self.renew = renew
     }
 
-    /// The addresses that are watched.
+    /// The watched addresses.
     var addresses: [String] { state.withLock { $0.order } }
 
-    /// Those of them whose way was seen, with its generation.
+    /// The path generations of the addresses whose status is known.
     var generations: [String: UInt64] { state.withLock { $0.entries.compactMapValues(\.generation) } }
 
-    /// A connection was made to an address. Returns whether it is the only one that is watched now.
+    /// Records a connection to an address. Returns whether it is the only watched address now.
     func note(_ address: String) -> Bool {
         guard let parsed = IPAddress(address), !parsed.isLoopback, let host = NetworkHost(address) else {
             return false
@@ -60,7 +61,7 @@ final class ConnectionWatches: Sendable {
         return count == 1
     }
 
-    /// Ends all watches: nothing is left that they could be about.
+    /// Ends all watches, because no connections are left.
     func letGo() {
         let entries = state.withLock { state in
             defer { state = State(lastID: state.lastID) }
@@ -86,7 +87,7 @@ final class ConnectionWatches: Sendable {
 }
 
 extension ConnectionWatches.State {
-    /// Returns the number of a new entry, and the watch that it takes the place of.
+    /// Returns the id of a new entry, and the watch of the entry that it evicts.
     fileprivate mutating func note(_ address: String) -> (id: UInt64?, dropped: PathWatch?) {
         order.removeAll { $0 == address }
         order.append(address)
@@ -99,8 +100,8 @@ extension ConnectionWatches.State {
 
     /// Returns whether connections to the address may be dead.
     ///
-    /// They are when another way was found, which counts as another generation; and already when there is none, so
-    /// that what waits for the way to come back never meets a connection from before.
+    /// They may be if the path has another generation, which means another route. They also count as dead as
+    /// soon as the path is lost, so that a request that waits for the path never reuses an old connection.
     fileprivate mutating func update(_ address: String, _ id: UInt64, _ status: PathStatus) -> Bool {
         guard var entry = entries[address], entry.id == id else { return false }
         let isFirst = entry.generation == nil

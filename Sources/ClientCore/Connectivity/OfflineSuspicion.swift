@@ -4,14 +4,14 @@ internal import NetwatchEventLoop
 internal import NetwatchTransport
 internal import NetworkReachability
 
-/// What has to be out of reach for a failure to be that of having no network.
+/// The destinations that must be unreachable for a failure to mean that there is no network.
 enum OfflineSuspicion: Hashable, Sendable {
-    /// All of the addresses that the host has.
+    /// All known addresses of the host.
     case host([IPAddress])
-    /// Everything: nobody knows where the host is.
+    /// Every destination, because the host's address is not known.
     case general
 
-    /// `nil` for everything.
+    /// The addresses; `nil` for every destination.
     var addresses: [IPAddress]? {
         switch self {
         case .host(let addresses): addresses
@@ -19,10 +19,12 @@ enum OfflineSuspicion: Hashable, Sendable {
         }
     }
 
+    /// Returns `nil` if a missing network cannot be the cause, for example because a host has answered.
+    ///
     /// - Parameters:
-    ///   - failure: How the transfer failed; there is nothing to suspect when somebody has answered.
+    ///   - failure: The failure of the transfer.
     ///   - url: The URL that failed.
-    ///   - addresses: What its host's name was looked up to.
+    ///   - addresses: The addresses that the host's name was resolved to.
     init?(_ failure: TransferFailure, _ url: URL, addresses: [IPAddress]) {
         guard failure.mayBeOffline, let host = url.host, !host.isLocalName else { return nil }
         let known = IPAddress(host).map { [$0] } ?? addresses
@@ -31,12 +33,12 @@ enum OfflineSuspicion: Hashable, Sendable {
 }
 
 extension TransferFailure {
-    /// Whether it happened before anybody has answered: no address was found, or no connection made.
+    /// Whether the transfer failed before any host answered: no address was found, or no connection was made.
     fileprivate var mayBeOffline: Bool {
         switch code {
         // CURLE_COULDNT_RESOLVE_HOST
         case 6: true
-        // CURLE_COULDNT_CONNECT. Who refuses a connection is there.
+        // CURLE_COULDNT_CONNECT. A host that refuses a connection is reachable.
         case 7: ![ECONNREFUSED, ECONNRESET].contains(osErrno)
         // CURLE_OPERATION_TIMEDOUT
         case 28: phase == .resolve || phase == .connect
@@ -46,7 +48,7 @@ extension TransferFailure {
 }
 
 extension String {
-    /// Names of this machine need no network (RFC 6761 §6.3).
+    /// Whether the name refers to this machine, which needs no network (RFC 6761 §6.3).
     fileprivate var isLocalName: Bool {
         let name = lowercased()
         return name == "localhost" || name.hasSuffix(".localhost")
@@ -54,7 +56,7 @@ extension String {
 }
 
 extension PathStatus.Verdict {
-    /// Whether the kernel says that there is no way; `nil` when it could not be asked.
+    /// Whether the kernel has no route; `nil` if it could not be asked.
     var isOffline: Bool? {
         switch self {
         case .reachable: false

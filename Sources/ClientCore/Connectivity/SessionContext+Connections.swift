@@ -1,15 +1,17 @@
 internal import Dispatch
 
 extension SessionContext {
-    /// How long after the last request the ways of a session's connections are watched, at least; up to twice as
-    /// long. libcurl does not use a connection again that has been idle for 118 s (`CURLOPT_MAXAGE_CONN`).
+    /// The minimum time that the paths of a session's connections are watched after its last request. The
+    /// maximum is twice that. libcurl does not reuse a connection that has been idle for 118 s
+    /// (`CURLOPT_MAXAGE_CONN`).
     static let watchedIdleTime: Duration = .seconds(150)
 
     func connectionMade(to address: String) {
         if connections.note(address) { lookAgain(after: lastIdentifier) }
     }
 
-    /// Ends the watches if there is nothing under way, and no request was made after that one.
+    /// Ends the watches if no request is running and none was created after the given one. Otherwise checks
+    /// again later.
     func letGoOfConnections(unusedSince request: Int) {
         if running.isEmpty, lastIdentifier == request {
             connections.letGo()

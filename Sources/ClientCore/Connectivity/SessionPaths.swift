@@ -2,34 +2,34 @@ internal import Dispatch
 internal import NetworkReachability
 internal import Synchronization
 
-/// The monitor of a session's paths, which is not there before somebody asks about one: a program whose
-/// requests stay on this machine and do not fail has no thread for it.
+/// The path monitor of a session, created on first use. A program whose requests stay on this machine and do
+/// not fail therefore needs no thread for it.
 final class SessionPaths: Sendable {
     private let make: @Sendable () -> PathMonitor
     private let monitor = Mutex<PathMonitor?>(nil)
-    /// Where the monitor is made, which takes about a millisecond.
+    /// The queue on which the monitor is created, which takes about a millisecond.
     private let queue = DispatchQueue(label: "netwatch.paths", target: .global(qos: .utility))
 
     init(_ make: @escaping @Sendable () -> PathMonitor) {
         self.make = make
     }
 
-    /// Calls `body` once with the monitor: at once when there is one, else on a queue of its own.
+    /// Calls `body` once with the monitor: immediately if it exists, or else on a separate queue.
     func withMonitor(_ body: @escaping @Sendable (PathMonitor) -> Void) {
         if let monitor = monitor.withLock({ $0 }) { return body(monitor) }
         queue.async { body(self.started()) }
     }
 
-    /// The monitor, made where that blocks nobody.
+    /// Returns the monitor. If it does not exist yet, it is created without blocking the caller's thread.
     func monitor() async -> PathMonitor {
         await withCheckedContinuation { continuation in withMonitor { continuation.resume(returning: $0) } }
     }
 
-    /// Whether there is a monitor.
+    /// Whether the monitor has been created.
     var isStarted: Bool { monitor.withLock { $0 != nil } }
 
-    /// Judges where a failure came from, as it is now. `answer` is called once, on the monitor's thread, which it
-    /// must not block.
+    /// Checks whether the destinations of a failure are reachable now. `answer` is called once, on the
+    /// monitor's thread, which it must not block.
     func judge(
         _ suspicion: OfflineSuspicion,
         answer: @escaping @Sendable (PathStatus.Verdict) -> Void

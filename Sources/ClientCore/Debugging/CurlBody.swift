@@ -2,17 +2,17 @@ internal import Foundation
 
 /// The body of a curl command.
 struct CurlBody {
-    /// `nil` without a body.
+    /// The option that sets the body; `nil` without a body.
     private(set) var option: String?
-    /// What a reader has to know. Never contains a word of the request: it ends up in a shell's comment,
-    /// which ends at a line break.
+    /// A hint for the reader. It never contains text from the request: it is printed as a shell comment, which
+    /// a line break would end.
     private(set) var note: String?
 
-    /// The longest argument that Linux takes, without the NUL at its end: `MAX_ARG_STRLEN`, 32 pages
+    /// The maximum length of an argument on Linux, without the terminating NUL: `MAX_ARG_STRLEN`, 32 pages
     /// (`execve(2)`).
     private static let longestArgument = 32 * 4096 - 1
 
-    /// - Parameter contentType: The value of the request's field.
+    /// - Parameter contentType: The request's `Content-Type`.
     init(_ body: CurlCommand.Body, contentType: String?, _ secrets: CurlSecrets) {
         switch body {
         case .none: return
@@ -27,7 +27,7 @@ struct CurlBody {
         guard data.count <= Self.longestArgument else {
             return setInput("\(data.count) bytes, too many for an argument")
         }
-        // Not --data-binary, to which a text that begins with @ names a file.
+        // Not --data-binary, which reads a file if the text begins with @.
         option = "--data-raw " + Shell.quoted(secrets.body(text, contentType: contentType))
     }
 
@@ -36,8 +36,8 @@ struct CurlBody {
         note = "the body, \(what), is read from standard input"
     }
 
-    /// `nil` for what is not UTF-8, and for control characters: a terminal that they are pasted into acts
-    /// on them.
+    /// Returns the body as text. Returns `nil` if it is not UTF-8 or contains control characters, because a
+    /// terminal would execute them when the command is pasted.
     private static func text(_ data: Data) -> String? {
         let isControl = { (byte: UInt8) in byte < 0x20 && ![0x09, 0x0a, 0x0d].contains(byte) || byte == 0x7f }
         return data.contains(where: isControl) ? nil : String(data: data, encoding: .utf8)

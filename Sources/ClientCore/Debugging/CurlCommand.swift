@@ -2,34 +2,34 @@ internal import Foundation
 internal import FoundationNetworking
 internal import NetwatchTransport
 
-/// A request as the line for a shell that makes curl(1) send the same.
+/// A shell command that makes curl(1) send the same request.
 ///
-/// The text starts with `$ `, as shells print it before a command; what follows runs in any POSIX shell.
-/// What the request does not have, curl may add as it likes: `Accept`, `User-Agent`, `Expect`.
+/// The text starts with the prompt `$ `. The rest runs in any POSIX shell. curl may add fields that the request
+/// does not set: `Accept`, `User-Agent`, `Expect`.
 struct CurlCommand: Sendable {
-    /// Where the body comes from.
+    /// The source of the body.
     enum Body: Hashable, Sendable {
         case none
         case data(Data)
         case file(path: String)
-        /// A stream, which only curl's standard input can stand for.
+        /// A stream. The command reads it from curl's standard input.
         case stream
     }
 
-    /// What is printed when there is no such command.
+    /// The text if no command can be created.
     static let failure = "$ curl command could not be created"
 
-    /// `nil` when none could be made.
+    /// The request; `nil` if creating it failed.
     let request: URLRequest?
-    /// The session's fields. The request's own win.
+    /// The session's fields. The request's own fields override them.
     var sessionHeaders: HTTPHeaders = [:]
-    /// What a server that asks for it is told.
+    /// The credentials for a server that asks for them.
     var credential: (user: String, password: String)?
-    /// The `Cookie` field made of stored cookies. The request's own field wins.
+    /// The `Cookie` field from the cookie storage. The request's own field overrides it.
     var cookies: String?
     var body: Body
 
-    /// - Parameter body: `nil` for the body of `request`.
+    /// - Parameter body: `nil` selects the body of `request`.
     init(_ request: URLRequest?, body: Body? = nil) {
         self.request = request
         self.body = body ?? Self.body(of: request)
@@ -40,12 +40,12 @@ struct CurlCommand: Sendable {
         return request?.httpBodyStream == nil ? .none : .stream
     }
 
-    /// The command: one option a line, the URL in the last one.
+    /// Returns the command, with one option per line and the URL in the last line.
     ///
-    /// - Parameter redactingSecrets: Whether credentials, cookies, and values whose names speak of secrets
-    ///   are written as `REDACTED`; see ``CurlSecrets``.
-    /// - Returns: ``failure`` for a request that would not be sent: without URL, to something else than an
-    ///   HTTP server, or with a method or a field that HTTP does not allow.
+    /// - Parameter redactingSecrets: Whether credentials, cookies, and values whose names suggest a secret are
+    ///   written as `REDACTED`; see ``CurlSecrets``.
+    /// - Returns: ``failure`` for a request that would not be sent: it has no URL, its scheme is not HTTP, or
+    ///   HTTP does not allow its method or one of its fields.
     func text(redactingSecrets: Bool = false) -> String {
         guard let url = request?.url.flatMap(Self.sendable), HTTPToken.isValid(method) else {
             return Self.failure
@@ -59,7 +59,7 @@ struct CurlCommand: Sendable {
         var lines = [methodOption, credentialOption(secrets)].compactMap(\.self)
         lines += fields.options(secrets, hasBody: self.body != .none)
         lines += [body.option].compactMap(\.self)
-        // The brackets of an address are the only ones that curl takes for what they are.
+        // Without --globoff, curl expands all brackets and braces except those of an IPv6 address.
         if target.contains(where: "[]{}".contains) { lines.append("--globoff") }
         lines.append(Shell.quoted(target) + (body.note.map { " # \($0)" } ?? ""))
         return (["$ curl -v"] + lines).joined(separator: " \\\n\t")
@@ -70,7 +70,7 @@ struct CurlCommand: Sendable {
     private var methodOption: String? {
         switch (method, body) {
         case ("GET", .none): nil
-        // With `-X HEAD` curl would wait for the body that the response's Content-Length speaks of.
+        // With `-X HEAD` curl would wait for a body as long as the response's Content-Length.
         case ("HEAD", .none): "--head"
         default: "-X \(Shell.quoted(method))"
         }
@@ -81,7 +81,7 @@ struct CurlCommand: Sendable {
         credential.map { "-u " + Shell.quoted("\($0.user):\(secrets.value($0.password))") }
     }
 
-    /// The URL without its fragment, which is never sent, if it is one that requests are sent to.
+    /// Returns the URL without its fragment, which is never sent, or `nil` if requests cannot be sent to it.
     private static func sendable(_ url: URL) -> String? {
         guard ["http", "https"].contains(url.scheme?.lowercased()), url.host?.isEmpty == false else {
             return nil
@@ -90,12 +90,13 @@ struct CurlCommand: Sendable {
     }
 }
 
-/// Words of a POSIX shell (IEEE 1003.1, Shell Command Language §2.2.2).
+/// Quoting for a POSIX shell (IEEE 1003.1, Shell Command Language §2.2.2).
 enum Shell {
-    /// The text as one word, whatever it contains but NUL.
+    /// Returns the text as one word. The text may contain anything but NUL.
     static func quoted(_ text: String) -> String {
         guard text.isEmpty || !text.utf8.allSatisfy(isLetterOrDigit) else { return text }
-        // By scalars: a quotation mark with an accent is another character, and the same byte to the shell.
+        // Iterates over scalars: an apostrophe with a combining accent is another `Character`, but the same
+        // byte to the shell.
         var word = "'".unicodeScalars
         for scalar in text.unicodeScalars {
             if scalar == "'" { word += "'\\''".unicodeScalars } else { word.append(scalar) }

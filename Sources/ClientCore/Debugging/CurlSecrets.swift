@@ -1,12 +1,12 @@
 internal import Foundation
 internal import NetwatchTransport
 
-/// What of a request is not to be seen by everyone who reads a log.
+/// Redacts the parts of a request that must not appear in a log.
 ///
-/// Secret are a password, what stands before the host in a URL, the fields `Authorization`,
-/// `Proxy-Authorization`, `Cookie` and `Set-Cookie`, and whatever has a name that speaks of a secret: other
-/// fields, items of a query or a form, members of JSON objects. A body that is neither a form nor JSON
-/// cannot be searched, and is redacted whole. Paths are left alone, as are bodies in files.
+/// Secrets are: a password, the user information of a URL, the fields `Authorization`, `Proxy-Authorization`,
+/// `Cookie` and `Set-Cookie`, and every value whose name suggests a secret. Such values are other header
+/// fields, items of a query or a form, and members of JSON objects. A body that is neither a form nor JSON
+/// cannot be searched, so it is redacted completely. Paths and bodies in files are not redacted.
 struct CurlSecrets {
     let isRedacting: Bool
 
@@ -15,7 +15,7 @@ struct CurlSecrets {
     private static let telltales = [
         "token", "secret", "key", "password", "passwd", "passphrase", "signature",
     ]
-    /// Names that sound like secrets.
+    /// Names that look like secrets but are not.
     private static let harmless = ["idempotency-key"]
 
     func value(_ text: String) -> String {
@@ -54,7 +54,7 @@ struct CurlSecrets {
         return url[..<start] + replacement + url[end...]
     }
 
-    /// A query or a form: `name=value&name=value`, which old servers separate by semicolons.
+    /// Redacts a query or a form: `name=value&name=value`. Old servers separate the items by semicolons.
     private static func items(_ text: String) -> String {
         pieces(text, "&").map { pieces($0, ";").map(item).joined(separator: ";") }.joined(separator: "&")
     }
@@ -65,13 +65,13 @@ struct CurlSecrets {
         return isSecret ? "\(name)=\(replacement)" : text
     }
 
-    /// The text before the first separator, and after it if there is one.
+    /// Returns the text before the first separator, and the text after it if there is one.
     private static func halves(_ text: String, at separator: Unicode.Scalar) -> (String, String?) {
         let parts = pieces(text, separator, maxSplits: 1)
         return (parts[0], parts.count > 1 ? parts[1] : nil)
     }
 
-    /// By scalars: a separator with an accent separates all the same.
+    /// Splits by Unicode scalars, because a separator followed by a combining accent must still separate.
     private static func pieces(
         _ text: String,
         _ separator: Unicode.Scalar,
@@ -82,7 +82,7 @@ struct CurlSecrets {
             .map(String.init)
     }
 
-    /// - Returns: `nil` for what is no JSON.
+    /// - Returns: `nil` if the text is not JSON.
     private static func json(_ text: String) -> String? {
         let object = try? JSONSerialization.jsonObject(with: Data(text.utf8), options: .fragmentsAllowed)
         let options: JSONSerialization.WritingOptions = [

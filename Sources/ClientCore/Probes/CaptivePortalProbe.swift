@@ -3,27 +3,27 @@ internal import NetwatchEventLoop
 package import NetwatchTransport
 public import NetworkReachability
 
-/// Finds out whether a captive portal stands in the way.
+/// Checks whether a captive portal intercepts requests.
 ///
-/// The network can tell, in DHCP option 114, DHCPv6 option 103 or the router advertisement option 37
-/// (RFC 8910), which URL to ask: ``api(_:timeout:)``. Where it does not, a URL whose answer is known shows
-/// whether somebody else answers: ``generate204(_:timeout:)``.
+/// The network can announce a URL for this in DHCP option 114, DHCPv6 option 103 or router advertisement option
+/// 37 (RFC 8910): use ``api(_:timeout:)``. Otherwise, use a URL with a known response, which shows whether a
+/// portal answers instead: ``generate204(_:timeout:)``.
 ///
-/// Requests leave by the path they are given and follow no redirect; see ``HTTPProbe``.
+/// Requests use the given path and follow no redirect; see ``HTTPProbe``.
 public struct CaptivePortalProbe: Probe, RacingProbe {
     private enum Question: Hashable, Sendable {
         case api
         case generate204
     }
 
-    /// How long an attempt may take, from the name lookup to the last byte: 10 ms to 60 s.
+    /// The accepted time limits of an attempt, from the name lookup to the last byte: 10 ms to 60 s.
     public static let acceptedTimeouts = ProbeExchange.acceptedTimeouts
-    /// How long the API's answer may be, in bytes.
+    /// The maximum length of the API's response in bytes.
     public static let maximumBodySize = 64 * 1024
 
-    /// What is asked.
+    /// The URL that is requested.
     public let url: URL
-    /// How long an attempt may take.
+    /// The time limit of an attempt.
     public let timeout: Duration
     private let question: Question
     private let engine: TransferEngine
@@ -35,16 +35,16 @@ public struct CaptivePortalProbe: Probe, RacingProbe {
         self.engine = engine
     }
 
-    /// A probe that asks the network's own API (RFC 8908).
+    /// Returns a probe that queries the network's own API (RFC 8908).
     ///
-    /// Its answer is believed: `captive` or valid. Everything that is not such an answer is failed. Of its
-    /// keys only `captive` has to be there and of the right type; the others are left out if they make no
-    /// sense, and a `user-portal-url` that is not `https` (§5) is left out too.
+    /// The API's response is trusted: the result is `captive` or valid. Any other response fails the probe. Of
+    /// the keys, only `captive` is required with the correct type. The others are ignored if they are invalid,
+    /// and so is a `user-portal-url` that is not `https` (§5).
     ///
     /// - Parameters:
-    ///   - url: The URL that the network gave; an `https` one, as §4 demands.
-    ///   - timeout: How long an attempt may take. Default 10 s; brought into ``acceptedTimeouts``.
-    /// - Throws: ``InvalidProbe`` for another URL.
+    ///   - url: The `https` URL announced by the network (§4 requires `https`).
+    ///   - timeout: The time limit of an attempt. Default: 10 s. Clamped to ``acceptedTimeouts``.
+    /// - Throws: ``InvalidProbe`` for any other URL.
     public static func api(
         _ url: any URLConvertible,
         timeout: Duration = .seconds(10)
@@ -52,7 +52,7 @@ public struct CaptivePortalProbe: Probe, RacingProbe {
         try api(url, timeout: timeout, schemes: ["https"], engine: .shared)
     }
 
-    /// - Parameter schemes: Tests serve the API without TLS.
+    /// - Parameter schemes: The accepted schemes. Tests serve the API without TLS.
     package static func api(
         _ url: any URLConvertible,
         timeout: Duration = .seconds(10),
@@ -62,16 +62,16 @@ public struct CaptivePortalProbe: Probe, RacingProbe {
         CaptivePortalProbe(.api, try ProbeURL.parse(url, schemes: schemes), timeout, engine)
     }
 
-    /// A probe that asks for a page known to be empty.
+    /// Returns a probe that requests a page known to be empty.
     ///
-    /// A status of 204, or 200 without a body, is valid. Any other answer of 200 to 399, and 511 (RFC 6585
-    /// §6), comes from a portal, whose page is where it redirects to. 400 to 599 says nothing about a portal
-    /// and is failed: Android and Chromium draw the line there too.
+    /// A status of 204, or 200 without a body, is valid. Any other response from 200 to 399, and 511 (RFC 6585
+    /// §6), comes from a portal; its redirect leads to the portal's page. 400 to 599 do not indicate a portal
+    /// and fail the probe. Android and Chromium draw the line there, too.
     ///
     /// - Parameters:
-    ///   - url: An `http` URL, because a portal cannot answer for an `https` one.
-    ///   - timeout: How long an attempt may take. Default 10 s; brought into ``acceptedTimeouts``.
-    /// - Throws: ``InvalidProbe`` for another URL.
+    ///   - url: An `http` URL, because a portal cannot answer for an `https` URL.
+    ///   - timeout: The time limit of an attempt. Default: 10 s. Clamped to ``acceptedTimeouts``.
+    /// - Throws: ``InvalidProbe`` for any other URL.
     public static func generate204(
         _ url: any URLConvertible,
         timeout: Duration = .seconds(10)
@@ -95,7 +95,7 @@ public struct CaptivePortalProbe: Probe, RacingProbe {
         }
     }
 
-    /// Makes one request.
+    /// Sends one request.
     public func run(to host: NetworkHost?, over path: NetworkPath) async -> ProbeResult {
         await run(to: host, over: [path])
     }
@@ -108,7 +108,7 @@ public struct CaptivePortalProbe: Probe, RacingProbe {
             request.maximumResponseBodyBytes = Self.maximumBodySize
             return judgeAPI(await ProbeExchange.run(request, on: engine))
         case .generate204:
-            // One byte is enough to tell a page from none.
+            // A limit of 0 fails at the first body byte, which is enough to detect a page.
             request.maximumResponseBodyBytes = 0
             let exchange = await ProbeExchange.run(request, on: engine)
             return exchange.result(judgeEmptyPage(exchange))
@@ -133,7 +133,7 @@ public struct CaptivePortalProbe: Probe, RacingProbe {
         }
     }
 
-    // MARK: The page that is known to be empty
+    // MARK: Empty page
 
     private func judgeEmptyPage(_ exchange: ProbeExchange) -> PathValidation {
         switch exchange.head?.status {
@@ -148,7 +148,7 @@ public struct CaptivePortalProbe: Probe, RacingProbe {
     private func judgeBody(_ exchange: ProbeExchange) -> PathValidation {
         switch exchange.failure?.code {
         case nil: .valid
-        // CURLE_FILESIZE_EXCEEDED: there is a body.
+        // CURLE_FILESIZE_EXCEEDED: the response has a body.
         case 63: .captive(CaptivePortal(userPortalURL: portalURL(exchange)))
         default: failed(exchange)
         }

@@ -1,9 +1,9 @@
 internal import Foundation
 internal import NetworkReachability
 
-/// What a captive portal's API answers (RFC 8908 §5).
+/// The response of a captive portal's API (RFC 8908 §5).
 struct CaptivePortalState: Hashable, Sendable {
-    /// Why an answer is none.
+    /// Why a response is invalid.
     struct Malformed: Error, Hashable, CustomStringConvertible {
         let description: String
     }
@@ -14,10 +14,10 @@ struct CaptivePortalState: Hashable, Sendable {
     let portal: CaptivePortal
 
     /// - Parameters:
-    ///   - mediaType: The answer's `Content-Type`.
+    ///   - mediaType: The response's `Content-Type`.
     ///   - body: The JSON.
-    /// - Throws: ``Malformed`` for another type, for what is not a JSON object, and without a `captive` that
-    ///   is true or false.
+    /// - Throws: ``Malformed`` for another type, for a body that is not a JSON object, and if `captive` is
+    ///   missing or not a boolean.
     init(mediaType: String?, body: Data) throws(Malformed) {
         guard Self.isOurs(mediaType) else {
             let found = mediaType.map { "`\($0.shownToPeople)`" } ?? "without a type"
@@ -32,7 +32,7 @@ struct CaptivePortalState: Hashable, Sendable {
         }
     }
 
-    /// Parameters do not matter, nor does case (RFC 9110 §8.3.1).
+    /// Whether the media type is the API's, ignoring parameters and case (RFC 9110 §8.3.1).
     private static func isOurs(_ mediaType: String?) -> Bool {
         let type = mediaType?.prefix { $0 != ";" } ?? ""
         return type.trimmingCharacters(in: .whitespaces).lowercased() == Self.mediaType

@@ -3,67 +3,68 @@ internal import NetwatchEventLoop
 package import NetwatchTransport
 public import NetworkReachability
 
-/// Finds out whether an HTTP(S) server answers as it should.
+/// Checks whether an HTTP(S) server answers as expected.
 ///
-/// The request leaves by the path it is given, on a connection of its own. It carries no cookies, uses no
-/// proxy and follows no redirect: a redirect is an answer with a status of 300 to 399. When the URL names the
-/// watched host it goes to the path's destination, and to the other addresses of the host if that does not answer
-/// (RFC 8305); another name is looked up, over whatever path name servers are reached by. Sockets belong to the process's
-/// own network namespace.
+/// The request uses the given path and a separate connection. It sends no cookies, uses no proxy and follows no
+/// redirect: a redirect counts as a response with a status of 300 to 399.
 ///
-/// Valid is a whole answer, in time and within the limit of size, with the status and body that are expected.
-/// `https` proves in addition that it comes from the server, which no portal can pretend.
+/// If the URL names the watched host, the request goes to the path's destination. If that does not answer, it
+/// goes to the host's other addresses (RFC 8305). Another host name is resolved over any path to the name
+/// servers. Sockets belong to the network namespace of the process.
+///
+/// The probe is valid if a complete response with the expected status and body arrives in time and within the
+/// size limit. `https` also proves that it comes from the server, which a portal cannot forge.
 public struct HTTPProbe: Probe, RacingProbe {
     /// The methods of a probe.
     public enum Method: String, Hashable, Sendable, CaseIterable {
         /// `GET`
         case get = "GET"
-        /// `HEAD`: the answer has no body.
+        /// `HEAD`. The response has no body.
         case head = "HEAD"
     }
 
-    /// What the body of the answer is held against, byte by byte.
+    /// The expected content of the response body, compared byte by byte.
     public enum ExpectedBody: Hashable, Sendable {
-        /// It begins with these bytes.
+        /// The body begins with these bytes.
         case prefix(Data)
-        /// These bytes occur in it.
+        /// The body contains these bytes.
         case contains(Data)
     }
 
-    /// How long an attempt may take, from the name lookup to the last byte: 10 ms to 60 s.
+    /// The accepted time limits of an attempt, from the name lookup to the last byte: 10 ms to 60 s.
     public static let acceptedTimeouts = ProbeExchange.acceptedTimeouts
-    /// How long the body may be, in bytes: 0 to 1 MiB.
+    /// The accepted limits of the body's length in bytes: 0 to 1 MiB.
     public static let acceptedBodySizes = 0...1_048_576
 
-    /// Where the request goes.
+    /// The URL of the request.
     public let url: URL
     /// The method of the request.
     public let method: Method
-    /// The statuses that are valid.
+    /// The status codes that count as valid.
     public let expectedStatus: ClosedRange<Int>
-    /// What the body has to be; `nil` for anything.
+    /// The expected body; `nil` accepts any body.
     public let expectedBody: ExpectedBody?
-    /// How long an attempt may take.
+    /// The time limit of an attempt.
     public let timeout: Duration
-    /// How long the body may be, in bytes.
+    /// The maximum length of the body in bytes.
     public let maximumBodySize: Int
-    /// Whether each request gets a query of its own.
+    /// Whether each request gets a unique query.
     public let bypassesCaches: Bool
     private let engine: TransferEngine
 
-    /// Makes a probe.
+    /// Creates a probe.
     ///
     /// - Parameters:
     ///   - url: An `http` or `https` URL.
-    ///   - method: Default `GET`.
-    ///   - expectedStatus: The statuses that are valid. Default 200 to 299.
-    ///   - expectedBody: What the body has to be. Default `nil`, anything.
-    ///   - timeout: How long an attempt may take. Default 10 s; brought into ``acceptedTimeouts``.
-    ///   - maximumBodySize: How long the body may be, in bytes. A longer one is failed, whatever it says.
-    ///     Default 64 KiB; brought into ``acceptedBodySizes``.
-    ///   - bypassesCaches: Whether each request gets a query of its own (`netwatch=` and a random number),
-    ///     for the sake of caches that ignore `Cache-Control: no-cache`. Default false.
-    /// - Throws: ``InvalidProbe`` for another URL, and for a `HEAD` that expects a body.
+    ///   - method: Default: `GET`.
+    ///   - expectedStatus: The status codes that count as valid. Default: 200 to 299.
+    ///   - expectedBody: The expected body. Default: `nil`, any body.
+    ///   - timeout: The time limit of an attempt. Default: 10 s. Clamped to ``acceptedTimeouts``.
+    ///   - maximumBodySize: The maximum length of the body in bytes. A longer body fails the probe, regardless
+    ///     of its content. Default: 64 KiB. Clamped to ``acceptedBodySizes``.
+    ///   - bypassesCaches: Whether each request gets a unique query (`netwatch=` and a random number), because
+    ///     some caches ignore `Cache-Control: no-cache`. Default: false.
+    /// - Throws: ``InvalidProbe`` for any other URL, and for `HEAD` with an expected body.
     public init(
         url: any URLConvertible,
         method: Method = .get,
@@ -112,7 +113,7 @@ public struct HTTPProbe: Probe, RacingProbe {
     /// The scheme of the URL: `http` or `https`.
     public var name: String { url.scheme?.lowercased() ?? "" }
 
-    /// Makes one request.
+    /// Sends one request.
     public func run(to host: NetworkHost?, over path: NetworkPath) async -> ProbeResult {
         await run(to: host, over: [path])
     }
@@ -146,7 +147,7 @@ public struct HTTPProbe: Probe, RacingProbe {
 }
 
 extension URL {
-    /// The same URL with one more query item, which no cache has seen.
+    /// The same URL with an additional random query item, so that no cache has an entry for it.
     fileprivate var withUniqueQuery: URL {
         guard var components = URLComponents(url: self, resolvingAgainstBaseURL: true) else { return self }
         let item = "netwatch=\(String(UInt64.random(in: 0 ... .max), radix: 36))"

@@ -1,8 +1,8 @@
 internal import Foundation
 
-/// A probe cannot be made of what it was given; the description says why, and what is accepted.
+/// The parameters of a probe are invalid. The description says why, and what is accepted.
 public struct InvalidProbe: Error, Hashable, Sendable, CustomStringConvertible {
-    /// What is wrong, in words for a person.
+    /// A readable description of the problem.
     public let description: String
 
     init(_ description: String) {
@@ -10,12 +10,14 @@ public struct InvalidProbe: Error, Hashable, Sendable, CustomStringConvertible {
     }
 }
 
-/// The URL of a probe.
+/// Checks URLs for probes.
 enum ProbeURL {
-    /// The longest URL that is taken from a portal: as long as everyone should support (RFC 9110 §4.1).
+    /// The maximum length in bytes of a URL from a portal. RFC 9110 §4.1 recommends supporting at least this length.
     static let longestFromPortal = 8000
 
-    /// - Throws: ``InvalidProbe`` for what is no URL with a host and one of these schemes.
+    /// Parses the URL of a probe.
+    ///
+    /// - Throws: ``InvalidProbe`` if it is not a URL with a host and one of these schemes.
     static func parse(_ url: any URLConvertible, schemes: [String]) throws(InvalidProbe) -> URL {
         let accepted = schemes.map { "\($0)://HOST/…" }.joined(separator: " or ")
         guard let parsed = try? url.asURL() else {
@@ -27,8 +29,8 @@ enum ProbeURL {
         return parsed
     }
 
-    /// The absolute form of a URL that a portal wants a user to open, or `nil` for one that is not on the
-    /// web: what opens it would follow `file:` and `javascript:` too.
+    /// Returns the absolute form of a URL that a portal wants a user to open. Returns `nil` for other schemes,
+    /// because an opener would also follow `file:` and `javascript:`.
     static func opened(by text: String, from base: URL?, schemes: [String]) -> String? {
         guard text.utf8.count <= longestFromPortal else { return nil }
         guard let url = URL(string: text, relativeTo: base)?.absoluteURL else { return nil }

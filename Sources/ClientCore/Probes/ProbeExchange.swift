@@ -4,19 +4,19 @@ internal import NetwatchEventLoop
 internal import NetwatchTransport
 internal import Synchronization
 
-/// One request of a probe, and everything that came back.
+/// A request of a probe and its response.
 struct ProbeExchange: Sendable {
-    /// How long an exchange may take, from the name lookup to the last byte.
+    /// The accepted time limits of an exchange, from the name lookup to the last byte.
     static let acceptedTimeouts: ClosedRange<Duration> = .milliseconds(10)...Duration.seconds(60)
 
     private(set) var head: TransferHead?
     private(set) var body: [UInt8] = []
-    /// From the start to the head of the response.
+    /// The time from the start to the head of the response.
     private(set) var latency: Duration?
-    /// Why it is not a whole response; `nil` when it is.
+    /// Why the response is incomplete; `nil` if it is complete.
     private(set) var failure: TransferFailure?
 
-    /// Makes the request. It ends early, with code 42, when the task is cancelled.
+    /// Runs the request. Cancelling the task ends it with code 42.
     static func run(_ request: TransferRequest, on engine: TransferEngine) async -> ProbeExchange {
         let collector = ProbeCollector()
         let id = engine.start(request) { collector.take($0) }
@@ -43,24 +43,24 @@ struct ProbeExchange: Sendable {
         return false
     }
 
-    /// The first value of a header field.
+    /// Returns the first value of a header field.
     func header(_ name: String) -> String? {
         head?.fields.values(of: name).first
     }
 
-    /// The result that this exchange comes to.
+    /// Returns the probe result for this exchange.
     func result(_ validation: PathValidation, portal: CaptivePortal? = nil) -> ProbeResult {
         ProbeResult(validation, latency: latency, portal: portal)
     }
 
-    /// That the answer has another status than it should have, with where it sends instead.
+    /// Returns a failure for an unexpected status, including the location that the response redirects to.
     func unexpectedStatus(_ status: Int) -> PathValidation {
         guard let location = header("Location") else { return .failed("answered \(status)") }
         return .failed("answered \(status), to `\(location.shownToPeople)`")
     }
 }
 
-/// Gathers what a transfer delivers, for the one who waits for its end.
+/// Collects the events of a transfer for the task that awaits its end.
 private final class ProbeCollector: Sendable {
     private struct State {
         var exchange = ProbeExchange()
@@ -92,13 +92,13 @@ private final class ProbeCollector: Sendable {
 }
 
 extension TransferRequest {
-    /// A request over one of several paths, on a connection of its own.
+    /// Creates a request over one of several paths, on a separate connection.
     ///
-    /// When the URL names the watched host it goes to the paths' destinations; another name is looked up, and connected to
-    /// over the first path.
+    /// If the URL names the watched host, the request goes to the paths' destinations. Another name is
+    /// resolved, and the connection uses the first path.
     init(probing url: URL, for host: NetworkHost?, over paths: [NetworkPath], timeout: Duration) {
         self.init(url: url.absoluteString)
-        // A cache has no part in this (RFC 9111 §5.2.1.4).
+        // A cache must not answer a probe (RFC 9111 §5.2.1.4).
         headers = [Header("Cache-Control", "no-cache"), Header("User-Agent", Self.defaultUserAgent)]
         binding = paths.first?.binding
         if let host, url.host.flatMap(NetworkHost.init) == host { candidates = paths.map(\.candidate) }
@@ -109,16 +109,16 @@ extension TransferRequest {
 }
 
 extension TransferFailure {
-    /// Why a probe got no whole answer.
+    /// Returns a message that says why a probe received no complete response.
     ///
-    /// - Parameter timeout: What it was allowed to take.
+    /// - Parameter timeout: The time limit that applied.
     func words(timeout: Duration) -> String {
         switch code {
         case 28 where phase == .resolve: "the name was not resolved within \(timeout)"
         case 28 where phase == .response: "no whole answer within \(timeout)"
         case 28: "no connection within \(timeout)"
         case 42: "cancelled"
-        // Made by the kernel; libcurl's words add only the address.
+        // The kernel's error is enough; libcurl's message adds only the address.
         case 7 where osErrno != 0 && connectionAttempts.count < 2: errnoDescription(osErrno).lowercased()
         default: message.shownToPeople
         }
@@ -126,8 +126,8 @@ extension TransferFailure {
 }
 
 extension String {
-    /// What a server sent, for a line of text: short, and without anything that moves a cursor or turns the
-    /// direction of writing.
+    /// Text from a server, made safe to print. It is shortened, and characters that move the cursor or change
+    /// the writing direction are replaced.
     var shownToPeople: String {
         let harmless = unicodeScalars.prefix(200).map { scalar -> Unicode.Scalar in
             switch scalar.properties.generalCategory {

@@ -1,15 +1,16 @@
 public import Dispatch
 public import Foundation
 
-// The five handlers that make a value of a response, and the same for callers that wait.
+// The five response handlers that decode the body, and their async variants.
 
 extension DataRequest {
     /// Adds a handler for the response's body.
     ///
-    /// An empty body is a success. The status is not looked at.
+    /// An empty body is a success. The status is not checked.
     ///
     /// - Parameters:
-    ///   - queue: Where the handler is called. Default: the session's ``SessionManager/completionQueue``.
+    ///   - queue: The queue that the handler is called on. Default: the session's
+    ///     ``SessionManager/completionQueue``.
     ///   - completionHandler: Called exactly once.
     @discardableResult
     @preconcurrency
@@ -27,8 +28,9 @@ extension DataRequest {
     /// Adds a handler for the response's body as text.
     ///
     /// - Parameters:
-    ///   - queue: Where the handler is called. Default: the session's ``SessionManager/completionQueue``.
-    ///   - encoding: The text's encoding. Default: the one that the response names, or ISO 8859-1.
+    ///   - queue: The queue that the handler is called on. Default: the session's
+    ///     ``SessionManager/completionQueue``.
+    ///   - encoding: The text's encoding. Default: the response's charset, or ISO 8859-1.
     ///   - completionHandler: Called exactly once.
     @discardableResult
     @preconcurrency
@@ -44,11 +46,12 @@ extension DataRequest {
         )
     }
 
-    /// Adds a handler for the response's body as JSON: dictionaries, arrays, numbers, texts, `NSNull`.
+    /// Adds a handler for the response's body as JSON: dictionaries, arrays, numbers, strings, `NSNull`.
     ///
     /// - Parameters:
-    ///   - queue: Where the handler is called. Default: the session's ``SessionManager/completionQueue``.
-    ///   - options: How it is read. Default: values of any kind at the top.
+    ///   - queue: The queue that the handler is called on. Default: the session's
+    ///     ``SessionManager/completionQueue``.
+    ///   - options: Reading options. Default: allow fragments, so that the top-level value may be of any kind.
     ///   - completionHandler: Called exactly once.
     @discardableResult
     @preconcurrency
@@ -67,8 +70,9 @@ extension DataRequest {
     /// Adds a handler for the response's body as a property list, XML or binary.
     ///
     /// - Parameters:
-    ///   - queue: Where the handler is called. Default: the session's ``SessionManager/completionQueue``.
-    ///   - options: How it is read. Default: immutable.
+    ///   - queue: The queue that the handler is called on. Default: the session's
+    ///     ``SessionManager/completionQueue``.
+    ///   - options: Reading options. Default: none, so that containers are immutable.
     ///   - completionHandler: Called exactly once.
     @discardableResult
     @preconcurrency
@@ -84,12 +88,13 @@ extension DataRequest {
         )
     }
 
-    /// Adds a handler for the response's body as a value of a type.
+    /// Adds a handler for the response's body decoded as a `Decodable` value.
     ///
     /// - Parameters:
-    ///   - type: The type. Default: what the handler takes.
-    ///   - queue: Where the handler is called. Default: the session's ``SessionManager/completionQueue``.
-    ///   - decoder: Who decodes it. Default: a `JSONDecoder`.
+    ///   - type: The type to decode. Default: the type that the handler accepts.
+    ///   - queue: The queue that the handler is called on. Default: the session's
+    ///     ``SessionManager/completionQueue``.
+    ///   - decoder: The decoder. Default: a `JSONDecoder`.
     ///   - completionHandler: Called exactly once.
     @discardableResult
     @preconcurrency
@@ -107,34 +112,36 @@ extension DataRequest {
     }
 }
 
-// MARK: For callers that wait
+// MARK: Async
 
 extension DataRequest {
-    /// Waits for the response's body. Cancelling the waiting task cancels the request.
+    /// Waits for the response and returns its body. Cancelling the waiting task cancels the request.
     public func responseData() async -> DataResponse<Data> {
         await response(responseSerializer: DataRequest.dataResponseSerializer())
     }
 
-    /// Waits for the response's body as text. Cancelling the waiting task cancels the request.
+    /// Waits for the response and returns its body as text. Cancelling the waiting task cancels the request.
     public func responseString(encoding: String.Encoding? = nil) async -> DataResponse<String> {
         await response(responseSerializer: DataRequest.stringResponseSerializer(encoding: encoding))
     }
 
-    /// Waits for the response's body as JSON. Cancelling the waiting task cancels the request.
+    /// Waits for the response and returns its body as JSON. Cancelling the waiting task cancels the request.
     public func responseJSON(
         options: JSONSerialization.ReadingOptions = .allowFragments
     ) async -> sending DataResponse<Any> {
         await response(responseSerializer: DataRequest.jsonResponseSerializer(options: options))
     }
 
-    /// Waits for the response's body as a property list. Cancelling the waiting task cancels the request.
+    /// Waits for the response and returns its body as a property list. Cancelling the waiting task cancels the
+    /// request.
     public func responsePropertyList(
         options: PropertyListSerialization.ReadOptions = []
     ) async -> sending DataResponse<Any> {
         await response(responseSerializer: DataRequest.propertyListResponseSerializer(options: options))
     }
 
-    /// Waits for the response's body as a value of a type. Cancelling the waiting task cancels the request.
+    /// Waits for the response and returns its body as a `Decodable` value. Cancelling the waiting task cancels
+    /// the request.
     public func responseDecodable<Value: Decodable & SendableMetatype>(
         of type: Value.Type = Value.self,
         decoder: any DataDecoder = JSONDecoder()
@@ -153,17 +160,17 @@ extension DataRequest {
 
     /// The response's body as text. Cancelling the waiting task cancels the request.
     ///
-    /// - Throws: The request's error, or why the body is no text.
+    /// - Throws: The request's error, or an error if the body is not text.
     public var string: String {
         get async throws { try await responseString().result.get() }
     }
 
-    /// The response's body as a value of a type. Cancelling the waiting task cancels the request.
+    /// The response's body as a `Decodable` value. Cancelling the waiting task cancels the request.
     ///
     /// - Parameters:
-    ///   - type: The type. Default: what is expected of the call.
-    ///   - decoder: Who decodes it. Default: a `JSONDecoder`.
-    /// - Throws: The request's error, or why the body is no such value.
+    ///   - type: The type to decode. Default: inferred from the call.
+    ///   - decoder: The decoder. Default: a `JSONDecoder`.
+    /// - Throws: The request's error, or the decoder's.
     public func decodable<Value: Decodable & Sendable>(
         of type: Value.Type = Value.self,
         decoder: any DataDecoder = JSONDecoder()

@@ -2,10 +2,11 @@ public import Foundation
 internal import Synchronization
 
 extension DataRequest {
-    /// Hands the body on as it comes in place of keeping it: the response's data is then `nil`.
+    /// Passes the body to a closure as it arrives instead of keeping it. The response's data is then `nil`.
     ///
-    /// What has come before the call is handed on first. The closure is called on the request's queue, in
-    /// order; while it works, the server is slowed down. When the request is tried again, the body begins anew.
+    /// Bytes that arrived before this call are passed first. The closure is called on the request's queue, in
+    /// order. While it runs, the server is slowed down. When the request is retried, the body starts again from
+    /// the first byte.
     @discardableResult
     @preconcurrency
     public func stream(closure: (@Sendable (Data) -> Void)? = nil) -> Self {

@@ -2,14 +2,14 @@ public import Foundation
 public import FoundationNetworking
 
 extension DataRequest {
-    /// Says whether a response is acceptable. Called when a whole response has come, on the request's queue.
+    /// Decides whether a response is acceptable. Called on the request's queue when the response is complete.
     public typealias Validation =
         @Sendable (URLRequest?, HTTPURLResponse, Data?) -> ValidationResult
 
-    /// Adds a check of the response. Without one, any whole response is a success.
+    /// Adds a check of the response. Without a check, every complete response is a success.
     ///
-    /// Checks run in the order they were added, up to the first that fails; its error is the request's, which
-    /// the retrier may be asked about.
+    /// Checks run in the order they were added, until one fails. Its error becomes the request's error, and the
+    /// retrier may be asked about it.
     @discardableResult
     @preconcurrency
     public func validate(_ validation: @escaping Validation) -> Self {
@@ -18,7 +18,7 @@ extension DataRequest {
         }
     }
 
-    /// Fails the request when its status is none of those.
+    /// Fails the request when its status is not in the sequence.
     @discardableResult
     public func validate(statusCode acceptable: some Sequence<Int>) -> Self {
         let acceptable = AcceptableStatusCodes(acceptable)
@@ -27,9 +27,9 @@ extension DataRequest {
         }
     }
 
-    /// Fails the request when its response's body has none of those content types.
+    /// Fails the request when the content type of its response matches none of those given.
     ///
-    /// An empty body has any type. `*` stands for any type or subtype; parameters are not compared.
+    /// An empty body matches every type. `*` stands for any type or subtype. Parameters are not compared.
     @discardableResult
     public func validate(contentType acceptable: some Sequence<String>) -> Self {
         let acceptable = Array(acceptable)
@@ -38,8 +38,8 @@ extension DataRequest {
         }
     }
 
-    /// Fails the request when its status is none of 200..<300, or the content type none that the request's
-    /// `Accept` names.
+    /// Fails the request when its status is not in 200..<300, or when the request's `Accept` does not list the
+    /// response's content type.
     @discardableResult
     public func validate() -> Self {
         validate { _, response, _ in

@@ -4,17 +4,17 @@ internal import FoundationNetworking
 
 /// A request whose response body is kept in memory.
 public class DataRequest: Request, @unchecked Sendable {
-    // Stores nothing; see Request.
+    // Stores nothing: see the comment in Request on `@unchecked Sendable`.
 
-    /// How far the response has come, in bytes on the wire; the total is -1 while it is unknown.
+    /// The number of response bytes received on the wire. The total is -1 while it is unknown.
     public var progress: Progress { core.downloadProgress.progress }
 
-    /// Calls a closure as the response comes in. Only the last closure counts.
+    /// Sets a closure that is called as the response arrives. A second call replaces the closure.
     ///
     /// - Parameters:
-    ///   - queue: Where it is called. Default: the session's ``SessionManager/completionQueue``. Calls that wait
-    ///     there are joined into one.
-    ///   - closure: Takes the request's ``progress``.
+    ///   - queue: The queue that the closure is called on. Default: the session's
+    ///     ``SessionManager/completionQueue``. Calls that are pending there are merged into one.
+    ///   - closure: Receives the request's ``progress``.
     @discardableResult
     @preconcurrency
     public func downloadProgress(
@@ -27,12 +27,14 @@ public class DataRequest: Request, @unchecked Sendable {
 
     // MARK: Handlers
 
-    /// Adds a handler for whatever comes of the request.
+    /// Adds a handler for the response, whether the request succeeds or fails.
     ///
-    /// Handlers are called in the order they were added. One added after the end is called all the same.
+    /// Handlers are called in the order they were added. A handler added after the request has finished is
+    /// still called.
     ///
     /// - Parameters:
-    ///   - queue: Where the handler is called. Default: the session's ``SessionManager/completionQueue``.
+    ///   - queue: The queue that the handler is called on. Default: the session's
+    ///     ``SessionManager/completionQueue``.
     ///   - completionHandler: Called exactly once.
     @discardableResult
     @preconcurrency
@@ -48,13 +50,14 @@ public class DataRequest: Request, @unchecked Sendable {
         return self
     }
 
-    /// Adds a handler for what a serializer makes of the response.
+    /// Adds a handler for the value that a serializer returns.
     ///
-    /// Each handler's serializer runs on a queue of the request's own, in the order they were added.
+    /// Serializers run on the request's own queue, in the order their handlers were added.
     ///
     /// - Parameters:
-    ///   - queue: Where the handler is called. Default: the session's ``SessionManager/completionQueue``.
-    ///   - responseSerializer: Makes a value of the response, or says why there is none.
+    ///   - queue: The queue that the handler is called on. Default: the session's
+    ///     ``SessionManager/completionQueue``.
+    ///   - responseSerializer: Converts the response to a value, or returns an error.
     ///   - completionHandler: Called exactly once.
     @discardableResult
     @preconcurrency
@@ -65,19 +68,20 @@ public class DataRequest: Request, @unchecked Sendable {
     ) -> Self {
         let queue = queue ?? completionQueue
         whenFinished { outcome in
-            // Made here and given away here: nobody else has it.
+            // Safe: the value is created here, and only the handler receives it.
             nonisolated(unsafe) let response = DataResponse(outcome, responseSerializer.serialize(outcome))
             queue.async { completionHandler(response) }
         }
         return self
     }
 
-    /// Waits for whatever comes of the request. Cancelling the waiting task cancels the request.
+    /// Waits for the response, whether the request succeeds or fails. Cancelling the waiting task cancels the
+    /// request.
     public func response() async -> DefaultDataResponse {
         await finished { DefaultDataResponse($0) }
     }
 
-    /// Waits for what a serializer makes of the response. Cancelling the waiting task cancels the request.
+    /// Waits for the value that a serializer returns. Cancelling the waiting task cancels the request.
     public func response<Serializer: DataResponseSerializerProtocol>(
         responseSerializer: Serializer
     ) async -> sending DataResponse<Serializer.SerializedObject> {

@@ -1,15 +1,16 @@
 public import Dispatch
 public import Foundation
 
-// The handlers that make a value of a downloaded file, and the same for callers that wait.
+// The response handlers that decode the downloaded file, and their async variants.
 
 extension DownloadRequest {
     /// Adds a handler for the file's content.
     ///
-    /// An empty body is a success. The status is not looked at.
+    /// An empty body is a success. The status is not checked.
     ///
     /// - Parameters:
-    ///   - queue: Where the handler is called. Default: the session's ``SessionManager/completionQueue``.
+    ///   - queue: The queue that the handler is called on. Default: the session's
+    ///     ``SessionManager/completionQueue``.
     ///   - completionHandler: Called exactly once.
     @discardableResult
     @preconcurrency
@@ -27,8 +28,9 @@ extension DownloadRequest {
     /// Adds a handler for the file's content as text.
     ///
     /// - Parameters:
-    ///   - queue: Where the handler is called. Default: the session's ``SessionManager/completionQueue``.
-    ///   - encoding: The text's encoding. Default: the one that the response names, or ISO 8859-1.
+    ///   - queue: The queue that the handler is called on. Default: the session's
+    ///     ``SessionManager/completionQueue``.
+    ///   - encoding: The text's encoding. Default: the response's charset, or ISO 8859-1.
     ///   - completionHandler: Called exactly once.
     @discardableResult
     @preconcurrency
@@ -44,11 +46,12 @@ extension DownloadRequest {
         )
     }
 
-    /// Adds a handler for the file's content as JSON: dictionaries, arrays, numbers, texts, `NSNull`.
+    /// Adds a handler for the file's content as JSON: dictionaries, arrays, numbers, strings, `NSNull`.
     ///
     /// - Parameters:
-    ///   - queue: Where the handler is called. Default: the session's ``SessionManager/completionQueue``.
-    ///   - options: How it is read. Default: values of any kind at the top.
+    ///   - queue: The queue that the handler is called on. Default: the session's
+    ///     ``SessionManager/completionQueue``.
+    ///   - options: Reading options. Default: allow fragments, so that the top-level value may be of any kind.
     ///   - completionHandler: Called exactly once.
     @discardableResult
     @preconcurrency
@@ -67,8 +70,9 @@ extension DownloadRequest {
     /// Adds a handler for the file's content as a property list, XML or binary.
     ///
     /// - Parameters:
-    ///   - queue: Where the handler is called. Default: the session's ``SessionManager/completionQueue``.
-    ///   - options: How it is read. Default: immutable.
+    ///   - queue: The queue that the handler is called on. Default: the session's
+    ///     ``SessionManager/completionQueue``.
+    ///   - options: Reading options. Default: none, so that containers are immutable.
     ///   - completionHandler: Called exactly once.
     @discardableResult
     @preconcurrency
@@ -84,12 +88,13 @@ extension DownloadRequest {
         )
     }
 
-    /// Adds a handler for the file's content as a value of a type.
+    /// Adds a handler for the file's content decoded as a `Decodable` value.
     ///
     /// - Parameters:
-    ///   - type: The type. Default: what the handler takes.
-    ///   - queue: Where the handler is called. Default: the session's ``SessionManager/completionQueue``.
-    ///   - decoder: Who decodes it. Default: a `JSONDecoder`.
+    ///   - type: The type to decode. Default: the type that the handler accepts.
+    ///   - queue: The queue that the handler is called on. Default: the session's
+    ///     ``SessionManager/completionQueue``.
+    ///   - decoder: The decoder. Default: a `JSONDecoder`.
     ///   - completionHandler: Called exactly once.
     @discardableResult
     @preconcurrency
@@ -107,34 +112,36 @@ extension DownloadRequest {
     }
 }
 
-// MARK: For callers that wait
+// MARK: Async
 
 extension DownloadRequest {
-    /// Waits for the file's content. Cancelling the waiting task cancels the request.
+    /// Waits for the file and returns its content. Cancelling the waiting task cancels the request.
     public func responseData() async -> DownloadResponse<Data> {
         await response(responseSerializer: DownloadResponseSerializer<Data>.data())
     }
 
-    /// Waits for the file's content as text. Cancelling the waiting task cancels the request.
+    /// Waits for the file and returns its content as text. Cancelling the waiting task cancels the request.
     public func responseString(encoding: String.Encoding? = nil) async -> DownloadResponse<String> {
         await response(responseSerializer: DownloadResponseSerializer<String>.string(encoding: encoding))
     }
 
-    /// Waits for the file's content as JSON. Cancelling the waiting task cancels the request.
+    /// Waits for the file and returns its content as JSON. Cancelling the waiting task cancels the request.
     public func responseJSON(
         options: JSONSerialization.ReadingOptions = .allowFragments
     ) async -> sending DownloadResponse<Any> {
         await response(responseSerializer: DownloadResponseSerializer<Any>.json(options: options))
     }
 
-    /// Waits for the file's content as a property list. Cancelling the waiting task cancels the request.
+    /// Waits for the file and returns its content as a property list. Cancelling the waiting task cancels the
+    /// request.
     public func responsePropertyList(
         options: PropertyListSerialization.ReadOptions = []
     ) async -> sending DownloadResponse<Any> {
         await response(responseSerializer: DownloadResponseSerializer<Any>.propertyList(options: options))
     }
 
-    /// Waits for the file's content as a value of a type. Cancelling the waiting task cancels the request.
+    /// Waits for the file and returns its content as a `Decodable` value. Cancelling the waiting task cancels
+    /// the request.
     public func responseDecodable<Value: Decodable & SendableMetatype>(
         of type: Value.Type = Value.self,
         decoder: any DataDecoder = JSONDecoder()
@@ -151,17 +158,17 @@ extension DownloadRequest {
 
     /// The file's content as text. Cancelling the waiting task cancels the request.
     ///
-    /// - Throws: The request's error, or why the body is no text.
+    /// - Throws: The request's error, or an error if the content is not text.
     public var string: String {
         get async throws { try await responseString().result.get() }
     }
 
-    /// The file's content as a value of a type. Cancelling the waiting task cancels the request.
+    /// The file's content as a `Decodable` value. Cancelling the waiting task cancels the request.
     ///
     /// - Parameters:
-    ///   - type: The type. Default: what is expected of the call.
-    ///   - decoder: Who decodes it. Default: a `JSONDecoder`.
-    /// - Throws: The request's error, or why the body is no such value.
+    ///   - type: The type to decode. Default: inferred from the call.
+    ///   - decoder: The decoder. Default: a `JSONDecoder`.
+    /// - Throws: The request's error, or the decoder's.
     public func decodable<Value: Decodable & Sendable>(
         of type: Value.Type = Value.self,
         decoder: any DataDecoder = JSONDecoder()

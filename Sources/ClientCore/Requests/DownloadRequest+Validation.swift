@@ -2,18 +2,18 @@ public import Foundation
 public import FoundationNetworking
 
 extension DownloadRequest {
-    /// Says whether a response is acceptable. Called when a whole response has come and before the file is
-    /// moved, on the request's queue.
+    /// Decides whether a response is acceptable. Called on the request's queue when the response is complete,
+    /// before the file is moved.
     ///
-    /// The second URL, the file's destination, is `nil` at that time: what is refused replaces nothing.
+    /// The second URL, the file's destination, is still `nil` then: a refused response replaces no file.
     public typealias Validation =
         @Sendable (URLRequest?, HTTPURLResponse, _ temporaryURL: URL?, _ destinationURL: URL?) ->
         ValidationResult
 
-    /// Adds a check of the response. Without one, any whole response is a success.
+    /// Adds a check of the response. Without a check, every complete response is a success.
     ///
-    /// Checks run in the order they were added, up to the first that fails; its error is the request's, which
-    /// the retrier may be asked about.
+    /// Checks run in the order they were added, until one fails. Its error becomes the request's error, and the
+    /// retrier may be asked about it.
     @discardableResult
     @preconcurrency
     public func validate(_ validation: @escaping Validation) -> Self {
@@ -22,7 +22,7 @@ extension DownloadRequest {
         }
     }
 
-    /// Fails the request when its status is none of those.
+    /// Fails the request when its status is not in the sequence.
     @discardableResult
     public func validate(statusCode acceptable: some Sequence<Int>) -> Self {
         let acceptable = AcceptableStatusCodes(acceptable)
@@ -31,9 +31,9 @@ extension DownloadRequest {
         }
     }
 
-    /// Fails the request when its response's body has none of those content types.
+    /// Fails the request when the content type of its response matches none of those given.
     ///
-    /// An empty file has any type. `*` stands for any type or subtype; parameters are not compared.
+    /// An empty file matches every type. `*` stands for any type or subtype. Parameters are not compared.
     @discardableResult
     public func validate(contentType acceptable: some Sequence<String>) -> Self {
         let acceptable = Array(acceptable)
@@ -42,8 +42,8 @@ extension DownloadRequest {
         }
     }
 
-    /// Fails the request when its status is none of 200..<300, or the content type none that the request's
-    /// `Accept` names.
+    /// Fails the request when its status is not in 200..<300, or when the request's `Accept` does not list the
+    /// response's content type.
     @discardableResult
     public func validate() -> Self {
         validate { _, response, _, _ in

@@ -4,31 +4,31 @@ public import FoundationNetworking
 
 /// A request whose response body is written to a file.
 public final class DownloadRequest: Request, @unchecked Sendable {
-    // Stores nothing; see Request.
+    // Stores nothing: see the comment in Request on `@unchecked Sendable`.
 
-    /// What may be done to make room for the file.
+    /// What may be created or removed when the file is moved to its destination.
     public typealias DownloadOptions = ClientCore.DownloadOptions
 
-    /// Says where the file goes. Called once, when the whole response has come and no validation refuses it,
-    /// on the request's queue.
+    /// Returns the file's destination. Called once on the request's queue, when the response is complete and
+    /// has passed validation.
     ///
     /// - Parameters:
-    ///   - temporaryURL: Where the file is. It is moved when the closure has returned.
+    ///   - temporaryURL: The file's current location. The file is moved after the closure has returned.
     ///   - response: The head of the response.
     public typealias DownloadFileDestination =
         @Sendable (_ temporaryURL: URL, _ response: HTTPURLResponse) -> (
             destinationURL: URL, options: DownloadOptions
         )
 
-    /// A destination in one of the user's directories, named as the server suggests.
+    /// Returns a destination in one of the user's directories, with the file name that the server suggests.
     ///
-    /// The name is `Content-Disposition`'s, else the URL's last part, and never leads out of the directory. On
-    /// a server the directory is often not there: add ``DownloadOptions/createIntermediateDirectories`` by a
-    /// closure of your own.
+    /// The name comes from `Content-Disposition`, or else from the last path component of the URL. It never
+    /// leads out of the directory. On a server the directory often does not exist: in that case, write a
+    /// closure that returns ``DownloadOptions/createIntermediateDirectories``.
     ///
     /// - Parameters:
     ///   - directory: The directory. Default: `Documents` in the user's home.
-    ///   - domain: Whose. Default: the user's.
+    ///   - domain: The domain of the directory. Default: the user's.
     public class func suggestedDownloadDestination(
         for directory: FileManager.SearchPathDirectory = .documentDirectory,
         in domain: FileManager.SearchPathDomainMask = .userDomainMask
@@ -40,17 +40,18 @@ public final class DownloadRequest: Request, @unchecked Sendable {
         }
     }
 
-    /// How far the response has come, in bytes on the wire, with those of earlier attempts that are continued;
-    /// the total is -1 while it is unknown.
+    /// The number of response bytes received on the wire, including those of earlier attempts that are resumed.
+    /// The total is -1 while it is unknown.
     public var progress: Progress { core.downloadProgress.progress }
 
-    /// What continues the download, once it has failed and if the server lets us.
+    /// Data that resumes the download. Set once the request has failed, if the server supports resuming.
     public var resumeData: Data? { core.snapshot.now.resumeData }
 
-    /// Ends the request, unless it has ended: its handlers get `URLError.cancelled`. Returns at once.
+    /// Cancels the request. Its handlers receive `URLError.cancelled`. Does nothing if the request has
+    /// finished. Returns immediately.
     ///
-    /// - Parameter producingResumeData: Whether what has come is kept, to be continued with the response's
-    ///   `resumeData`. ``Request/cancel()`` does.
+    /// - Parameter producingResumeData: Whether the received part is kept so that the response's `resumeData`
+    ///   can resume it. ``Request/cancel()`` keeps it.
     @discardableResult
     public func cancel(producingResumeData: Bool) -> Self {
         core.perform { core in
@@ -61,12 +62,12 @@ public final class DownloadRequest: Request, @unchecked Sendable {
         return cancel()
     }
 
-    /// Calls a closure as the response comes in. Only the last closure counts.
+    /// Sets a closure that is called as the response arrives. A second call replaces the closure.
     ///
     /// - Parameters:
-    ///   - queue: Where it is called. Default: the session's ``SessionManager/completionQueue``. Calls that wait
-    ///     there are joined into one.
-    ///   - closure: Takes the request's ``progress``.
+    ///   - queue: The queue that the closure is called on. Default: the session's
+    ///     ``SessionManager/completionQueue``. Calls that are pending there are merged into one.
+    ///   - closure: Receives the request's ``progress``.
     @discardableResult
     @preconcurrency
     public func downloadProgress(
@@ -79,12 +80,14 @@ public final class DownloadRequest: Request, @unchecked Sendable {
 
     // MARK: Handlers
 
-    /// Adds a handler for whatever comes of the request.
+    /// Adds a handler for the response, whether the request succeeds or fails.
     ///
-    /// Handlers are called in the order they were added. One added after the end is called all the same.
+    /// Handlers are called in the order they were added. A handler added after the request has finished is
+    /// still called.
     ///
     /// - Parameters:
-    ///   - queue: Where the handler is called. Default: the session's ``SessionManager/completionQueue``.
+    ///   - queue: The queue that the handler is called on. Default: the session's
+    ///     ``SessionManager/completionQueue``.
     ///   - completionHandler: Called exactly once.
     @discardableResult
     @preconcurrency
@@ -100,13 +103,14 @@ public final class DownloadRequest: Request, @unchecked Sendable {
         return self
     }
 
-    /// Adds a handler for what a serializer makes of the file.
+    /// Adds a handler for the value that a serializer returns for the file.
     ///
-    /// Each handler's serializer runs on a queue of the request's own, in the order they were added.
+    /// Serializers run on the request's own queue, in the order their handlers were added.
     ///
     /// - Parameters:
-    ///   - queue: Where the handler is called. Default: the session's ``SessionManager/completionQueue``.
-    ///   - responseSerializer: Makes a value of the file, or says why there is none.
+    ///   - queue: The queue that the handler is called on. Default: the session's
+    ///     ``SessionManager/completionQueue``.
+    ///   - responseSerializer: Converts the file to a value, or returns an error.
     ///   - completionHandler: Called exactly once.
     @discardableResult
     @preconcurrency
@@ -118,19 +122,21 @@ public final class DownloadRequest: Request, @unchecked Sendable {
         let queue = queue ?? completionQueue
         let serialize = responseSerializer.serializeResponse
         whenFinished { outcome in
-            // Made here and given away here: nobody else has it.
+            // Safe: the value is created here, and only the handler receives it.
             nonisolated(unsafe) let response = DownloadResponse(outcome, serialize)
             queue.async { completionHandler(response) }
         }
         return self
     }
 
-    /// Waits for whatever comes of the request. Cancelling the waiting task cancels the request.
+    /// Waits for the response, whether the request succeeds or fails. Cancelling the waiting task cancels the
+    /// request.
     public func response() async -> DefaultDownloadResponse {
         await finished { DefaultDownloadResponse($0) }
     }
 
-    /// Waits for what a serializer makes of the file. Cancelling the waiting task cancels the request.
+    /// Waits for the value that a serializer returns for the file. Cancelling the waiting task cancels the
+    /// request.
     public func response<Serializer: DownloadResponseSerializerProtocol>(
         responseSerializer: Serializer
     ) async -> sending DownloadResponse<Serializer.SerializedObject> {

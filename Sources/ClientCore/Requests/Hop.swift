@@ -2,48 +2,48 @@ internal import Foundation
 internal import FoundationNetworking
 internal import NetwatchTransport
 
-/// One transfer of an attempt: the first, or one that a redirect, a challenge or a refused range led to.
+/// One transfer of an attempt: the first, or one caused by a redirect, a challenge or a refused range.
 struct Hop {
-    /// What becomes of the response.
+    /// How the response of the hop is handled.
     enum Fate {
         case undecided
-        /// It is the attempt's.
+        /// The attempt's response: its body goes to the sink.
         case take
-        /// Another request is sent when it has ended.
+        /// The response is discarded, and another request is sent when the hop has ended.
         case follow(URLRequest, Next)
     }
 
-    /// Why there is another hop.
+    /// The reason for the next hop.
     enum Next {
         case redirect(keepsBody: Bool, crossesOrigin: Bool)
         case credential(TransferCredentials)
         case withoutRange
     }
 
-    /// How much of a body that nobody wants is read, so that the connection can be used again; more costs more
-    /// than a new connection.
+    /// The maximum number of bytes read from an unwanted body so that the connection can be reused. Reading
+    /// more costs more than a new connection.
     static let drainLimit = 64 * 1024
 
     let id: Int
-    /// What is asked for; what follows from the answer is made of it.
+    /// The request before the sink has changed it. The next hop's request is derived from it.
     let request: URLRequest
-    /// What was sent, with what the response's sink has added.
+    /// The request as sent, including what the response sink added.
     let sent: URLRequest
     let url: URL
     let control: TransferControl
-    /// What is sent in place of the request's own body; `nil` after a redirect that has dropped it.
+    /// The body that replaces the request's own; `nil` after a redirect that drops the body.
     let upload: UploadBody?
-    /// Whether credentials of the request go with it.
+    /// Whether the hop sends the request's credentials.
     let isAuthenticated: Bool
-    /// Whether the request left the origin it was made for.
+    /// Whether the request has left its original origin.
     let isForeign: Bool
-    /// What its server has to prove; `nil` for what browsers ask for.
+    /// How the server is authenticated; `nil` for the default evaluation, that of browsers.
     let trustPolicy: ServerTrustPolicy?
     var fate = Fate.undecided
-    /// Whether it has ended, and the next one waits for the request to be resumed.
+    /// Whether the hop has ended and the next one starts only when the request is resumed.
     var isHeld = false
     var drained = 0
-    /// Why we ended it ourselves.
+    /// The reason why the client ended the hop itself.
     var failure: (any Error)?
     var head: ResponseHead?
 }

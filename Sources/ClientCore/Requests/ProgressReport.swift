@@ -2,18 +2,18 @@ internal import Dispatch
 internal import Foundation
 internal import Synchronization
 
-/// One direction's progress, and the closure that is told of it.
+/// The progress of one direction, and the closure that reports it.
 ///
-/// However fast bytes come, no more than one call of the closure waits on its queue.
+/// At most one call of the closure is pending on its queue, however fast bytes arrive.
 final class ProgressReport: Sendable {
     typealias Closure = @Sendable (Progress) -> Void
 
     private struct State {
         var counts = Counts()
-        /// What shows the counts; made for those who look.
+        /// Displays the counts. Created on first access.
         var shown: Progress?
         var isOver = false
-        /// Whether the closure is called once more at most.
+        /// Whether at most one more call of the closure is allowed.
         var isSettled = false
         var closure: Closure?
         var queue = DispatchQueue.main
@@ -30,7 +30,7 @@ final class ProgressReport: Sendable {
 
     private struct Counts: Equatable {
         var done: Int64 = 0
-        /// -1 while it is not known.
+        /// -1 while unknown.
         var total: Int64 = -1
 
         func show(_ progress: Progress) {
@@ -43,9 +43,9 @@ final class ProgressReport: Sendable {
 
     var progress: Progress { state.withLock { $0.show() } }
 
-    /// The last closure counts. One that comes when there is progress already is told of it.
+    /// Sets the closure, replacing an earlier one. The closure is called if there already is progress.
     func tell(on queue: DispatchQueue, _ closure: @escaping Closure) {
-        // The old one goes outside the lock: it may be the last reference to anything.
+        // Release the old closure outside the lock, because a deinit of what it captures may run any code.
         let (hasNews, old) = state.withLock { state in
             let old = state.closure
             state.queue = queue
@@ -56,21 +56,22 @@ final class ProgressReport: Sendable {
         if hasNews { post() }
     }
 
-    /// Begins anew for another attempt, with an object of its own: one that has counted bytes may not go back
-    /// to a total of none.
+    /// Starts over for another attempt, with a new `Progress` object: one that has counted bytes cannot return
+    /// to an unknown total.
     func restart() {
         state.withLock { state in
             (state.counts, state.shown, state.isOver) = (Counts(), nil, false)
         }
     }
 
-    /// What was done stays done: a body that a redirect or a challenge asks for again does not take it back.
+    /// Updates the counts. The completed count never decreases: when a redirect or a challenge sends the body
+    /// again, the bytes already sent still count.
     ///
-    /// - Parameter total: `nil` while it is not known, which the object shows as -1.
+    /// - Parameter total: `nil` while unknown, which the object shows as -1.
     func update(_ done: Int64, of total: Int64?) {
         let hasChanged = state.withLock { state in
             let old = state.counts
-            // Foundation traps when a total goes back to 0, whatever was done of it.
+            // Foundation traps when a total returns to 0, whatever the completed count is.
             state.counts = Counts(
                 done: max(done, old.done),
                 total: total == 0 ? max(0, old.total) : total ?? -1
@@ -86,7 +87,7 @@ final class ProgressReport: Sendable {
         state.withLock { $0.isOver = true }
     }
 
-    /// Drops the closure after a call that waits.
+    /// Releases the closure, after a pending call if there is one.
     func letGo() {
         let closure = state.withLock { state -> Closure? in
             state.isSettled = true

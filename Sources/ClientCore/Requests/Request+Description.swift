@@ -2,8 +2,8 @@ internal import Foundation
 internal import FoundationNetworking
 
 extension Request: CustomStringConvertible {
-    /// `GET https://example.com/ (200)`; without the status until there is one, and without anything when no
-    /// request could be made.
+    /// `GET https://example.com/ (200)`. The status is missing until there is a response. The text is empty if
+    /// creating the request failed.
     public var description: String {
         guard let request, let url = request.url else { return "" }
         let status = response.map { " (\($0.statusCode))" } ?? ""
@@ -12,14 +12,14 @@ extension Request: CustomStringConvertible {
 }
 
 extension Request: CustomDebugStringConvertible {
-    /// The request as a command for curl(1), with all its secrets; see ``cURLDescription(redactingSecrets:)``.
+    /// The request as a curl(1) command, including all secrets; see ``cURLDescription(redactingSecrets:)``.
     public var debugDescription: String { cURLDescription() }
 
-    /// The request as a command for curl(1) in any POSIX shell, behind the prompt `$ `: with the session's
-    /// header fields, credentials, cookies and the body as far as a command line can hold it.
+    /// Returns the request as a curl(1) command for any POSIX shell, after the prompt `$ `. It includes the
+    /// session's header fields, credentials, cookies, and as much of the body as a command line can hold.
     ///
-    /// - Parameter redactingSecrets: Whether credentials, cookies, and values whose names speak of secrets
-    ///   are written as `REDACTED`. Default false.
+    /// - Parameter redactingSecrets: Whether credentials, cookies, and values whose names suggest a secret are
+    ///   written as `REDACTED`. Default: false.
     public func cURLDescription(redactingSecrets: Bool = false) -> String {
         let now = core.snapshot.now
         let settings = core.context.settings

@@ -3,13 +3,13 @@ internal import Foundation
 public import FoundationNetworking
 internal import NetwatchTransport
 
-/// A request that a ``SessionManager`` has made.
+/// A request created by a ``SessionManager``.
 ///
-/// Every handler is called exactly once, whatever happens to the request or its session. All of a request's
-/// functions may be called from any thread.
+/// Every handler is called exactly once, even if the request is cancelled or its session is dropped. All
+/// functions of a request may be called from any thread.
 public class Request: SessionWork, @unchecked Sendable {
-    // Unchecked only because subclasses exist: all that is stored is immutable and Sendable, and
-    // subclasses, which only this module can make, store nothing else.
+    // Unchecked only because there are subclasses. All stored properties are immutable and Sendable. Only this
+    // module can subclass it, and its subclasses store nothing else.
 
     let core: RequestCore
 
@@ -17,50 +17,52 @@ public class Request: SessionWork, @unchecked Sendable {
         self.core = core
     }
 
-    /// Its number in its session.
+    /// The request's number in its session.
     var identifier: Int { core.identifier }
 
-    // MARK: What can be seen
+    // MARK: State
 
-    /// The request as the last attempt began with it, adapted; `nil` when none could be made.
+    /// The adapted request that the last attempt began with; `nil` if creating it failed.
     public var request: URLRequest? { core.snapshot.now.request }
 
-    /// The head of the final response, once it has come.
+    /// The head of the final response, once it has been received.
     public var response: HTTPURLResponse? { core.snapshot.now.head?.response }
 
-    /// The request's work at this moment; `nil` when no request could be made.
+    /// A snapshot of the request's progress; `nil` if creating the request failed.
     public var task: RequestTask? {
         request == nil ? nil : core.task
     }
 
-    /// How often the request was tried again.
+    /// The number of retries.
     public var retryCount: UInt { UInt(core.snapshot.now.retryCount) }
 
-    /// What the last attempt cost, once it has ended.
+    /// The metrics of the last attempt, once it has ended.
     public var metrics: RequestMetrics? { core.snapshot.now.metrics?.value }
 
     // MARK: Control
 
     /// Starts the request, or continues it after ``suspend()``.
     ///
-    /// Only needed then, or when the session's ``SessionManager/startRequestsImmediately`` is false.
+    /// Only needed after ``suspend()``, or when the session's ``SessionManager/startRequestsImmediately`` is
+    /// false.
     @discardableResult
     public func resume() -> Self {
         core.perform { $0.resume() }
         return self
     }
 
-    /// Holds the request: what is under way is paused, and nothing new is begun until ``resume()``.
+    /// Suspends the request: pauses the current transfer, and starts no other until ``resume()``.
     ///
-    /// The connection stays. While it is paused nothing counts as idle, but the time that the whole request
-    /// may take goes on. What has come already is still handled.
+    /// The connection stays open. The idle timeout does not run while the request is suspended, but the total
+    /// timeout does. Data already received is still processed.
     @discardableResult
     public func suspend() -> Self {
         core.perform { $0.suspend() }
         return self
     }
 
-    /// Ends the request, unless it has ended: its handlers get `URLError.cancelled`. Returns at once.
+    /// Cancels the request. Its handlers receive `URLError.cancelled`. Does nothing if the request has
+    /// finished. Returns immediately.
     @discardableResult
     public func cancel() -> Self {
         core.perform { $0.cancel() }
@@ -69,17 +71,16 @@ public class Request: SessionWork, @unchecked Sendable {
 
     // MARK: Credentials
 
-    /// Answers a challenge for credentials with a user's name and password.
+    /// Sets the user name and password that answer an authentication challenge.
     ///
-    /// The request is sent without them first. If the server challenges it (401), it is sent once more with
-    /// the strongest scheme that both sides know: Negotiate, Digest, NTLM or Basic. Credentials that the
-    /// server refuses make its second 401 the response. They are not sent to another origin that a redirect
-    /// leads to.
+    /// The request is first sent without them. If the server answers 401, it is sent again with the strongest
+    /// scheme that both sides support: Negotiate, Digest, NTLM or Basic. If the server rejects the credentials,
+    /// its second 401 becomes the response. Credentials are not sent to another origin after a redirect.
     ///
     /// - Parameters:
     ///   - user: The user's name.
     ///   - password: The password.
-    ///   - persistence: Without effect: the credentials serve this request only.
+    ///   - persistence: Ignored: the credentials are used for this request only.
     @discardableResult
     public func authenticate(
         user: String,
@@ -91,7 +92,8 @@ public class Request: SessionWork, @unchecked Sendable {
         )
     }
 
-    /// Answers a challenge for credentials; see ``authenticate(user:password:persistence:)``.
+    /// Sets the credentials that answer an authentication challenge; see
+    /// ``authenticate(user:password:persistence:)``.
     @discardableResult
     public func authenticate(usingCredential credential: URLCredential) -> Self {
         core.snapshot.change { $0.credential = credential }
@@ -101,11 +103,14 @@ public class Request: SessionWork, @unchecked Sendable {
         return self
     }
 
-    // MARK: For the package
+    // MARK: Package interface
 
-    /// Names who is offered the request if it fails, before the session's ``SessionManager/failedRequestOwner``, which
-    /// is asked when this one declines. One that is named after the failure is offered it as long as no handler was
-    /// called; while the session's has it in hand, when that declines. The one named last counts.
+    /// Sets the owner that is offered the request if it fails. It is asked before the session's
+    /// ``SessionManager/failedRequestOwner``, which is asked only if this owner declines.
+    ///
+    /// An owner may also be set after the failure, as long as no handler has been called. If the session's
+    /// owner already has the request, the new owner is asked when that one declines. A later call replaces the
+    /// owner.
     @discardableResult
     package func offerFailure(to owner: any FailedRequestOwner) -> Self {
         core.perform { core in
@@ -115,19 +120,19 @@ public class Request: SessionWork, @unchecked Sendable {
         return self
     }
 
-    // MARK: For the module
+    // MARK: Module interface
 
-    /// Calls `handler` once on the request's own serial queue, after those added before it.
+    /// Calls `handler` once on the request's own serial queue, after the handlers added before it.
     func whenFinished(_ handler: @escaping RequestCore.Handler) {
         core.performWithNext { $0.handle(.added(handler)) }
     }
 
-    /// Adds a check of a whole response.
+    /// Adds a check of a complete response.
     func addValidator(
         _ validate: @escaping @Sendable (RequestOutcome, HTTPURLResponse) -> ValidationResult
     ) -> Self {
         core.performWithNext { core in
-            // The last reference may be this chain of calls: see ``RequestCore/amend(with:)``.
+            // The call chain may hold the last reference: see ``RequestCore/amend(with:)``.
             defer { withExtendedLifetime(self) {} }
             core.addValidator { outcome in
                 guard let response = outcome.response,
@@ -139,12 +144,13 @@ public class Request: SessionWork, @unchecked Sendable {
         return self
     }
 
-    /// Starts the request if nobody has, and waits for its end. Cancelling the waiting task cancels it.
+    /// Waits for the request's end. Starts it if it has not been started. Cancelling the waiting task cancels
+    /// the request.
     ///
-    /// - Parameter make: Makes what is waited for, on the request's queue: the one who waits may be the main
+    /// - Parameter make: Creates the result on the request's queue, because the caller may be on the main
     ///   actor.
     func finished<Value>(_ make: @escaping @Sendable (RequestOutcome) -> Value) async -> sending Value {
-        // Made there and given away there: nobody else has it.
+        // Safe: the value is created on the request's queue, and only the caller receives it.
         nonisolated(unsafe) let value = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 whenFinished { outcome in
@@ -164,6 +170,6 @@ public class Request: SessionWork, @unchecked Sendable {
         core.perform { $0.handle(.interrupted(.sessionDropped)) }
     }
 
-    /// Where handlers are called that name no queue.
+    /// The queue for handlers that are added without one.
     var completionQueue: DispatchQueue { core.context.hooks.completionQueue }
 }

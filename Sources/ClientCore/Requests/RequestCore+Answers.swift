@@ -2,10 +2,10 @@ internal import Foundation
 internal import FoundationNetworking
 internal import NetwatchTransport
 
-// What is answered to redirects and challenges, by the delegate's closures or by ourselves.
+// Answers to redirects and challenges, from the delegate's closures or by default.
 
 extension RequestCore {
-    /// What can be seen of the request at this moment.
+    /// A snapshot of the request's progress, readable from any thread.
     nonisolated var task: RequestTask {
         let now = snapshot.now
         return RequestTask(
@@ -16,7 +16,7 @@ extension RequestCore {
         )
     }
 
-    /// Where the response sends the request, or `nil` when it is to be taken as it is.
+    /// Returns where the response redirects the request, or `nil` if the response is final.
     func redirection(_ response: ResponseHead, _ hop: Hop) throws -> Hop.Fate? {
         guard plan.policy.followsRedirects,
             let redirection = try Redirection(
@@ -47,18 +47,18 @@ extension RequestCore {
         return decide(session, task, response, redirection.request)
     }
 
-    /// A body that can be sent: a new stream in place of one that was read, if the delegate has one.
+    /// Returns a body that can be sent. If the stream was already read, asks the delegate for a new one.
     func renewed(_ upload: UploadBody?) -> UploadBody? {
         guard case .stream(let body) = upload, body.isTaken, let session = context.manager,
             let stream = context.delegate.taskNeedNewBodyStream?(session, task)
         else { return upload }
-        // Whoever gives a stream to a request gives it away.
+        // Safe: the delegate hands the stream over and no longer uses it.
         nonisolated(unsafe) let given = stream
         return .stream(OneTimeBody(given))
     }
 
-    /// Answers a 401 of a request without credentials: with its own, if they came too late for the first
-    /// transfer, or with the delegate's.
+    /// Answers a 401 to a request sent without credentials. Uses the request's own credentials if they were set
+    /// after the first transfer started, or else asks the delegate.
     func answerToChallenge(_ response: ResponseHead, _ hop: Hop) throws -> Hop.Fate? {
         guard response.status == 401, plan.policy.followsRedirects, !hop.isAuthenticated,
             !hasAnsweredChallenge,
@@ -71,7 +71,7 @@ extension RequestCore {
         return .follow(hop.request, .credential(credentials))
     }
 
-    /// What answers a challenge that has become the response, because nobody had given it in time.
+    /// Returns credentials for a 401 that was already accepted as the response because they were set too late.
     func lateCredentials(for hop: Hop) -> TransferCredentials? {
         guard case .take = hop.fate, hop.failure == nil, hop.head?.status == 401, !hop.isAuthenticated,
             !hop.isForeign, plan.policy.followsRedirects
@@ -97,10 +97,10 @@ extension RequestCore {
 }
 
 extension TransferCredentials {
-    /// `nil` for a credential that is no user with a password.
+    /// Returns `nil` for a credential without a user name and password.
     ///
-    /// - Parameter challenge: The response that has asked for it. One that asks for Basic needs not be asked
-    ///   again, which saves a request.
+    /// - Parameter challenge: The response that asks for credentials. If it offers only Basic, the credentials
+    ///   are sent without waiting for another challenge, which saves a request.
     init?(_ credential: URLCredential, answering challenge: ResponseHead? = nil) {
         guard let user = credential.user, let password = credential.password else { return nil }
         guard let challenge, challenge.asksForBasicOnly else {
@@ -112,8 +112,8 @@ extension TransferCredentials {
 }
 
 extension ResponseHead {
-    /// Whether no better scheme is offered. One whose name is in a realm is taken for one that is, which costs
-    /// a request.
+    /// Whether Basic is the only scheme offered. A realm that contains the name of another scheme counts as
+    /// that scheme, which only costs one more request.
     fileprivate var asksForBasicOnly: Bool {
         let challenges = values(of: "WWW-Authenticate").map { $0.lowercased() }
         let others = ["digest", "negotiate", "ntlm"]
@@ -132,7 +132,7 @@ extension URLError {
 }
 
 extension AuthenticationChallenge {
-    /// `nil` for a response that asks for no scheme.
+    /// Returns `nil` for a response without a `WWW-Authenticate` field.
     fileprivate init?(_ head: ResponseHead) {
         guard let host = head.url.host, let response = head.response,
             let challenge = head.values(of: "WWW-Authenticate").first
@@ -161,7 +161,7 @@ extension AuthenticationChallenge {
 }
 
 extension RequestCore {
-    /// The request was given credentials, by a call that the network may have overtaken.
+    /// Sends the request again if its credentials were set only after the server had answered 401.
     func credentialCame() {
         guard outcome.head?.status == 401, !isAuthenticated else { return }
         amend(with: .credential)

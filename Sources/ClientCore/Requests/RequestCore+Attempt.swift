@@ -2,7 +2,7 @@ internal import Foundation
 internal import FoundationNetworking
 internal import NetwatchTransport
 
-// One attempt: the transfers that redirects and challenges make of it.
+// One attempt: its first transfer, and those that follow redirects and challenges.
 
 extension RequestCore {
     func send() {
@@ -22,7 +22,7 @@ extension RequestCore {
         sendHop(request, upload, ownCredentials, isForeign: false)
     }
 
-    /// Ends the transfer under way, or the attempt if it is between two.
+    /// Ends the current transfer. Between two transfers it ends the attempt.
     func stop() {
         guard let hop else { return }
         if hop.isHeld {
@@ -42,8 +42,8 @@ extension RequestCore {
         return snapshot.now.credential.flatMap { TransferCredentials($0) } ?? challengeCredentials
     }
 
-    /// Sends one request. Whatever is wrong with it ends the attempt, in a turn of its own: the first request may be
-    /// sent on a thread of the program's.
+    /// Sends one request. An error ends the attempt in a separate turn of the queue, because the first request
+    /// may be sent on one of the program's threads.
     private func sendHop(
         _ request: URLRequest,
         _ upload: UploadBody?,
@@ -129,14 +129,15 @@ extension RequestCore {
         return transfer
     }
 
-    /// A request's own `timeoutInterval` is nearer than the session's options, but not than its own.
+    /// Returns the idle timeout, by precedence: the request's own option, the request's `timeoutInterval` if it
+    /// is not the default, the session's option, the session's setting.
     nonisolated func idleTimeout(of request: URLRequest) -> Duration {
         let hasOwn = request.timeoutInterval != SessionSettings.defaultIdleTimeout
         let option = hasOwn ? plan.options.idleTimeout : options.idleTimeout
         return option.map { Duration(seconds: $0) } ?? context.settings.idleTimeout(of: request)
     }
 
-    // MARK: What comes back
+    // MARK: Transfer events
 
     private func received(_ event: TransferEvent) {
         switch event {
@@ -160,8 +161,8 @@ extension RequestCore {
             response.response.map { monitor.request(request, didReceive: $0) }
         }
         do {
-            // On its own: an assignment's left side is accessed first, and then for as long as the right one
-            // takes, which asks the program.
+            // A separate statement: in an assignment, the access to `self.hop` would begin first and last while
+            // `fate` calls the program's closures.
             let fate = try fate(of: response, hop)
             self.hop?.fate = fate
         } catch {
@@ -204,13 +205,13 @@ extension RequestCore {
 
     private func progressed(_ progress: TransferProgress) {
         guard let hop else { return }
-        // A redirect that drops the body has not taken back what was sent.
+        // When a redirect drops the body, the bytes already sent still count.
         if transactions.isEmpty || progress.toSend != 0 {
             uploadProgress.update(progress.sent, of: progress.toSend)
         }
         guard case .take = hop.fate else { return }
         let offset = sink.offset
-        // The server chooses the length, up to the largest number that there is.
+        // The server declares the length, up to the largest integer, so the sum may overflow.
         let total = progress.toReceive.map { $0.addingReportingOverflow(offset) }
         downloadProgress.update(
             progress.received + offset,
@@ -228,7 +229,7 @@ extension RequestCore {
         record(end.metrics, of: hop)
         if let credentials = lateCredentials(for: hop) {
             self.hop?.fate = .follow(hop.request, .credential(credentials))
-            // What came was not the response after all.
+            // The response so far is discarded, so its progress does not count.
             downloadProgress.restart()
         }
         if let hop = self.hop, case .follow = hop.fate, !state.isInterrupted { return hopFollows(hop) }
@@ -236,7 +237,7 @@ extension RequestCore {
         transferFailed(failure, end.metrics, hop)
     }
 
-    /// Asks the kernel about a failure that may be that of having no network, before anybody hears of it.
+    /// Checks with the kernel whether the failure means that there is no network, before reporting it.
     private func transferFailed(_ failure: TransferFailure, _ metrics: TransferMetrics, _ hop: Hop) {
         guard context.settings.unixSocketPath == nil,
             let suspicion = OfflineSuspicion(failure, hop.url, addresses: metrics.addresses)
@@ -249,7 +250,7 @@ extension RequestCore {
         }
     }
 
-    /// A suspended request waits between its hops.
+    /// Starts the next hop, or holds it while the request is suspended.
     private func hopFollows(_ hop: Hop) {
         guard case .follow(let next, let reason) = hop.fate else { return }
         self.hop?.isHeld = state.isSuspended

@@ -2,10 +2,10 @@ internal import Foundation
 internal import FoundationNetworking
 internal import NetwatchTransport
 
-/// One transfer of an attempt, as it ended.
+/// A finished transfer of an attempt.
 struct Transaction: Sendable {
     let metrics: TransferMetrics
-    /// As it was sent.
+    /// The request as it was sent.
     let request: URLRequest
     let head: ResponseHead?
 }
@@ -18,7 +18,7 @@ extension RequestCore {
         transactions.append(Transaction(metrics: metrics, request: hop.sent, head: hop.head))
     }
 
-    /// Keeps what the attempt has cost, for those who ask.
+    /// Publishes the attempt's metrics. They are computed on first access.
     func publishMetrics() {
         guard !transactions.isEmpty else { return }
         let metrics = OnDemand { [transactions, redirects, clock = outcome.clock] in

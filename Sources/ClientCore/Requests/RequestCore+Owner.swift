@@ -2,7 +2,7 @@ internal import Foundation
 internal import FoundationNetworking
 internal import NetwatchTransport
 
-// A failed request in the hands of somebody else.
+// Offering a failed request to its owners.
 
 extension RequestCore {
     func setOwner(_ owner: any FailedRequestOwner) {
@@ -11,7 +11,7 @@ extension RequestCore {
         amend(with: .owner)
     }
 
-    /// Offers the failure to the next who was not asked about it. When all have declined it stands.
+    /// Offers the failure to the next owner that has not been asked. When all have declined, the error stands.
     func offer(_ attempt: Int, after error: any Error) {
         guard plan.policy.asksRetrier, !error.isCancellation, let original = plan.original.value,
             let owner = owners.next(context.hooks.failedRequestOwner)
@@ -30,7 +30,7 @@ extension RequestCore {
     }
 
     private func answered(_ attempt: Int, _ answer: FailedRequest.Answer, after error: any Error) {
-        // It has ended meanwhile, and with it what the answer would be written to.
+        // If the request has finished meanwhile, its sink can no longer take a response.
         guard !state.isFinished else { return }
         offered?.settle()
         switch answer {
@@ -40,9 +40,9 @@ extension RequestCore {
         }
     }
 
-    /// Puts the response where one of our own would be.
+    /// Delivers the owner's response as if it came from a transfer.
     ///
-    /// - Returns: Why it could not, a full disk for example.
+    /// - Returns: The error that prevented it, for example a full disk.
     private func take(_ response: OwnerResponse) -> (any Error)? {
         do {
             try write(response)
@@ -57,7 +57,8 @@ extension RequestCore {
         guard var request = outcome.request ?? plan.original.value else { return }
         let head = ResponseHead(response.head, from: response.url)
         try sink.prepare(&request)
-        // A sink that wants another answer is one that has asked for a part of the body, which the owner had not.
+        // A sink returns another verdict only if it requested part of the body, but the owner requested all of
+        // it.
         guard case .take = try sink.begin(head) else { throw URLError(.badServerResponse) }
         outcome.head = head
         outcome.clock.responseBegan()

@@ -3,47 +3,47 @@ internal import Foundation
 internal import FoundationNetworking
 internal import NetwatchTransport
 
-/// The shell around a request's state: makes its transfers, asks what others have put into it, and hands out
-/// its end.
+/// Runs one request: performs the actions that its ``RequestState`` decides on. It starts transfers, calls
+/// adapters, validators and retriers, and delivers the outcome to the handlers.
 ///
-/// Everything happens in turns on the request's own queue, in the order in which it was asked for.
+/// All work runs on the request's own queue, in the order it was submitted.
 actor RequestCore {
     typealias Handler = @Sendable (RequestOutcome) -> Void
-    /// Says why the response is refused, or `nil`.
+    /// Returns an error if it rejects the response, or `nil`.
     typealias Validator = @Sendable (RequestOutcome) -> (any Error)?
 
     nonisolated let queue = SerialQueue()
     nonisolated let identifier: Int
     nonisolated let context: SessionContext
     nonisolated let plan: RequestPlan
-    /// The request's own, over the session's as they were when it was made.
+    /// The request's own options, over the session's options at the time the request was created.
     nonisolated let options: RequestOptions
     nonisolated let snapshot: RequestSnapshot
     nonisolated let uploadProgress = ProgressReport()
     nonisolated let downloadProgress = ProgressReport()
 
-    /// The request, for those who are asked about it. It is kept by its session until its end.
+    /// The request, passed to delegates, monitors and retriers. Its session retains it until it has finished.
     weak var request: Request?
 
     var state = RequestState<Handler>()
     var outcome = RequestOutcome()
     var sink: any ResponseSink
     var hop: Hop?
-    /// How many hops there were, in all attempts.
+    /// The number of hops in all attempts.
     var hops = 0
     var attemptBegan = ContinuousClock.now
-    /// What the attempt sends in place of the request's own body.
+    /// The body that replaces the request's own in this attempt.
     var upload: UploadBody?
     var redirects = 0
     var hasAnsweredChallenge = false
-    /// What the attempt's challenge was answered with, for the hops that follow at the same origin.
+    /// The credentials that answered the attempt's challenge, for later hops to the same origin.
     var challengeCredentials: TransferCredentials?
-    /// Whether credentials went with the last hop.
+    /// Whether the last hop sent credentials.
     var isAuthenticated = false
     var transactions: [Transaction] = []
-    /// Who is offered the request if it fails.
+    /// The owners that the request is offered to if it fails.
     var owners = FailureOwners()
-    /// What an owner was given. Weak, so that its letting go is noticed.
+    /// The failed request that an owner was given. Weak, because the owner declines it by releasing it.
     weak var offered: FailedRequest?
 
     private nonisolated let firstRequest: Result<URLRequest, any Error>
@@ -52,7 +52,7 @@ actor RequestCore {
 
     nonisolated var unownedExecutor: UnownedSerialExecutor { queue.asUnownedSerialExecutor() }
 
-    /// - Parameter firstRequest: What the first attempt sends, adapted.
+    /// - Parameter firstRequest: The adapted request that the first attempt sends.
     init(_ plan: RequestPlan, firstRequest: Result<URLRequest, any Error>, context: SessionContext) {
         self.plan = plan
         self.context = context
@@ -67,12 +67,13 @@ actor RequestCore {
         queue.async { self.assumeIsolated { body($0) } }
     }
 
-    /// As ``perform(_:)``, for what has no effect while a transfer is under way.
+    /// Like ``perform(_:)``, for work that has no effect while a transfer is running. It does not wake a thread
+    /// then.
     nonisolated func performWithNext(_ body: @escaping @Sendable (isolated RequestCore) -> Void) {
         queue.asyncWithNext { self.assumeIsolated { body($0) } }
     }
 
-    /// Takes up the request, and starts it if that is wanted.
+    /// Sets the request, and starts it if `starts` is true.
     nonisolated func begin(_ request: Request, starts: Bool) {
         guard !mayCallProgram else { return perform { $0.begin(request, starts) } }
         queue.begin { assumeIsolated { $0.begin(request, starts) } }
@@ -83,8 +84,9 @@ actor RequestCore {
         if starts { resume() }
     }
 
-    /// Whether sending the request may call what the program has given, or wait for a disk: not on a thread of the
-    /// program's, which may hold a lock, nor on the engine's, where a policy is evaluated that makes a request.
+    /// Whether sending the request may call the program's code or block on a disk. Such a request does not
+    /// begin on the caller's thread, which may hold a lock. It also does not begin on the engine's thread,
+    /// where a policy that is being evaluated may create a request.
     private nonisolated var mayCallProgram: Bool {
         firstRequest.error != nil || plan.upload != nil || plan.makeSink != nil || context.mayCallProgram
             || context.settings.cookies?.isBusy ?? false || context.engine.isCurrent
@@ -95,7 +97,7 @@ actor RequestCore {
         if state.isSettled { letGo() }
     }
 
-    /// Drops the program's closures, which may hold the request that holds them.
+    /// Releases the program's closures, which may capture the request and form a retain cycle.
     func letGo() {
         validators = []
         owners = FailureOwners()
@@ -127,7 +129,7 @@ actor RequestCore {
         amend(with: .validator)
     }
 
-    /// Takes what a chain of calls has added, though the request may have ended in the meantime.
+    /// Applies an addition from a chain of calls, although the request may have finished in the meantime.
     func amend(with amendment: RequestState<Handler>.Amendment) {
         let wasFinished = state.isFinished
         handle(.amended(amendment))
@@ -154,7 +156,7 @@ actor RequestCore {
         case .withdraw(let interruption): offered?.withdraw(.init(interruption))
         case .finish(let ending): finish(ending)
         case .run(let handler):
-            // Somebody is told, so that nothing is sent after it.
+            // Once a handler is called nothing is sent again, so a temporary upload file can be removed.
             plan.upload?.release()
             run(handler)
         }
@@ -205,13 +207,14 @@ actor RequestCore {
         handle(.prepared(attempt: attempt, failure: adapted.error))
     }
 
-    // MARK: The end of an attempt
+    // MARK: End of an attempt
 
     func attemptEnded(_ failure: (any Error)?) {
         hop = nil
         queue.setAwaiting(false)
         outcome.clock.complete()
-        // What came whole, but too late to be anything but cancelled, can be continued as what did not.
+        // A body that was complete only after the cancellation counts as interrupted, so it can be resumed like
+        // a partial one.
         let interrupted = state.isInterrupted ? URLError(.cancelled) : nil
         let failure = failure ?? interrupted ?? Result { try sink.end(nil) }.error
         if failure != nil { try? sink.end(failure) }
@@ -266,7 +269,8 @@ actor RequestCore {
         }
     }
 
-    /// Ours does not keep the session while it waits, lest nobody notices that it was dropped.
+    /// ``OfflineRetrier`` waits without the session: if it retained the session, dropping the session would go
+    /// unnoticed.
     private static func question(
         to interceptor: any RequestInterceptor,
         about request: Request,
@@ -280,7 +284,7 @@ actor RequestCore {
         return { await retrier.retry(request, context, dueTo: error, waitingAtMost: retrier.maximumWait) }
     }
 
-    /// What ``SessionManager/waitsForConnectivity`` stands for.
+    /// Implements ``SessionManager/waitsForConnectivity``.
     private func waitForPath(_ attempt: Int, after error: any Error) {
         guard let retrier = context.hooks.connectivityRetrier, let request, attempt == state.attempt,
             !state.isFinished
@@ -300,13 +304,13 @@ actor RequestCore {
     }
 
     private func wait(_ attempt: Int, _ delay: Duration) {
-        // Weak, so that the end of the request does not wait for it.
+        // Weak, so that a pending delay does not keep a finished request alive.
         queue.after(delay) { [weak self] in
             self?.assumeIsolated { $0.handle(.waited(attempt: attempt)) }
         }
     }
 
-    // MARK: The end
+    // MARK: End of the request
 
     private func finish(_ ending: RequestState<Handler>.Ending) {
         work?.cancel()
@@ -332,7 +336,8 @@ actor RequestCore {
 }
 
 extension Error {
-    /// Whether the program wanted it: by a closure of its delegate, when the request itself was not cancelled.
+    /// Whether the program cancelled the transfer. If the request itself was not cancelled, a delegate closure
+    /// did it.
     var isCancellation: Bool { (self as? URLError)?.code == .cancelled }
 }
 
@@ -349,7 +354,8 @@ extension RetryDecision {
 }
 
 extension URLError {
-    /// The error of a cancelled request, with how far its transfer had come if that is what ended it.
+    /// Returns the error of a cancelled request. A transfer's own error is kept if the cancellation ended the
+    /// transfer, because it says how far the transfer had come.
     fileprivate static func cancelled(after failure: (any Error)?) -> any Error {
         let cancelled: Int32 = 42
         guard let failure, failure.transferFailure?.code == cancelled else { return URLError(.cancelled) }

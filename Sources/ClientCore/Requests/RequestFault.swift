@@ -1,31 +1,33 @@
 internal import Synchronization
 
-/// What is broken once, to show that the check of the completion law notices. Else asking costs an atomic load.
+/// A fault that tests inject once, to verify that they detect a broken completion guarantee. While none is
+/// armed, a check costs one atomic load.
 package enum RequestFault: Int, Codable, Sendable, CaseIterable {
     /// A handler is not called.
     case dropsHandler = 1
     /// A handler is called twice.
     case doublesHandler
-    /// A session keeps a request that has ended.
+    /// A session retains a finished request.
     case keepsRequest
-    /// The answer of a failed request's owner is lost.
+    /// The answer of a failed request's owner is dropped.
     case dropsAnswer
-    /// Those who wait for a path do not hear that it has come, from the `place`th time on: it may come again.
+    /// Requests that wait for a path are not woken. Applies from the `place`th wake-up on, because the path may
+    /// appear again.
     case dropsWakeUp
 
     private static let armed = Atomic(0)
     private static let left = Atomic(0)
 
-    /// Breaks the handler, the end of a request, …, that is the `place`th from now on, in the whole process.
+    /// Arms the fault: it strikes at its `place`th opportunity from now on, in the whole process.
     package func strike(at place: Int) {
         Self.left.store(place, ordering: .relaxed)
         Self.armed.store(rawValue, ordering: .releasing)
     }
 
-    /// Whether it strikes now. Asked each time that it could.
+    /// Whether the fault strikes now. Called at each opportunity.
     var strikes: Bool { countDown() == 0 }
 
-    /// Whether it strikes now or has struck before. Asked each time that it could.
+    /// Whether the fault strikes now or has struck before. Called at each opportunity.
     var strikesFromNow: Bool { countDown().map { $0 <= 0 } ?? false }
 
     private func countDown() -> Int? {

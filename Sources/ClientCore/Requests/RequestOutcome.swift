@@ -2,9 +2,9 @@ internal import Foundation
 internal import FoundationNetworking
 internal import NetwatchTransport
 
-/// What a request came to, for its handlers.
+/// The outcome of a request, as its handlers receive it.
 struct RequestOutcome: Sendable {
-    /// The request as it was sent first in the last attempt.
+    /// The first request that the last attempt sent.
     var request: URLRequest?
     var head: ResponseHead?
     var body = ResponseBody()
@@ -15,24 +15,24 @@ struct RequestOutcome: Sendable {
     var response: HTTPURLResponse? { head?.response }
 }
 
-/// What became of a response's body.
+/// The body of a response, in memory or in a file.
 struct ResponseBody: Sendable {
-    /// The body in memory, as far as it came.
+    /// The body in memory, as far as it was received.
     var data: Data?
-    /// The file it was written to.
+    /// The file that the body was written to.
     var temporaryURL: URL?
-    /// The file it was moved to.
+    /// The file's final location.
     var destinationURL: URL?
-    /// What continues the download.
+    /// Data that resumes the download.
     var resumeData: Data?
 }
 
-/// The head of a response, and where it came from.
+/// The head of a response, and the URL it came from.
 struct ResponseHead: Sendable {
     let head: TransferHead
     let url: URL
-    /// The same in Foundation's words: many small responses cost less than that does, so it is made once at most, and
-    /// for those only who look at it.
+    /// The head as an `HTTPURLResponse`. It is created on first access, because creating it costs more than
+    /// many small responses do.
     let foundation: OnDemand<HTTPURLResponse?>
 
     init(_ head: TransferHead, from url: URL) {
@@ -52,15 +52,16 @@ struct ResponseHead: Sendable {
 
     var status: Int { head.status }
 
-    /// Whether the status alone says that there is no content.
+    /// Whether the status alone implies that there is no content.
     var hasNoContent: Bool { HTTPURLResponse.hasNoContent(status) }
 
-    /// The values of a field, in the order they came.
+    /// The values of a field, in the order received.
     func values(of name: String) -> [String] { head.fields.values(of: name) }
 }
 
 extension TransferHead {
-    /// Fields of the same name, however written, are one, joined as RFC 9110 §5.3 says.
+    /// The fields as a dictionary. Values of the same name, in any case, are joined with a comma (RFC 9110
+    /// §5.3).
     fileprivate var joinedFields: [String: String] {
         var fields: [String: String] = [:]
         var names: [String: String] = [:]
@@ -73,19 +74,19 @@ extension TransferHead {
     }
 }
 
-/// When what happened to a request. Later moments are counted from the first, so that setting the system's
-/// clock moves all of them alike.
+/// The times of a request's events. Later times are measured from the first with a monotonic clock, so setting
+/// the system clock shifts all of them equally.
 struct RequestClock: Sendable {
     private var began: (moment: ContinuousClock.Instant, date: Date)?
     private var firstResponse: ContinuousClock.Instant?
     private var completed: ContinuousClock.Instant?
 
-    /// Only the first start counts.
+    /// Records the start. Only the first call counts.
     mutating func start() {
         if began == nil { began = (.now, Date()) }
     }
 
-    /// Forgets a response that another attempt replaces.
+    /// Forgets the response of an attempt that is being retried.
     mutating func restart() {
         firstResponse = nil
     }
@@ -98,7 +99,7 @@ struct RequestClock: Sendable {
         completed = .now
     }
 
-    /// How long ago the request was started, the first time.
+    /// The time since the request was first started.
     var elapsed: Duration { began.map { $0.moment.duration(to: .now) } ?? .zero }
 
     /// A timeline whose serialization ends now.
@@ -112,7 +113,7 @@ struct RequestClock: Sendable {
         )
     }
 
-    /// The date of a moment.
+    /// Converts a monotonic time to a date.
     func date(of moment: ContinuousClock.Instant) -> Date? {
         began.map { $0.date + $0.moment.duration(to: moment).inSeconds }
     }

@@ -1,16 +1,16 @@
 internal import Foundation
 internal import FoundationNetworking
 
-/// What a request is to be, before anything is done for it.
+/// The description of a request before any work is done for it.
 struct RequestPlan: Sendable {
-    /// As the caller made it: what further attempts are adapted from.
+    /// The request as the caller created it. Each further attempt adapts it again.
     var original: Result<URLRequest, any Error>
-    /// What was said of it beside the request.
+    /// The options given for the request.
     var options = RequestOptions()
-    /// What is sent in place of the request's own body.
+    /// The body that replaces the request's own.
     var upload: UploadBody?
     var policy = TransferPolicy()
-    /// Makes what takes the response, once for the request; `nil` keeps it in memory.
+    /// Creates the sink of the response, once per request; `nil` keeps the response in memory.
     var makeSink: (@Sendable () -> any ResponseSink)?
 
     init(original: Result<URLRequest, any Error>) {
@@ -22,32 +22,32 @@ struct RequestPlan: Sendable {
         options = (request as? OptionedRequest)?.options ?? RequestOptions()
     }
 
-    /// - Parameter maximumDataBytes: How many bytes may be kept in memory.
+    /// - Parameter maximumDataBytes: The maximum number of body bytes kept in memory.
     func sink(_ maximumDataBytes: Int) -> any ResponseSink {
         makeSink?() ?? DataSink(maximumBytes: maximumDataBytes)
     }
 }
 
-/// How far a request does what its session does by itself.
+/// What a request does without being asked, and its limits.
 struct TransferPolicy: Sendable {
-    /// Whether redirects are followed and challenges answered.
+    /// Whether redirects are followed and challenges are answered.
     var followsRedirects = true
-    /// Whether anybody is asked about a failure: retriers, and who may take the request over. Adapters run all
-    /// the same.
+    /// Whether retriers and failed-request owners are asked about a failure. Adapters run in any case.
     var asksRetrier = true
-    /// How many bytes of body the response may have; `nil` is any number.
+    /// The maximum number of body bytes of the response; `nil` for no limit.
     var maximumResponseBytes: Int?
-    /// How long an attempt may take; `nil` is as long as the session says.
+    /// The time limit of an attempt; `nil` uses the session's.
     var totalTimeout: Duration?
-    /// How long connecting may take; `nil` is as long as the session says.
+    /// The time limit for connecting; `nil` uses the session's.
     var connectTimeout: Duration?
-    /// How long the server may be silent after the request was sent; `nil` is as long as the session lets anything be.
+    /// The time that the server may stay silent after the request was sent; `nil` uses the session's idle
+    /// timeout.
     var responseTimeout: Duration?
-    /// How long the response may take after its head; `nil` is for ever.
+    /// The time that the response may take after its head; `nil` for no limit.
     var bodyTimeout: Duration?
-    /// Whether a pooled connection may be used, on which libcurl may send a request twice; `nil` is for methods and
-    /// headers to say.
+    /// Whether a pooled connection may be used, on which libcurl may send a request twice; `nil` decides by
+    /// method and header fields.
     var allowsConnectionReuse: Bool?
-    /// Whether libcurl may send the request again when a reused connection ends before the response.
+    /// Whether libcurl may send the request again when a reused connection ends before the response starts.
     var allowsResending = true
 }

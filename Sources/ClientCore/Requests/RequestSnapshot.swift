@@ -2,7 +2,7 @@ internal import Foundation
 internal import FoundationNetworking
 internal import Synchronization
 
-/// What every thread may see of a request, as its queue last left it.
+/// The state of a request that every thread may read. The request's queue updates it.
 final class RequestSnapshot: Sendable {
     struct Values: Sendable {
         var request: URLRequest?

@@ -1,10 +1,12 @@
-/// The life of one request: attempts, what is asked after each of them, and who waits for the end.
+/// The state machine of one request: its attempts, what happens after each, and the handlers that wait for the
+/// end.
 ///
-/// A value without I/O. It promises that each handler is handed out exactly once, in the order they were
-/// added, whatever else happens and in whichever order; that nothing is sent again after
-/// ``Event/interrupted(_:)``; and that an owner who has taken the request hears of each end but its own.
+/// A value without I/O. It guarantees, for any order of events:
+/// - Each handler is run exactly once, in the order the handlers were added.
+/// - Nothing is sent after ``Event/interrupted(_:)``.
+/// - An owner that has taken the request is notified of every end that it did not cause itself.
 struct RequestState<Handler> {
-    /// What ends a request from outside.
+    /// The reasons to end a request from outside.
     enum Interruption: Sendable {
         case cancelled
         case sessionDropped
@@ -14,60 +16,60 @@ struct RequestState<Handler> {
         case resumed
         case suspended
         case interrupted(Interruption)
-        /// Whether the attempt's request could be made.
+        /// The attempt's request was prepared, or preparing it failed.
         case prepared(attempt: Int, failure: (any Error)?)
-        /// The attempt has come to an end.
+        /// The attempt has ended.
         case ended(attempt: Int, failure: (any Error)?)
-        /// What the validators say of a whole response.
+        /// The validators have checked a complete response.
         case validated(attempt: Int, failure: (any Error)?)
-        /// What becomes of a failed attempt.
+        /// The retrier has decided about a failed attempt.
         case decided(attempt: Int, RetryDecision)
-        /// The time before the next attempt has passed.
+        /// The delay before the next attempt has passed.
         case waited(attempt: Int)
-        /// Who was offered the failed request has finished it, with a response or with another failure.
+        /// The owner has finished the failed request, with a response or with another failure.
         case answered(attempt: Int, failure: (any Error)?)
-        /// Nobody takes the failed request, or whoever took it has let go of it, and there is nobody left to ask.
+        /// Every owner has declined or released the failed request.
         case declined(attempt: Int)
         case added(Handler)
-        /// Something was added to a request that may have ended before it was.
+        /// Something was added to the request, which may already have finished.
         case amended(Amendment)
     }
 
-    /// What a chain of calls may add to a request after its end, when the network was faster.
+    /// What a chain of calls may still add after the request has finished, when the network was faster.
     enum Amendment {
         case validator
         case credential
-        /// Who may take the request if it has failed.
+        /// An owner that is offered the request if it has failed.
         case owner
     }
 
     enum Action {
-        /// Make the request of an attempt. Answered by ``Event/prepared(attempt:failure:)``.
+        /// Prepare the attempt's request. Answered by ``Event/prepared(attempt:failure:)``.
         case prepare(attempt: Int)
-        /// Send it. Answered by ``Event/ended(attempt:failure:)``.
+        /// Send the request. Answered by ``Event/ended(attempt:failure:)``.
         case send(attempt: Int)
         case pause
         case unpause
-        /// Bring the attempt to its end, which is reported as any other.
+        /// Stop the attempt. Its end is reported by ``Event/ended(attempt:failure:)``.
         case stop
         case validate(attempt: Int)
-        /// Ask whether to try again. Answered by ``Event/decided(attempt:_:)``.
+        /// Ask the retrier whether to retry. Answered by ``Event/decided(attempt:_:)``.
         case askRetrier(attempt: Int, any Error)
         case wait(attempt: Int, Duration)
-        /// Offer the failed request to those who may finish it, one after another. Answered by ``Event/answered(attempt:failure:)`` or
-        /// ``Event/declined(attempt:)``.
+        /// Offer the failed request to its owners, one after another. Answered by
+        /// ``Event/answered(attempt:failure:)`` or ``Event/declined(attempt:)``.
         case offer(attempt: Int, any Error)
-        /// Tell who was offered the request that it is over.
+        /// Notify the owner that has the request that it is over.
         case withdraw(Interruption)
         case finish(Ending)
         case run(Handler)
     }
 
-    /// What a request came to.
+    /// How a request ended.
     enum Ending {
         case completed
         case failed(any Error)
-        /// With what the attempt had failed of, if it had.
+        /// Ended from outside. The error is that of the attempt, if it had failed.
         case interrupted(Interruption, (any Error)?)
     }
 
@@ -78,30 +80,31 @@ struct RequestState<Handler> {
         case validating
         case deciding(any Error)
         case waiting
-        /// Somebody else may finish it.
+        /// An owner may finish the request.
         case offered(any Error)
         case finished
     }
 
     private var phase = Phase.created
     private(set) var isSuspended = true
-    /// What would have been done, had the request not been suspended.
+    /// The action to perform when the request is resumed.
     private var held: Action?
     private var interruption: Interruption?
     private var handlers: [Handler] = []
-    /// How the request has ended, while nobody was told.
+    /// How the request ended, while an addition can still change it: no handler has run and nothing interrupted
+    /// it.
     private var untold: Ending?
-    /// How many attempts were begun.
+    /// The number of attempts begun.
     private(set) var attempt = 0
 
-    /// Whether it is to end whatever else happens.
+    /// Whether the request will end regardless of other events.
     var isInterrupted: Bool { interruption != nil }
 
     var isFinished: Bool {
         if case .finished = phase { true } else { false }
     }
 
-    /// Whether it is over for good.
+    /// Whether the request has finished and can no longer be amended.
     var isSettled: Bool { isFinished && untold == nil }
 
     mutating func handle(_ event: Event) -> [Action] {
@@ -118,12 +121,12 @@ struct RequestState<Handler> {
         case .declined(attempt): declined()
         case .added(let handler): added(handler)
         case .amended(let amendment): amended(amendment)
-        // An answer that concerns an earlier attempt, or was given twice.
+        // Ignores an answer that concerns an earlier attempt or was given twice.
         case .prepared, .ended, .validated, .decided, .waited, .answered, .declined: []
         }
     }
 
-    // MARK: From outside
+    // MARK: Control and handlers
 
     private mutating func resumed() -> [Action] {
         guard isSuspended, !isFinished else { return [] }
@@ -144,7 +147,8 @@ struct RequestState<Handler> {
         return []
     }
 
-    /// The first reason stands. The end of an attempt under way is its own to tell: it knows how far it came.
+    /// Records the first interruption; later ones are ignored. A running attempt reports its own end, because
+    /// only it knows how far the transfer came.
     private mutating func interrupted(by interruption: Interruption) -> [Action] {
         guard !isFinished, self.interruption == nil else { return [] }
         self.interruption = interruption
@@ -167,7 +171,7 @@ struct RequestState<Handler> {
         return [.run(handler)]
     }
 
-    /// As long as nobody was told, what is added after the end counts as if it had been there before.
+    /// Until a handler has run, an addition counts as if it had been made before the end.
     private mutating func amended(_ amendment: Amendment) -> [Action] {
         switch (amendment, untold) {
         case (.validator, .completed):
@@ -215,7 +219,7 @@ struct RequestState<Handler> {
         return finish(.completed)
     }
 
-    // MARK: The next one
+    // MARK: Retries
 
     private mutating func failed(_ error: any Error) -> [Action] {
         phase = .deciding(error)
@@ -245,14 +249,14 @@ struct RequestState<Handler> {
         return []
     }
 
-    // MARK: Somebody else's
+    // MARK: Failed-request owners
 
     private mutating func offer(_ error: any Error) -> [Action] {
         phase = .offered(error)
         return [.offer(attempt: attempt, error)]
     }
 
-    /// The owner's word is the last: neither validators nor credentials that come late change it.
+    /// The owner's answer is final: validators and credentials added later do not change it.
     private mutating func answered(_ failure: (any Error)?) -> [Action] {
         guard case .offered = phase else { return [] }
         let actions = finish(failure.map(Ending.failed) ?? .completed)
@@ -265,7 +269,7 @@ struct RequestState<Handler> {
         return finish(.failed(error))
     }
 
-    // MARK: The end
+    // MARK: Finishing
 
     private mutating func finish(_ ending: Ending) -> [Action] {
         phase = .finished
@@ -276,9 +280,9 @@ struct RequestState<Handler> {
     }
 }
 
-/// What becomes of a failed attempt.
+/// The decision about a failed attempt.
 enum RetryDecision: Sendable {
     case retry(after: Duration)
-    /// With an error in place of the attempt's own.
+    /// Gives up. The error, if any, replaces the attempt's own.
     case giveUp((any Error)?)
 }

@@ -1,13 +1,13 @@
 public import FoundationNetworking
 
-/// What can be seen of a request's work at one moment.
+/// A snapshot of a request's progress.
 public struct RequestTask: Sendable {
-    /// The request's number: unique in its session, and higher for requests that were made later.
+    /// The request's number, unique in its session. Requests created later have higher numbers.
     public let taskIdentifier: Int
-    /// The request that the attempt began with, adapted.
+    /// The adapted request that the attempt began with.
     public let originalRequest: URLRequest?
-    /// The request that was sent last, another one than ``originalRequest`` after a redirect.
+    /// The request that was sent last. It differs from ``originalRequest`` after a redirect.
     public let currentRequest: URLRequest?
-    /// The head of the final response, an `HTTPURLResponse`, once it has come.
+    /// The head of the final response, an `HTTPURLResponse`, once it has been received.
     public let response: URLResponse?
 }

@@ -2,30 +2,30 @@ internal import Foundation
 internal import FoundationNetworking
 internal import NetwatchTransport
 
-/// Where the body of a response goes. It is used on its request's queue only.
+/// The destination of a response's body. It is only used on its request's queue.
 protocol ResponseSink {
-    /// Changes the request of a hop, to ask for the rest of a file for example.
+    /// Changes the request of a hop, for example to request the rest of a file.
     mutating func prepare(_ request: inout URLRequest) throws
-    /// Takes the final head of a hop, and says what is to become of its body.
+    /// Receives the final head of a hop, and decides whether to take the body.
     mutating func begin(_ head: ResponseHead) throws -> SinkVerdict
     mutating func write(_ bytes: [UInt8]) throws
-    /// The attempt has ended; a body that is not whole after all is a failure.
+    /// Called when the attempt has ended. Throws if the body is incomplete.
     mutating func end(_ failure: (any Error)?) throws
-    /// The response was not refused: puts it where it belongs.
+    /// Called when the response was accepted. Moves the body to its destination.
     mutating func accept(_ head: ResponseHead?) throws
-    /// The request is over. Returns what handlers are to see.
+    /// Called when the request has finished. Returns the body for the handlers.
     mutating func finish(_ failure: (any Error)?) -> ResponseBody
-    /// Drops the program's closures: nothing more will come.
+    /// Releases the program's closures. Nothing more will be written.
     mutating func letGo()
-    /// What has come so far, for validators.
+    /// The body received so far, for validators.
     var body: ResponseBody { get }
-    /// How many bytes were there before the hop began.
+    /// The number of bytes present before the hop began.
     var offset: Int64 { get }
 }
 
 enum SinkVerdict {
     case take
-    /// The answer is of no use: the request is sent again, prepared anew.
+    /// The response is unusable: prepare the request again and send it again.
     case sendAgain
 }
 
@@ -38,7 +38,7 @@ extension ResponseSink {
     mutating func letGo() {}
 }
 
-/// Keeps a body in memory, or hands it on as it comes.
+/// Keeps a body in memory, or passes it to a closure as it arrives.
 struct DataSink: ResponseSink {
     let maximumBytes: Int
     private var data: Data?
@@ -48,7 +48,7 @@ struct DataSink: ResponseSink {
         self.maximumBytes = maximumBytes
     }
 
-    /// - Parameter closure: Takes the body in place of memory, beginning with what is there.
+    /// - Parameter closure: Receives the body instead of memory, beginning with the bytes already received.
     mutating func stream(to closure: (@Sendable (Data) -> Void)?) {
         self.closure = closure
         guard let closure, let data else { return }
@@ -76,7 +76,7 @@ struct DataSink: ResponseSink {
     }
 
     mutating func end(_ failure: (any Error)?) throws {
-        // Nothing that was sent is without data, and a stream's data is with its closure.
+        // The data of a request that was sent is never `nil`, unless a closure received it.
         if closure == nil { data = data ?? Data() }
     }
 
@@ -88,7 +88,7 @@ struct DataSink: ResponseSink {
 }
 
 extension TransferFailure {
-    /// `CURLE_FILESIZE_EXCEEDED`, as for a limit that libcurl's side knows of.
+    /// `CURLE_FILESIZE_EXCEEDED`, the same code as for the limits that the transport enforces.
     fileprivate static func tooMuchData(_ maximum: Int) -> TransferFailure {
         let hint = "download it to a file, or allow more by RequestOptions.maximumDataBytes"
         return TransferFailure(

@@ -1,19 +1,20 @@
 internal import Foundation
 internal import Synchronization
 
-/// A retrier's question, answered once: by the first call, or by the retrier's letting go of it, because a
-/// request whose retrier forgets it has to end all the same.
+/// A question to a retrier, answered exactly once. If the retrier releases the completion without calling it,
+/// the answer is `nil`, so that the request ends anyway.
 final class RetryQuestion: Sendable {
     private let answer: Mutex<(@Sendable (Duration?) -> Void)?>
 
-    /// - Parameter answer: Called once, on any thread, with the delay before the next attempt or `nil`.
+    /// - Parameter answer: Called once, on any thread, with the delay before the next attempt, or `nil` for no
+    ///   retry.
     init(_ answer: @escaping @Sendable (Duration?) -> Void) {
         self.answer = Mutex(answer)
     }
 
     deinit { take()?(nil) }
 
-    /// What the retrier is given.
+    /// The completion closure passed to the retrier.
     var completion: RequestRetryCompletion {
         { shouldRetry, delay in self.take()?(shouldRetry ? Duration(seconds: delay) : nil) }
     }

@@ -3,10 +3,10 @@ internal import Glibc
 internal import NetwatchEventLoop
 internal import Synchronization
 
-/// Runs one thing at a time, in the order in which it was asked for, on a thread that user code may block.
+/// A serial queue that runs work in the order it was submitted, on a thread that user code may block.
 ///
-/// What Dispatch's own serial queues do, and two things more, which spare a small request most of its changes of
-/// thread: ``begin(_:)`` and ``asyncWithNext(_:)``.
+/// It works like a serial `DispatchQueue`, plus ``begin(_:)`` and ``asyncWithNext(_:)``, which save most of the
+/// thread switches of a small request.
 final class SerialQueue: SerialExecutor {
     private enum Work: Sendable {
         case job(UnownedJob)
@@ -15,22 +15,23 @@ final class SerialQueue: SerialExecutor {
 
     private struct State {
         var waiting: [Work] = []
-        /// Whether a thread works on it, or was asked to.
+        /// Whether a thread is running the queue or was requested to.
         var isRunning = false
-        /// Whether something is bound to be asked for.
+        /// Whether more work is certain to be submitted.
         var isAwaiting = false
     }
 
     private let state = Mutex(State())
-    /// The thread that works on it now, or 0.
+    /// The thread that currently runs the queue, or 0.
     private let thread = Atomic<UInt>(0)
 
-    /// Runs a closure after everything that was asked for before.
+    /// Runs a closure after all work submitted before it.
     func async(_ body: @escaping @Sendable () -> Void) {
         add(.closure(body))
     }
 
-    /// As ``async(_:)``, but not before the next turn if there is to be one: for what makes no difference until then.
+    /// Like ``async(_:)``, but if more work is expected (``setAwaiting(_:)``), runs the closure together with that
+    /// work. For closures that have no effect until then.
     func asyncWithNext(_ body: @escaping @Sendable () -> Void) {
         add(.closure(body), mayWait: true)
     }
@@ -39,7 +40,7 @@ final class SerialQueue: SerialExecutor {
         Self.threads.asyncAfter(deadline: .now() + delay.inSeconds) { self.async(body) }
     }
 
-    /// Runs a closure at once on the caller's thread. Only for a queue that nobody else knows of yet.
+    /// Runs a closure immediately on the caller's thread. Only for a queue that no other code can reach yet.
     func begin(_ body: () -> Void) {
         state.withLock { state in
             precondition(!state.isRunning && state.waiting.isEmpty, "the queue is in use")
@@ -47,11 +48,11 @@ final class SerialQueue: SerialExecutor {
         }
         occupy()
         body()
-        // What was asked for meanwhile may be anything, which the caller's thread was not lent for.
+        // Work submitted meanwhile may run any code, so it moves to a thread of the pool.
         if state.withLock({ vacate(&$0) }) { startWorking() }
     }
 
-    /// Says whether something is bound to be asked for, whatever happens. Called on the queue.
+    /// Sets whether more work is certain to be submitted. Called on the queue.
     func setAwaiting(_ isAwaiting: Bool) {
         state.withLock { $0.isAwaiting = isAwaiting }
     }
@@ -66,7 +67,7 @@ final class SerialQueue: SerialExecutor {
 
     private var isCurrent: Bool { thread.load(ordering: .relaxed) == UInt(pthread_self()) }
 
-    // MARK: The threads
+    // MARK: Threads
 
     private static let threads = DispatchQueue.global(qos: .utility)
     private static let generation = ForkGeneration.current
@@ -81,7 +82,8 @@ final class SerialQueue: SerialExecutor {
         if isIdle { startWorking() }
     }
 
-    /// In a child of fork(2) Dispatch counts on threads that only the parent has, so the caller's has to do.
+    /// Requests a thread from the pool. In a child of fork(2), Dispatch relies on threads that only the parent
+    /// has, so the caller's thread runs the work.
     private func startWorking() {
         guard Self.generation == ForkGeneration.current else { return work() }
         Self.threads.async { self.work() }
@@ -94,7 +96,7 @@ final class SerialQueue: SerialExecutor {
         }
     }
 
-    /// Returns `nil`, and lets the thread go, when nothing waits.
+    /// Takes all waiting work. Returns `nil` and gives up the thread if there is none.
     private func takeWaiting() -> [Work]? {
         state.withLock { state in
             guard !state.waiting.isEmpty else {
@@ -117,7 +119,7 @@ final class SerialQueue: SerialExecutor {
         thread.store(UInt(pthread_self()), ordering: .relaxed)
     }
 
-    /// The thread leaves. Returns whether another has to take its place.
+    /// Gives up the thread. Returns whether another thread must take over.
     @discardableResult
     private func vacate(_ state: inout State) -> Bool {
         thread.store(0, ordering: .relaxed)
@@ -129,7 +131,8 @@ final class SerialQueue: SerialExecutor {
 extension Duration {
     var inSeconds: Double { self / .seconds(1) }
 
-    /// Seconds as Foundation has them; what is not a time, or below zero, is none.
+    /// Converts Foundation's seconds. NaN and values below zero become zero. The maximum is `Int32.max`
+    /// seconds.
     init(seconds: Double) {
         let longest = Double(Int32.max)
         self = seconds > 0 ? .seconds(min(seconds, longest)) : .zero

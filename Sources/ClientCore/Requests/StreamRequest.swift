@@ -3,25 +3,25 @@ internal import FoundationNetworking
 internal import NetwatchTransport
 internal import Synchronization
 
-/// A TCP connection for bytes of any kind, in both directions.
+/// A TCP connection that sends and receives raw bytes.
 ///
-/// Reads are done one after the other, in the order of the calls, and so are writes, but neither wait for the
-/// other. Only what is read is received: a server that sends more has to wait. There is no TLS.
+/// Reads run one after another, in the order of the calls. So do writes. Reads and writes do not wait for each
+/// other. Only bytes that are read are received: a server that sends more must wait. TLS is not supported.
 ///
-/// Every completion is called exactly once, whatever happens to the stream or its session, on the stream's
-/// own serial queue. All functions may be called from any thread.
+/// Every completion is called exactly once, on the stream's own serial queue, even if the stream or its session
+/// ends. All functions may be called from any thread.
 ///
-/// The session keeps a stream until it has ended: by ``cancel()``, by an error of the connection, or once both
-/// sides are closed, the writing one by ``closeWrite()``, the reading one by ``closeRead()`` or by the other
-/// side. What is still waiting then, and what comes later, gets the error.
+/// The session retains a stream until it has ended. It ends by ``cancel()``, by an error of the connection, or
+/// when both sides are closed: the writing side by ``closeWrite()``, the reading side by ``closeRead()`` or by the
+/// peer. Pending and later reads and writes then receive the error.
 ///
-/// Unlike other requests it is no ``Request``: there is no HTTP in it, so it has neither `URLRequest` nor
-/// response, and adapters, retriers and event monitors do not hear of it.
+/// A stream is not a ``Request``, because it does not use HTTP. It has no `URLRequest` and no response, and
+/// adapters, retriers and event monitors do not see it.
 public final class StreamRequest: SessionWork {
     let identifier: Int
     private let connection: StreamConnection
     private let queue: SerialQueue
-    /// Why it was ended by this side, when not by ``cancel()``.
+    /// Why this side ended the stream, if not by ``cancel()``.
     private let reason = Mutex<AFError?>(nil)
 
     init(_ hostName: String, _ port: Int, _ context: SessionContext) {
@@ -30,31 +30,33 @@ public final class StreamRequest: SessionWork {
         self.identifier = identifier
         self.queue = queue
         connection = context.engine.stream(to: hostName, port: port) {
-            // After the completions, so that they find the session keeping the stream still.
+            // After the completions: while they run, the session still retains the stream.
             queue.async { context.remove(identifier) }
         }
     }
 
     // MARK: Control
 
-    /// Connects, or goes on after ``suspend()``.
+    /// Connects, or continues after ``suspend()``.
     ///
-    /// Only needed then, or when the session's ``SessionManager/startRequestsImmediately`` is false.
+    /// Only needed after ``suspend()``, or when the session's ``SessionManager/startRequestsImmediately`` is
+    /// false.
     @discardableResult
     public func resume() -> Self {
         connection.resume()
         return self
     }
 
-    /// Lets reads and writes stand still until ``resume()``. A connection that is being made is made all the
-    /// same, and timeouts go on.
+    /// Pauses reads and writes until ``resume()``. A connection attempt in progress continues, and timeouts keep
+    /// running.
     @discardableResult
     public func suspend() -> Self {
         connection.suspend()
         return self
     }
 
-    /// Closes the connection, unless the stream has ended: what is waiting gets `URLError.cancelled`.
+    /// Closes the connection. Pending reads and writes receive `URLError.cancelled`. Does nothing if the stream
+    /// has ended.
     @discardableResult
     public func cancel() -> Self {
         connection.cancel()
@@ -63,17 +65,17 @@ public final class StreamRequest: SessionWork {
 
     // MARK: Reading
 
-    /// Reads bytes, after the reads before it.
+    /// Reads bytes, after earlier reads have completed.
     ///
     /// - Parameters:
-    ///   - minBytes: How many at least, unless the other side closes before. 0 counts as 1.
-    ///   - maxBytes: How many at most; at least 1, and not below `minBytes`. Other values are refused with an
-    ///     error whose ``Swift/Error/transferFailure`` names them.
-    ///   - timeout: In seconds, from now. A read that takes longer gets `URLError.timedOut`, and what has come
-    ///     for it goes to the next. 0 and below: no timeout.
-    ///   - completionHandler: Gets the bytes, whether the other side has closed and these are the last, and
-    ///     the error. Without an error there are always data, at the end perhaps empty. Beside an error of the
-    ///     connection there may be: what had come before.
+    ///   - minBytes: The minimum number of bytes, unless the peer closes before. 0 counts as 1.
+    ///   - maxBytes: The maximum number of bytes: at least 1, and not less than `minBytes`. Other values fail
+    ///     with an error whose ``Swift/Error/transferFailure`` names them.
+    ///   - timeout: In seconds, from now. A read that takes longer fails with `URLError.timedOut`, and the next
+    ///     read receives the bytes that have arrived. Values of 0 and below mean no timeout.
+    ///   - completionHandler: Receives the bytes, whether they are the last because the peer has closed, and
+    ///     the error. Without an error the data is never `nil`, but may be empty at the end. A connection error
+    ///     may come with data: the bytes that arrived before it.
     @preconcurrency
     public func readData(
         ofMinLength minBytes: Int,
@@ -87,13 +89,13 @@ public final class StreamRequest: SessionWork {
         }
     }
 
-    /// Reads bytes, after the reads before it; see
+    /// Reads bytes, after earlier reads have completed; see
     /// ``readData(ofMinLength:maxLength:timeout:completionHandler:)``.
     ///
-    /// Starts the stream if nobody has. Cancelling the waiting task gives the read up; what has come for it
-    /// goes to the next.
+    /// Starts the stream if it has not been started. Cancelling the waiting task cancels the read, and the next
+    /// read receives the bytes that have arrived.
     ///
-    /// - Returns: The bytes, and whether the other side has closed and these are the last.
+    /// - Returns: The bytes, and whether they are the last because the peer has closed.
     /// - Throws: `URLError`, ``AFError/sessionDeinitialized``.
     public func readData(
         ofMinLength minBytes: Int = 1,
@@ -108,8 +110,8 @@ public final class StreamRequest: SessionWork {
         }
     }
 
-    /// Closes the reading side after the reads so far; later ones get an error. The other side is not told,
-    /// but loses the connection when it sends after both sides were closed here.
+    /// Closes the reading side after the reads submitted so far. Later reads fail. The peer is not notified,
+    /// but its connection is reset if it sends after both sides were closed here.
     public func closeRead() { connection.closeRead() }
 
     @discardableResult
@@ -127,13 +129,16 @@ public final class StreamRequest: SessionWork {
 
     // MARK: Writing
 
-    /// Sends bytes, after the writes before it.
+    /// Sends bytes, after earlier writes have completed.
     ///
     /// - Parameters:
-    ///   - data: What to send. It is kept until then; waiting for the completion bounds the memory.
-    ///   - timeout: In seconds, from now. A write that takes longer gets `URLError.timedOut`. If some of it was
-    ///     sent, the stream ends, because what followed would be taken for the rest. 0 and below: no timeout.
-    ///   - completionHandler: Called once the kernel has taken all of it, which is no word from the other side.
+    ///   - data: The bytes to send. They are kept in memory until sent. Wait for the completion to limit memory
+    ///     use.
+    ///   - timeout: In seconds, from now. A write that takes longer fails with `URLError.timedOut`. If part of
+    ///     it was already sent, the stream ends, because the peer would take later bytes for the rest. Values
+    ///     of 0 and below mean no timeout.
+    ///   - completionHandler: Called when the kernel has accepted all bytes. The peer may not have received
+    ///     them.
     @preconcurrency
     public func write(
         _ data: Data,
@@ -143,9 +148,9 @@ public final class StreamRequest: SessionWork {
         write(data, timeout, completionHandler)
     }
 
-    /// Sends bytes, after the writes before it; see ``write(_:timeout:completionHandler:)``.
+    /// Sends bytes, after earlier writes have completed; see ``write(_:timeout:completionHandler:)``.
     ///
-    /// Starts the stream if nobody has. Cancelling the waiting task does what a timeout does.
+    /// Starts the stream if it has not been started. Cancelling the waiting task has the effect of a timeout.
     ///
     /// - Throws: `URLError`, ``AFError/sessionDeinitialized``.
     public func write(_ data: Data, timeout: TimeInterval = 0) async throws {
@@ -155,8 +160,8 @@ public final class StreamRequest: SessionWork {
         }
     }
 
-    /// Closes the writing side after the writes so far, so that the other side reads the end; later ones get an
-    /// error.
+    /// Closes the writing side after the writes submitted so far, so that the peer reads the end of the stream.
+    /// Later writes fail.
     public func closeWrite() { connection.closeWrite() }
 
     @discardableResult
@@ -170,10 +175,10 @@ public final class StreamRequest: SessionWork {
         }
     }
 
-    // MARK: Waiting, and the end
+    // MARK: Waiting and ending
 
-    /// Waits for a read or a write, which is given up when the waiting task is cancelled, and not begun when
-    /// it was before.
+    /// Waits for a read or a write. Cancelling the waiting task cancels the operation. It is not started if the
+    /// task was already cancelled.
     private func perform<Value: Sendable>(
         _ begin: @Sendable (@escaping @Sendable (Result<Value, any Error>) -> Void) -> StreamConnection.Number
     ) async throws -> Value {
@@ -196,13 +201,13 @@ public final class StreamRequest: SessionWork {
     }
 
     private func error(of failure: TransferFailure?) -> (any Error)? {
-        // CURLE_ABORTED_BY_CALLBACK: this side has ended it.
+        // CURLE_ABORTED_BY_CALLBACK: this side has ended the stream.
         if failure?.code == 42, let reason = reason.withLock({ $0 }) { return reason }
         return failure?.error(for: nil)
     }
 }
 
-/// A read or a write that may be given up before its number is known.
+/// A read or a write that may be cancelled before its number is known.
 private final class AbandonableWork: Sendable {
     private struct State {
         var number: StreamConnection.Number?
@@ -240,7 +245,7 @@ extension Result where Failure == any Error {
 }
 
 extension Duration {
-    /// `nil` for no timeout.
+    /// Returns `nil` for no timeout.
     fileprivate init?(timeoutInterval: TimeInterval) {
         guard timeoutInterval > 0 else { return nil }
         self.init(seconds: timeoutInterval)

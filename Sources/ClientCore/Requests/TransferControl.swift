@@ -1,18 +1,18 @@
 internal import NetwatchTransport
 internal import Synchronization
 
-/// Pauses and ends one transfer, from any thread and before its name is known, and keeps what it has delivered
-/// until its request's queue comes for it.
+/// Pauses and cancels one transfer, and buffers its events until the request's queue takes them. It may be used
+/// from any thread, even before the transfer's id is known.
 ///
-/// A turn of the queue takes what waits, which with a small response is all of it: waking a thread for each
-/// part would cost more than handling it. A transfer that delivers faster than its queue takes is paused: a slow
-/// disk, or a slow closure, slows the server down in place of filling the memory.
+/// One turn of the queue takes all buffered events. For a small response that is the whole response: waking a
+/// thread for each event would cost more than handling it. A transfer that delivers faster than the queue
+/// processes is paused, so a slow disk or closure slows the server down instead of filling the memory.
 final class TransferControl: Sendable {
-    /// How many bytes of body may wait; as many may be in the hands of the queue. More than what a connection has on
-    /// its way at once, so that a queue that keeps up never pauses.
+    /// The maximum number of buffered body bytes. The queue may be processing as many again. Larger than what a
+    /// connection has in flight, so that a queue that keeps up never pauses the transfer.
     private static let limit = 1 << 20
-    /// What a piece costs beside its bytes, roughly: a server that sends them one by one would fill the memory with
-    /// what holds them.
+    /// The approximate memory overhead of a piece of body in bytes. Without it, a server that sends single bytes could
+    /// fill the memory with events.
     fileprivate static let pieceOverhead = 512
 
     private struct State {
@@ -21,7 +21,7 @@ final class TransferControl: Sendable {
         var isSuspended = false
         var isFull = false
         var events: [TransferEvent] = []
-        /// How much memory the bodies in the events take.
+        /// The memory used by the buffered bodies, including overhead, in bytes.
         var bytes = 0
         var paused: TransferPause = []
 
@@ -38,7 +38,7 @@ final class TransferControl: Sendable {
         self.engine = engine
     }
 
-    /// Names the transfer, which may have delivered already.
+    /// Sets the transfer's id. The transfer may have delivered events already.
     func begin(_ transfer: TransferID) {
         update {
             $0.transfer = transfer
@@ -57,9 +57,9 @@ final class TransferControl: Sendable {
         update { $0.isSuspended = isSuspended }
     }
 
-    /// Keeps events for the request's queue.
+    /// Buffers events for the request's queue.
     ///
-    /// - Returns: Whether nothing else was waiting there, so that the queue has to be told.
+    /// - Returns: Whether the buffer was empty, so that the queue must be woken.
     func deliver(_ events: [TransferEvent]) -> Bool {
         update { state in
             let isFirst = state.events.isEmpty
@@ -70,8 +70,8 @@ final class TransferControl: Sendable {
         }
     }
 
-    /// What was delivered since the last time, in order, and whether there is more: of much only the beginning is
-    /// taken, for what is taken counts no more.
+    /// Returns the buffered events, in order, and whether there are more. If the buffer is full, only its
+    /// beginning is returned, because events that were taken no longer count against the limit.
     func take() -> (events: [TransferEvent], isMore: Bool) {
         update { state in
             let count = state.isFull ? state.events.count(within: Self.limit) : state.events.count
@@ -87,7 +87,8 @@ final class TransferControl: Sendable {
         }
     }
 
-    /// The engine is told under the lock, so that it hears of changes in the order in which they were made.
+    /// Changes the state, and pauses or resumes the transfer to match. The engine is called under the lock, so
+    /// that it receives the changes in the order they were made.
     private func update<Result: Sendable>(_ change: (inout State) -> Result) -> Result {
         state.withLock { state in
             let result = change(&state)
@@ -103,7 +104,7 @@ final class TransferControl: Sendable {
 extension [TransferEvent] {
     fileprivate var cost: Int { reduce(0) { $0 + $1.cost } }
 
-    /// How many of the first ones cost so much, or as little more as can be.
+    /// Returns how many leading events have a total cost of at least `limit`: the smallest such number, or all.
     fileprivate func count(within limit: Int) -> Int {
         var rest = limit
         let last = firstIndex { event in
@@ -115,7 +116,7 @@ extension [TransferEvent] {
 }
 
 extension TransferEvent {
-    /// The memory of the body in it, and what holds that.
+    /// The memory of the event's body, and the overhead of the event.
     fileprivate var cost: Int {
         if case .body(let piece) = self { piece.bytes.capacity + TransferControl.pieceOverhead } else { 0 }
     }

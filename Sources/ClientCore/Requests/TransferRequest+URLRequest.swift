@@ -3,16 +3,16 @@ internal import FoundationNetworking
 internal import NetwatchTransport
 
 extension TransferRequest {
-    /// What a request without a field of that name says it was sent by.
+    /// The `User-Agent` of requests that do not set one.
     static let defaultUserAgent = "netwatch/0.1.0"
 
-    /// The field that names a request, so that a server can tell a second copy from a second request
+    /// The field that identifies a request, so that a server can tell a repeated request from a second one
     /// (draft-ietf-httpapi-idempotency-key-header).
     private static let idempotencyKey = "Idempotency-Key"
 
     /// - Parameters:
-    ///   - fields: What ``headers(of:settings:isForeign:)`` has made of it.
-    ///   - upload: What is sent in place of the request's own body.
+    ///   - fields: The result of ``headers(of:settings:isForeign:)``.
+    ///   - upload: The body that replaces the request's own.
     init(
         _ request: URLRequest,
         _ fields: [Header],
@@ -24,17 +24,18 @@ extension TransferRequest {
         headers = fields
         body = try upload?.transferBody() ?? request.httpBody.map { .bytes(Array($0)) }
         unixSocketPath = settings.unixSocketPath
-        // libcurl sends a request again, unasked, when a reused connection ends before the first byte of
-        // the response. Twice is once for an idempotent method, and with a key for the server; anything
-        // else takes a connection on which that cannot happen.
+        // libcurl sends a request again by itself when a reused connection ends before the first byte of the
+        // response. That is harmless if the method is idempotent or a key lets the server detect it. Any other
+        // request takes a new connection, on which it cannot happen.
         allowsConnectionReuse =
             HTTPMethod.isIdempotent(method) || headers.contains { $0.isNamed(Self.idempotencyKey) }
     }
 
-    /// The fields that are sent. A dictionary has an order of its own on every run; on the wire names are sorted.
+    /// Returns the header fields to send. They are sorted by name, because a dictionary's order differs on
+    /// every run.
     ///
-    /// - Parameter isForeign: Whether the request goes to another origin than the program named, which must not see
-    ///   what the session says to every server.
+    /// - Parameter isForeign: Whether the request goes to another origin than the program named. That origin
+    ///   must not receive the session's secret fields.
     static func headers(of request: URLRequest, settings: SessionSettings, isForeign: Bool) -> [Header] {
         let own = request.allHTTPHeaderFields ?? [:]
         var headers =
@@ -58,7 +59,7 @@ extension HTTPHeaders {
         sorted { $0.key < $1.key }.map { TransferRequest.Header($0.key, $0.value) }
     }
 
-    /// Without what proves who is asking, and the name that another server is called by.
+    /// The fields without credentials, cookies, and the `Host` of another server.
     fileprivate var withoutSecrets: HTTPHeaders {
         filter { !["authorization", "proxy-authorization", "cookie", "host"].contains($0.key.lowercased()) }
     }

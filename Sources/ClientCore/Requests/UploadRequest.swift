@@ -3,17 +3,17 @@ public import Foundation
 
 /// A request that sends data, a file, a stream or a form, and keeps the response's body in memory.
 public final class UploadRequest: DataRequest, @unchecked Sendable {
-    // Stores nothing; see Request.
+    // Stores nothing: see the comment in Request on `@unchecked Sendable`.
 
-    /// How much of the body was sent, in bytes on the wire; the total is -1 while it is unknown.
+    /// The number of body bytes sent on the wire. The total is -1 while it is unknown.
     public var uploadProgress: Progress { core.uploadProgress.progress }
 
-    /// Calls a closure as the body is sent. Only the last closure counts.
+    /// Sets a closure that is called as the body is sent. A second call replaces the closure.
     ///
     /// - Parameters:
-    ///   - queue: Where it is called. Default: the session's ``SessionManager/completionQueue``. Calls that wait
-    ///     there are joined into one.
-    ///   - closure: Takes the request's ``uploadProgress``, which begins anew with another attempt.
+    ///   - queue: The queue that the closure is called on. Default: the session's
+    ///     ``SessionManager/completionQueue``. Calls that are pending there are merged into one.
+    ///   - closure: Receives the request's ``uploadProgress``, which starts over with another attempt.
     @discardableResult
     @preconcurrency
     public func uploadProgress(

@@ -2,17 +2,18 @@ internal import Foundation
 public import FoundationNetworking
 public import NetworkReachability
 
-/// Tries requests again that failed because there was no network, when there is a path to their own host.
+/// Retries requests that failed because there was no network, as soon as there is a path to their host.
 ///
-/// It waits in memory: what it holds is lost with the process. See <doc:OfflineAndRetries> for what survives more.
+/// Waiting requests are kept in memory and lost with the process. <doc:OfflineAndRetries> describes
+/// alternatives that survive it.
 ///
 /// ```swift
 /// session.interceptor = OfflineRetrier(maximumWait: .seconds(60))
 /// ```
 ///
-/// Each request waits for the host that it failed at, after redirects too. The kernel is asked about it
-/// (`PathMonitor`), not a server; several requests to one host share one watch, and nothing is watched while
-/// nobody waits. All may be used from any thread, by several sessions.
+/// Each request waits for the host at which it failed, also after redirects. The path comes from the kernel
+/// (`PathMonitor`), not from a server. Requests to the same host share one watch, which exists only while
+/// requests wait. A retrier may be used from any thread and by several sessions.
 public final class OfflineRetrier: RequestInterceptor {
     private let monitor: PathMonitor?
     let maximumWait: Duration?
@@ -21,23 +22,24 @@ public final class OfflineRetrier: RequestInterceptor {
     private let isOfflineError: @Sendable (any Error) -> Bool
     let waits: PathWaits
 
-    /// Makes a retrier.
+    /// Creates a retrier.
     ///
     /// - Parameters:
-    ///   - monitor: Who watches the paths. Default `nil`: the monitor of the request's session, which is
+    ///   - monitor: The monitor of the paths. Default: `nil`, the monitor of the request's session, which is
     ///     `PathMonitor.shared`.
-    ///   - maximumWait: How long a request waits for its path, from its own failure on, whoever else waits for
-    ///     the same host. After that its failure stands. What ``RetryPacing`` adds comes on top. Default 5 s; `nil`
-    ///     for ever; zero and below does not wait.
-    ///   - maximumRetries: How often one request may have been tried again, by whomever, for this retrier to try it
-    ///     once more. Default 5: with the default pacing about 8 s in all, for a path that is there although requests
-    ///     fail.
-    ///   - pacing: How those who have waited for one host are let go.
-    ///   - requiredInterfaceType: What the path has to leave by, or be carried by in the end
-    ///     (`NetworkPath.medium`). Default `nil`: anything.
-    ///   - prohibitedInterfaceTypes: What the path must neither leave by nor be carried by. Default nothing.
-    ///   - isOfflineError: Whether a failure is one to wait after. Called on a thread of no particular queue, and
-    ///     not within any lock. Default: ``isNotConnected(_:)``.
+    ///   - maximumWait: The maximum time that a request waits for its path, counted from its own failure. After
+    ///     that its failure stands. The delays of ``RetryPacing`` are added to it. Default: 5 s. `nil` waits
+    ///     without limit; zero and below does not wait.
+    ///   - maximumRetries: The maximum number of retries of a request, counting those by other retriers.
+    ///     Default: 5. With the default pacing that lasts about 8 s in total if there is a path but requests
+    ///     keep failing.
+    ///   - pacing: How requests that have waited for the same host are spread over time.
+    ///   - requiredInterfaceType: The interface type that the path must use, directly or as its underlying
+    ///     medium (`NetworkPath.medium`). Default: `nil`, any type.
+    ///   - prohibitedInterfaceTypes: The interface types that the path must not use, directly or as its
+    ///     underlying medium. Default: none.
+    ///   - isOfflineError: Whether to wait after a failure. May be called on any thread, without a lock held.
+    ///     Default: ``isNotConnected(_:)``.
     public init(
         monitor: PathMonitor? = nil,
         maximumWait: Duration? = .seconds(5),
@@ -60,14 +62,13 @@ public final class OfflineRetrier: RequestInterceptor {
         }
     }
 
-    /// Whether an error is `URLError.notConnectedToInternet`: the failure of a request that could not leave this
-    /// machine.
+    /// Whether an error is `URLError.notConnectedToInternet`: the request could not leave this machine.
     @Sendable
     public static func isNotConnected(_ error: any Error) -> Bool {
         (error as? URLError)?.code == .notConnectedToInternet
     }
 
-    /// Returns the request as it is.
+    /// Returns the request unchanged.
     public func adapt(
         _ urlRequest: URLRequest,
         for session: SessionManager
@@ -75,7 +76,7 @@ public final class OfflineRetrier: RequestInterceptor {
         urlRequest
     }
 
-    /// Waits for the path to the request's host, if that is what the request lacks.
+    /// Waits for the path to the request's host, if the request failed because there was none.
     public func retry(
         _ request: Request,
         for session: SessionManager,
@@ -85,7 +86,7 @@ public final class OfflineRetrier: RequestInterceptor {
         return await retry(request, context, dueTo: error, waitingAtMost: maximumWait)
     }
 
-    /// - Parameter longest: How long it waits for the path; `nil` for ever.
+    /// - Parameter longest: The maximum time to wait for the path; `nil` for no limit.
     func retry(
         _ request: Request,
         _ context: SessionContext,
@@ -112,7 +113,7 @@ public final class OfflineRetrier: RequestInterceptor {
         }
     }
 
-    /// The host that the last transfer was to go to.
+    /// Returns the host that the last transfer was sent to.
     private static func destination(of request: Request, failedOf error: any Error) -> NetworkHost? {
         let failing = (error as? URLError)?.failingURL
         return (failing ?? request.task?.currentRequest?.url)?.host.flatMap { NetworkHost($0) }
@@ -120,14 +121,14 @@ public final class OfflineRetrier: RequestInterceptor {
 }
 
 extension RequestInterceptor where Self == OfflineRetrier {
-    /// Waits for the path to the request's host, for up to 5 s.
+    /// A retrier that waits for the path to the request's host, for up to 5 s.
     public static var offlineRetrier: OfflineRetrier { OfflineRetrier() }
 
-    /// Waits for the path to the request's host.
+    /// Returns a retrier that waits for the path to the request's host.
     ///
     /// - Parameters:
-    ///   - maximumWait: How long at most; `nil` for ever. Default 5 s.
-    ///   - isOfflineError: Whether a failure is one to wait after.
+    ///   - maximumWait: The maximum time to wait; `nil` for no limit. Default: 5 s.
+    ///   - isOfflineError: Whether to wait after a failure.
     public static func offlineRetrier(
         maximumWait: Duration? = .seconds(5),
         isOfflineError: @escaping @Sendable (any Error) -> Bool = OfflineRetrier.isNotConnected

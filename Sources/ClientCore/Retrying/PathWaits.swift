@@ -1,23 +1,23 @@
 internal import NetworkReachability
 internal import Synchronization
 
-/// Requests that wait for the paths to their hosts: one watch for each host, whoever waits for it, and none when
-/// nobody does.
+/// Requests that wait for a path to their host. All waiters for one host share one watch, which ends with the
+/// last of them.
 final class PathWaits: Sendable {
-    /// What a wait came to.
+    /// The result of a wait.
     enum Outcome: Hashable, Sendable {
-        /// There was a path all the time.
+        /// The path was never missing.
         case wasThere
-        /// The path came back; the request goes after so long.
+        /// The path came back. The request is retried after the delay.
         case came(after: Duration)
-        /// Too long, or cancelled.
+        /// The wait timed out or was cancelled.
         case ended
     }
 
-    /// What is waited for.
+    /// The destination that requests wait for.
     struct Place: Hashable {
         let host: NetworkHost
-        /// A retrier may serve sessions of several monitors.
+        /// Part of the key because a retrier may serve sessions with different monitors.
         let monitor: ObjectIdentifier
     }
 
@@ -27,26 +27,26 @@ final class PathWaits: Sendable {
         var timeout: Task<Void, any Error>?
     }
 
-    /// Those who wait for one place, in the order in which they failed.
+    /// The waiters for one place, in the order in which their requests failed.
     fileprivate struct Line {
         let id: UInt64
         var waiters: [Waiter] = []
         var watch: PathWatch?
-        /// Whether the path was seen missing.
+        /// Whether the path has been seen missing.
         var wasMissing = false
     }
 
     fileprivate struct State {
         var lines: [Place: Line] = [:]
-        /// Waits that were cancelled before they began.
+        /// The waits that were cancelled before they began.
         var cancelled: Set<UInt64> = []
         var lastID: UInt64 = 0
     }
 
-    /// 68 years; adding much more to the present would overflow.
+    /// 68 years. Adding much more to the current time would overflow.
     private static let longestSleep: Duration = .seconds(Int32.max)
 
-    /// Calls a closure after a time, unless the task that it returns was cancelled by then.
+    /// Calls a closure after a delay, unless the returned task has been cancelled by then.
     typealias Timer = @Sendable (Duration, _ body: @escaping @Sendable () -> Void) -> Task<Void, any Error>
 
     private let pacing: RetryPacing
@@ -55,7 +55,7 @@ final class PathWaits: Sendable {
     private let state = Mutex(State())
 
     /// - Parameters:
-    ///   - timer: For tests.
+    ///   - timer: Replaceable for tests.
     ///   - isEnough: Whether a status ends a wait. Called on the monitor's thread.
     init(
         _ pacing: RetryPacing,
@@ -72,7 +72,7 @@ final class PathWaits: Sendable {
         self.isEnough = isEnough
     }
 
-    /// How many wait, and for how many places that were seen to be out of reach.
+    /// The number of waiters, and of places seen to be unreachable.
     var count: (waiters: Int, places: Int) {
         state.withLock { state in
             let waiters = state.lines.values.map(\.waiters.count)
@@ -83,8 +83,8 @@ final class PathWaits: Sendable {
     /// Waits for a path to a host.
     ///
     /// - Parameters:
-    ///   - longest: How long at most; `nil` for ever.
-    /// - Returns: At once when the task is cancelled.
+    ///   - longest: The maximum time to wait; `nil` for no limit.
+    /// - Returns: The result; ``Outcome/ended`` immediately if the task is cancelled.
     func wait(for host: NetworkHost, _ monitor: PathMonitor, atMost longest: Duration?) async -> Outcome {
         let place = Place(host: host, monitor: ObjectIdentifier(monitor))
         let id = newID()
@@ -105,7 +105,7 @@ final class PathWaits: Sendable {
         }
     }
 
-    // MARK: Coming and going
+    // MARK: Waiters
 
     private func join(_ place: Place, _ waiter: Waiter, _ monitor: PathMonitor, _ longest: Duration?) {
         switch state.withLock({ $0.join(place, waiter) }) {
@@ -113,7 +113,7 @@ final class PathWaits: Sendable {
         case .cancelled: return waiter.end(.ended)
         case .opened(let line): watch(place, line, monitor)
         }
-        // Not before it has joined: a time that is over at once would find nobody to end.
+        // Only after the waiter has joined: an immediate timeout would not find it otherwise.
         if let longest { limit(waiter.id, place, to: longest) }
     }
 
@@ -150,7 +150,7 @@ final class PathWaits: Sendable {
         waiter?.end(.ended)
     }
 
-    // MARK: The path
+    // MARK: Path changes
 
     private func update(_ place: Place, _ id: UInt64, _ status: PathStatus) {
         let isEnough = isEnough(status)
@@ -183,7 +183,7 @@ extension PathWaits.Waiter {
 extension PathWaits.State {
     fileprivate enum Entry {
         case joined
-        /// The first of a new line, which has that number.
+        /// The first waiter of a new line, with the line's id.
         case opened(UInt64)
         case cancelled
     }
@@ -198,7 +198,7 @@ extension PathWaits.State {
         return .opened(waiter.id)
     }
 
-    /// Returns whether it still waits.
+    /// Stores the timeout of a waiter. Returns whether it is still waiting.
     fileprivate mutating func note(
         _ timeout: Task<Void, any Error>,
         of id: UInt64,

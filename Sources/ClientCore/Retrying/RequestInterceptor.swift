@@ -1,30 +1,32 @@
 public import Foundation
 public import FoundationNetworking
 
-/// What becomes of a request that failed.
+/// The decision about a failed request.
 public enum RetryResult: Sendable {
-    /// It is tried again at once.
+    /// Retry immediately.
     case retry
-    /// It is tried again after so many seconds; below zero is at once.
+    /// Retry after a delay in seconds. A delay below zero means immediately.
     case retryWithDelay(TimeInterval)
-    /// Its failure stands.
+    /// Do not retry. The failure stands.
     case doNotRetry
-    /// It fails with another error.
+    /// Do not retry, and fail with another error.
     case doNotRetryWithError(any Error)
 }
 
-/// Adapts and retries requests by asynchronous work.
+/// Adapts and retries requests asynchronously.
 ///
-/// A session has at most one, ``SessionManager/interceptor``. It comes after ``SessionManager/adapter``, and
-/// is asked only about failures that ``SessionManager/retrier`` does not want to retry. Neither function has a
-/// default: a conformance written for another library's signatures is to be an error, not silence. Its functions run in a
-/// task that is cancelled with the request.
+/// A session has at most one interceptor, ``SessionManager/interceptor``. It runs after ``SessionManager/adapter``.
+/// It is asked only about failures that ``SessionManager/retrier`` does not retry. Its functions run in a task
+/// that is cancelled with the request.
+///
+/// Neither function has a default implementation. A conformance with another library's signatures therefore
+/// fails to compile, instead of being silently ignored.
 public protocol RequestInterceptor: Sendable {
-    /// Changes a request before each attempt, or returns it as it is.
+    /// Returns the request to send, changed or unchanged. Called before each attempt.
     ///
-    /// - Throws: Anything; it is the attempt's failure.
+    /// - Throws: Any error. The attempt fails with it.
     func adapt(_ urlRequest: URLRequest, for session: SessionManager) async throws -> URLRequest
 
-    /// Decides what becomes of a failed attempt; ``RetryResult/doNotRetry`` lets its failure stand.
+    /// Decides about a failed attempt. With ``RetryResult/doNotRetry`` the failure stands.
     func retry(_ request: Request, for session: SessionManager, dueTo error: any Error) async -> RetryResult
 }

@@ -1,30 +1,31 @@
-/// How requests that have waited for one host are let go when its path is there again.
+/// How retries are spread over time when the path to a host comes back.
 ///
-/// The first few go at once, in the order in which they failed; the rest follow one by one. A thousand requests
-/// that set off in the same millisecond would each make a connection of their own to a server that has, perhaps,
-/// just come back itself; and behind one router all machines come back in the same second, so the steps are of
-/// random length.
+/// The first few requests are retried immediately, in the order in which they failed. The rest follow one by
+/// one. A thousand requests sent in the same millisecond would each open a connection to a server that may only
+/// just have come back. Machines behind the same router all come back in the same second, so the intervals are
+/// random.
 public struct RetryPacing: Hashable, Sendable {
-    /// How many go at once. Default 4, less than the six connections to a host that browsers make at most. At
-    /// least 1; what lies below is moved there.
+    /// The number of requests retried immediately. Default: 4, fewer than the six connections that browsers
+    /// open to a host. Values below 1 become 1.
     public let atOnce: Int
-    /// How long after its predecessor each of the others goes, on average: between half of it and one and a half.
-    /// Default 25 ms: 40 requests each second, a thousand in 25 s. Negative is none.
+    /// The average interval between the following requests. Each interval is multiplied by a random factor from
+    /// 0.5 to 1.5. Default: 25 ms, which is 40 requests per second, or 25 s for a thousand. Negative values
+    /// become zero.
     public let interval: Duration
-    /// How long a request waits whose path is there already, which is then not what it lacks; twice as long each
-    /// time it is tried again, and between three quarters of it and all of it by chance. Default 250 ms, at least
-    /// 1 ms.
+    /// The delay of a retry if the path was never missing, because the failure then has another cause. It
+    /// doubles with each retry and is multiplied by a random factor from 0.75 to 1. Default: 250 ms. Minimum: 1
+    /// ms.
     public let firstDelay: Duration
-    /// What that delay grows to. Default 30 s; at least ``firstDelay``.
+    /// The maximum of that delay. Default: 30 s. At least ``firstDelay``.
     public let longestDelay: Duration
 
-    /// Says how requests are let go.
+    /// Creates a pacing.
     ///
     /// - Parameters:
-    ///   - atOnce: How many go at once. Default 4.
-    ///   - interval: How long after its predecessor each of the others goes. Default 25 ms.
-    ///   - firstDelay: How long a request waits whose path is there already. Default 250 ms.
-    ///   - longestDelay: What that delay grows to. Default 30 s.
+    ///   - atOnce: The number of requests retried immediately. Default: 4.
+    ///   - interval: The average interval between the following requests. Default: 25 ms.
+    ///   - firstDelay: The delay of a retry if the path was never missing. Default: 250 ms.
+    ///   - longestDelay: The maximum of that delay. Default: 30 s.
     public init(
         atOnce: Int = 4,
         interval: Duration = .milliseconds(25),
@@ -37,7 +38,7 @@ public struct RetryPacing: Hashable, Sendable {
         self.longestDelay = max(longestDelay, self.firstDelay)
     }
 
-    /// When each of `count` requests goes, in their order, counted from now.
+    /// Returns the delay of each of `count` requests from now, in their order.
     func offsets(of count: Int, using generator: inout some RandomNumberGenerator) -> [Duration] {
         var offset = Duration.zero
         return (0..<count).map { index in
@@ -46,7 +47,7 @@ public struct RetryPacing: Hashable, Sendable {
         }
     }
 
-    /// - Parameter failures: How often the request has failed although its path was there; 0 is no delay.
+    /// - Parameter failures: How often the request failed although there was a path. 0 means no delay.
     func delay(after failures: Int, using generator: inout some RandomNumberGenerator) -> Duration {
         guard failures > 0 else { return .zero }
         let grown = firstDelay * Double(1 << min(failures - 1, 32))

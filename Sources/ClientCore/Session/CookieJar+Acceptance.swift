@@ -1,10 +1,10 @@
 internal import Foundation
 internal import FoundationNetworking
 
-/// What makes two cookies one: RFC 6265 §5.3, step 11.
+/// The identity of a cookie (RFC 6265 §5.3, step 11).
 struct CookieKey: Hashable, Sendable {
     let name: String
-    /// With a leading dot when the cookie is for the domain's hosts too, as Foundation has it.
+    /// Starts with a dot if the cookie also applies to subdomains, as in Foundation.
     let domain: String
     let path: String
 
@@ -17,12 +17,12 @@ extension CookieKey {
     }
 }
 
-/// A cookie that its server may set: RFC 6265 §5.3, and 6265bis §5.7 for prefixes and for what is secure.
+/// A cookie that its server is allowed to set (RFC 6265 §5.3; prefixes and secure cookies: 6265bis §5.7).
 struct AcceptedCookie: Sendable {
     let key: CookieKey
     let parsed: SetCookie
 
-    /// - Returns: `nil` when the server may not set it.
+    /// - Returns: `nil` if the server is not allowed to set the cookie.
     init?(_ parsed: SetCookie, from origin: CookieOrigin) {
         guard !parsed.isSecure || origin.isSecure else { return nil }
         guard let domain = Self.domain(of: parsed, from: origin) else { return nil }
@@ -32,7 +32,8 @@ struct AcceptedCookie: Sendable {
         self.parsed = parsed
     }
 
-    /// A cookie for a domain gets a dot in front, which is how Foundation tells it from a host's own.
+    /// Returns the domain to store. Foundation marks a domain cookie, as opposed to a host-only cookie, by a
+    /// leading dot.
     private static func domain(of parsed: SetCookie, from origin: CookieOrigin) -> String? {
         guard let domain = parsed.domain else { return origin.host }
         let isNoDomain = CookieScope.isAddress(origin.host) || !domain.dropLast().contains(".")
@@ -40,15 +41,15 @@ struct AcceptedCookie: Sendable {
         return CookieScope.host(origin.host, matches: domain) ? "." + domain : nil
     }
 
-    /// What a server may conclude from the name of a cookie that it gets.
+    /// Whether the cookie meets the conditions of its name prefix, on which servers rely.
     private static func keepsPromise(of parsed: SetCookie) -> Bool {
         let name = parsed.name.lowercased()
         if name.hasPrefix("__host-") { return parsed.isSecure && parsed.domain == nil && parsed.path == "/" }
         return !name.hasPrefix("__secure-") || parsed.isSecure
     }
 
-    /// Whether it would stand in for a cookie that only came over https, without having done so itself
-    /// (6265bis §5.7, "leave secure cookies alone").
+    /// Whether this cookie, set over plain HTTP, would shadow a secure one (6265bis §5.7, "leave secure cookies
+    /// alone").
     func wouldHide(_ stored: HTTPCookie, from origin: CookieOrigin) -> Bool {
         guard !origin.isSecure, stored.needsSecurity, stored.name == key.name else { return false }
         let domain = CookieKey(stored).bareDomain
@@ -63,8 +64,9 @@ struct AcceptedCookie: Sendable {
 }
 
 extension HTTPCookie {
-    /// Foundation writes `Secure` to its file in a form that it does not read back; after a restart the
-    /// cookie would go over plain HTTP. A comment, which browsers have long forgotten, is read back.
+    /// Marks a secure cookie in its comment, which browsers no longer use. Foundation writes `Secure` to its
+    /// file in a form that it cannot read back, so after a restart the cookie would be sent over plain HTTP. It
+    /// does read the comment back.
     private static let secureMark = "Secure"
 
     convenience init?(_ cookie: AcceptedCookie) {
@@ -89,7 +91,7 @@ extension HTTPCookie {
         expiresDate.map { $0 <= now } ?? false
     }
 
-    /// Whether a request to there carries the cookie.
+    /// Whether a request to `origin` sends the cookie.
     func isFor(_ origin: CookieOrigin, at now: Date) -> Bool {
         guard !isExpired(at: now), origin.isSecure || !needsSecurity else { return false }
         let key = CookieKey(self)
@@ -100,7 +102,8 @@ extension HTTPCookie {
         return isForHost && CookieScope.path(origin.path, matches: path)
     }
 
-    /// When Foundation made the cookie, in seconds; at the latest when it was last replaced.
+    /// The time Foundation created the cookie, in seconds. It is the time of the last replacement at the
+    /// latest.
     var created: TimeInterval {
         properties?[HTTPCookiePropertyKey("Created")] as? TimeInterval ?? 0
     }

@@ -1,30 +1,30 @@
 internal import Foundation
 internal import FoundationNetworking
 
-/// Which cookies a host may set and gets back: RFC 6265 §5.1.3 and §5.1.4.
+/// Domain and path matching of cookies (RFC 6265 §5.1.3 and §5.1.4).
 enum CookieScope {
-    /// Whether a cookie for `domain`, lower-case and without a leading dot, is for that host as well.
+    /// Whether `host` matches a cookie's `domain`, which is lower-case and has no leading dot.
     static func host(_ host: String, matches domain: String) -> Bool {
         guard host != domain else { return true }
         return host.hasSuffix("." + domain) && !isAddress(host)
     }
 
-    /// Whether a cookie for that path is for a request to the other one.
+    /// Whether a request to `path` matches a cookie's path.
     static func path(_ path: String, matches cookiePath: String) -> Bool {
         guard path.hasPrefix(cookiePath) else { return false }
         return path.utf8.count == cookiePath.utf8.count || cookiePath.hasSuffix("/")
             || path.utf8.dropFirst(cookiePath.utf8.count).first == UInt8(ascii: "/")
     }
 
-    /// The path of a cookie that names none: that of the URL up to its last slash.
+    /// Returns the path of a cookie without a `Path` attribute: the URL's path up to its last slash.
     static func defaultPath(of path: String) -> String {
         guard path.hasPrefix("/"), let slash = path.lastIndex(of: "/"), slash > path.startIndex
         else { return "/" }
         return String(path[..<slash])
     }
 
-    /// Whether the host is an IP address, which has no parents: it contains colons, or its last label is a
-    /// number, which is how whatwg.org's URL standard tells. `127.1` and `0x7f.1` are addresses to libcurl.
+    /// Whether the host is an IP address, which has no parent domains. It is if it contains colons, or if its
+    /// last label is a number, as in the WHATWG URL standard. libcurl takes `127.1` and `0x7f.1` for addresses.
     static func isAddress(_ host: String) -> Bool {
         guard !host.contains(":"), let label = host.split(separator: ".").last?.lowercased()
         else { return host.contains(":") }
@@ -33,15 +33,15 @@ enum CookieScope {
     }
 }
 
-/// What RFC 6265 looks at in a URL.
+/// The parts of a URL that RFC 6265 uses.
 struct CookieOrigin: Equatable, Sendable {
-    /// In lower case; an IPv6 address without brackets.
+    /// Lower-case. An IPv6 address has no brackets.
     let host: String
-    /// As it is on the wire, percent-encoded; `/` when empty.
+    /// Percent-encoded, as sent; `/` if the URL has no path.
     let path: String
     let isSecure: Bool
 
-    /// - Returns: `nil` without a host, and for other schemes than http and https.
+    /// - Returns: `nil` without a host, and for schemes other than http and https.
     init?(_ url: URL) {
         let scheme = url.scheme?.lowercased()
         guard scheme == "http" || scheme == "https" else { return nil }
@@ -52,8 +52,8 @@ struct CookieOrigin: Equatable, Sendable {
         isSecure = scheme == "https"
     }
 
-    /// Whether a document from the other host may be said to be of the same site. Without a list of public
-    /// suffixes only a host and its own parents and children are known to be.
+    /// Whether both hosts belong to the same site. Without a list of public suffixes this is only certain for a
+    /// host, its parents and its children.
     func isSameSite(as other: CookieOrigin) -> Bool {
         CookieScope.host(host, matches: other.host) || CookieScope.host(other.host, matches: host)
     }

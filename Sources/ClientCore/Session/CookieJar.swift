@@ -2,47 +2,49 @@ internal import Foundation
 internal import FoundationNetworking
 internal import Synchronization
 
-/// Takes cookies from responses and gives them to requests, as RFC 6265 has it, over a `HTTPCookieStorage`
-/// that the program may fill and read as well.
+/// Stores the cookies of responses and returns those of requests, as RFC 6265 specifies. It uses an
+/// `HTTPCookieStorage` that the program may also read and change.
 ///
-/// Foundation only keeps the cookies. On Linux it does not read `Max-Age`, takes `Domain=com` from anyone,
-/// and breaks fields at commas.
+/// Foundation only stores the cookies. Its parser on Linux ignores `Max-Age`, accepts `Domain=com` from any
+/// host, and splits fields at commas.
 ///
-/// `HTTPCookieStorage.shared` writes a file in the user's data directory, as a whole, whenever a cookie
-/// changes. So nothing here may be called on the engine's thread. An ephemeral storage stays in memory.
+/// `HTTPCookieStorage.shared` rewrites a file in the user's data directory whenever a cookie changes.
+/// Therefore, no function of this class may be called on the engine's thread. An ephemeral storage stays in
+/// memory.
 ///
-/// Without a list of public suffixes `Domain=co.uk` is taken from `a.co.uk`; what has no dot inside is not.
+/// There is no list of public suffixes, so `a.co.uk` may set a cookie for `Domain=co.uk`. A domain without an
+/// inner dot is rejected.
 final class CookieJar: Sendable {
-    /// RFC 6265 §6.1 wants room for 50 cookies of a domain; 180 is what browsers have.
+    /// The maximum number of cookies per domain. RFC 6265 §6.1 requires at least 50; browsers allow 180.
     static let maximumPerDomain = 180
-    /// In all, as RFC 6265 §6.1 wants.
+    /// The maximum number of cookies, the minimum that RFC 6265 §6.1 requires.
     static let maximum = 3000
-    /// Of one response. The storage may write a file for each.
+    /// The maximum number of cookies accepted from one response, because the storage may write a file for each.
     static let maximumPerResponse = 50
-    /// Of one `Cookie` field: 50 cookies of the largest size.
+    /// The maximum length of a `Cookie` field: 50 cookies of the maximum size.
     static let maximumFieldBytes = 50 * SetCookie.maximumBytes
 
     private let storage: HTTPCookieStorage
     private let policy: HTTPCookie.AcceptPolicy
-    /// When cookies that were replaced since were first set: Foundation's creation time starts anew with
-    /// each replacement. Under its lock the storage is read and written in one go.
+    /// The creation times of cookies that have since been replaced, because Foundation resets the time with
+    /// each replacement. The lock also makes reading and then writing the storage atomic.
     private let births = Mutex<[CookieKey: TimeInterval]>([:])
 
     /// - Parameters:
-    ///   - storage: Where cookies are kept. Its own policy is heeded as well: it takes none under `never`.
-    ///   - policy: Which cookies are taken.
+    ///   - storage: The storage of the cookies. Its own policy also applies: under `never` it stores none.
+    ///   - policy: Which cookies are accepted.
     init(_ storage: HTTPCookieStorage, policy: HTTPCookie.AcceptPolicy) {
         self.storage = storage
         self.policy = policy
     }
 
-    /// Whether cookies are being taken just now, and perhaps written to a disk.
+    /// Whether cookies are being stored at the moment, possibly to disk.
     var isBusy: Bool { births.withLockIfAvailable { _ in } == nil }
 
-    // MARK: Giving
+    // MARK: Sending
 
-    /// The `Cookie` field of a request: longer paths first, among equals the older cookie
-    /// (RFC 6265 §5.4). `nil` when there is no cookie for it.
+    /// Returns the `Cookie` field of a request, or `nil` if no cookie matches. Longer paths come first; of
+    /// equal paths, the older cookie (RFC 6265 §5.4).
     ///
     /// Cookies beyond ``maximumFieldBytes`` are left out.
     func field(for url: URL, at now: Date = Date()) -> String? {
@@ -61,15 +63,15 @@ final class CookieJar: Sendable {
         return sent.isEmpty ? nil : sent.joined(separator: "; ")
     }
 
-    // MARK: Taking
+    // MARK: Storing
 
-    /// Keeps the cookies of a response. What the server may not set is dropped without a word.
+    /// Stores the cookies of a response. Cookies that the server is not allowed to set are silently dropped.
     ///
     /// - Parameters:
-    ///   - setCookieValues: The values of the response's `Set-Cookie` fields, one by one. Those after the
-    ///     first ``maximumPerResponse`` are dropped.
-    ///   - url: Where the response came from.
-    ///   - mainDocumentURL: What `onlyFromMainDocumentDomain` is about. `nil` counts as `url`'s own.
+    ///   - setCookieValues: The values of the response's `Set-Cookie` fields. Values after the first
+    ///     ``maximumPerResponse`` are dropped.
+    ///   - url: The URL of the response.
+    ///   - mainDocumentURL: The main document for `onlyFromMainDocumentDomain`. `nil` stands for `url`.
     func take(_ setCookieValues: [String], from url: URL, mainDocumentURL: URL?, at now: Date = Date()) {
         guard !setCookieValues.isEmpty, let origin = CookieOrigin(url), accepts(from: origin, mainDocumentURL)
         else { return }
@@ -107,13 +109,14 @@ final class CookieJar: Sendable {
             return
         }
         guard let new = HTTPCookie(cookie) else { return }
-        // A server that repeats its cookie with each response need not cost a file each time.
+        // Do not rewrite the file for a server that repeats an unchanged cookie in each response.
         if let old, old.isSame(as: new) { return }
         births[cookie.key] = old.map { AgedCookie($0, births).birth }
         storage.setCookie(new)
     }
 
-    /// Expired cookies go first, then the oldest of a domain that has too many, then the oldest of all.
+    /// Removes cookies: first the expired ones, then the oldest of a domain above its limit, then the oldest of
+    /// all.
     private func makeRoom(
         in taken: [AcceptedCookie],
         _ births: inout [CookieKey: TimeInterval],
@@ -145,7 +148,7 @@ final class CookieJar: Sendable {
     private var cookies: [HTTPCookie] { storage.cookies ?? [] }
 }
 
-/// A cookie and when it was first set.
+/// A cookie and the time it was first set.
 private struct AgedCookie {
     let cookie: HTTPCookie
     let birth: TimeInterval

@@ -1,28 +1,28 @@
 public import Foundation
 public import FoundationNetworking
 
-/// Hears what happens to a session's requests, for logs and statistics. It changes nothing.
+/// Observes the requests of a session, for logs and statistics. It cannot change them.
 ///
-/// Every function does nothing by default. They are called on the request's own queue, one at a time for one
-/// request and in the order in which things happened, and delay the request for as long as they take.
+/// By default every function does nothing. Functions are called on the request's own queue, one at a time per
+/// request and in the order of the events. They block the request while they run.
 public protocol EventMonitor: Sendable {
-    /// A request is sent: the first time, when it is tried again, or after a redirect.
+    /// A request is sent for the first time, for a retry, or after a redirect.
     func request(_ request: Request, willSend urlRequest: URLRequest)
-    /// The head of a response came, of a redirect too.
+    /// The head of a response has arrived, including that of a redirect.
     func request(_ request: Request, didReceive response: HTTPURLResponse)
     /// A redirect is followed.
     func request(_ request: Request, willFollow response: HTTPURLResponse, to urlRequest: URLRequest)
-    /// An attempt ended. `error` is `nil` when a whole response came; its validation is still to be.
+    /// An attempt has ended. `error` is `nil` if the response is complete; it has not been validated yet.
     func request(_ request: Request, didEndAttempt attempt: Int, error: (any Error)?)
-    /// The request is tried again after so many seconds.
+    /// The request is retried after `delay` seconds.
     func request(_ request: Request, willRetryAfter delay: TimeInterval, dueTo error: any Error)
     /// The request was resumed.
     func requestDidResume(_ request: Request)
     /// The request was suspended.
     func requestDidSuspend(_ request: Request)
-    /// The request was cancelled by its program.
+    /// The program cancelled the request.
     func requestDidCancel(_ request: Request)
-    /// The request is over; its handlers come next.
+    /// The request has finished. Its handlers are called next.
     func requestDidFinish(_ request: Request, error: (any Error)?)
 }
 

@@ -1,10 +1,10 @@
 internal import Foundation
 
-/// What a `Location` field means, seen from the URL that it came from: RFC 3986 §5, and RFC 9110 §10.2.2 for
-/// fragments.
+/// The URL that a `Location` field refers to, resolved against the response's URL (RFC 3986 §5, and RFC 9110
+/// §10.2.2 for fragments).
 ///
-/// Strict where browsers guess: `http:x`, `http:/x` and `///x` name no host and are refused, and a backslash
-/// is no slash. A user name or a password in it is dropped.
+/// Stricter than browsers: `http:x`, `http:/x` and `///x` name no host and are refused, and a backslash is not
+/// a slash. A user name and password in the field are dropped.
 struct RedirectTarget: Sendable {
     let url: URL
 
@@ -25,12 +25,12 @@ struct RedirectTarget: Sendable {
 
     private static func isReachable(_ url: URL) -> Bool {
         guard let host = url.host, !host.isEmpty else { return false }
-        // A separator that hides in an escape is read differently by whoever looks up the name.
+        // Different resolvers would read an escaped separator in a host name differently.
         let isName = host.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7f && !"/?#@\\".utf8.contains($0) }
         return isName && (1...65535).contains(url.port ?? 80)
     }
 
-    /// Without user and password, and with the base's fragment if it has none of its own.
+    /// Returns the URL without user and password. If it has no fragment, it inherits the base's.
     private static func cleaned(_ url: URL, from base: URL) -> URL? {
         guard var parts = URLComponents(url: url, resolvingAgainstBaseURL: true) else { return nil }
         parts.user = nil
@@ -42,7 +42,7 @@ struct RedirectTarget: Sendable {
     }
 
     private static func error(_ code: URLError.Code, _ location: String) -> URLError {
-        // As much as fits a line: the server chooses its length.
+        // Limited to one line, because the server chooses the length.
         let shown = location.prefix(200)
         let what = code == .unsupportedURL ? "is neither http nor https" : "is no URL that names a host"
         return URLError(
@@ -51,12 +51,14 @@ struct RedirectTarget: Sendable {
         )
     }
 
-    /// Percent-encodes what a URL may not contain, as servers expect clients to.
+    /// Percent-encodes the characters that a URL must not contain, as servers expect of clients.
     ///
-    /// `URL(string:)` would as well, but when it does so it encodes the escapes of the same part once more.
-    /// In front of the path letters beyond ASCII stay: there they are a name, to become punycode.
+    /// `URL(string:)` would also do that, but it encodes existing escapes in the same component a second time.
+    /// Letters beyond ASCII stay as they are before the path: they belong to a host name, which becomes
+    /// punycode.
     ///
-    /// - Returns: `nil` for a backslash in front of the path: `h\@evil` is on `h` to browsers, on `evil` to RFCs.
+    /// - Returns: `nil` for a backslash before the path. Browsers read the host of `h\@evil` as `h`, the RFCs
+    ///   as `evil`.
     private static func escaped(_ location: String) -> String? {
         let bytes = Array(location.trimmingCharacters(in: CharacterSet(charactersIn: " \t")).utf8)
         let authority = authority(of: bytes)
@@ -74,7 +76,7 @@ struct RedirectTarget: Sendable {
         return String(decoding: escaped, as: UTF8.self)
     }
 
-    /// Where the host stands: between `//`, at the beginning or after a scheme, and the path.
+    /// Returns the range of the authority: from `//`, at the beginning or after a scheme, to the path.
     private static func authority(of bytes: [UInt8]) -> Range<Int> {
         let isDelimiter: (UInt8) -> Bool = { "/?#".utf8.contains($0) }
         let slash = bytes.firstIndex(where: isDelimiter) ?? bytes.endIndex

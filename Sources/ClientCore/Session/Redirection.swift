@@ -1,30 +1,30 @@
 internal import Foundation
 internal import FoundationNetworking
 
-/// Where a response sends a request, and what it becomes on the way.
+/// A redirect, and the request that follows it.
 ///
-/// Methods change as browsers change them (Fetch, "HTTP-redirect fetch"): 301 and 302 make a POST a GET and
-/// leave other methods alone, which RFC 9110 §15.4 allows; 303 makes everything but HEAD a GET; 307 and 308
-/// change nothing. What may not be followed unasked, 300, 304, 305 and 306, is an answer like any other.
+/// Methods change as in browsers (Fetch, "HTTP-redirect fetch"). 301 and 302 turn a POST into a GET and keep
+/// other methods, which RFC 9110 §15.4 allows. 303 turns every method but HEAD into a GET. 307 and 308 keep the
+/// method. 300, 304, 305 and 306 must not be followed automatically, so they count as normal responses.
 struct Redirection: Sendable {
-    /// How many a request follows, one after another; as many as with URLSession.
+    /// The maximum number of redirects in a row, the same as URLSession's.
     static let limit = 16
 
-    /// The next request. Cookies are not in it: ask the jar again.
+    /// The next request, without cookies: they must be looked up again.
     let request: URLRequest
-    /// Whether it goes to another origin: another scheme, host or port. From https to http is one of them.
-    /// Nothing that proves who is asking may go there; the request's own fields for it are gone already.
+    /// Whether the next request goes to another origin: another scheme, host or port. https to http also
+    /// counts. Credentials must not be sent there. The request's own credential fields are already removed.
     let crossesOrigin: Bool
-    /// Whether the body is to be sent once more, which a body that cannot be rewound cannot.
+    /// Whether the body is sent again. That fails for a body that cannot be rewound.
     let keepsBody: Bool
 
     /// - Parameters:
-    ///   - request: The request that was answered, without fields that the session adds for itself.
-    ///   - status: The status of the answer.
-    ///   - location: Its `Location` field. Without one, or with an empty one, there is nowhere to go; libcurl
-    ///     and browsers see it like that too, although RFC 3986 reads the empty text as the same URL.
-    /// - Returns: `nil` when the answer is the end of it.
-    /// - Throws: `URLError.badServerResponse` for a location that is no URL or names no host, and
+    ///   - request: The request that was answered, without the fields that the session adds.
+    ///   - status: The status of the response.
+    ///   - location: The response's `Location` field. A missing or empty field is not a redirect. RFC 3986
+    ///     reads empty text as the same URL, but libcurl and browsers ignore it.
+    /// - Returns: `nil` if the response is not a redirect to follow.
+    /// - Throws: `URLError.badServerResponse` for a location that is not a URL or names no host, and
     ///   `URLError.unsupportedURL` for one that is neither http nor https.
     init?(of request: URLRequest, status: Int, location: String?) throws(URLError) {
         guard [301, 302, 303, 307, 308].contains(status) else { return nil }
@@ -49,12 +49,12 @@ struct Redirection: Sendable {
         }
     }
 
-    /// What is meant for one origin: what proves who is asking, and the name that the server is called by.
+    /// The fields for one origin only: credentials, cookies and the host name.
     private static let originFields = ["Authorization", "Proxy-Authorization", "Cookie", "Host"]
 }
 
 extension URLRequest {
-    /// What says something about a body (RFC 9110 §15.4).
+    /// The fields that describe a body (RFC 9110 §15.4).
     private static let bodyFields = [
         "Content-Type", "Content-Length", "Content-Encoding", "Content-Language", "Content-Location",
         "Transfer-Encoding", "Digest", "Last-Modified", "Expect",
@@ -62,7 +62,7 @@ extension URLRequest {
 
     fileprivate mutating func becomeBodiless(_ method: String) {
         httpMethod = method
-        // Data and stream share one place in Foundation; this empties it.
+        // Foundation stores the body's data and stream in one place, so this also removes a stream.
         httpBody = nil
         remove(Self.bodyFields)
     }

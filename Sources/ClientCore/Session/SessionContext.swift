@@ -5,21 +5,21 @@ internal import NetwatchTransport
 internal import NetworkReachability
 internal import Synchronization
 
-/// What a session keeps until it has ended, and ends when the session is dropped.
+/// Work that a session retains until it has ended, and ends when the session is dropped.
 protocol SessionWork: Sendable {
-    /// Its number in its session.
+    /// The work's number in its session.
     var identifier: Int { get }
     func sessionDropped()
 }
 
-/// What a session's requests share, and what outlives the session until the last of them has ended.
+/// The state that a session's requests share. It outlives the session until the last request has ended.
 final class SessionContext: Sendable {
-    /// What a program may set while requests are under way.
+    /// The properties that a program may change while requests are running.
     struct Hooks: Sendable {
         var adapter: (any RequestAdapter)?
         var retrier: (any RequestRetrier)?
         var interceptor: (any RequestInterceptor)?
-        /// Is asked when nobody else wants to try again; see ``SessionManager/waitsForConnectivity``.
+        /// Asked last, when no other retrier wants to retry; see ``SessionManager/waitsForConnectivity``.
         var connectivityRetrier: OfflineRetrier?
         var failedRequestOwner: (any FailedRequestOwner)?
         var monitors: [any EventMonitor] = []
@@ -41,8 +41,8 @@ final class SessionContext: Sendable {
     let paths: SessionPaths
     let connections: ConnectionWatches
     private let state = Mutex(State())
-    // All requests of a session look at these again and again, from many threads: not under the lock that their
-    // coming and going takes, and not under any for monitors that hardly a session has.
+    // Every request of a session reads these often, from many threads. They therefore do not share the lock
+    // that guards the running requests. Monitors, which few sessions have, are checked without a lock.
     private let currentHooks = Mutex(Hooks())
     private let hasMonitors = Atomic(false)
 
@@ -64,7 +64,7 @@ final class SessionContext: Sendable {
 
     var engine: TransferEngine { pool.engine }
 
-    /// The session, until its last reference goes.
+    /// The session, or `nil` once it has been released.
     var manager: SessionManager? {
         get { state.withLock { $0.manager } }
         set { state.withLock { $0.manager = newValue } }
@@ -76,11 +76,12 @@ final class SessionContext: Sendable {
         hasMonitors.load(ordering: .acquiring) ? hooks.monitors : []
     }
 
-    /// Whether sending a request may call what the program has given.
+    /// Whether sending a request may call the program's code.
     var mayCallProgram: Bool { trust.asksProgram || hasMonitors.load(ordering: .acquiring) }
 
     func changeHooks(_ change: (inout Hooks) -> Void) {
-        // What is replaced goes outside the lock: it may be the last reference to anything.
+        // Release the replaced values outside the lock: they may hold the last reference to an object with a
+        // deinit.
         let replaced = currentHooks.withLock { hooks in
             let old = hooks
             change(&hooks)
@@ -90,14 +91,14 @@ final class SessionContext: Sendable {
         withExtendedLifetime(replaced) {}
     }
 
-    // MARK: Requests that have not ended
+    // MARK: Running requests
 
     var running: [any SessionWork] { state.withLock { Array($0.running.values) } }
 
-    /// The number of the request that was made last.
+    /// The number of the most recently created request.
     var lastIdentifier: Int { state.withLock { $0.lastIdentifier } }
 
-    /// Numbers are not used twice in a session.
+    /// Returns a number that is unique in the session.
     func nextIdentifier() -> Int {
         state.withLock { state in
             state.lastIdentifier += 1
@@ -110,7 +111,8 @@ final class SessionContext: Sendable {
     }
 
     func remove(_ identifier: Int) {
-        // Its last reference may go here, with whatever its handlers held.
+        // Release the request outside the lock: this may be the last reference to it and to what its handlers
+        // captured.
         let removed = state.withLock { $0.running.removeValue(forKey: identifier) }
         withExtendedLifetime(removed) {}
     }

@@ -2,37 +2,37 @@ public import Foundation
 public import FoundationNetworking
 internal import Synchronization
 
-/// Takes decisions in a session's place, each by a closure that is `nil` by default.
+/// Makes decisions for a session. Each decision is a closure; by default all are `nil`.
 ///
-/// Closures are called on the queue of the request they concern and delay it for as long as they take. Set
-/// them before the requests they are for: one that is under way asks those that are set at that moment. To
-/// hear of events without deciding anything, use an ``EventMonitor``.
+/// Closures are called on the queue of their request and block that request while they run. Set them before
+/// creating the requests they apply to: a running request reads a closure only when it needs it. To
+/// observe events without deciding anything, use an ``EventMonitor``.
 public final class SessionDelegate: Sendable {
-    /// Answers a redirect: with the request to send next, which is `newRequest` by default, or with `nil` to
-    /// have the redirect itself as the response.
+    /// Decides about a redirect. Returns the request to send next, by default `newRequest`, or `nil` to use the
+    /// redirect itself as the response.
     public typealias Redirection =
         @Sendable (
             _ session: SessionManager, _ task: RequestTask, _ response: HTTPURLResponse,
             _ newRequest: URLRequest
         ) -> URLRequest?
 
-    /// Answers a challenge for credentials (401) for which the request has none of its own.
+    /// Answers an authentication challenge (401) if the request has no credentials.
     public typealias ChallengeAnswer =
         @Sendable (
             _ session: SessionManager, _ task: RequestTask, _ challenge: AuthenticationChallenge
         ) -> (AuthChallengeDisposition, URLCredential?)
 
-    /// Says whether the body of a response is wanted.
+    /// Decides whether to receive the body of a response.
     public typealias ResponseAnswer =
         @Sendable (
             _ session: SessionManager, _ task: RequestTask, _ response: HTTPURLResponse
         ) -> ResponseDisposition
 
-    /// Hears that a task has ended, with or without an error.
+    /// Called when a task has ended, with or without an error.
     public typealias Completion =
         @Sendable (_ session: SessionManager, _ task: RequestTask, _ error: (any Error)?) -> Void
 
-    /// Gives the body once more, in place of a stream that was read.
+    /// Returns the body again as a new stream, because the previous one was already read.
     public typealias BodyStream =
         @Sendable (_ session: SessionManager, _ task: RequestTask) -> InputStream?
 
@@ -45,10 +45,10 @@ public final class SessionDelegate: Sendable {
     }
 
     private let closures = Mutex(Closures())
-    /// Whether any was ever set: every request asks several times, and hardly a session has one.
+    /// Whether any closure was ever set. Every request checks several times, and few sessions have a closure.
     private let isUsed = Atomic(false)
 
-    /// Makes a delegate that leaves everything as it is.
+    /// Creates a delegate that changes nothing.
     public init() {}
 
     private func read<Closure>(_ closure: (Closures) -> Closure?) -> Closure? {
@@ -60,42 +60,43 @@ public final class SessionDelegate: Sendable {
         isUsed.store(true, ordering: .releasing)
     }
 
-    /// Decides where a redirect leads. Default: the response's `Location`, at most 16 times for a request.
+    /// Decides where a redirect leads. Default: the response's `Location`, with at most 16 redirects per
+    /// attempt.
     @preconcurrency
     public var taskWillPerformHTTPRedirection: Redirection? {
         get { read { $0.redirection } }
         set { change { $0.redirection = newValue } }
     }
 
-    /// Answers challenges for credentials. Default: the response with the challenge is the request's response.
+    /// Answers authentication challenges. Default: the response with the challenge is the request's response.
     ///
-    /// A request that was given credentials by ``Request/authenticate(usingCredential:)`` answers itself. Each
-    /// request asks at most once; credentials that are refused end it with the server's second 401.
+    /// Not called if the request has credentials from ``Request/authenticate(usingCredential:)``. Called at most
+    /// once per attempt. If the server rejects the credentials, its second 401 becomes the response.
     @preconcurrency
     public var taskDidReceiveChallenge: ChallengeAnswer? {
         get { read { $0.challenge } }
         set { change { $0.challenge = newValue } }
     }
 
-    /// Says, when the final head of a response has come, whether its body is wanted. Default: it is.
+    /// Decides, when the final head of a response has arrived, whether to receive its body. Default: yes.
     @preconcurrency
     public var dataTaskDidReceiveResponse: ResponseAnswer? {
         get { read { $0.response } }
         set { change { $0.response = newValue } }
     }
 
-    /// Gives a new stream when a request whose body is a stream has to be sent again, by a retrier or after a
-    /// redirect that keeps the body. Default, and for `nil`: the request fails with
+    /// Returns a new stream when a request with a stream body must be sent again, for a retry or after a
+    /// redirect that keeps the body. Without a closure, or if it returns `nil`, the request fails with
     /// `URLError.requestBodyStreamExhausted`.
     ///
-    /// It is not asked during a challenge for credentials, which libcurl answers by itself.
+    /// Not called during an authentication challenge, which libcurl answers itself.
     @preconcurrency
     public var taskNeedNewBodyStream: BodyStream? {
         get { read { $0.bodyStream } }
         set { change { $0.bodyStream = newValue } }
     }
 
-    /// Hears of the end of each attempt at a request, before validation.
+    /// Called at the end of each attempt, before validation.
     @preconcurrency
     public var taskDidComplete: Completion? {
         get { read { $0.completion } }
@@ -103,30 +104,30 @@ public final class SessionDelegate: Sendable {
     }
 }
 
-/// A server's challenge for credentials.
+/// A server's authentication challenge.
 public struct AuthenticationChallenge: Sendable {
-    /// What the credentials are for: host, port, realm and the strongest method that was offered.
+    /// The host and port, and the realm and method of the first challenge in the response.
     public let protectionSpace: URLProtectionSpace
     /// The response with the challenge.
     public let failureResponse: HTTPURLResponse
 }
 
-/// What to do about a challenge.
+/// How to handle an authentication challenge.
 public enum AuthChallengeDisposition: Sendable {
-    /// Send the request again with the credential; without one, as ``performDefaultHandling``.
+    /// Sends the request again with the credential. Without a credential, the same as ``performDefaultHandling``.
     case useCredential
-    /// Take the response with the challenge as the request's response.
+    /// Uses the response with the challenge as the request's response.
     case performDefaultHandling
-    /// End the request with `URLError.cancelled`.
+    /// Ends the request with `URLError.cancelled`.
     case cancelAuthenticationChallenge
-    /// As ``performDefaultHandling``.
+    /// The same as ``performDefaultHandling``.
     case rejectProtectionSpace
 }
 
-/// Whether the body of a response is wanted.
+/// Whether to receive the body of a response.
 public enum ResponseDisposition: Sendable {
-    /// It is.
+    /// Receives the body.
     case allow
-    /// It is not: the request ends with `URLError.cancelled`.
+    /// Ends the request with `URLError.cancelled`.
     case cancel
 }

@@ -6,15 +6,15 @@ extension SessionManager {
     ///
     /// - Parameters:
     ///   - url: An absolute `http` or `https` URL.
-    ///   - method: The method. Default `GET`, the only one that can be continued.
-    ///   - parameters: What `encoding` puts into the request. Default none.
-    ///   - encoding: Default: into the query, or into the body of a method that has one.
-    ///   - headers: Header fields, which win over the session's. Default none.
-    ///   - partialFile: A file URL where the download is kept while it comes in, with a record of it beside
-    ///     (`.resume`). If the process ends, the same call goes on where it was, provided that the server has
-    ///     the same version still; see <doc:DownloadsAndUploads>. Default `nil`: a temporary file.
-    ///   - destination: Where the whole file goes. Default `nil`: it stays where it came in, and is yours to
-    ///     remove.
+    ///   - method: The method. Default: `GET`, the only one that can be resumed.
+    ///   - parameters: The parameters that `encoding` adds to the request. Default: none.
+    ///   - encoding: Default: in the query, or in the body for methods that have one.
+    ///   - headers: Header fields. They override the session's. Default: none.
+    ///   - partialFile: A file URL that holds the download while it is incomplete. A record of it is stored
+    ///     next to it (`.resume`). If the process ends, the same call resumes the download, provided that the
+    ///     server still has the same version; see <doc:DownloadsAndUploads>. Default: `nil`, a temporary file.
+    ///   - destination: Returns the location of the complete file. Default: `nil`. The file then stays where it
+    ///     was written, and the caller must remove it.
     @discardableResult
     @preconcurrency
     public func download(
@@ -30,13 +30,14 @@ extension SessionManager {
         return startDownload(plan, partialFile, destination)
     }
 
-    /// Downloads what a request that was made elsewhere asks for.
+    /// Downloads the response of an existing request.
     ///
     /// - Parameters:
     ///   - urlRequest: The request.
-    ///   - partialFile: Where the download is kept while it comes in; see
+    ///   - partialFile: A file URL that holds the download while it is incomplete; see
     ///     ``download(_:method:parameters:encoding:headers:keepingPartialFileAt:to:)``.
-    ///   - destination: Where the whole file goes. Default `nil`: it stays where it came in.
+    ///   - destination: Returns the location of the complete file. Default: `nil`. The file then stays where it
+    ///     was written.
     @discardableResult
     @preconcurrency
     public func download(
@@ -47,15 +48,16 @@ extension SessionManager {
         startDownload(RequestPlan(urlRequest), partialFile, destination)
     }
 
-    /// Continues a download that was cancelled or interrupted, in this process or an earlier one.
+    /// Resumes a download that was cancelled or interrupted, in this process or an earlier one.
     ///
-    /// The server is asked for the rest of the version that was begun. If it has another one by now, the file
-    /// begins anew. The request has the record's URL and none of the first one's header fields, which may
-    /// have been secrets: an adapter can add them.
+    /// The server is asked for the rest of the same version. If it now has another version, the download starts
+    /// over. The request uses the URL of the record, but no header fields of the original request, because they
+    /// may have been secrets. An adapter can add them.
     ///
     /// - Parameters:
     ///   - resumeData: The response's `resumeData`.
-    ///   - destination: Where the whole file goes. Default `nil`: it stays where it came in.
+    ///   - destination: Returns the location of the complete file. Default: `nil`. The file then stays where it
+    ///     was written.
     @discardableResult
     @preconcurrency
     public func download(

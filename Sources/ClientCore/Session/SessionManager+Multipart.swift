@@ -3,33 +3,34 @@ public import Foundation
 internal import FoundationNetworking
 
 extension SessionManager {
-    /// A form longer than that is sent from a file, unless told otherwise: 10,000,000 bytes.
+    /// The default length, in bytes, above which a form is sent from a file: 10,000,000.
     public static let multipartFormDataEncodingMemoryThreshold: UInt64 = 10_000_000
 
-    /// What became of the encoding of a form.
+    /// The result of encoding a form.
     public enum MultipartFormDataEncodingResult: Sendable {
         /// The form is being sent.
         ///
         /// - Parameters:
         ///   - request: The request.
         ///   - streamingFromDisk: Whether the form was too long to be kept in memory.
-        ///   - streamFileURL: The temporary file it is sent from, which is removed when the request
-        ///     has ended and a handler of it is called, or with the request.
+        ///   - streamFileURL: The temporary file that the form is sent from. It is removed when the request has
+        ///     ended and one of its handlers is called, or when the request is released.
         case success(request: UploadRequest, streamingFromDisk: Bool, streamFileURL: URL?)
-        /// The form could not be made, or the request.
+        /// The form could not be encoded, or the request could not be created.
         case failure(any Error)
     }
 
-    /// Sends a form (RFC 7578).
+    /// Uploads a form (RFC 7578).
     ///
     /// - Parameters:
     ///   - multipartFormData: Adds the parts. Called once, on a background thread.
-    ///   - encodingMemoryThreshold: Above how many bytes the form is written to a temporary file first.
+    ///   - encodingMemoryThreshold: The length in bytes above which the form is first written to a temporary
+    ///     file.
     ///   - url: An absolute `http` or `https` URL.
-    ///   - method: The method. Default `POST`.
-    ///   - headers: Header fields, which win over the session's. Default none.
-    ///   - queue: Where `encodingCompletion` is called. Default: ``completionQueue``.
-    ///   - encodingCompletion: Takes the request, or why there is none. Called once.
+    ///   - method: The method. Default: `POST`.
+    ///   - headers: Header fields. They override the session's. Default: none.
+    ///   - queue: The queue that `encodingCompletion` is called on. Default: ``completionQueue``.
+    ///   - encodingCompletion: Called once, with the request or an error.
     @preconcurrency
     public func upload(
         multipartFormData: @escaping @Sendable (MultipartFormData) -> Void,
@@ -44,14 +45,15 @@ extension SessionManager {
         startUpload(multipartFormData, encodingMemoryThreshold, plan, queue, encodingCompletion)
     }
 
-    /// Sends a form with a request that was made elsewhere.
+    /// Uploads a form with an existing request.
     ///
     /// - Parameters:
     ///   - multipartFormData: Adds the parts. Called once, on a background thread.
-    ///   - encodingMemoryThreshold: Above how many bytes the form is written to a temporary file first.
-    ///   - urlRequest: The request. It gets the form's `Content-Type`.
-    ///   - queue: Where `encodingCompletion` is called. Default: ``completionQueue``.
-    ///   - encodingCompletion: Takes the request, or why there is none. Called once.
+    ///   - encodingMemoryThreshold: The length in bytes above which the form is first written to a temporary
+    ///     file.
+    ///   - urlRequest: The request. Its `Content-Type` is set to the form's.
+    ///   - queue: The queue that `encodingCompletion` is called on. Default: ``completionQueue``.
+    ///   - encodingCompletion: Called once, with the request or an error.
     @preconcurrency
     public func upload(
         multipartFormData: @escaping @Sendable (MultipartFormData) -> Void,

@@ -1,13 +1,14 @@
 extension SessionManager {
-    /// Makes a TCP connection for bytes of any kind.
+    /// Opens a TCP connection for raw bytes.
     ///
-    /// The name is looked up, and its addresses are tried in order, the next one 250 ms after the one before
-    /// or as soon as that one has failed (RFC 8305 §5); after 15 s in all it is `URLError.timedOut`. Of the
-    /// session's configuration nothing applies; but a session that refuses requests because of it refuses
-    /// streams too, and so does one for a unix socket.
+    /// The name is resolved and its addresses are tried in order. The next address is tried after 250 ms, or as
+    /// soon as the previous one has failed (RFC 8305 §5). After 15 s in total the stream fails with
+    /// `URLError.timedOut`. The session's configuration does not apply to streams. However, a session that
+    /// refuses requests because of its configuration refuses streams too, and so does a session for a unix
+    /// socket.
     ///
     /// - Parameters:
-    ///   - hostName: A name, in ASCII, or an address, IPv6 without brackets.
+    ///   - hostName: An ASCII host name or an IP address; IPv6 without brackets.
     ///   - port: 1 to 65535. Other values end the stream with `URLError.badURL`.
     @discardableResult
     public func stream(withHostName hostName: String, port: Int) -> StreamRequest {

@@ -2,13 +2,13 @@ public import Foundation
 internal import FoundationNetworking
 
 extension SessionManager {
-    /// Sends data. No `Content-Type` is added.
+    /// Uploads data. No `Content-Type` is added.
     ///
     /// - Parameters:
     ///   - data: The body.
     ///   - url: An absolute `http` or `https` URL.
-    ///   - method: The method. Default `POST`.
-    ///   - headers: Header fields, which win over the session's. Default none.
+    ///   - method: The method. Default: `POST`.
+    ///   - headers: Header fields. They override the session's. Default: none.
     @discardableResult
     public func upload(
         _ data: Data,
@@ -19,22 +19,21 @@ extension SessionManager {
         startUpload(.data(data), Self.plan(url, method, headers))
     }
 
-    /// Sends data with a request that was made elsewhere.
+    /// Uploads data with an existing request.
     @discardableResult
     public func upload(_ data: Data, with urlRequest: any URLRequestConvertible) -> UploadRequest {
         startUpload(.data(data), RequestPlan(urlRequest))
     }
 
-    /// Sends a file, read as it is sent. No `Content-Type` is added.
+    /// Uploads a file, which is read while it is sent. No `Content-Type` is added.
     ///
-    /// The file has to stay as it is until the request has ended: one that comes to another length meanwhile
-    /// fails it.
+    /// The file must not change until the request has ended. If its length changes, the request fails.
     ///
     /// - Parameters:
     ///   - fileURL: A regular file.
     ///   - url: An absolute `http` or `https` URL.
-    ///   - method: The method. Default `POST`.
-    ///   - headers: Header fields, which win over the session's. Default none.
+    ///   - method: The method. Default: `POST`.
+    ///   - headers: Header fields. They override the session's. Default: none.
     @discardableResult
     public func upload(
         _ fileURL: URL,
@@ -45,22 +44,22 @@ extension SessionManager {
         startUpload(.file(fileURL), Self.plan(url, method, headers))
     }
 
-    /// Sends a file with a request that was made elsewhere.
+    /// Uploads a file with an existing request.
     @discardableResult
     public func upload(_ fileURL: URL, with urlRequest: any URLRequestConvertible) -> UploadRequest {
         startUpload(.file(fileURL), RequestPlan(urlRequest))
     }
 
-    /// Sends what a stream gives, in chunks (RFC 9112 §7.1), on a thread of its own.
+    /// Uploads the content of a stream, in chunks (RFC 9112 §7.1). The stream is read on a separate thread.
     ///
-    /// A stream can be read once: a request that would have to be sent again, for a challenge, a redirect or a
-    /// retrier, fails with `URLError.requestBodyStreamExhausted`.
+    /// A stream can be read only once. If the request must be sent again, for a challenge, a redirect or a
+    /// retry, it fails with `URLError.requestBodyStreamExhausted`.
     ///
     /// - Parameters:
-    ///   - stream: A stream that nobody has opened. It is the session's from now on.
+    ///   - stream: A stream that has not been opened. The session takes ownership.
     ///   - url: An absolute `http` or `https` URL.
-    ///   - method: The method. Default `POST`.
-    ///   - headers: Header fields, which win over the session's. Default none.
+    ///   - method: The method. Default: `POST`.
+    ///   - headers: Header fields. They override the session's. Default: none.
     @discardableResult
     public func upload(
         _ stream: sending InputStream,
@@ -71,7 +70,7 @@ extension SessionManager {
         startUpload(.stream(OneTimeBody(stream)), Self.plan(url, method, headers))
     }
 
-    /// Sends what a stream gives with a request that was made elsewhere.
+    /// Uploads the content of a stream with an existing request.
     @discardableResult
     public func upload(
         _ stream: sending InputStream,

@@ -4,42 +4,45 @@ public import FoundationNetworking
 package import NetwatchTransport
 package import NetworkReachability
 
-/// Makes requests and keeps them while they run.
+/// Creates requests and retains them while they run.
 ///
-/// Dropping the last reference to a session cancels its requests: their handlers get
+/// Releasing the last reference to a session cancels its requests. Their handlers receive
 /// ``AFError/sessionDeinitialized``. All functions may be called from any thread.
 public final class SessionManager: Sendable {
-    /// The session for everyone, with Foundation's default configuration and ``defaultHTTPHeaders``. It is
-    /// never dropped.
+    /// The shared session, with Foundation's default configuration and ``defaultHTTPHeaders``. It is never
+    /// released.
     public static let `default`: SessionManager = {
         let configuration = URLSessionConfiguration.default
         configuration.httpAdditionalHeaders = defaultHTTPHeaders
         return SessionManager(configuration: configuration)
     }()
 
-    /// What ``default`` says with every request: `Accept-Encoding`, `Accept-Language` and `User-Agent`.
+    /// The header fields that ``default`` adds to every request: `Accept-Encoding`, `Accept-Language` and
+    /// `User-Agent`.
     ///
-    /// Encodings are those that libcurl can take off a body; languages up to six of `LANGUAGE`, `LC_ALL`,
-    /// `LC_MESSAGES` and `LANG`; the agent names the program, this system and netwatch.
+    /// The encodings are those that libcurl can decode. The languages are up to six from `LANGUAGE`, `LC_ALL`,
+    /// `LC_MESSAGES` and `LANG`. The user agent names the program, the operating system and netwatch.
     public static let defaultHTTPHeaders: HTTPHeaders = DefaultHTTPHeaders.headers(
         decoders: TransferCapabilities.current.decodableEncodings
     )
 
-    /// What the libcurl of this process cannot do, with what remains, in a sentence each; empty on Debian and
-    /// Ubuntu. Without OpenSSL below it, requests that need more than the system's authorities are refused; without
-    /// HTTP/2 they go by HTTP/1.1.
+    /// The features that the libcurl of this process lacks, with their consequences, one sentence each. Empty
+    /// on Debian and Ubuntu. Without OpenSSL, requests that need more than the system's certificate authorities
+    /// are refused. Without HTTP/2, requests use HTTP/1.1.
     public static var transportShortcomings: [String] { TransferCapabilities.current.shortcomings }
 
     let context: SessionContext
 
-    /// Makes a session of its own.
+    /// Creates a session.
     ///
     /// - Parameters:
-    ///   - configuration: Read once, here; see <doc:SessionConfiguration> for what is honoured. Default:
-    ///     Foundation's, which adds no header fields and shares one cookie storage with all of the program.
-    ///   - delegate: Takes decisions in the session's place. Default: one that takes none.
-    ///   - serverTrustPolicyManager: Says what each host has to prove, and to whom the client shows who it is; see
-    ///     <doc:Trust>. Default `nil`: the system's authorities vouch for every host.
+    ///   - configuration: Read once, during this call; see <doc:SessionConfiguration> for the supported
+    ///     properties. Default: Foundation's, which adds no header fields and shares one cookie storage with
+    ///     the whole program.
+    ///   - delegate: Makes decisions for the session. Default: a delegate without closures.
+    ///   - serverTrustPolicyManager: Defines for each host how its certificate is evaluated and which client
+    ///     certificate is sent; see <doc:Trust>. Default: `nil`, the system's certificate authorities for every
+    ///     host.
     public convenience init(
         configuration: URLSessionConfiguration = .default,
         delegate: SessionDelegate = SessionDelegate(),
@@ -53,21 +56,21 @@ public final class SessionManager: Sendable {
         )
     }
 
-    /// Makes a session whose requests all go to one unix socket (`unix(7)`), whatever host their URLs name. It
-    /// has no cookies.
+    /// Creates a session that sends all requests to one unix socket (`unix(7)`), regardless of the host in
+    /// their URLs. It has no cookies.
     ///
     /// - Parameter unixSocketPath: The socket's path, at most 107 bytes.
     public convenience init(unixSocketPath: String) {
         self.init(engine: .shared, settings: SessionSettings(unixSocketPath: unixSocketPath))
     }
 
-    /// A session that says nothing and remembers nothing by itself, like ``bare()``.
+    /// Creates a session without cookies and header fields, like ``bare()``.
     ///
     /// - Parameters:
-    ///   - engine: Makes its transfers.
-    ///   - serverTrustPolicyManager: What servers have to prove. Default: what browsers ask for.
-    ///   - monitor: Judges the ways to servers, first made when there is one to judge. It has to watch the network
-    ///     namespace of the engine. Default: the shared one.
+    ///   - engine: Runs the transfers.
+    ///   - serverTrustPolicyManager: Defines how servers are evaluated. Default: as in browsers.
+    ///   - monitor: Evaluates the paths to servers. Created when the first path is evaluated. It must watch the
+    ///     network namespace of the engine. Default: the shared monitor.
     package convenience init(
         engine: TransferEngine,
         serverTrustPolicyManager: ServerTrustPolicyManager? = nil,
@@ -81,16 +84,16 @@ public final class SessionManager: Sendable {
         )
     }
 
-    /// A session with Foundation's default configuration.
+    /// Creates a session with Foundation's default configuration.
     ///
-    /// - Parameter monitor: Judges the ways to servers.
+    /// - Parameter monitor: Evaluates the paths to servers.
     package convenience init(monitor: PathMonitor) {
         self.init(engine: .shared, settings: SessionSettings(.default), monitor: monitor)
     }
 
-    /// A session that says nothing and remembers nothing by itself: no cookies, no header fields.
+    /// Returns a session without cookies and header fields.
     ///
-    /// - Parameter monitor: Judges the ways to servers. Default: the shared one.
+    /// - Parameter monitor: Evaluates the paths to servers. Default: the shared monitor.
     package static func bare(
         monitor: @autoclosure @escaping @Sendable () -> PathMonitor = .shared
     ) -> SessionManager {
@@ -118,37 +121,41 @@ public final class SessionManager: Sendable {
         for request in context.running { request.sessionDropped() }
     }
 
-    // MARK: What may be set at any time
+    // MARK: Properties that may change at any time
 
-    /// Takes decisions in the session's place.
+    /// The delegate, which makes decisions for the session.
     public var delegate: SessionDelegate { context.delegate }
 
-    /// Changes requests before they are sent. Default `nil`.
+    /// Changes requests before they are sent. Default: `nil`.
     public var adapter: (any RequestAdapter)? {
         get { context.hooks.adapter }
         set { context.changeHooks { $0.adapter = newValue } }
     }
 
-    /// Decides whether requests that failed are tried again. Default `nil`: they are not.
+    /// Decides whether failed requests are retried. Default: `nil`, no retries.
     public var retrier: (any RequestRetrier)? {
         get { context.hooks.retrier }
         set { context.changeHooks { $0.retrier = newValue } }
     }
 
-    /// Adapts and retries by asynchronous work, after ``adapter`` and ``retrier``. Default `nil`.
+    /// Adapts and retries requests asynchronously, after ``adapter`` and ``retrier``. Default: `nil`.
     public var interceptor: (any RequestInterceptor)? {
         get { context.hooks.interceptor }
         set { context.changeHooks { $0.interceptor = newValue } }
     }
 
-    /// Whether requests that fail because there is no network wait for a path to their host, and are then sent:
-    /// an ``OfflineRetrier`` that is asked when ``retrier`` and ``interceptor`` have declined. Default false.
+    /// Whether requests that fail because there is no network wait for a path to their host and are then sent.
+    /// This is done by an ``OfflineRetrier``, which is asked when ``retrier`` and ``interceptor`` have declined.
+    /// Default: false.
     ///
-    /// They wait until their ``RequestOptions/totalTimeout``, else the session's `timeoutIntervalForResource`, has passed
-    /// since they were started, 7 days by default, however often the path comes and goes. The property of this name of Foundation's
-    /// `URLSessionConfiguration` cannot be set on Linux, so it is the session's here. Apple's waits before a
-    /// request is sent for the first time; here it is sent at once, since the kernel's refusal costs nothing, and
-    /// waits when that has failed. ``RequestRetrier`` and ``RequestInterceptor`` hear of the failure before.
+    /// The wait ends when the total timeout has passed since the request's start. That is the request's
+    /// ``RequestOptions/totalTimeout``, or else the session's `timeoutIntervalForResource`, by default 7 days.
+    /// It does not start over when the path comes and goes.
+    ///
+    /// Foundation's `URLSessionConfiguration` property of the same name cannot be set on Linux, so it belongs
+    /// to the session here. Apple's version waits before the first attempt. This one sends immediately, because
+    /// a refusal by the kernel needs no time, and waits after that failure. ``RequestRetrier`` and
+    /// ``RequestInterceptor`` are asked about the failure first.
     public var waitsForConnectivity: Bool {
         get { context.hooks.connectivityRetrier != nil }
         set {
@@ -157,41 +164,41 @@ public final class SessionManager: Sendable {
         }
     }
 
-    /// Sets ``waitsForConnectivity`` with a pacing of one's own, or with `nil` ends it.
+    /// Sets ``waitsForConnectivity`` with a specific pacing; `nil` turns it off.
     package func waitForConnectivity(_ pacing: RetryPacing?) {
         let retrier = pacing.map { OfflineRetrier(maximumRetries: .max, pacing: $0) }
         context.changeHooks { $0.connectivityRetrier = retrier }
     }
 
-    /// Is offered the requests that ``retrier`` and ``interceptor`` do not want to try again, before their
-    /// handlers are called. Default `nil`: their failures stand.
+    /// Is offered the failed requests that ``retrier`` and ``interceptor`` do not retry, before their handlers are
+    /// called. Default: `nil`, the failures stand.
     package var failedRequestOwner: (any FailedRequestOwner)? {
         get { context.hooks.failedRequestOwner }
         set { context.changeHooks { $0.failedRequestOwner = newValue } }
     }
 
-    /// How requests are carried out that do not say it themselves, by ``URLRequestConvertible/with(_:)``; those made
-    /// from now on. Default: as netwatch does it.
+    /// The options of requests that do not set their own with ``URLRequestConvertible/with(_:)``. A change
+    /// applies to requests created later. Default: netwatch's defaults.
     public var requestOptions: RequestOptions {
         get { context.hooks.options }
         set { context.changeHooks { $0.options = newValue } }
     }
 
-    /// Who hears what happens to requests, in this order. Default: nobody.
+    /// The monitors of the session's requests, called in this order. Default: none.
     public var eventMonitors: [any EventMonitor] {
         get { context.hooks.monitors }
         set { context.changeHooks { $0.monitors = newValue } }
     }
 
-    /// Whether requests start by themselves. Otherwise ``Request/resume()`` starts them, and so does waiting
-    /// for their end with `await`. Default true.
+    /// Whether requests start when they are created. Otherwise ``Request/resume()`` starts them, and so does
+    /// awaiting their result. Default: true.
     public var startRequestsImmediately: Bool {
         get { context.hooks.startsImmediately }
         set { context.changeHooks { $0.startsImmediately = newValue } }
     }
 
-    /// Where handlers and progress closures are called that name no queue. Default: the main queue, which a
-    /// program has to run: by `dispatchMain()`, by a run loop, or by being asynchronous at its top.
+    /// The queue for handlers and progress closures that are added without one. Default: the main queue, which
+    /// the program must run with `dispatchMain()`, a run loop, or asynchronous top-level code.
     public var completionQueue: DispatchQueue {
         get { context.hooks.completionQueue }
         set { context.changeHooks { $0.completionQueue = newValue } }
@@ -199,16 +206,16 @@ public final class SessionManager: Sendable {
 
     // MARK: Requests
 
-    /// Makes a request and starts it.
+    /// Creates a request and starts it.
     ///
-    /// Nothing is thrown: what is wrong with the request becomes the error its handlers get.
+    /// Does not throw: handlers receive the error of an invalid request.
     ///
     /// - Parameters:
     ///   - url: An absolute `http` or `https` URL.
-    ///   - method: The method. Default `GET`.
-    ///   - parameters: What `encoding` puts into the request. Default none.
-    ///   - encoding: Default: into the query, or into the body of a method that has one.
-    ///   - headers: Header fields, which win over the session's. Default none.
+    ///   - method: The method. Default: `GET`.
+    ///   - parameters: The parameters that `encoding` adds to the request. Default: none.
+    ///   - encoding: Default: in the query, or in the body for methods that have one.
+    ///   - headers: Header fields. They override the session's. Default: none.
     @discardableResult
     public func request(
         _ url: any URLConvertible,
@@ -224,28 +231,29 @@ public final class SessionManager: Sendable {
         )
     }
 
-    /// Starts a request that was made elsewhere, the way to send a body of one's own.
+    /// Starts an existing request. Use this function to send a custom body.
     ///
-    /// Its `timeoutInterval` is how long no byte may go either way; 60, Foundation's default, stands for the
-    /// session's.
+    /// The request's `timeoutInterval` is the maximum time without a byte in either direction. 60, Foundation's
+    /// default, selects the session's value.
     @discardableResult
     public func request(_ urlRequest: any URLRequestConvertible) -> DataRequest {
         start(RequestPlan(urlRequest))
     }
 
-    /// One transfer: no redirect is followed, no challenge answered, no retrier asked.
+    /// Runs a single transfer: follows no redirects, answers no challenges and asks no retriers.
     ///
     /// - Parameters:
-    ///   - body: What is sent in place of the request's own body. Default: nothing is.
-    ///   - maximumResponseBytes: A body longer than that ends the request with
-    ///     `URLError.dataLengthExceedsMaximum`, with the response and that much of its body beside the error.
-    ///   - connectTimeout: How long the lookup, the connection and the TLS handshake may take. Default: the session's.
-    ///   - responseTimeout: How long the server may be silent between the request's last byte and the answer. Default: as
-    ///     long as the session lets anything be silent.
+    ///   - body: The body that replaces the request's own. Default: `nil`, which keeps the request's own.
+    ///   - maximumResponseBytes: A longer body ends the request with `URLError.dataLengthExceedsMaximum`. The
+    ///     response and that many bytes of the body are available with the error.
+    ///   - connectTimeout: The time limit for the lookup, the connection and the TLS handshake. Default: the
+    ///     session's.
+    ///   - responseTimeout: The time that the server may stay silent between the last byte of the request and
+    ///     the response. Default: the session's idle timeout.
     ///   - totalTimeout: A request that takes longer ends with `URLError.timedOut`.
-    ///   - allowsConnectionReuse: Whether a pooled connection may be used, on which libcurl may send the request a
-    ///     second time unasked.
-    ///   - allowsResending: Whether libcurl may do that. `false` fails the request instead. Default true.
+    ///   - allowsConnectionReuse: Whether a pooled connection may be used, on which libcurl may send the
+    ///     request again by itself.
+    ///   - allowsResending: Whether libcurl may do that. With `false` the request fails instead. Default: true.
     package func transfer(
         _ urlRequest: any URLRequestConvertible,
         body: KeptBody? = nil,
@@ -273,13 +281,14 @@ public final class SessionManager: Sendable {
         return start(plan)
     }
 
-    /// Whether the server of an `https` URL has to prove that it is the URL's host.
+    /// Whether the host name of an `https` URL is checked against its server's certificate. Pinning and custom
+    /// checks count as well.
     package func validatesServer(of url: String) -> Bool {
         context.trust.validatesServer(of: URL(string: url))
     }
 
-    /// Makes requests from now on use new connections. Cached addresses stay valid: the path monitor empties the resolver's
-    /// cache when the network changes.
+    /// Makes later requests use new connections. Cached addresses stay valid: the path monitor empties the
+    /// resolver's cache when the network changes.
     package func dropConnections() {
         context.pool.dropConnections()
     }
@@ -301,7 +310,7 @@ extension SessionManager {
 
     func start(_ plan: RequestPlan) -> DataRequest { start(plan, as: DataRequest.init) }
 
-    /// Adapts the request, on the caller's thread, and starts it if that is what the session does.
+    /// Adapts the request on the caller's thread, and starts it if the session starts requests immediately.
     func start<Kind: Request>(_ plan: RequestPlan, as make: (RequestCore) -> Kind) -> Kind {
         let hooks = context.hooks
         let adapted = Result {

@@ -1,10 +1,10 @@
 internal import Foundation
 internal import FoundationNetworking
 
-/// The properties of a `URLSessionConfiguration` on Linux, and what becomes of each.
+/// The properties of a `URLSessionConfiguration` on Linux, and how netwatch treats each.
 ///
-/// Left alone is what can do no harm when it is. Refused is what would send something somewhere, or by some
-/// way, that the program has ruled out.
+/// A property is ignored if that is harmless. It is refused if ignoring it would send data to a destination, or
+/// by a route, that the program has ruled out.
 enum ConfigurationProperty: String, CaseIterable, Sendable {
     case httpAdditionalHeaders
     case timeoutIntervalForRequest
@@ -27,11 +27,11 @@ enum ConfigurationProperty: String, CaseIterable, Sendable {
     case urlCache
 
     enum Treatment: Equatable, Sendable {
-        /// Refused only if no sense can be made of it.
+        /// Used. Refused only if the value is invalid.
         case honoured
-        /// Without effect, whatever it is set to.
+        /// No effect, whatever the value.
         case ignored
-        /// Refused, unless it asks for what is done anyway.
+        /// Refused, unless the value asks for the existing behaviour.
         case refused
     }
 
@@ -50,7 +50,7 @@ enum ConfigurationProperty: String, CaseIterable, Sendable {
         }
     }
 
-    /// The first property that asks for what is refused, and a hint; `nil` when none does.
+    /// Returns the first refused property with a hint, or `nil` if there is none.
     static func refusal(of configuration: URLSessionConfiguration) -> String? {
         allCases.lazy.compactMap { property in
             property.refusal(of: configuration).map { "`\(property.rawValue)` \($0)" }

@@ -3,35 +3,35 @@ internal import FoundationNetworking
 internal import NetwatchEventLoop
 internal import NetwatchTransport
 
-/// What a session takes from a `URLSessionConfiguration`, once: changing the configuration afterwards changes
-/// nothing, as with URLSession.
+/// The settings that a session reads from a `URLSessionConfiguration`. They are read once: later changes to the
+/// configuration have no effect, as with URLSession.
 struct SessionSettings: Sendable {
-    /// Added to each request that has no field of that name.
+    /// Added to each request that has no field of the same name.
     let headers: HTTPHeaders
-    /// The same, as a request without any of its own sends them.
+    /// The same fields, sorted, for requests that set no header fields.
     let sortedHeaders: [TransferRequest.Header]
-    /// How long no byte may go either way.
+    /// The maximum time without a byte in either direction.
     let idleTimeout: Duration
-    /// How long a request may take with everything, retries excepted.
+    /// The maximum duration of an attempt, including its redirects.
     let totalTimeout: Duration
-    /// How many connections to one host there are at most.
+    /// The maximum number of connections per host.
     let connectionsPerHost: Int
-    /// Where cookies come from and go to. `nil` without a `httpCookieStorage`.
+    /// The cookies of the session; `nil` without an `httpCookieStorage`.
     let cookies: CookieJar?
     /// Whether requests get a `Cookie` field.
     let sendsCookies: Bool
-    /// The property that asks for what this client does not do and must not leave out silently, with what it
-    /// asks for. A session with one makes no request.
+    /// The refused property and its value: the client does not support it and must not ignore it silently. The
+    /// session then sends no requests.
     let refusal: String?
-    /// Where everything is sent to in place of the hosts that URLs name.
+    /// The socket that all requests are sent to, instead of the hosts in their URLs.
     let unixSocketPath: String?
 
-    /// Foundation's own (`timeoutIntervalForRequest`).
+    /// Foundation's default of `timeoutIntervalForRequest`, in seconds.
     static let defaultIdleTimeout: TimeInterval = 60
-    /// Foundation's own (`timeoutIntervalForResource`): seven days.
+    /// Foundation's default of `timeoutIntervalForResource`: seven days.
     static let defaultTotalTimeout: TimeInterval = 7 * 24 * 60 * 60
 
-    /// Foundation's own (`httpMaximumConnectionsPerHost`).
+    /// Foundation's default of `httpMaximumConnectionsPerHost`.
     private static let defaultConnectionsPerHost = 6
 
     init(_ configuration: URLSessionConfiguration) {
@@ -47,7 +47,7 @@ struct SessionSettings: Sendable {
         unixSocketPath = nil
     }
 
-    /// A session that says nothing and remembers nothing by itself.
+    /// Settings without header fields and cookies.
     init(unixSocketPath: String? = nil) {
         headers = [:]
         sortedHeaders = []
@@ -60,27 +60,28 @@ struct SessionSettings: Sendable {
         self.unixSocketPath = unixSocketPath
     }
 
-    /// The `Cookie` field that is added to a request, if any.
+    /// Returns the `Cookie` field that is added to a request, if any.
     func cookieField(for request: URLRequest) -> String? {
         guard sendsCookies, request.httpShouldHandleCookies, let url = request.url else { return nil }
         return cookies?.field(for: url)
     }
 
-    /// How long no byte of a request may go either way.
+    /// Returns the maximum time without a byte in either direction for a request.
     ///
-    /// Its own `timeoutInterval` if that was set. Foundation cannot tell 60 that was set from 60 that is the
-    /// default, so 60 means the session's.
+    /// That is the request's `timeoutInterval`, if set. Foundation cannot distinguish 60 as a set value from 60
+    /// as the default, so 60 selects the session's value.
     func idleTimeout(of request: URLRequest) -> Duration {
         guard request.timeoutInterval != Self.defaultIdleTimeout else { return idleTimeout }
         return .timeout(request.timeoutInterval) ?? idleTimeout
     }
 
-    /// Foundation cannot tell 6 that was set from 6 that is the default, so 6 means netwatch's own.
+    /// Foundation cannot distinguish 6 as a set value from 6 as the default, so 6 selects netwatch's default.
     private static func connectionsPerHost(_ number: Int) -> Int {
         number == defaultConnectionsPerHost ? TransferPool.defaultConnectionsPerHost : max(1, number)
     }
 
-    /// Names that differ in case are one field; the last of them in sorted order wins, on every run.
+    /// Names that differ only in case are the same field. The last in sorted order wins, so the result is the
+    /// same on every run.
     private static func headers(_ fields: [AnyHashable: Any]) -> HTTPHeaders {
         var headers: HTTPHeaders = [:]
         var spellings: [String: String] = [:]
@@ -96,7 +97,7 @@ struct SessionSettings: Sendable {
 }
 
 extension Duration {
-    /// - Returns: `nil` for zero, which stands for whatever is next in line. Endless is 68 years.
+    /// - Returns: `nil` for zero, which selects the next default. An infinite interval becomes 68 years.
     fileprivate static func timeout(_ interval: TimeInterval) -> Duration? {
         guard interval > 0 else { return nil }
         return .seconds(min(interval, TimeInterval(Int32.max)))

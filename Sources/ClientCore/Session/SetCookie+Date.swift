@@ -1,7 +1,7 @@
 internal import Foundation
 
-/// A date in a cookie, read as leniently as RFC 6265 §5.1.1 wants: the first of each part counts, in any
-/// order, and what is no part is passed over. Time zones are: every date is UTC.
+/// A date in a cookie, parsed as leniently as RFC 6265 §5.1.1 requires. Parts may come in any order, the first
+/// of each kind counts, and other tokens are ignored. Time zones are ignored too: every date is UTC.
 struct CookieDate: Equatable, Sendable {
     let date: Date
 
@@ -20,7 +20,7 @@ struct CookieDate: Equatable, Sendable {
     }
 }
 
-/// What has been found of a date so far.
+/// The parts of a date found so far.
 private struct Parts {
     typealias Token = String.UTF8View.SubSequence
 
@@ -41,7 +41,7 @@ private struct Parts {
         }
     }
 
-    /// `nil` when a part is missing, out of its range, or the day is not one of that month.
+    /// The date; `nil` if a part is missing or out of range, or if the month does not have that day.
     var date: Date? {
         guard let time, let day, let month, let year, year >= 1601, (1...31).contains(day),
             time.hour <= 23, time.minute <= 59, time.second <= 59
@@ -56,7 +56,7 @@ private struct Parts {
         )
         var calendar = Calendar(identifier: .gregorian)
         calendar.timeZone = .gmt
-        // The calendar would make the 30th of February a day in March.
+        // `Calendar` would turn the 30th of February into a day in March.
         guard let date = calendar.date(from: parts), calendar.component(.day, from: date) == day
         else { return nil }
         return date
@@ -66,7 +66,7 @@ private struct Parts {
         let fields = token.split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false)
         guard fields.count == 3 else { return nil }
         let numbers = fields.enumerated().map { index, field in
-            // Only after the last one may there be something else.
+            // Only the last field may be followed by other characters.
             index < 2 && !field.allSatisfy(isDigit) ? nil : number(field, digits: 1...2)
         }
         guard let hour = numbers[0], let minute = numbers[1], let second = numbers[2] else { return nil }
@@ -79,7 +79,7 @@ private struct Parts {
         return names.firstIndex(of: name).map { $0 + 1 }
     }
 
-    /// A number of so many digits, and no digit after them.
+    /// Parses a number with a digit count in `digits`, followed by a non-digit or the end.
     private static func number(_ token: Token, digits: ClosedRange<Int>) -> Int? {
         let number = token.prefix(while: isDigit)
         return digits.contains(number.count) ? Int(String(decoding: number, as: UTF8.self)) : nil

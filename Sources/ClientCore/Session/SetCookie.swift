@@ -1,34 +1,35 @@
 internal import Foundation
 
-/// One `Set-Cookie` field as RFC 6265 §5.2 reads it, before anyone asks whether the server may set it.
+/// A `Set-Cookie` field, parsed by RFC 6265 §5.2. Whether the server is allowed to set the cookie is not
+/// checked yet.
 ///
-/// The parser is the one that RFC wants of clients: it takes what servers send, not what they should send.
-/// It follows draft-ietf-httpbis-rfc6265bis where that is stricter, and says so there.
+/// The parser is the lenient one that the RFC specifies for clients. Where draft-ietf-httpbis-rfc6265bis is
+/// stricter, it follows the draft and says so.
 struct SetCookie: Equatable, Sendable {
     var name: String
     var value: String
-    /// When the cookie goes; `nil` for the end of the session.
+    /// The expiry date; `nil` for a session cookie.
     var expires: Date?
-    /// What `Domain` says, lower-case and without its leading dot; `nil` when it says nothing.
+    /// The value of `Domain`, lower-case and without its leading dot; `nil` if missing or empty.
     var domain: String?
-    /// What `Path` says; `nil` for the path of the URL that set the cookie.
+    /// The value of `Path`; `nil` stands for the path of the URL that set the cookie.
     var path: String?
     var isSecure = false
     var isHTTPOnly = false
 
-    /// Name and value, together (6265bis §5.6).
+    /// The maximum length of name and value together (6265bis §5.6).
     static let maximumBytes = 4096
-    /// A longer attribute counts as absent (6265bis §5.6).
+    /// The maximum length of an attribute; a longer one is ignored (6265bis §5.6).
     static let maximumAttributeBytes = 1024
-    /// No cookie lives longer (6265bis §5.5).
+    /// The maximum lifetime in seconds (6265bis §5.5).
     static let maximumAge: TimeInterval = 400 * 24 * 60 * 60
 
     /// - Parameters:
-    ///   - field: The value of one `Set-Cookie` field. Several of them never share a line, since dates
-    ///     contain commas (RFC 6265 §3).
-    ///   - now: When it came.
-    /// - Returns: `nil` for what is no cookie: no `=`, no name, control characters, too long. A name may be
-    ///   missing in 6265bis, but servers disagree about what they get back then.
+    ///   - field: The value of one `Set-Cookie` field. Fields are never joined, because dates contain commas
+    ///     (RFC 6265 §3).
+    ///   - now: When the field was received.
+    /// - Returns: `nil` if the field has no `=`, has no name, contains control characters, or is too long.
+    ///   6265bis allows an empty name, but servers disagree about what the client then sends.
     init?(_ field: String, at now: Date) {
         guard !field.unicodeScalars.contains(where: Self.isControl) else { return nil }
         var parts = field.split(separator: ";", omittingEmptySubsequences: false).makeIterator()
@@ -41,7 +42,7 @@ struct SetCookie: Equatable, Sendable {
         expires = lifetime.end
     }
 
-    /// What the two attributes for it say; `Max-Age` wins, wherever it stands.
+    /// The two attributes for the lifetime. `Max-Age` overrides `Expires`, in any order.
     private struct Lifetime {
         var maxAge: Date?
         var expires: Date?
@@ -49,7 +50,8 @@ struct SetCookie: Equatable, Sendable {
         var end: Date? { maxAge ?? expires }
     }
 
-    /// A later attribute replaces an earlier one of the same name; unknown ones say nothing.
+    /// Reads an attribute. A later attribute replaces an earlier one of the same name. Unknown attributes are
+    /// ignored.
     private mutating func read(attribute: Substring, _ lifetime: inout Lifetime, _ now: Date) {
         let parts = attribute.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
         let text = parts.count == 2 ? Self.trimmed(parts[1]) : ""
@@ -69,7 +71,7 @@ struct SetCookie: Equatable, Sendable {
         CookieDate(text).map { min($0.date, now.addingTimeInterval(maximumAge)) }
     }
 
-    /// Zero and less is the end of the cookie. A number beyond `Int` is only very large.
+    /// Parses `Max-Age`. Zero and below expires the cookie. A number beyond `Int` counts as very large.
     private static func maxAge(_ text: String, at now: Date) -> Date? {
         let digits = text.hasPrefix("-") ? text.dropFirst() : text[...]
         guard !digits.isEmpty, digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
@@ -78,13 +80,13 @@ struct SetCookie: Equatable, Sendable {
         return seconds == 0 ? .distantPast : now.addingTimeInterval(min(TimeInterval(seconds), maximumAge))
     }
 
-    /// An empty `Domain` is none (RFC 6265 §5.2.3).
+    /// Parses `Domain`. An empty one is ignored (RFC 6265 §5.2.3).
     private static func domain(_ text: String) -> String? {
         let name = text.hasPrefix(".") ? String(text.dropFirst()) : text
         return name.isEmpty ? nil : name.lowercased()
     }
 
-    /// The tabulator is white space here (6265bis §5.6).
+    /// Whether the character is a control character. A tab counts as white space (6265bis §5.6).
     private static func isControl(_ character: Unicode.Scalar) -> Bool {
         (character.value < 0x20 && character != "\t") || character.value == 0x7f
     }

@@ -1,16 +1,16 @@
 public import Dispatch
 public import Foundation
 
-// The same calls without a session: they are the default session's.
+// Free functions that call the default session.
 
-/// The session class under the name that Alamofire 5 gives it.
+/// The session class under its Alamofire 5 name.
 public typealias Session = SessionManager
 
 // swift-format-ignore: AlwaysUseLowerCamelCase
-/// The default session under the name that Alamofire 5 gives it.
+/// The default session under its Alamofire 5 name.
 public let AF = SessionManager.default
 
-/// ``SessionManager/request(_:method:parameters:encoding:headers:)`` of the default session.
+/// Calls ``SessionManager/request(_:method:parameters:encoding:headers:)`` of the default session.
 @discardableResult
 public func request(
     _ url: any URLConvertible,
@@ -28,14 +28,14 @@ public func request(
     )
 }
 
-/// ``SessionManager/request(_:)`` of the default session.
+/// Calls ``SessionManager/request(_:)`` of the default session.
 @discardableResult
 public func request(_ urlRequest: any URLRequestConvertible) -> DataRequest {
     SessionManager.default.request(urlRequest)
 }
 
-/// ``SessionManager/download(_:method:parameters:encoding:headers:keepingPartialFileAt:to:)`` of the default
-/// session.
+/// Calls ``SessionManager/download(_:method:parameters:encoding:headers:keepingPartialFileAt:to:)`` of the
+/// default session.
 @discardableResult
 @preconcurrency
 public func download(
@@ -58,7 +58,7 @@ public func download(
     )
 }
 
-/// ``SessionManager/download(_:keepingPartialFileAt:to:)`` of the default session.
+/// Calls ``SessionManager/download(_:keepingPartialFileAt:to:)`` of the default session.
 @discardableResult
 @preconcurrency
 public func download(
@@ -69,7 +69,7 @@ public func download(
     SessionManager.default.download(urlRequest, keepingPartialFileAt: partialFile, to: destination)
 }
 
-/// ``SessionManager/download(resumingWith:to:)`` of the default session.
+/// Calls ``SessionManager/download(resumingWith:to:)`` of the default session.
 @discardableResult
 @preconcurrency
 public func download(
@@ -79,7 +79,7 @@ public func download(
     SessionManager.default.download(resumingWith: resumeData, to: destination)
 }
 
-/// ``SessionManager/upload(_:to:method:headers:)-(Data,_,_,_)`` of the default session.
+/// Calls ``SessionManager/upload(_:to:method:headers:)-(Data,_,_,_)`` of the default session.
 @discardableResult
 public func upload(
     _ data: Data,
@@ -90,13 +90,13 @@ public func upload(
     SessionManager.default.upload(data, to: url, method: method, headers: headers)
 }
 
-/// Sends data with a request that was made elsewhere, in the default session.
+/// Uploads data with an existing request in the default session.
 @discardableResult
 public func upload(_ data: Data, with urlRequest: any URLRequestConvertible) -> UploadRequest {
     SessionManager.default.upload(data, with: urlRequest)
 }
 
-/// Sends a file in the default session.
+/// Uploads a file in the default session.
 @discardableResult
 public func upload(
     _ fileURL: URL,
@@ -107,13 +107,13 @@ public func upload(
     SessionManager.default.upload(fileURL, to: url, method: method, headers: headers)
 }
 
-/// Sends a file with a request that was made elsewhere, in the default session.
+/// Uploads a file with an existing request in the default session.
 @discardableResult
 public func upload(_ fileURL: URL, with urlRequest: any URLRequestConvertible) -> UploadRequest {
     SessionManager.default.upload(fileURL, with: urlRequest)
 }
 
-/// Sends what a stream gives in the default session.
+/// Uploads the content of a stream in the default session.
 @discardableResult
 public func upload(
     _ stream: sending InputStream,
@@ -124,7 +124,7 @@ public func upload(
     SessionManager.default.upload(stream, to: url, method: method, headers: headers)
 }
 
-/// Sends what a stream gives with a request that was made elsewhere, in the default session.
+/// Uploads the content of a stream with an existing request in the default session.
 @discardableResult
 public func upload(
     _ stream: sending InputStream,
@@ -133,8 +133,8 @@ public func upload(
     SessionManager.default.upload(stream, with: urlRequest)
 }
 
-/// ``SessionManager/upload(multipartFormData:usingThreshold:to:method:headers:queue:encodingCompletion:)`` of
-/// the default session.
+/// Calls ``SessionManager/upload(multipartFormData:usingThreshold:to:method:headers:queue:encodingCompletion:)``
+/// of the default session.
 @preconcurrency
 public func upload(
     multipartFormData: @escaping @Sendable (MultipartFormData) -> Void,
@@ -156,8 +156,8 @@ public func upload(
     )
 }
 
-/// ``SessionManager/upload(multipartFormData:usingThreshold:with:queue:encodingCompletion:)`` of the default
-/// session.
+/// Calls ``SessionManager/upload(multipartFormData:usingThreshold:with:queue:encodingCompletion:)`` of the
+/// default session.
 @preconcurrency
 public func upload(
     multipartFormData: @escaping @Sendable (MultipartFormData) -> Void,
@@ -175,7 +175,7 @@ public func upload(
     )
 }
 
-/// ``SessionManager/stream(withHostName:port:)`` of the default session.
+/// Calls ``SessionManager/stream(withHostName:port:)`` of the default session.
 @discardableResult
 public func stream(withHostName hostName: String, port: Int) -> StreamRequest {
     SessionManager.default.stream(withHostName: hostName, port: port)

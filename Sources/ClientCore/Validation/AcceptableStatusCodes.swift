@@ -1,13 +1,13 @@
-/// The statuses that will do.
+/// The status codes that a validation accepts.
 ///
-/// They are looked at once, when validation is asked for: a sequence may be good for one pass only, and a
-/// request that is retried is validated again.
+/// The sequence is read once, when the validation is added. It may allow only one pass, but each retry of a
+/// request is validated again.
 struct AcceptableStatusCodes: Sendable {
     private let codes: Set<Int>
 
-    /// - Parameter codes: Any finite sequence, or a range that has no upper end.
+    /// - Parameter codes: Any finite sequence, or a range without an upper bound.
     init(_ codes: some Sequence<Int>) {
-        // HTTP's statuses have three digits (RFC 9110 §15), and a range may have far more numbers.
+        // HTTP status codes have three digits (RFC 9110 §15), but a range may contain far more numbers.
         let all = 0..<1000
         switch codes {
         case let range as Range<Int>: self.codes = Set(range.clamped(to: all))

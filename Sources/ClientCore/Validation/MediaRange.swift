@@ -1,11 +1,11 @@
 internal import NetwatchTransport
 
-/// A media type without its parameters, or a pattern of them, in lower case.
+/// A media type or a pattern for media types, without parameters and in lower case.
 struct MediaRange: Hashable {
     let type: String
     let subtype: String
 
-    /// `nil` for what is no type and subtype (RFC 9110 §8.3.1), a list of types among others.
+    /// Returns `nil` if the field is not a type and a subtype (RFC 9110 §8.3.1), for example a list of types.
     init?(_ field: String) {
         let essence = MediaTypeParameters.trimmed(field.prefix { $0 != ";" })
         let parts = essence.split(separator: "/", omittingEmptySubsequences: false)
@@ -14,10 +14,10 @@ struct MediaRange: Hashable {
         subtype = parts[1].lowercased()
     }
 
-    /// Whether every type will do.
+    /// Whether the pattern matches every type.
     var isWildcard: Bool { type == "*" && subtype == "*" }
 
-    /// Whether a type is of this pattern: `*/*`, `type/*` and `*/subtype` leave it open.
+    /// Whether a type matches the pattern: `*/*`, `type/*` or `*/subtype`.
     func matches(_ other: MediaRange) -> Bool {
         (type == "*" || type == other.type) && (subtype == "*" || subtype == other.subtype)
     }

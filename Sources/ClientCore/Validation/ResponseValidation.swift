@@ -2,9 +2,9 @@ internal import Foundation
 internal import FoundationNetworking
 internal import Glibc
 
-/// What requests are validated by.
+/// The checks that validate responses.
 enum ResponseValidation {
-    /// The statuses of ``DataRequest/validate()``.
+    /// The status codes accepted by ``DataRequest/validate()``.
     static let defaultStatusCodes = AcceptableStatusCodes(200..<300)
 
     static func status(
@@ -15,7 +15,7 @@ enum ResponseValidation {
         return failure(.unacceptableStatusCode(code: response.statusCode))
     }
 
-    /// No body is of any type.
+    /// Checks the content type. An empty body matches every type.
     static func contentType(
         of response: HTTPURLResponse,
         acceptable: [String],
@@ -25,7 +25,9 @@ enum ResponseValidation {
         return contentType(of: response, acceptable: acceptable)
     }
 
-    /// - Parameter file: What the body was written to. An empty file is of any type.
+    /// Checks the content type of a downloaded file.
+    ///
+    /// - Parameter file: The file that contains the body. An empty file matches every type.
     static func contentType(
         of response: HTTPURLResponse,
         acceptable: [String],
@@ -36,8 +38,8 @@ enum ResponseValidation {
         return size == 0 ? .success : contentType(of: response, acceptable: acceptable)
     }
 
-    /// The types in the request's `Accept`, without those that it refuses by a weight of 0 (RFC 9110
-    /// §12.5.1); `*/*` when it has none.
+    /// Returns the types in the request's `Accept`, without those excluded by a weight of 0 (RFC 9110 §12.5.1).
+    /// Returns `*/*` if the field is missing.
     static func acceptableContentTypes(of request: URLRequest?) -> [String] {
         let accept = MediaTypeParameters.trimmed(request?.value(forHTTPHeaderField: "Accept") ?? "")
         guard !accept.isEmpty else { return ["*/*"] }
@@ -51,7 +53,7 @@ enum ResponseValidation {
         acceptable: [String]
     ) -> Request.ValidationResult {
         let patterns = acceptable.compactMap(MediaRange.init)
-        // Whatever will do, an unreadable type and none will do, too.
+        // If every type is accepted, a missing or malformed type is accepted too.
         if patterns.contains(where: \.isWildcard) { return .success }
         guard let field = response.value(forHTTPHeaderField: "Content-Type") else {
             return failure(.missingContentType(acceptableContentTypes: acceptable))
@@ -67,8 +69,8 @@ enum ResponseValidation {
         MediaTypeParameters.value(of: "q", in: range).flatMap(Double.init)
     }
 
-    /// The size of a file that may be read. Opened, because that a file can be looked at says nothing
-    /// about that; without waiting, which a pipe would.
+    /// Returns the size of a readable file. The file is opened because stat(2) does not show whether it is
+    /// readable. O_NONBLOCK avoids waiting for the writer of a pipe.
     private static func size(ofFileAt url: URL) -> Int? {
         guard url.isFileURL else { return nil }
         let descriptor = open(url.path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)

@@ -1,9 +1,9 @@
 extension Request {
-    /// What a validation makes of a response.
+    /// The result of validating a response.
     public enum ValidationResult: Sendable {
-        /// The response will do.
+        /// The response is acceptable.
         case success
-        /// The response will not do; the error becomes the request's.
+        /// The response is not acceptable. The error becomes the request's error.
         case failure(any Error)
     }
 }
