@@ -56,7 +56,7 @@ enum ResumeAnswer: Sendable {
     }
 
     private static func judgePart(_ record: ResumeRecord, _ head: TransferHead) -> ResumeAnswer {
-        // A multipart body, which was not requested, has no Content-Range of its own.
+        // A multipart body, which was not requested, has its Content-Range fields in the parts.
         let values = head.fields.values(of: "content-range")
         guard values.count == 1, case .part(let range, let total)? = ContentRange(values[0]) else {
             return invalid("Content-Range `\(values.joined(separator: ", "))` is no range of bytes")

@@ -36,8 +36,8 @@ package final class FailedRequest: Sendable {
     package let original: URLRequest
     /// The request as it was last sent; `nil` if the adapter rejected it.
     package let adapted: URLRequest?
-    /// The body that was sent instead of the request's own; `nil` if there was none. A temporary file is deleted when
-    /// the request ends.
+    /// The body that replaced the request's body; `nil` if it was not replaced. A temporary file is deleted when the
+    /// request ends.
     package let upload: UploadBody?
     /// The request's error. Handlers receive it if no owner takes the request.
     package let error: any Error

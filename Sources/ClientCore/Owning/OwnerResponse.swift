@@ -7,14 +7,14 @@ package struct OwnerResponse: Sendable {
     package var url: URL
     package var head: TransferHead
     package var body: Data
-    /// The metrics of the response; `nil` keeps those of the request's own last attempt.
+    /// The metrics of the response; `nil` keeps the metrics of the request's last attempt.
     package var metrics: RequestMetrics?
 
     /// - Parameters:
     ///   - url: The URL of the response.
     ///   - head: The status and the header fields.
     ///   - body: The decoded body. Default empty.
-    ///   - metrics: The metrics of the response. Default `nil`: those of the request's own last attempt are kept.
+    ///   - metrics: The metrics of the response. Default `nil`: the metrics of the request's last attempt are kept.
     package init(url: URL, head: TransferHead, body: Data = Data(), metrics: RequestMetrics? = nil) {
         self.url = url
         self.head = head
