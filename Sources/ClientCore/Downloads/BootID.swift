@@ -1,9 +1,8 @@
 internal import Foundation
 
-/// The boot that the machine is in.
+/// The identity of the machine's current boot.
 enum BootID {
-    /// The kernel's random number of this boot; empty where there is no `/proc`, and then no boot is the same
-    /// as another.
+    /// The kernel's random identifier of this boot. Empty without `/proc`; an empty identifier matches no boot.
     static let current: String = {
         let text = try? String(contentsOfFile: "/proc/sys/kernel/random/boot_id", encoding: .utf8)
         return text?.trimmingCharacters(in: .whitespacesAndNewlines) ?? ""

@@ -1,14 +1,13 @@
-/// The file name in a `Content-Disposition` field, RFC 6266.
+/// Parses the file name in a `Content-Disposition` field (RFC 6266).
 enum ContentDisposition {
-    /// The name as the server wrote it, which may be anything: `filename*` where it can be read, else
-    /// `filename`.
+    /// Returns the name as the server sent it, unsanitized: `filename*` if it can be decoded, otherwise `filename`.
     static func filename(in value: String) -> String? {
         let parameters = parameters(of: value)
         return parameters["filename*"].flatMap(extended) ?? parameters["filename"]
     }
 
-    /// The parameters by name, in lower case; of several with one name the first. What is behind something
-    /// that is no parameter is not read.
+    /// Returns the parameters with lowercase names. Of duplicates, the first is used. Parsing stops at invalid
+    /// syntax.
     private static func parameters(of value: String) -> [String: String] {
         var rest = value.unicodeScalars[...].drop { $0 != ";" }
         var parameters: [String: String] = [:]
@@ -36,7 +35,7 @@ enum ContentDisposition {
         return String(String.UnicodeScalarView(text.reversed().drop(while: isBlank).reversed()))
     }
 
-    /// `nil` when the closing mark is missing.
+    /// Returns `nil` if the closing quotation mark is missing.
     private static func quoted(_ rest: inout Substring.UnicodeScalarView) -> String? {
         rest.removeFirst()
         var text = String.UnicodeScalarView()
@@ -48,7 +47,8 @@ enum ContentDisposition {
         return nil
     }
 
-    /// `UTF-8'en'na%C3%AFve.txt`, RFC 8187 §3.2. ISO-8859-1 was RFC 5987's other character set.
+    /// Decodes an extended value such as `UTF-8'en'na%C3%AFve.txt` (RFC 8187 §3.2). ISO-8859-1 was the other
+    /// character set of RFC 5987.
     private static func extended(_ value: String) -> String? {
         let parts = value.split(separator: "'", maxSplits: 2, omittingEmptySubsequences: false)
         guard parts.count == 3, let bytes = percentDecoded(parts[2]) else { return nil }

@@ -1,11 +1,11 @@
-/// The value of `Content-Range`, RFC 9110 §14.4.
+/// The value of a `Content-Range` field (RFC 9110 §14.4).
 enum ContentRange: Hashable, Sendable {
     /// `bytes 2-5/10`; the total is `nil` for `*`.
     case part(ClosedRange<Int64>, total: Int64?)
-    /// `bytes */10`, in the answer to a range that cannot be.
+    /// `bytes */10`, in the response to an unsatisfiable range.
     case unsatisfied(total: Int64)
 
-    /// `nil` for whatever is not exactly of one of these forms, ranges that contradict themselves included.
+    /// Returns `nil` unless the text has exactly one of these forms and the range is consistent.
     init?(_ text: String) {
         let words = text.split(separator: " ", omittingEmptySubsequences: false)
         guard words.count == 2, words[0].lowercased() == "bytes" else { return nil }
@@ -32,7 +32,7 @@ enum ContentRange: Hashable, Sendable {
         return first...last
     }
 
-    /// Digits only, where `Int64.init` would take a sign. 18 digits cannot overflow.
+    /// Parses digits only, because `Int64.init` would accept a sign. 18 digits cannot overflow.
     private static func number(_ text: Substring) -> Int64? {
         guard 1...18 ~= text.utf8.count, text.utf8.allSatisfy({ 0x30...0x39 ~= $0 }) else { return nil }
         return Int64(text)

@@ -1,22 +1,22 @@
 internal import Foundation
 internal import FoundationNetworking
 
-/// Writes a body to a file, and continues one that is there.
+/// Writes a response body to a file, or appends it to a partial file.
 struct DownloadSink: ResponseSink {
-    /// Which file is written to.
+    /// The file that is written to.
     enum Origin: Sendable {
         case temporary
-        /// One that outlives the process, so that a later request goes on with it.
+        /// A file that outlives the process, so that a later request can continue it.
         case kept(URL)
-        /// The one that a record is of.
+        /// The partial file of a resume record.
         case resuming(ResumeRecord)
     }
 
-    /// What becomes of the body at hand.
+    /// How the current body is handled.
     private enum Writing {
         case nothing
         case part(PartialDownload)
-        /// A body that is about something else; the part stays.
+        /// A body that is not part of the download, written to a separate file. The partial file is kept.
         case aside(PartialDownload)
 
         var file: PartialDownload? {
@@ -29,21 +29,21 @@ struct DownloadSink: ResponseSink {
 
     private let origin: Origin
     private let destination: DownloadRequest.DownloadFileDestination?
-    /// Whether what has come is kept when the request fails.
+    /// Whether received data is kept when the request fails.
     var keepsPart = true
 
     private var part: PartialDownload?
     private var writing = Writing.nothing
-    /// What was asked for before any redirect, which is what a later process asks for again.
+    /// The request before any redirect. A later process sends it again.
     private var request: URLRequest?
-    /// What the rest was asked for with.
+    /// The record with which the remaining bytes were requested.
     private var asked: ResumeRecord?
     private var isWholeWanted = false
     private var isComplete = false
     private var total: Int64?
     private(set) var offset: Int64 = 0
     private var moved: URL?
-    /// What was told at the end; nothing is moved or removed after it.
+    /// The result that ``finish(_:)`` returned. Afterwards nothing is moved or removed.
     private var told: ResponseBody?
 
     init(_ origin: Origin, to destination: DownloadRequest.DownloadFileDestination?) {
@@ -54,7 +54,7 @@ struct DownloadSink: ResponseSink {
     mutating func prepare(_ request: inout URLRequest) throws {
         let part = try self.part ?? open(for: request)
         self.part = part
-        // What came whole and was refused is not continued, it would be the same again.
+        // A complete file that validation rejected is not continued; the result would be the same.
         if isAcceptedWhole { isWholeWanted = true }
         told = nil
         moved = nil
@@ -66,8 +66,7 @@ struct DownloadSink: ResponseSink {
         for header in asked?.requestHeaders ?? [] {
             request.setValue(header.value, forHTTPHeaderField: header.name)
         }
-        // After a redirect too, what is downloaded is what was asked for; a place like the one that it was
-        // sent to may be good for one time only.
+        // Keep the original request even after a redirect: the redirect's target may be valid only once.
         self.request = self.request ?? request
     }
 
@@ -100,7 +99,8 @@ struct DownloadSink: ResponseSink {
             isWholeWanted = true
             return .sendAgain
         case .alreadyComplete:
-            // Now the length is known, so that the last byte can be asked for: its answer tells the version.
+            // The total length is now known, so the last byte can be requested. The response to it identifies the
+            // version.
             isWholeWanted = asked.total != nil
             try part.continueWriting(from: asked.received, total: asked.received)
             return .sendAgain
@@ -110,7 +110,8 @@ struct DownloadSink: ResponseSink {
         return .take
     }
 
-    /// An answer that is not the file must not cost what is kept at the user's place.
+    /// Writes a response that is not the file to a separate file, so that it does not overwrite a file that the user
+    /// keeps.
     private mutating func beginWhole(
         _ part: PartialDownload,
         _ request: URLRequest,
@@ -136,7 +137,7 @@ struct DownloadSink: ResponseSink {
     mutating func end(_ failure: (any Error)?) throws {
         isWholeWanted = false
         guard failure == nil else {
-            // Another attempt goes on with it.
+            // Another attempt can continue the file.
             _ = part?.resumeRecord()
             return
         }
@@ -165,17 +166,18 @@ struct DownloadSink: ResponseSink {
         return body
     }
 
-    /// Whether what did not come whole outlives the request: because it can be continued, or is the user's.
+    /// Returns whether an incomplete file outlives the request: because it can be continued, or because the user
+    /// keeps it.
     private func staysInPart(_ body: ResponseBody) -> Bool {
         guard case .part = writing else { return false }
         if case .kept = origin { return true }
         return body.resumeData != nil
     }
 
-    /// The file that the response is in.
+    /// The file that contains the response.
     private var current: PartialDownload? { writing.file ?? (isComplete ? part : nil) }
 
-    /// Whether there is nothing left to continue.
+    /// Whether the file is complete, so that nothing can be continued.
     private var isAcceptedWhole: Bool {
         if case .aside = writing { return false }
         return isComplete

@@ -2,19 +2,22 @@ internal import Foundation
 internal import Glibc
 internal import NetwatchEventLoop
 
-/// Puts a finished file in its place, in one step: nobody sees a part of it there, and nothing that was there
-/// is lost before it is replaced.
+/// Moves a finished file to its destination atomically. The destination never holds a part of the file, and an
+/// existing file there stays until it is replaced.
 ///
-/// At its destination the file has the permissions that a program's new files have, 0666 without the umask;
-/// until then it has 0600.
+/// At its destination, the file has the permissions of a newly created file: 0666 without the umask. Until then it
+/// has 0600.
 enum DownloadedFile {
+    /// Moves a file.
+    ///
     /// - Parameters:
-    ///   - source: The file. It stays when this fails.
-    ///   - open: A path of the same file that needs no name (`/proc/self/fd/N`), by which it is copied when somebody
-    ///     has removed it: who tidies up a temporary directory does not ask. Default `nil`: then that is an error.
-    ///   - destination: Its place, a file URL.
-    ///   - options: What may be done to make room.
-    ///   - isDurable: Whether to wait until the new name is on the disk.
+    ///   - source: The path of the file. It is kept if this fails.
+    ///   - open: A path to the open file that does not depend on its name (`/proc/self/fd/N`). The file is copied
+    ///     from it if the name was removed, for example by a cleaner of the temporary directory. Default `nil`: a
+    ///     removed name is an error.
+    ///   - destination: A file URL.
+    ///   - options: Whether existing files are replaced and directories are created.
+    ///   - isDurable: Whether to wait until the new name is on disk.
     static func move(
         _ source: String,
         open: String? = nil,
@@ -33,14 +36,14 @@ enum DownloadedFile {
                 if exists(source) { try removeFile(source) }
             }
         }
-        // A file system without permissions refuses; the file is in its place all the same.
+        // Ignore errors: a file system without permissions rejects this, and the file has already been moved.
         _ = chmod(path, 0o666 & ~umask)
         if isDurable { try Directory.sync(directoryPath(of: path)) }
     }
 
     private static func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }
 
-    /// A download may be kept at its destination from the start.
+    /// A download can be kept at its destination from the start.
     private static func isSame(_ source: String, _ path: String) -> Bool {
         var one = stat()
         var other = stat()
@@ -60,7 +63,7 @@ enum DownloadedFile {
         }
     }
 
-    /// `rename(2)` would replace what somebody puts there in this moment; `link(2)` does not.
+    /// Uses `link(2)`, because `rename(2)` would replace a file that another process creates at this moment.
     private static func putWhereNothingIs(_ source: String, _ path: String) throws(SystemError) {
         do {
             try systemCall("link to \(path)") { link(source, path) }
@@ -72,13 +75,13 @@ enum DownloadedFile {
         }
     }
 
-    /// Where there are no links, an empty file takes the name.
+    /// On file systems without hard links, creates an empty file to reserve the name.
     private static func claim(_ path: String) throws(SystemError) {
         let flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC
         _ = FileDescriptor(owning: try systemCall("open \(path)") { open(path, flags, 0o600) })
     }
 
-    /// To another file system, for example: first everything under a hidden name, then into its place.
+    /// Copies the file under a hidden name and then moves it, for example to another file system.
     private static func copy(
         _ source: String,
         _ path: String,
@@ -116,7 +119,7 @@ enum DownloadedFile {
         try systemCall("fsync \(copy)") { fsync(writing) }
     }
 
-    /// Makes a directory and what is missing above it, with the permissions that new directories have.
+    /// Creates a directory and its missing parents, with the default permissions.
     private static func makeDirectory(_ path: String) throws(SystemError) {
         if mkdir(path, 0o777) == 0 || errno == EEXIST { return }
         let error = errno
@@ -125,11 +128,11 @@ enum DownloadedFile {
             throw SystemError(call: "mkdir \(path)", errno: error)
         }
         try makeDirectory(parent)
-        // Somebody else may have made it meanwhile.
+        // Another process may have created it in the meantime.
         if mkdir(path, 0o777) != 0, errno != EEXIST { throw SystemError(call: "mkdir \(path)", errno: errno) }
     }
 
-    /// `umask(2)` tells it only by changing it, for all threads; the kernel also writes it here.
+    /// Read from `/proc`, because `umask(2)` returns the mask only by changing it for all threads.
     private static var umask: mode_t {
         let text = (try? String(contentsOfFile: "/proc/self/status", encoding: .utf8)) ?? ""
         let line = text.split(separator: "\n").first { $0.hasPrefix("Umask:") }

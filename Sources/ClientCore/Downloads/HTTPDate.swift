@@ -1,14 +1,14 @@
-/// Dates as HTTP writes them: `Sun, 06 Nov 1994 08:49:37 GMT`.
+/// Parses HTTP dates: `Sun, 06 Nov 1994 08:49:37 GMT`.
 ///
-/// The two obsolete forms of RFC 9110 §5.6.7 are not read. A date serves to continue a download here, and
-/// starting over is never wrong.
+/// The two obsolete forms of RFC 9110 §5.6.7 are not supported. Dates are only used to continue downloads, and a
+/// download can always start over.
 enum HTTPDate {
     private static let months = [
         "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
     ]
     private static let pattern = Array("aaa, 00 aaa 0000 00:00:00 GMT".utf8)
 
-    /// The seconds since 1970, or `nil` when the text is no such date.
+    /// Returns the seconds since 1970, or `nil` if the text is not such a date.
     static func seconds(_ text: String) -> Int64? {
         let bytes = Array(text.utf8)
         guard bytes.count == pattern.count, zip(bytes, pattern).allSatisfy(isMatch) else { return nil }
@@ -17,7 +17,7 @@ enum HTTPDate {
             return nil
         }
         let (day, hour, minute, second) = (number(5..<7), number(17..<19), number(20..<22), number(23..<25))
-        // A leap second is 60.
+        // 60 is a leap second.
         guard 1...31 ~= day, hour < 24, minute < 60, second <= 60 else { return nil }
         let days = days(year: number(12..<16), month: Int64(month) + 1, day: day)
         return ((days * 24 + hour) * 60 + minute) * 60 + second
@@ -31,12 +31,12 @@ enum HTTPDate {
         }
     }
 
-    /// The days since 1970 in the Gregorian calendar. Years are counted from March, so that the leap day is
-    /// their last one.
+    /// Returns the days since 1970 in the Gregorian calendar. Years start in March, so that the leap day is the last
+    /// day of the year.
     private static func days(year: Int64, month: Int64, day: Int64) -> Int64 {
         let year = month <= 2 ? year - 1 : year
         let dayOfYear = (153 * ((month + 9) % 12) + 2) / 5 + day - 1
-        // From 0000-03-01 to 1970-01-01 it is 719 468 days.
+        // 719,468 days lie between 0000-03-01 and 1970-01-01.
         return year * 365 + year / 4 - year / 100 + year / 400 + dayOfYear - 719_468
     }
 }

@@ -5,31 +5,31 @@ internal import NetwatchEventLoop
 internal import NetwatchTransport
 internal import Synchronization
 
-/// The owner of one partial file, from the first byte to the file's place.
+/// Owns one partial file, from its first byte until it is moved or left in place.
 ///
-/// A file in the temporary directory goes with its owner, unless ``resumeRecord()``, ``leave()`` or
-/// ``move(to:options:)`` has handed it on. A file *kept* at a place of the user's stays, with a record beside it from the first
-/// byte on, so that a process killed at any moment can go on from there.
+/// A file in the temporary directory is deleted with its owner, unless ``resumeRecord()``, ``leave()`` or
+/// ``move(to:options:)`` has released it. A *kept* file, at a path of the user's, stays. Its resume record is stored
+/// next to it from the first byte on, so that another process can continue it after this one was killed.
 ///
-/// Everything here may wait for the disk. Calls from several threads take turns.
+/// All methods can block on disk I/O. Calls from several threads are serialized.
 final class PartialDownload: Sendable {
-    /// After how many bytes a kept file is synced, and its record replaced.
+    /// The number of bytes after which a kept file is synced and its record replaced.
     ///
-    /// A power cut costs at most this much: a second at 128 Mbit/s. The two syncs that it takes are then a
-    /// small part of writing it, also on a disk that turns. A process that is killed loses nothing.
+    /// A power failure loses at most this much, one second at 128 Mbit/s. The two syncs then take a small part of the
+    /// time for writing, even on a rotating disk. A killed process loses nothing.
     static let syncInterval: Int64 = 16 << 20
 
     private struct State: ~Copyable {
         var file: PartialFile
-        /// What the bytes in the file can be continued with.
+        /// The record with which the file can be continued.
         var record: ResumeRecord?
         var synced: Int64
-        /// Whether everything in the file is of the record's version. Before the server has answered it may hold
-        /// the garbage of a power cut, which no new record must vouch for.
+        /// Whether the whole file belongs to the record's version. Before the server has responded, the file may
+        /// contain garbage from a power failure, so no new record must be written.
         var isBegun = false
-        /// Whether the file is to stay when its owner goes.
+        /// Whether the file stays when its owner is released.
         var isHandedOn: Bool
-        /// The file must not be used any more.
+        /// Whether the file has been moved, left in place or deleted and must not be used any more.
         private(set) var isClosed = false
 
         mutating func close() {
@@ -66,7 +66,7 @@ final class PartialDownload: Sendable {
         }
     }
 
-    /// A new file in the temporary directory.
+    /// Creates a file in the temporary directory.
     ///
     /// - Throws: ``AFError/fileFailed(error:url:)``.
     static func temporary() throws -> PartialDownload {
@@ -74,17 +74,17 @@ final class PartialDownload: Sendable {
         return PartialDownload(file, isKept: false)
     }
 
-    /// The file at a place of the user's: what is there of an earlier download of that URL, or a new one.
-    /// ``resumption`` tells which.
+    /// Opens the file at a path of the user's: an earlier partial download of the same URL, or a new file.
+    /// ``resumption`` is `nil` for a new file.
     ///
-    /// What the file holds is not touched before ``continueWriting(from:total:)`` or
-    /// ``startOver(_:_:)``. Whatever else was in it is lost with the latter.
+    /// The contents do not change before ``continueWriting(from:total:)`` or ``startOver(_:_:)`` is called.
+    /// ``startOver(_:_:)`` discards everything in the file.
     ///
     /// - Parameters:
-    ///   - place: A file URL. Its directory has to be there.
-    ///   - url: What is about to be downloaded.
-    /// - Throws: ``AFError/fileFailed(error:url:)``, or
-    ///   ``AFError/DownloadResumeFailureReason/partialFileInUse(at:)`` while another request writes there.
+    ///   - place: A file URL. Its directory must exist.
+    ///   - url: The URL to be downloaded.
+    /// - Throws: ``AFError/fileFailed(error:url:)``, or ``AFError/DownloadResumeFailureReason/partialFileInUse(at:)``
+    ///   while another request writes to the file.
     static func kept(
         at place: URL,
         for url: URL,
@@ -98,11 +98,10 @@ final class PartialDownload: Sendable {
         return PartialDownload(file, record: record, isKept: true, syncInterval: syncInterval)
     }
 
-    /// The file of a record that somebody has handed over. The record is not trusted: the file has to be one
-    /// that we could have made, and is not touched before the server has answered.
+    /// Opens the file of a record that the program has passed. The record is not trusted: the file must be one that a
+    /// download created, and it does not change before the server has responded.
     ///
-    /// - Throws: ``AFError/fileFailed(error:url:)``,
-    ///   ``AFError/DownloadResumeFailureReason/partialFileMissing(at:)``,
+    /// - Throws: ``AFError/fileFailed(error:url:)``, ``AFError/DownloadResumeFailureReason/partialFileMissing(at:)``,
     ///   ``AFError/DownloadResumeFailureReason/partialFileInUse(at:)``, or
     ///   ``AFError/DownloadResumeFailureReason/resumeDataInvalid(_:)``.
     static func resuming(_ record: ResumeRecord) throws -> PartialDownload {
@@ -118,8 +117,8 @@ final class PartialDownload: Sendable {
         return PartialDownload(file, record: usable, isKept: beside != nil)
     }
 
-    /// Anybody's file could stand in the record. Ours have a name that nobody else's has, or a record of the
-    /// same version beside them.
+    /// Checks that a download created the file, because a record can name any file. Such a file has a unique name
+    /// pattern, or a record of the same version next to it.
     private static func check(_ record: ResumeRecord, _ beside: ResumeRecord?) throws {
         let invalid = { AFError.downloadResumeFailed(reason: .resumeDataInvalid($0)) }
         guard let beside else {
@@ -132,27 +131,27 @@ final class PartialDownload: Sendable {
         }
     }
 
-    /// Where the file is.
+    /// The location of the file.
     var url: URL { state.withLock { URL(fileURLWithPath: $0.file.path) } }
 
-    /// How many bytes the file holds.
+    /// The length of the file in bytes.
     var received: Int64 { state.withLock { $0.file.length } }
 
-    /// What to ask the server for the rest with; `nil` when there is nothing to continue.
+    /// The record with which the remaining bytes can be requested; `nil` if there is nothing to continue.
     var resumption: ResumeRecord? { state.withLock { $0.record } }
 
-    /// Goes on with what is there. This or ``startOver(_:_:)`` comes before the first ``append(_:)``.
+    /// Continues the existing file. Call this or ``startOver(_:_:)`` before the first ``append(_:)``.
     ///
     /// - Parameters:
-    ///   - offset: What ``ResumeAnswer/continueAt(_:total:)`` says. Bytes behind it are dropped.
-    ///   - total: The length of the whole, as far as it is known.
+    ///   - offset: The offset of ``ResumeAnswer/continueAt(_:total:)``. Bytes after it are dropped.
+    ///   - total: The total length, if known.
     func continueWriting(from offset: Int64, total: Int64?) throws {
         try withState { state in
-            // Longer it would get zeros.
+            // `ftruncate` would extend a shorter file with zeros.
             guard 0...state.file.length ~= offset else {
                 throw SystemError(call: "ftruncate \(state.file.path)", errno: EINVAL)
             }
-            // First the bytes, then the record: it is of this boot, and vouches for all of them.
+            // Truncate before writing the record: it contains the current boot, so all bytes count as valid.
             try state.file.truncate(to: offset)
             state.synced = min(state.synced, offset)
             state.isBegun = true
@@ -161,21 +160,22 @@ final class PartialDownload: Sendable {
         }
     }
 
-    /// Begins anew: drops what is there, and the record with it.
+    /// Starts over: discards the contents and the record.
     ///
     /// - Parameters:
-    ///   - request: What was asked for.
-    ///   - head: The answer, whose body comes next.
+    ///   - request: The original request.
+    ///   - head: The head of the response whose body follows.
     func startOver(_ request: URLRequest, _ head: TransferHead) throws {
         try withState { state in
             state.record = nil
             state.synced = 0
             if isKept {
-                // First the record: it must not vouch for bytes of another version, not even after a power cut.
+                // Remove the record before the contents: it must not describe bytes of another version, not even
+                // after a power failure.
                 try ResumeRecordFile(of: state.file.path).remove()
                 try state.file.truncate(to: 0)
             } else if state.file.length > 0 {
-                // An old record may be about, so its file has to go.
+                // An old record may still name this file, so it is replaced by a new one.
                 let fresh = try TemporaryFiles.newFile()
                 let old = state.file.path
                 state.file = fresh
@@ -188,9 +188,9 @@ final class PartialDownload: Sendable {
         }
     }
 
-    /// Writes bytes behind what is there.
+    /// Appends bytes to the file.
     ///
-    /// - Throws: ``AFError/fileFailed(error:url:)``; what was written stays, and can be continued.
+    /// - Throws: ``AFError/fileFailed(error:url:)``. Bytes already written are kept and can be continued.
     func append(_ bytes: some Sequence<UInt8>) throws {
         try withState { state in
             guard state.isBegun else { throw SystemError(call: "write \(state.file.path)", errno: EINVAL) }
@@ -202,11 +202,11 @@ final class PartialDownload: Sendable {
         }
     }
 
-    /// Ends the writing: looks whether everything is there.
+    /// Ends the writing and checks that the file is complete.
     ///
-    /// - Parameter total: How long the file has to be, if that is known.
-    /// - Throws: `URLError.networkConnectionLost` when the file is shorter, which can then be continued;
-    ///   ``AFError/DownloadResumeFailureReason/rangeAnswerInvalid(_:)`` when it is longer, which cannot;
+    /// - Parameter total: The expected length of the file, if known.
+    /// - Throws: `URLError.networkConnectionLost` if the file is shorter; it can be continued.
+    ///   ``AFError/DownloadResumeFailureReason/rangeAnswerInvalid(_:)`` if it is longer; it cannot be continued.
     ///   ``AFError/fileFailed(error:url:)``.
     func finish(expecting total: Int64?) throws {
         try withState { state in
@@ -221,8 +221,8 @@ final class PartialDownload: Sendable {
         }
     }
 
-    /// What is needed to go on later; `nil` when the server does not let us. The file then goes with its owner,
-    /// else it stays.
+    /// Returns the record with which the download can be continued later, and keeps the file. Returns `nil` if the
+    /// download cannot be continued; a temporary file is then deleted with its owner.
     func resumeRecord() -> ResumeRecord? {
         state.withLock { state in
             guard !state.isClosed, state.record != nil, state.file.length > 0 else { return nil }
@@ -232,8 +232,8 @@ final class PartialDownload: Sendable {
         }
     }
 
-    /// Puts the finished file where it belongs, and forgets the record. When that fails, everything is as it
-    /// was.
+    /// Moves the finished file to its destination and removes the record. If the move fails, the file and the record
+    /// stay as they were.
     ///
     /// - Throws: ``AFError/downloadedFileMoveFailed(error:source:destination:)``.
     func move(to destination: URL, options: DownloadOptions) throws {
@@ -242,7 +242,7 @@ final class PartialDownload: Sendable {
             state.isHandedOn = true
             do {
                 try state.file.sync()
-                // Afterwards the place could be another request's, and the record there its.
+                // Remove the record first: after the move, another request may own the path and the record there.
                 if isKept { try ResumeRecordFile(of: state.file.path).remove() }
                 try DownloadedFile.move(
                     source.path,
@@ -259,7 +259,7 @@ final class PartialDownload: Sendable {
         }
     }
 
-    /// Leaves the finished file where it is, without its record.
+    /// Leaves the finished file in place and removes its record.
     func leave() throws {
         try withState { state in
             state.isHandedOn = true
@@ -271,7 +271,7 @@ final class PartialDownload: Sendable {
         }
     }
 
-    /// Removes the file and its record.
+    /// Deletes the file and its record.
     func discard() throws {
         try withState { state in
             if isKept { try ResumeRecordFile(of: state.file.path).remove() }
@@ -280,13 +280,13 @@ final class PartialDownload: Sendable {
         }
     }
 
-    /// Brings the bytes to the disk, then says so in the record.
+    /// Syncs the file, then updates the record.
     private func sync(_ state: inout State) throws(SystemError) {
         guard state.isBegun else { return }
         do {
             try state.file.sync()
         } catch {
-            // The kernel has dropped what it could not write, but shows it still.
+            // The kernel has dropped the pages that it could not write, but reads still return them.
             try? state.file.truncate(to: state.synced)
             try? note(&state)
             throw error
@@ -318,7 +318,7 @@ final class PartialDownload: Sendable {
         try failing(at: URL(fileURLWithPath: path), body)
     }
 
-    /// Turns failures of the system into the client's.
+    /// Converts system errors to errors of the client.
     private static func failing<Result: ~Copyable>(
         at url: URL,
         _ body: () throws -> Result
@@ -336,7 +336,7 @@ final class PartialDownload: Sendable {
 }
 
 extension ResumeRecord {
-    /// The record with what can be relied on in the file; `nil` when there is nothing.
+    /// Returns the record with the number of valid bytes in the file; `nil` if there are none.
     fileprivate func continued(in length: Int64, _ path: String) -> ResumeRecord? {
         guard let usable = usable(of: length) else { return nil }
         var record = self

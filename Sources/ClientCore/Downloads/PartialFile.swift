@@ -1,13 +1,13 @@
 internal import Glibc
 internal import NetwatchEventLoop
 
-/// An open file that a download is written to, and the lock that keeps others away from it.
+/// An open file that a download is written to, with an exclusive lock.
 ///
-/// The lock is `flock(2)`'s, so it is gone when the process is, however it ends, and it also keeps out another
-/// request of the same process.
+/// The lock is a `flock(2)` lock. It is released when the process ends, however that happens, and also excludes other
+/// requests of the same process.
 struct PartialFile: ~Copyable, Sendable {
     enum Failure: Error {
-        /// Somebody else is writing to it.
+        /// Another request or process is writing to the file.
         case inUse
         case system(SystemError)
     }
@@ -22,22 +22,22 @@ struct PartialFile: ~Copyable, Sendable {
         self.length = length
     }
 
-    /// Makes a file that was not there.
+    /// Creates a file that must not exist.
     static func creating(_ path: String) throws(Failure) -> PartialFile {
         try lock(path, try open(path, O_CREAT | O_EXCL))
     }
 
-    /// Opens a file that is there. It has to be a regular file of this user.
+    /// Opens an existing file. It must be a regular file of this user.
     static func opening(_ path: String) throws(Failure) -> PartialFile {
         try lock(path, try open(path, 0))
     }
 
-    /// Opens the file of a place, and makes it if there is none.
+    /// Opens a file, and creates it if it does not exist.
     ///
-    /// A file that has another name as well is left to that name: it is a finished download, whose process
-    /// was killed between `link` and `unlink`.
+    /// If the file has a second name, the path is unlinked and a new file is created. Such a file is a finished
+    /// download whose process was killed between `link` and `unlink`.
     static func openingOrCreating(_ path: String) throws(Failure) -> PartialFile {
-        // The file may be finished by another process while it is opened here, a few times at the most.
+        // Retry: another process may finish the file while it is opened here. This happens a few times at most.
         for _ in 0..<16 {
             let file = try lock(path, try open(path, O_CREAT))
             switch try file.names() {
@@ -49,7 +49,7 @@ struct PartialFile: ~Copyable, Sendable {
         throw .inUse
     }
 
-    /// How many names the file has; 0 when the path has become another file's.
+    /// Returns the number of hard links of the file; 0 if the path now belongs to another file.
     private borrowing func names() throws(Failure) -> UInt {
         let (mine, path) = (try status(), path)
         var named = stat()
@@ -60,7 +60,7 @@ struct PartialFile: ~Copyable, Sendable {
     }
 
     private static func open(_ path: String, _ flags: CInt) throws(Failure) -> FileDescriptor {
-        // O_NONBLOCK: a pipe of that name must not keep us waiting.
+        // O_NONBLOCK: opening a FIFO must not block.
         let flags = flags | O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK
         return try system { () throws(SystemError) in
             guard !path.utf8.contains(0) else { throw SystemError(call: "open \(path)", errno: EINVAL) }
@@ -102,10 +102,10 @@ struct PartialFile: ~Copyable, Sendable {
         do { return try body() } catch { throw .system(error) }
     }
 
-    /// A path that leads to it, whatever has become of its name.
+    /// A path to the open file that stays valid when its name changes.
     var openPath: String { "/proc/self/fd/\(descriptor.rawValue)" }
 
-    /// Writes behind what is there. After an error part of the bytes may have been written; `length` says.
+    /// Appends bytes to the file. After an error some bytes may have been written; `length` includes them.
     mutating func append(_ bytes: UnsafeRawBufferPointer) throws(SystemError) {
         var rest = bytes[...]
         let (descriptor, path) = (descriptor.rawValue, path)
@@ -124,30 +124,30 @@ struct PartialFile: ~Copyable, Sendable {
         }
     }
 
-    /// Drops everything behind the first `length` bytes.
+    /// Drops all bytes after the first `length`.
     mutating func truncate(to length: Int64) throws(SystemError) {
         let (descriptor, path) = (descriptor.rawValue, path)
         try systemCall("ftruncate \(path)") { ftruncate(descriptor, off_t(length)) }
         self.length = length
     }
 
-    /// Closing alone would not do: a process that is being started has copies of all descriptors, and of the
-    /// lock with them, until it becomes another program.
+    /// Unlocks explicitly. Closing is not enough: a child process has copies of all descriptors, and thus of the
+    /// lock, between fork and exec.
     deinit { unlock() }
 
-    /// Lets others have the file, before its descriptor is closed.
+    /// Releases the lock before the descriptor is closed.
     borrowing func unlock() {
         flock(descriptor.rawValue, LOCK_UN)
     }
 
-    /// Waits until everything is on the disk.
+    /// Waits until the contents are on disk.
     borrowing func sync() throws(SystemError) {
         let (descriptor, path) = (descriptor.rawValue, path)
         try systemCall("fdatasync \(path)") { fdatasync(descriptor) }
     }
 }
 
-/// Removes a file; one that is not there is no error.
+/// Removes a file. A missing file is not an error.
 func removeFile(_ path: String) throws(SystemError) {
     guard unlink(path) != 0, errno != ENOENT else { return }
     throw SystemError(call: "unlink \(path)", errno: errno)

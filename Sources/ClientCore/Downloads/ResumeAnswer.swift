@@ -1,18 +1,19 @@
 internal import NetwatchTransport
 
 extension ResumeRecord {
-    /// Where the rest begins; 0 when there is nothing to continue, and no range is to be asked for.
+    /// The offset of the first missing byte; 0 if there is nothing to continue and no range must be requested.
     ///
-    /// Of a file that is whole already the last byte is asked for again: the answer is then a 206 that tells
-    /// its version, whereas no byte at all would be refused with a 416.
+    /// For a complete file, the last byte is requested again. The response is then a 206 that identifies the version,
+    /// whereas a request for no bytes would be rejected with 416.
     var offset: Int64 {
         guard let total, received >= total else { return received }
         return max(total - 1, 0)
     }
 
-    /// What a request for the rest carries besides its own headers, which must not have any of these.
+    /// The header fields of a request for the remaining bytes, in addition to its own, which must not contain any of
+    /// these.
     ///
-    /// `Accept-Encoding` is there because the offsets of a compressed body are others.
+    /// `Accept-Encoding` is included because offsets in a compressed body are different.
     var requestHeaders: [TransferRequest.Header] {
         guard offset > 0 else { return [] }
         return [
@@ -23,27 +24,27 @@ extension ResumeRecord {
     }
 }
 
-/// What the answer to a request for the rest means for what is there.
+/// How the response to a request for the remaining bytes affects the partial file.
 enum ResumeAnswer: Sendable {
-    /// The body is the rest, from that byte on. What the partial file holds behind it has to go first.
+    /// The body continues at this offset. Bytes of the partial file after it must be dropped first.
     case continueAt(Int64, total: Int64?)
-    /// The body is the whole of what there is now.
+    /// The body is the whole current version.
     case startOver
-    /// The partial file is of no use any more, and this body neither: ask again without a range.
+    /// Neither the partial file nor this body is usable: repeat the request without a range.
     case restartWithoutRange
-    /// The partial file is whole: to be continued at `record.received`, with no body.
+    /// The partial file is complete: continue at `record.received`, without a body.
     case alreadyComplete
-    /// The body is about something else, such as why there is no answer. The partial file stays as it is and
-    /// can be continued later; the body goes elsewhere.
+    /// The body is not part of the download, for example an error page. The partial file is kept and can be continued
+    /// later; the body is written to a separate file.
     case otherBody
-    /// The answer contradicts itself. The partial file stays.
+    /// The response is inconsistent. The partial file is kept.
     case fail(AFError)
 
-    /// Only for a request that had ``ResumeRecord/requestHeaders``, and any.
+    /// Judges the response to a request that was sent with a non-empty ``ResumeRecord/requestHeaders``.
     ///
     /// - Parameters:
-    ///   - record: What the request was made of.
-    ///   - head: The answer to a request with ``ResumeRecord/requestHeaders``.
+    ///   - record: The record that the request was created from.
+    ///   - head: The head of the response.
     static func judge(record: ResumeRecord, head: TransferHead) -> ResumeAnswer {
         switch head.status {
         case 200: .startOver
@@ -55,7 +56,7 @@ enum ResumeAnswer: Sendable {
     }
 
     private static func judgePart(_ record: ResumeRecord, _ head: TransferHead) -> ResumeAnswer {
-        // Several parts in one body, which nobody asked for, have no Content-Range of their own.
+        // A multipart body, which was not requested, has its Content-Range fields in the parts.
         let values = head.fields.values(of: "content-range")
         guard values.count == 1, case .part(let range, let total)? = ContentRange(values[0]) else {
             return invalid("Content-Range `\(values.joined(separator: ", "))` is no range of bytes")
@@ -74,7 +75,8 @@ enum ResumeAnswer: Sendable {
         return .continueAt(range.lowerBound, total: total ?? record.total)
     }
 
-    /// With `If-Range`, a 416 is of the version that was asked for, since any other would have come whole.
+    /// With `If-Range`, a 416 applies to the requested version, because any other version would have been sent as a
+    /// whole.
     private static func judgeUnsatisfied(_ record: ResumeRecord, _ head: TransferHead) -> ResumeAnswer {
         guard case .unsatisfied(let total)? = head.singleField("content-range").flatMap(ContentRange.init),
             total == record.received, !isContradiction(record.total, total),

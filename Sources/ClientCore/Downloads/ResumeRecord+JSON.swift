@@ -92,9 +92,9 @@ extension ResumeRecord {
         init(_ text: String) { self.text = text }
     }
 
-    /// The record that ``data`` was made of.
+    /// Decodes a record from ``data``.
     ///
-    /// - Throws: ``AFError/DownloadResumeFailureReason/resumeDataInvalid(_:)`` with what is wrong.
+    /// - Throws: ``AFError/DownloadResumeFailureReason/resumeDataInvalid(_:)`` with a description of the error.
     init(data: Data) throws {
         guard data.count <= Self.maximumBytes else {
             throw Self.invalid("\(data.count) bytes; at most \(Self.maximumBytes) are read")
@@ -108,7 +108,7 @@ extension ResumeRecord {
         }
     }
 
-    /// The record as JSON; `nil` when it is too long to be read again.
+    /// The record as JSON; `nil` if it is too long to be decoded again.
     var data: Data? {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]

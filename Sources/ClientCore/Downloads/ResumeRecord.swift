@@ -2,42 +2,42 @@ internal import Foundation
 internal import FoundationNetworking
 internal import NetwatchTransport
 
-/// What is needed to go on with a download later, in this process or another: JSON for people to read.
+/// The data needed to continue a download later, in this or another process. It is stored as human-readable JSON.
 ///
-/// It holds no headers of the request and no user or password of its URL. The query of the URL is kept,
-/// because without it the resource would be another one; whoever puts secrets there has them in the record.
+/// It contains neither the header fields of the request nor the user and password of its URL. It does contain the
+/// URL's query, which identifies the resource. Secrets in the query are therefore stored in the record.
 struct ResumeRecord: Hashable, Sendable {
-    /// The version of the format that is written, and the newest that is read.
+    /// The version of the format that is written, and the newest version that is read.
     static let currentVersion = 1
-    /// How long a record may be. Nearly all of it is the URL.
+    /// The maximum length of an encoded record. Nearly all of it is the URL.
     static let maximumBytes = 64 * 1024
 
-    /// What was asked for, with `GET`.
+    /// The requested URL; the method is `GET`.
     let url: URL
-    /// What tells the version that the bytes are of.
+    /// The validator that identifies the version of the bytes.
     let validator: ResumeValidator
-    /// The whole length in bytes, when the server has said it.
+    /// The total length in bytes, if the server reported it.
     var total: Int64?
-    /// How many bytes the partial file held when the record was written.
+    /// The number of bytes in the partial file when the record was written.
     var received: Int64 = 0
-    /// How many of them are sure to be on the disk.
+    /// The number of bytes that are known to be on disk.
     var synced: Int64 = 0
-    /// The boot of the machine during which the record was written: `/proc/sys/kernel/random/boot_id`.
+    /// The boot during which the record was written: `/proc/sys/kernel/random/boot_id`.
     var bootID: String
     /// The absolute path of the partial file.
     var partialFile: String
-    /// When the first byte came, in whole seconds.
+    /// The time of the first byte, in whole seconds.
     let created: Date
-    /// When the record was written, in whole seconds.
+    /// The time at which the record was written, in whole seconds.
     var updated: Date
 
-    /// The record of a download that begins; `nil` when it could not be continued.
+    /// Creates the record of a new download; `nil` if the download cannot be continued.
     ///
     /// - Parameters:
-    ///   - request: What was asked for.
-    ///   - head: The answer. It has to be a whole body (200) of a server that takes ranges, or a part of one
-    ///     that begins at its beginning (206), not encoded, with a strong validator.
-    ///   - partialFile: Where the body is put.
+    ///   - request: The original request.
+    ///   - head: The head of the response. It must be a whole body (200) from a server that accepts ranges, or a part
+    ///     that starts at byte 0 (206), unencoded and with a strong validator.
+    ///   - partialFile: The path of the file with the body.
     init?(of request: URLRequest, head: TransferHead, partialFile: String) {
         guard (request.httpMethod ?? "GET") == "GET", let url = request.url.flatMap(Self.withoutUser),
             !head.isEncoded, let validator = ResumeValidator(head), let total = Self.total(in: head)
@@ -73,12 +73,12 @@ struct ResumeRecord: Hashable, Sendable {
         self.updated = updated
     }
 
-    /// Whether these bytes are an answer to a request for that URL.
+    /// Returns whether the record belongs to a request for this URL.
     func isOf(_ url: URL) -> Bool {
         Self.withoutUser(url) == self.url
     }
 
-    /// The record with what the partial file holds now.
+    /// Returns the record with the current state of the partial file.
     func updated(received: Int64, synced: Int64) -> ResumeRecord {
         var record = self
         record.received = received
@@ -88,11 +88,11 @@ struct ResumeRecord: Hashable, Sendable {
         return record
     }
 
-    /// The bytes that can be relied on in a partial file of that length; `nil` when it is shorter than it
-    /// ought to be, or longer than the whole.
+    /// Returns the number of valid bytes in a partial file of this length; `nil` if the file is shorter than
+    /// expected, or longer than the total.
     ///
-    /// What was written in this boot is there, in memory if not on the disk, however the process ended.
-    /// After another boot only what was synced is: behind it the file may hold anything.
+    /// Bytes written during the current boot are valid however the process ended: they are on disk or in memory.
+    /// After a reboot only synced bytes are valid; the rest of the file may contain anything.
     func usable(of length: Int64) -> Int64? {
         if bootID == BootID.current, !bootID.isEmpty {
             return length >= received && length <= total ?? .max ? length : nil

@@ -2,19 +2,19 @@ internal import Foundation
 internal import Glibc
 internal import NetwatchEventLoop
 
-/// The record beside a partial file, replaced in one step.
+/// The file that stores a resume record next to its partial file, replaced atomically.
 ///
-/// Whoever reads it finds the old record or the new one, also after a power cut. Only the holder of the
-/// partial file's lock writes it.
+/// A reader finds the old record or the new one, even after a power failure. Only the holder of the partial file's
+/// lock writes it.
 struct ResumeRecordFile: Sendable {
     let path: String
 
-    /// The record of the partial file at a path: `<path>.resume`.
+    /// The record file of a partial file: `<path>.resume`.
     init(of partialFile: String) {
         path = partialFile + ".resume"
     }
 
-    /// The record; `nil` when there is none that can be used.
+    /// Returns the record; `nil` if there is no usable one.
     func read() -> ResumeRecord? {
         guard
             let file = try? systemCall(
@@ -31,7 +31,7 @@ struct ResumeRecordFile: Sendable {
     }
 
     private static func contents(of descriptor: borrowing FileDescriptor) -> Data? {
-        // One byte more than is allowed, so that too long a record is refused and not cut.
+        // One byte more than the limit, so that a record that is too long is rejected instead of truncated.
         var bytes = [UInt8](repeating: 0, count: ResumeRecord.maximumBytes + 1)
         let file = descriptor.rawValue
         var count = 0
@@ -47,7 +47,7 @@ struct ResumeRecordFile: Sendable {
         return Data(bytes[..<count])
     }
 
-    /// Writes a record in place of the one that is there. A record too long to be read again is none.
+    /// Replaces the record. Removes it if the new record is too long to be read again.
     func write(_ record: ResumeRecord) throws(SystemError) {
         guard let data = record.data else { return try remove() }
         let new = path + ".new"
@@ -72,14 +72,14 @@ struct ResumeRecordFile: Sendable {
         try systemCall("fsync \(path)") { fsync(descriptor) }
     }
 
-    /// Removes the record for good: after a power cut it does not come back.
+    /// Removes the record durably: it does not reappear after a power failure.
     func remove() throws(SystemError) {
         try removeFile(path)
         try Directory.sync(directoryPath(of: path))
     }
 }
 
-/// The directory that holds a file: `/a` of `/a/b`, `.` of `b`.
+/// Returns the directory that contains a file: `/a` for `/a/b`, `.` for `b`.
 func directoryPath(of path: String) -> String {
     guard let slash = path.lastIndex(of: "/") else { return "." }
     return slash == path.startIndex ? "/" : String(path[..<slash])

@@ -1,21 +1,21 @@
 internal import NetwatchTransport
 
-/// What tells two versions of a resource apart, byte by byte, so that a server can be asked for the rest of
-/// one: `If-Range` of RFC 9110 §13.1.5.
+/// Identifies a version of a resource byte by byte, so that the remaining bytes of that version can be requested with
+/// `If-Range` (RFC 9110 §13.1.5).
 enum ResumeValidator: Hashable, Sendable {
-    /// A strong entity tag, with its quotation marks.
+    /// A strong entity tag, including its quotation marks.
     case entityTag(String)
-    /// A modification date that cannot stand for two versions.
+    /// A modification date that identifies a single version.
     case lastModified(String)
 
-    /// How much older than its response a version has to be before its date tells it from the next one.
+    /// The minimum age of a version at the time of its response, in seconds, for its date to be a strong validator.
     ///
-    /// RFC 9110 §8.8.2.2 asks for a second and for clocks that agree, or for a difference large enough that
-    /// it does not matter whether they do. A minute was RFC 7232's figure for that.
+    /// RFC 9110 §8.8.2.2 requires one second if the clocks agree, or a difference that is large enough for clock
+    /// differences not to matter. RFC 7232 named one minute.
     static let minimumAge: Int64 = 60
 
-    /// The validator of a response; the entity tag where there is one, also a weak one, because a date must
-    /// then not be used. `nil` when none is strong.
+    /// Creates the validator of a response. If there is an entity tag, even a weak one, the date must not be used.
+    /// Returns `nil` if there is no strong validator.
     init?(_ head: TransferHead) {
         if !head.fields.values(of: "etag").isEmpty {
             guard let tag = head.singleField("etag") else { return nil }
@@ -28,7 +28,7 @@ enum ResumeValidator: Hashable, Sendable {
         self = .lastModified(text)
     }
 
-    /// `nil` when the tag is weak or no tag, so that nothing else gets into a header.
+    /// Returns `nil` if the tag is weak or invalid, so that nothing else can get into a header field.
     init?(entityTag: String) {
         let bytes = Array(entityTag.utf8)
         guard bytes.count >= 2, bytes.first == UInt8(ascii: "\""), bytes.last == UInt8(ascii: "\""),
@@ -37,7 +37,7 @@ enum ResumeValidator: Hashable, Sendable {
         self = .entityTag(entityTag)
     }
 
-    /// `nil` when the text is no date. Whether the date is strong was decided when there was a response.
+    /// Returns `nil` if the text is not a date. Whether the date is strong was decided when the response arrived.
     init?(lastModified: String) {
         guard HTTPDate.seconds(lastModified) != nil else { return nil }
         self = .lastModified(lastModified)
@@ -50,8 +50,8 @@ enum ResumeValidator: Hashable, Sendable {
         }
     }
 
-    /// Whether a response is of another version. One that does not say is of the same: the server was asked
-    /// for the rest of this version only.
+    /// Returns whether a response is of another version. A response without a validator counts as the same version,
+    /// because only the rest of this version was requested.
     func isContradicted(by head: TransferHead) -> Bool {
         switch self {
         case .entityTag(let tag): head.fields.values(of: "etag").contains { $0 != tag }

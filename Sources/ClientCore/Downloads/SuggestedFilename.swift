@@ -1,17 +1,17 @@
 internal import Foundation
 internal import FoundationNetworking
 
-/// A name for a downloaded file that the server has a say in, but that cannot be more than a name.
+/// A safe file name for a download, based on the server's suggestion.
 ///
-/// The server's own (`Content-Disposition`), else the last part of the URL's path, else `download` with an
-/// extension for the content type. It has no `/`, no control or text direction characters, does not begin
-/// with a dot, a dash or a tilde (hidden files, options of commands, home directories), and is at most 255
-/// bytes long, the longest name of Linux's file systems; the extension survives shortening.
+/// It is taken from `Content-Disposition`, otherwise from the last component of the URL's path, otherwise it is
+/// `download` with an extension for the content type. It contains no `/`, control characters or text direction
+/// characters. It does not begin with a dot, a dash or a tilde (hidden files, command options, home directories). It
+/// has at most 255 bytes, the limit of Linux's file systems; shortening keeps the extension.
 ///
-/// Foundation's `suggestedFilename` knows neither `filename*` nor the URL on Linux, and would give `..`.
+/// Foundation's `suggestedFilename` on Linux supports neither `filename*` nor the URL, and would return `..`.
 enum SuggestedFilename {
     private static let maximumBytes = 255
-    /// How long what follows the last dot may be to be an extension.
+    /// The maximum length of an extension; longer text after the last dot does not count as one.
     private static let maximumExtensionBytes = 32
 
     private static let extensions = [
@@ -22,7 +22,7 @@ enum SuggestedFilename {
         "text/plain": "txt", "text/xml": "xml", "video/mp4": "mp4",
     ]
 
-    /// The name for a response.
+    /// Returns the name for a response.
     static func of(_ response: HTTPURLResponse) -> String {
         of(
             contentDisposition: response.value(forHTTPHeaderField: "Content-Disposition"),
@@ -31,11 +31,11 @@ enum SuggestedFilename {
         )
     }
 
-    /// The name for the fields of a response.
+    /// Returns the name for the given response fields.
     ///
     /// - Parameters:
     ///   - contentDisposition: The field as the server sent it.
-    ///   - url: What was asked for.
+    ///   - url: The URL of the response.
     ///   - contentType: The field as the server sent it.
     static func of(contentDisposition: String?, url: URL?, contentType: String?) -> String {
         contentDisposition.flatMap(ContentDisposition.filename).flatMap(sanitized)
@@ -48,9 +48,9 @@ enum SuggestedFilename {
         return type.flatMap { extensions[$0] }.map { "download.\($0)" } ?? "download"
     }
 
-    /// `nil` when nothing is left.
+    /// Returns `nil` if nothing is left.
     private static func sanitized(_ text: String) -> String? {
-        // Both: servers on Windows send whole paths.
+        // Both separators: servers on Windows send whole paths.
         let last = text.unicodeScalars.split(omittingEmptySubsequences: false) { $0 == "/" || $0 == "\\" }
             .last!
         let visible = last.filter { !isUnsafe($0) }.drop { ".-~ ".unicodeScalars.contains($0) }
@@ -58,8 +58,8 @@ enum SuggestedFilename {
         return name.isEmpty ? nil : shortened(name)
     }
 
-    /// Control characters and line separators, and what turns the direction of the text, so that `gpj.exe` could
-    /// be shown as `exe.jpg`.
+    /// Returns whether a scalar is a control character, a line separator, or changes the text direction, which could
+    /// display `gpj.exe` as `exe.jpg`.
     private static func isUnsafe(_ scalar: Unicode.Scalar) -> Bool {
         switch scalar.properties.generalCategory {
         case .control, .format, .lineSeparator, .paragraphSeparator: true
@@ -74,7 +74,7 @@ enum SuggestedFilename {
         return prefix(of: name, bytes: maximumBytes - suffix.utf8.count) + suffix
     }
 
-    /// As much of the text as fits, without cutting a scalar.
+    /// Returns the longest prefix that fits, without splitting a scalar.
     private static func prefix(of text: String, bytes: Int) -> String {
         var prefix = String.UnicodeScalarView()
         var count = 0

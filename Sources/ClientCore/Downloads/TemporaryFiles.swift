@@ -2,15 +2,15 @@ internal import Foundation
 internal import Glibc
 internal import NetwatchEventLoop
 
-/// Where downloads are put that nobody has named a place for.
+/// The location of downloads for which the program specified no path.
 ///
-/// Below the temporary directory (`TMPDIR`, else `/tmp`), which others may write to as well, there is a
-/// directory that only this user may look into. Its files have 128 random bits in their names.
+/// The files are in a directory that only this user can access, below the temporary directory (`TMPDIR`, otherwise
+/// `/tmp`), which is writable by others. Their names contain 128 random bits.
 enum TemporaryFiles {
     private static let prefix = "netwatch-"
     private static let suffix = ".partial"
 
-    /// Makes a new file.
+    /// Creates a new file.
     ///
     /// - Parameters:
     ///   - parent: The temporary directory.
@@ -19,7 +19,7 @@ enum TemporaryFiles {
         in parent: String = temporaryDirectory,
         _ make: (String) throws(PartialFile.Failure) -> PartialFile = PartialFile.creating
     ) throws(PartialFile.Failure) -> PartialFile {
-        // Who tidies up the temporary directory may remove ours, while it is empty, between the two calls.
+        // Retry: a cleaner of the temporary directory may remove the empty directory between the two calls.
         for _ in 0..<4 {
             do throws(PartialFile.Failure) {
                 return try make(try path(in: parent))
@@ -34,7 +34,7 @@ enum TemporaryFiles {
         do throws(SystemError) { return try newPath(in: parent) } catch { throw .system(error) }
     }
 
-    /// A path for a new file.
+    /// Returns a path for a new file.
     ///
     /// - Parameter parent: The temporary directory.
     static func newPath(in parent: String = temporaryDirectory) throws(SystemError) -> String {
@@ -43,7 +43,7 @@ enum TemporaryFiles {
         return "\(try directory(in: parent))/\(prefix)\(number)\(suffix)"
     }
 
-    /// Whether a file can be one of ours by its name.
+    /// Returns whether a file name has the pattern of these files.
     static func isName(_ name: Substring) -> Bool {
         guard name.hasPrefix(prefix), name.hasSuffix(suffix) else { return false }
         let number = name.dropFirst(prefix.count).dropLast(suffix.count)
@@ -55,7 +55,7 @@ enum TemporaryFiles {
         return String(repeating: "0", count: 16 - digits.count) + digits
     }
 
-    /// One directory for all processes of the user, unless somebody else has taken its name.
+    /// Returns one directory for all processes of the user, or a unique one if the name is taken by another user.
     private static func directory(in parent: String) throws(SystemError) -> String {
         let path = "\(parent)/\(prefix)downloads-\(geteuid())"
         if mkdir(path, 0o700) == 0 || isPrivate(path) { return path }
@@ -73,7 +73,7 @@ enum TemporaryFiles {
 
     private static func isPrivate(_ path: String) -> Bool {
         var status = stat()
-        // lstat(2): a symbolic link would be somebody else's directory.
+        // lstat(2): a symbolic link could lead to another user's directory.
         return lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
             && status.st_uid == geteuid() && status.st_mode & 0o077 == 0
     }

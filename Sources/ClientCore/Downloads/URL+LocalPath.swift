@@ -3,10 +3,10 @@ internal import Glibc
 internal import NetwatchEventLoop
 
 extension URL {
-    /// The absolute path that a file URL stands for.
+    /// Returns the absolute path of a file URL.
     ///
-    /// - Throws: `EINVAL` for other URLs, and for NUL in the path, which `path` leaves as the text `%00`: the name
-    ///   of another file.
+    /// - Throws: `EINVAL` for other URLs, and for a path with NUL. Foundation's `path` would leave it as the text
+    ///   `%00`, which names another file.
     func localPath() throws(SystemError) -> String {
         guard isFileURL, !path(percentEncoded: true).contains("%00"), !path.isEmpty else {
             throw SystemError(call: "open \(self)", errno: EINVAL)

@@ -1,34 +1,33 @@
 public import Foundation
 public import FoundationNetworking
 
-/// Parameters as JSON (RFC 8259) in the body.
+/// Encodes parameters as JSON (RFC 8259) in the body.
 ///
-/// `nil` and `NSNull` become `null`. Arrays and dictionaries may lie 512 levels deep in one another. Without
-/// `.sortedKeys` among the options the order of names differs from run to run.
+/// `nil` and `NSNull` become `null`. Arrays and dictionaries can be nested up to 512 levels. Unless `.sortedKeys` is
+/// set, the order of names differs between runs.
 public struct JSONEncoding: ParameterEncoding {
-    /// Without line breaks and spaces.
+    /// JSON without line breaks and spaces.
     public static let `default` = JSONEncoding()
-    /// With line breaks and indentation.
+    /// JSON with line breaks and indentation.
     public static let prettyPrinted = JSONEncoding(options: .prettyPrinted)
 
-    /// How the JSON is written.
+    /// The options for writing the JSON.
     public let options: JSONSerialization.WritingOptions
 
-    /// - Parameter options: How the JSON is written. Default: in one line.
+    /// - Parameter options: The options for writing the JSON. Default: none, on one line.
     public init(options: JSONSerialization.WritingOptions = []) {
         self.options = options
     }
 
-    /// Makes the parameters the body, as one object.
+    /// Sets the body to the parameters as one JSON object.
     ///
-    /// The request gets `Content-Type: application/json`, unless it has one.
+    /// Sets `Content-Type: application/json` unless the request has a `Content-Type`.
     ///
     /// - Parameters:
-    ///   - urlRequest: What to make the request of.
-    ///   - parameters: The parameters; `nil` leaves the request as it is.
-    /// - Throws: What `urlRequest` throws;
-    ///   ``AFError/ParameterEncodingFailureReason/jsonEncodingFailed(error:)`` with ``InvalidJSONObject``
-    ///   underneath, which names the value that JSON cannot write.
+    ///   - urlRequest: The request.
+    ///   - parameters: The parameters; `nil` returns the request unchanged.
+    /// - Throws: The error of `urlRequest`; ``AFError/ParameterEncodingFailureReason/jsonEncodingFailed(error:)``
+    ///   with the underlying error ``InvalidJSONObject``, which names the value that JSON cannot represent.
     public func encode(
         _ urlRequest: any URLRequestConvertible,
         with parameters: Parameters?
@@ -36,15 +35,15 @@ public struct JSONEncoding: ParameterEncoding {
         try encode(urlRequest, withJSONObject: parameters)
     }
 
-    /// Makes any value of JSON the body.
+    /// Sets the body to any JSON value.
     ///
-    /// The request gets `Content-Type: application/json`, unless it has one.
+    /// Sets `Content-Type: application/json` unless the request has a `Content-Type`.
     ///
     /// - Parameters:
-    ///   - urlRequest: What to make the request of.
-    ///   - jsonObject: An array or a dictionary, or with `.fragmentsAllowed` among the options any value.
-    ///     Default `nil`, which leaves the request as it is.
-    /// - Throws: As ``encode(_:with:)`` does.
+    ///   - urlRequest: The request.
+    ///   - jsonObject: An array or a dictionary, or any value if `.fragmentsAllowed` is set. Default `nil`, which
+    ///     returns the request unchanged.
+    /// - Throws: The errors of ``encode(_:with:)``.
     public func encode(
         _ urlRequest: any URLRequestConvertible,
         withJSONObject jsonObject: Any? = nil
@@ -63,8 +62,8 @@ public struct JSONEncoding: ParameterEncoding {
         }
     }
 
-    /// `JSONSerialization` ends the program for a lone value, and writes the decimal that is no number as
-    /// `NaN`; `isValidJSONObject` refuses texts and numbers that it can write.
+    /// Checks the value first: `JSONSerialization` terminates the program for a top-level fragment and writes the
+    /// decimal NaN as `NaN`, and `isValidJSONObject` rejects strings and numbers that it can write.
     private func checked(_ jsonObject: Any) throws -> Any {
         var tree = ParameterTree(leaf: Self.leaf) { InvalidJSONObject(path: $0, value: $1) }
         let checked = try tree.rebuild(jsonObject)
@@ -88,7 +87,7 @@ public struct JSONEncoding: ParameterEncoding {
         }
     }
 
-    /// A `Float` stays one: as a `Double` it would get digits that nobody wrote.
+    /// Keeps a `Float`, because converting it to `Double` would add digits.
     private static func finite(_ number: some BinaryFloatingPoint) -> Any? {
         guard number.isFinite else { return nil }
         return number is Float ? number : Double(number)

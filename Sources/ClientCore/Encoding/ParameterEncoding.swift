@@ -4,21 +4,21 @@ public import FoundationNetworking
 /// The parameters of a request by name.
 public typealias Parameters = [String: Any]
 
-/// A way to put parameters into a request.
+/// Encodes parameters into a request.
 @preconcurrency public protocol ParameterEncoding: Sendable {
-    /// Puts the parameters into the request.
+    /// Encodes the parameters into the request.
     ///
     /// - Parameters:
-    ///   - urlRequest: What to make the request of.
-    ///   - parameters: The parameters; `nil` leaves the request as it is.
+    ///   - urlRequest: The request.
+    ///   - parameters: The parameters; `nil` returns the request unchanged.
     /// - Returns: The request with its parameters.
-    /// - Throws: What `urlRequest` throws, ``AFError/parameterEncodingFailed(reason:)``, or an error of the
-    ///   encoding's own; it becomes the error of the request.
+    /// - Throws: The error of `urlRequest`, ``AFError/parameterEncodingFailed(reason:)``, or another error of the
+    ///   encoding; it becomes the error of the request.
     func encode(_ urlRequest: any URLRequestConvertible, with parameters: Parameters?) throws -> URLRequest
 }
 
 extension URLRequest {
-    /// Takes a body and says what it is, unless a `Content-Type` says so already.
+    /// Sets the body, and its `Content-Type` unless the request has one.
     mutating func setBody(_ body: Data, contentType: String) {
         if value(forHTTPHeaderField: "Content-Type") == nil {
             setValue(contentType, forHTTPHeaderField: "Content-Type")

@@ -1,21 +1,21 @@
 internal import Foundation
 
-/// Checks a tree of parameters for a format, and rebuilds it of the types that the format's writer knows.
+/// Checks a tree of parameters for a format, and rebuilds it from types that the format's writer supports.
 ///
-/// `JSONSerialization` and `PropertyListSerialization` end the program for some values, write what nobody
-/// can read for others, and recurse for as long as the stack lasts. What has passed here is safe for them.
-/// Only an `NSArray` or `NSDictionary` that contains itself is beyond help: the cast to a Swift collection,
-/// and every accessor of theirs, goes all the way down inside Foundation.
+/// `JSONSerialization` and `PropertyListSerialization` terminate the program for some values, write unreadable output
+/// for others, and recurse until the stack overflows. The rebuilt tree is safe for them. The exception is an
+/// `NSArray` or `NSDictionary` that contains itself: the cast to a Swift collection, and every accessor, recurses
+/// inside Foundation.
 struct ParameterTree {
-    /// How deep arrays and dictionaries may lie in one another. Foundation reads neither JSON nor binary
-    /// property lists that are deeper.
+    /// The maximum nesting of arrays and dictionaries. Foundation does not read JSON or binary property lists that
+    /// are nested more deeply.
     static let maximumDepth = 512
 
-    /// The value as the writer takes it, or `nil` when the format has no way to write it.
+    /// Returns the value in a form that the writer accepts, or `nil` if the format cannot represent it.
     let leaf: (ParameterValue) -> Any?
-    /// Whether the format can write the name.
+    /// Returns whether the format can represent the name.
     let isKey: (String) -> Bool
-    /// The error for the value at a path.
+    /// Returns the error for the value at a path.
     let failure: (_ path: [String], _ value: String) -> any Error
 
     private var path: [String] = []
@@ -30,7 +30,7 @@ struct ParameterTree {
         self.failure = failure
     }
 
-    /// - Throws: What `failure` makes of the first value, in the order of names, that cannot be written.
+    /// - Throws: The error from `failure` for the first value, in the order of names, that cannot be represented.
     mutating func rebuild(_ value: Any) throws -> Any {
         let parameter = ParameterValue(value)
         switch parameter {
@@ -56,7 +56,7 @@ struct ParameterTree {
     private mutating func rebuild(_ dictionary: [AnyHashable: Any]) throws -> [String: Any] {
         var named: [String: Any] = [:]
         for (key, value) in dictionary { named[try name(key)] = value }
-        // Sorted, so that of several culprits the same one is named each time.
+        // Sorted, so that the same one of several invalid values is reported each time.
         for (name, value) in named.sorted(by: { $0.key < $1.key }) {
             path.append(name)
             named[name] = try rebuild(value)
@@ -81,7 +81,7 @@ struct ParameterTree {
         return try body(&self)
     }
 
-    /// Enough of a value to recognise it by.
+    /// Returns a text of at most 100 characters that identifies the value.
     static func description(of value: Any) -> String {
         let text = value is String ? String(reflecting: value) : ParameterValue.description(of: value)
         return text.count <= 100 ? text : text.prefix(100) + "…"

@@ -1,11 +1,11 @@
 internal import Foundation
 
-/// What a value in ``Parameters`` is, whatever it came as.
+/// The kind of a value in ``Parameters``, independent of its Swift or Foundation type.
 ///
-/// On Linux `NSNumber(value: 1) as? Bool` is `true`, and the description of a whole `Double` ends in `.0`.
-/// Here is the only place that knows.
+/// On Linux, `NSNumber(value: 1) as? Bool` is `true`, and the description of a whole `Double` ends in `.0`. Only this
+/// type handles these differences.
 enum ParameterValue {
-    /// `NSNull`, and `nil` of whatever type.
+    /// `NSNull`, and `nil` of any type.
     case null
     case text(String)
     case bool(Bool)
@@ -15,29 +15,29 @@ enum ParameterValue {
     case array([Any])
     case dictionary([AnyHashable: Any])
     case set(Set<AnyHashable>)
-    /// A date, data, or a type that is not known here.
+    /// A date, data, or a value of an unknown type.
     case other(Any)
 
     init(_ value: Any) {
         switch value {
         case let optional as any OptionalValue: self = optional.wrapped.map(Self.init) ?? .null
         case let text as String: self = .text(text)
-        // Before the classes: asked whether it is one, a collection is copied all the way down.
+        // Checked before the classes, because casting a collection to a class makes a deep copy.
         case let array as [Any]: self = .array(array)
         case let dictionary as [AnyHashable: Any]: self = .dictionary(dictionary)
         case let set as Set<AnyHashable>: self = .set(set)
         case is NSNull: self = .null
         case let text as any StringProtocol: self = .text(String(text))
-        // `Decimal` becomes one too.
+        // `Decimal` is bridged to it as well.
         case let number as NSDecimalNumber: self = .decimal(number)
         case let number as NSNumber: self = Self.number(number)
-        // Those that do not become `NSNumber`, such as `CGFloat`.
+        // Types that are not bridged to `NSNumber`, such as `CGFloat`.
         case let real as any BinaryFloatingPoint: self = .real(real)
         default: self = .other(value)
         }
     }
 
-    /// Tells numbers by how they are stored (`NSValue.objCType`). On Linux only a Boolean is a `c`.
+    /// Distinguishes numbers by their storage (`NSValue.objCType`). On Linux only a Boolean is stored as `c`.
     private static func number(_ number: NSNumber) -> ParameterValue {
         switch UInt8(bitPattern: number.objCType.pointee) {
         case UInt8(ascii: "c"): .bool(number.boolValue)
@@ -49,11 +49,11 @@ enum ParameterValue {
 }
 
 extension ParameterValue {
-    /// The years 1 to 9999, in seconds since 1970. Beyond them Foundation writes nonsense into property
-    /// lists, and the description of a date that is no number ends the program.
+    /// The years 1 to 9999, in seconds since 1970. For other years Foundation writes invalid dates into property
+    /// lists, and the description of a date that is NaN terminates the program.
     static let years = -62_135_596_800.0..<253_402_300_800.0
 
-    /// The description of a value of whatever type.
+    /// Returns the description of a value of any type.
     static func description(of value: Any) -> String {
         guard let date = value as? Date, !years.contains(date.timeIntervalSince1970) else {
             return "\(value)"
@@ -62,7 +62,7 @@ extension ParameterValue {
     }
 }
 
-/// How an `Any` that is an optional is told from one that is not.
+/// Detects whether an `Any` contains an optional.
 private protocol OptionalValue {
     var wrapped: Any? { get }
 }

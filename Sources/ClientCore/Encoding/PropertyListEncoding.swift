@@ -1,27 +1,26 @@
 public import Foundation
 public import FoundationNetworking
 
-/// Parameters as a property list in the body.
+/// Encodes parameters as a property list in the body.
 ///
-/// Dates and data may be among them, and arrays and dictionaries may lie 512 levels deep in one another;
-/// `nil`, `NSNull` and sets may not be. XML keeps no fractions of a second.
+/// Dates and data are allowed; `nil`, `NSNull` and sets are not. Arrays and dictionaries can be nested up to 512
+/// levels. XML does not store fractions of a second.
 public struct PropertyListEncoding: ParameterEncoding {
-    /// As XML.
+    /// The XML format.
     public static let `default` = PropertyListEncoding()
-    /// As XML.
+    /// The XML format.
     public static let xml = PropertyListEncoding(format: .xml)
-    /// In the binary format.
+    /// The binary format.
     public static let binary = PropertyListEncoding(format: .binary)
 
-    /// How the property list is written.
+    /// The format of the property list.
     public let format: PropertyListSerialization.PropertyListFormat
-    /// Options for the writer. There are none yet.
+    /// Options for the writer. None are defined yet.
     public let options: PropertyListSerialization.WriteOptions
 
     /// - Parameters:
-    ///   - format: How the property list is written: `.xml`, the default, or `.binary`. `.openStep` can
-    ///     only be read.
-    ///   - options: Options for the writer. Default 0; there are none yet.
+    ///   - format: The format of the property list: `.xml`, the default, or `.binary`. `.openStep` can only be read.
+    ///   - options: Options for the writer. Default 0; none are defined yet.
     public init(
         format: PropertyListSerialization.PropertyListFormat = .xml,
         options: PropertyListSerialization.WriteOptions = 0
@@ -30,16 +29,16 @@ public struct PropertyListEncoding: ParameterEncoding {
         self.options = options
     }
 
-    /// Makes the parameters the body, as one dictionary.
+    /// Sets the body to the parameters as one dictionary.
     ///
-    /// The request gets `Content-Type: application/x-plist`, unless it has one.
+    /// Sets `Content-Type: application/x-plist` unless the request has a `Content-Type`.
     ///
     /// - Parameters:
-    ///   - urlRequest: What to make the request of.
-    ///   - parameters: The parameters; `nil` leaves the request as it is.
-    /// - Throws: What `urlRequest` throws;
-    ///   ``AFError/ParameterEncodingFailureReason/propertyListEncodingFailed(error:)`` with
-    ///   ``InvalidPropertyList`` underneath, which names the value that cannot be written.
+    ///   - urlRequest: The request.
+    ///   - parameters: The parameters; `nil` returns the request unchanged.
+    /// - Throws: The error of `urlRequest`;
+    ///   ``AFError/ParameterEncodingFailureReason/propertyListEncodingFailed(error:)`` with the underlying error
+    ///   ``InvalidPropertyList``, which names the value that cannot be represented.
     public func encode(
         _ urlRequest: any URLRequestConvertible,
         with parameters: Parameters?
@@ -64,7 +63,7 @@ public struct PropertyListEncoding: ParameterEncoding {
     }
 
     private func checked(_ parameters: Parameters) throws -> Any {
-        // Asked to write the third format, Foundation ends the program.
+        // Foundation terminates the program when it is asked to write the openStep format.
         guard format == .xml || format == .binary else {
             throw InvalidPropertyList(path: [], value: "the format openStep, which can only be read,")
         }
@@ -95,7 +94,7 @@ public struct PropertyListEncoding: ParameterEncoding {
         number is Float ? number : Double(number)
     }
 
-    /// XML 1.0 §2.2 has no way to write these, not even as references.
+    /// Returns false for characters that XML 1.0 §2.2 cannot represent, not even as references.
     private static func isXMLText(_ text: String) -> Bool {
         text.unicodeScalars.allSatisfy { scalar in
             switch scalar.value {
@@ -107,11 +106,11 @@ public struct PropertyListEncoding: ParameterEncoding {
     }
 }
 
-/// A value that a property list has no way to write, such as `nil`, or a dictionary whose keys are no texts.
+/// A value that a property list cannot represent, such as `nil`, or a dictionary whose keys are not strings.
 public struct InvalidPropertyList: Error, Sendable, CustomStringConvertible {
-    /// Where the value is, from the outside in: `"foo", "2"`.
+    /// The path to the value, outermost first: `"foo", "2"`.
     public let path: [String]
-    /// What the value is.
+    /// A description of the value.
     public let value: String
 
     /// `foo.2: nil cannot be in a property list`.

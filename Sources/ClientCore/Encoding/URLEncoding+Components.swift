@@ -1,8 +1,8 @@
 internal import Foundation
 
-/// Parameters whose arrays and dictionaries lie more than 512 levels deep in one another.
+/// Parameters in which arrays and dictionaries are nested more than 512 levels deep.
 public struct ParametersTooDeep: Error, Sendable, CustomStringConvertible {
-    /// The parameter's name.
+    /// The name of the parameter.
     public let name: String
 
     /// `"foo" is nested more than 512 levels deep`.
@@ -12,13 +12,14 @@ public struct ParametersTooDeep: Error, Sendable, CustomStringConvertible {
 }
 
 extension URLEncoding {
-    /// The pairs that a parameter becomes, percent-encoded already.
+    /// Returns the percent-encoded pairs for a parameter.
     ///
-    /// Where something is nested more than 512 levels deep the pairs end. ``encode(_:with:)`` throws instead.
+    /// The pairs end at a value that is nested more than 512 levels deep; ``encode(_:with:)`` throws an error
+    /// instead.
     ///
     /// - Parameters:
-    ///   - key: The parameter's name.
-    ///   - value: The parameter's value.
+    ///   - key: The name of the parameter.
+    ///   - value: The value of the parameter.
     /// - Returns: Names and values in the order in which they are sent.
     public func queryComponents(fromKey key: String, value: Any) -> [(String, String)] {
         var components: [(String, String)] = []
@@ -26,10 +27,10 @@ extension URLEncoding {
         return components
     }
 
-    /// Percent-encodes, as UTF-8, everything but letters and digits of ASCII and `-._~/?`.
+    /// Percent-encodes the text as UTF-8, except ASCII letters, ASCII digits and `-._~/?`.
     ///
-    /// RFC 3986 §3.4 lets a query contain `/` and `?`, and servers expect to find them there; its other
-    /// reserved characters (§2.2) would end a name or a value.
+    /// RFC 3986 §3.4 allows `/` and `?` in a query, and servers expect them unencoded. Its other reserved characters
+    /// (§2.2) would end a name or a value.
     public func escape(_ string: String) -> String {
         var escaped: [UInt8] = []
         escaped.reserveCapacity(string.utf8.count)
@@ -55,7 +56,7 @@ extension URLEncoding {
         return components.map { "\($0)=\($1)" }.joined(separator: "&")
     }
 
-    /// Returns whether everything was within the depth that is allowed.
+    /// Returns whether the value is within the maximum depth.
     private func append(
         _ value: Any,
         named name: String,
@@ -74,7 +75,7 @@ extension URLEncoding {
         return true
     }
 
-    /// What a value consists of; `nil` when it is one text.
+    /// Returns the children of a value; `nil` if the value is a single text.
     private func children(of value: ParameterValue, named name: String) -> [(name: String, value: Any)]? {
         switch value {
         case .array(let array): elements(array, of: name)
@@ -111,7 +112,8 @@ extension URLEncoding {
         }
     }
 
-    /// The shortest text that reads back as the number, without the `.0` that Darwin's `NSNumber` leaves out.
+    /// Returns the shortest text that parses to the same number, without the trailing `.0`, which Darwin's `NSNumber`
+    /// also omits.
     private static func text(of number: any BinaryFloatingPoint) -> String {
         let text = "\(number)"
         return text.hasSuffix(".0") ? String(text.dropLast(2)) : text

@@ -1,32 +1,32 @@
 internal import Foundation
 public import FoundationNetworking
 
-/// Parameters as `name=value&name=value`, in the URL or in the body.
+/// Encodes parameters as `name=value&name=value`, in the URL or in the body.
 ///
-/// The same parameters give the same text on every run: names are sorted, at every level. Whatever is not
-/// a letter, a digit or one of `-._~/?` is percent-encoded as UTF-8, a space as `%20`.
+/// The same parameters always produce the same text, because names are sorted at every level. All characters except
+/// letters, digits and `-._~/?` are percent-encoded as UTF-8; a space becomes `%20`.
 ///
 /// | value | text |
 /// |---|---|
 /// | `true` | `1`, or `true` with ``BoolEncoding/literal``. The number 1 is always `1` |
-/// | `1.0`, `0.1`, `Decimal` | `1`, `0.1`, every digit. A whole number never ends in `.0` |
-/// | array | see ``ArrayEncoding``. A set is an array of its elements, sorted by their text |
-/// | dictionary | `name[key]=value`. Keys that are no texts are described |
+/// | `1.0`, `0.1`, `Decimal` | `1`, `0.1`, all digits. A whole number never ends in `.0` |
+/// | array | see ``ArrayEncoding``. A set is encoded as an array, sorted by the text of its elements |
+/// | dictionary | `name[key]=value`. Keys that are not strings are converted to their description |
 /// | `nil`, `NSNull` | empty: `name=` |
-/// | empty array or dictionary | nothing at all |
-/// | anything else | its description |
+/// | empty array or dictionary | no text |
+/// | other values | the description of the value |
 public struct URLEncoding: ParameterEncoding {
-    /// Where the parameters go.
+    /// The part of the request that receives the parameters.
     public enum Destination: Sendable {
-        /// Into the URL of `GET`, `HEAD` and `DELETE`, and into the body of any other request.
+        /// The URL for `GET`, `HEAD` and `DELETE`, the body for other methods.
         case methodDependent
-        /// Into the URL, after the query that is there.
+        /// The URL; the parameters are appended to the query.
         case queryString
-        /// Into the body.
+        /// The body.
         case httpBody
     }
 
-    /// What the elements of an array are called.
+    /// The names of the elements of an array.
     public enum ArrayEncoding: Sendable {
         /// `name[]=1&name[]=2`.
         case brackets
@@ -36,7 +36,7 @@ public struct URLEncoding: ParameterEncoding {
         case indexInBrackets
     }
 
-    /// How a `Bool` is written.
+    /// The text for a `Bool`.
     public enum BoolEncoding: Sendable {
         /// `1` and `0`.
         case numeric
@@ -44,26 +44,26 @@ public struct URLEncoding: ParameterEncoding {
         case literal
     }
 
-    /// Where the method decides, with brackets and numeric Booleans.
+    /// Depends on the method, with brackets and numeric Booleans.
     public static let `default` = URLEncoding()
     /// The same as ``default``.
     public static let methodDependent = URLEncoding()
-    /// Always in the URL.
+    /// Encodes in the URL, for every method.
     public static let queryString = URLEncoding(destination: .queryString)
-    /// Always in the body.
+    /// Encodes in the body, for every method.
     public static let httpBody = URLEncoding(destination: .httpBody)
 
-    /// Where the parameters go.
+    /// The part of the request that receives the parameters.
     public let destination: Destination
-    /// What the elements of an array are called.
+    /// The names of the elements of an array.
     public let arrayEncoding: ArrayEncoding
-    /// How a `Bool` is written.
+    /// The text for a `Bool`.
     public let boolEncoding: BoolEncoding
 
     /// - Parameters:
-    ///   - destination: Where the parameters go. Default: the method decides.
-    ///   - arrayEncoding: What the elements of an array are called. Default: `name[]`.
-    ///   - boolEncoding: How a `Bool` is written. Default: `1` and `0`.
+    ///   - destination: The part of the request that receives the parameters. Default: depends on the method.
+    ///   - arrayEncoding: The names of the elements of an array. Default: `name[]`.
+    ///   - boolEncoding: The text for a `Bool`. Default: `1` and `0`.
     public init(
         destination: Destination = .methodDependent,
         arrayEncoding: ArrayEncoding = .brackets,
@@ -74,18 +74,18 @@ public struct URLEncoding: ParameterEncoding {
         self.boolEncoding = boolEncoding
     }
 
-    /// Puts the parameters into the URL or the body, which is replaced.
+    /// Appends the parameters to the URL's query, or replaces the body with them.
     ///
-    /// A body gets `Content-Type: application/x-www-form-urlencoded; charset=utf-8`, unless the request has
-    /// one. The fragment of a URL stays at its end.
+    /// With a body, sets `Content-Type: application/x-www-form-urlencoded; charset=utf-8` unless the request has a
+    /// `Content-Type`. The fragment of a URL is kept.
     ///
     /// - Parameters:
-    ///   - urlRequest: What to make the request of.
-    ///   - parameters: The parameters; `nil` leaves the request as it is.
-    /// - Throws: What `urlRequest` throws;
-    ///   ``AFError/ParameterEncodingFailureReason/missingURL`` when there is no URL to put them into;
-    ///   ``AFError/ParameterEncodingFailureReason/customEncodingFailed(error:)`` with
-    ///   ``ParametersTooDeep`` underneath.
+    ///   - urlRequest: The request.
+    ///   - parameters: The parameters; `nil` returns the request unchanged.
+    /// - Throws: The error of `urlRequest`; ``AFError/ParameterEncodingFailureReason/missingURL`` if the parameters
+    ///   belong in the URL and the request has none;
+    ///   ``AFError/ParameterEncodingFailureReason/customEncodingFailed(error:)`` with the underlying error
+    ///   ``ParametersTooDeep``.
     public func encode(
         _ urlRequest: any URLRequestConvertible,
         with parameters: Parameters?
@@ -112,8 +112,8 @@ public struct URLEncoding: ParameterEncoding {
 }
 
 extension URL {
-    /// Works on the text: the setter of `URLComponents.percentEncodedQuery` ends the program when it does
-    /// not like what it gets, and URLs that are relative to another would lose their base.
+    /// Appends to the text of the URL: the setter of `URLComponents.percentEncodedQuery` terminates the program for
+    /// invalid text, and relative URLs would lose their base.
     fileprivate func appending(query: String) throws -> URL {
         guard !query.isEmpty else { return self }
         let parts = absoluteString.split(separator: "#", maxSplits: 1, omittingEmptySubsequences: false)

@@ -2,7 +2,7 @@ public import Foundation
 internal import NetwatchTransport
 
 extension AFError: LocalizedError {
-    /// What happened, in English, with the value that is to blame.
+    /// A description of the error in English that contains the invalid value.
     public var errorDescription: String? { text }
 
     private var text: String {
@@ -24,7 +24,7 @@ extension AFError: LocalizedError {
         }
     }
 
-    /// As far as its text tells.
+    /// Returns the syntax error of the URL, as far as it can be determined.
     private static func fault(of url: String) -> String? {
         guard !url.isEmpty else { return "it is empty" }
         guard let parsed = URL(string: url) else { return "it cannot be parsed" }
@@ -122,8 +122,8 @@ extension AFError.DownloadResumeFailureReason {
 }
 
 extension Error {
-    /// What the error says of itself: `localizedDescription` alone, of an error that says nothing localized,
-    /// is only its type's name.
+    /// The error's localized description if it has one, otherwise its `description`. `localizedDescription` of an
+    /// error without a localized text contains only its type's name.
     fileprivate var inWords: String {
         (self as? any LocalizedError)?.errorDescription ?? "\(self)"
     }

@@ -1,34 +1,34 @@
 public import Foundation
 
-// What an error is and carries, without a switch.
+// Accessors that avoid a switch over the error.
 
 extension AFError {
-    /// Whether the URL could not be made.
+    /// Whether the URL is invalid.
     public var isInvalidURLError: Bool {
         if case .invalidURL = self { true } else { false }
     }
 
-    /// Whether the request was refused before anything was sent.
+    /// Whether the request was rejected before anything was sent.
     public var isURLRequestValidationError: Bool {
         if case .urlRequestValidationFailed = self { true } else { false }
     }
 
-    /// Whether the parameters could not be put into the request.
+    /// Whether the parameters could not be encoded.
     public var isParameterEncodingError: Bool {
         if case .parameterEncodingFailed = self { true } else { false }
     }
 
-    /// Whether the multipart body could not be made.
+    /// Whether the multipart body could not be created.
     public var isMultipartEncodingError: Bool {
         if case .multipartEncodingFailed = self { true } else { false }
     }
 
-    /// Whether the response was refused.
+    /// Whether validation rejected the response.
     public var isResponseValidationError: Bool {
         if case .responseValidationFailed = self { true } else { false }
     }
 
-    /// Whether the response could not be turned into a value.
+    /// Whether the response could not be serialized.
     public var isResponseSerializationError: Bool {
         if case .responseSerializationFailed = self { true } else { false }
     }
@@ -43,24 +43,24 @@ extension AFError {
         if case .downloadResumeFailed = self { true } else { false }
     }
 
-    /// Whether the server could not be trusted.
+    /// Whether the server was not trusted.
     public var isServerTrustEvaluationError: Bool {
         if case .serverTrustEvaluationFailed = self { true } else { false }
     }
 
-    /// Whether the request's session was dropped.
+    /// Whether the request's session was released.
     public var isSessionDeinitializedError: Bool {
         if case .sessionDeinitialized = self { true } else { false }
     }
 }
 
 extension AFError {
-    /// What the URL could not be made of.
+    /// The value that could not be converted to a URL.
     public var urlConvertible: (any URLConvertible)? {
         if case .invalidURL(let url) = self { url } else { nil }
     }
 
-    /// The file or URL that is to blame.
+    /// The file or URL that caused the error.
     public var url: URL? {
         switch self {
         case .multipartEncodingFailed(let reason): reason.url
@@ -76,7 +76,7 @@ extension AFError {
         }
     }
 
-    /// The error that this one was made of.
+    /// The underlying error.
     public var underlyingError: (any Error)? {
         switch self {
         case .parameterEncodingFailed(.jsonEncodingFailed(let error)): error
@@ -91,7 +91,7 @@ extension AFError {
         }
     }
 
-    /// The content types that would have done.
+    /// The accepted content types.
     public var acceptableContentTypes: [String]? {
         switch self {
         case .responseValidationFailed(.missingContentType(let acceptable)): acceptable
@@ -100,17 +100,17 @@ extension AFError {
         }
     }
 
-    /// The content type that did not do.
+    /// The content type that was not accepted.
     public var responseContentType: String? {
         if case .responseValidationFailed(.unacceptableContentType(_, let type)) = self { type } else { nil }
     }
 
-    /// The status that did not do.
+    /// The status that was not accepted.
     public var responseCode: Int? {
         if case .responseValidationFailed(.unacceptableStatusCode(let code)) = self { code } else { nil }
     }
 
-    /// The encoding that the body is not in.
+    /// The encoding with which the body could not be decoded.
     public var failedStringEncoding: String.Encoding? {
         if case .responseSerializationFailed(.stringSerializationFailed(let encoding)) = self {
             encoding

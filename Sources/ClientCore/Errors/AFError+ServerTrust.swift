@@ -1,19 +1,19 @@
 public import NetwatchTransport
 
 extension AFError {
-    /// Why the server was not trusted.
+    /// The reasons for which a server is not trusted.
     public enum ServerTrustFailureReason: Sendable {
-        /// What a server showed, and what was said of it.
+        /// The server's certificates and the result of their evaluation.
         public struct Output: Hashable, Sendable {
-            /// The host that was asked for.
+            /// The requested host.
             public let host: String
-            /// What OpenSSL says of the chain of certificates; `nil` when the handshake did not come that far.
+            /// OpenSSL's result for the certificate chain; `nil` if the handshake did not get that far.
             public let verdict: ServerTrust.Verdict?
-            /// The server's certificate, the one whose key has signed it, and so on.
+            /// The server's certificate, the certificate whose key signed it, and so on.
             public let certificates: [Certificate]
-            /// Whose certificate was missing to go on with the chain, when that is what OpenSSL says: the issuer of
-            /// the last of ``certificates``. The server should have sent it, unless it is a root, which has to be known
-            /// here.
+            /// The name of the issuer whose certificate is missing, if that is OpenSSL's error: the issuer of the
+            /// last of ``certificates``. The server should have sent this certificate, unless it is a root, which
+            /// must be known to this system.
             public var missingIssuer: String? {
                 let lacksIssuer = verdict.map { Self.lackingIssuer.contains($0.code) } ?? false
                 return lacksIssuer ? certificates.last?.issuer : nil
@@ -22,47 +22,47 @@ extension AFError {
             /// X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT, …_LOCALLY, and X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE.
             private static let lackingIssuer: Set<Int32> = [2, 20, 21]
 
-            /// libcurl's words, and how far the transfer came.
+            /// libcurl's message, and the phase that the transfer reached.
             public let transferFailure: TransferFailure
         }
 
         // MARK: Before anything is sent
 
-        /// The host has no policy, and all hosts must have one
+        /// The host has no policy, but all hosts must have one
         /// (``ServerTrustPolicyManager/allHostsMustBeEvaluated``).
         case noRequiredEvaluator(host: String)
-        /// A policy is for what is no host, or for one that another policy is for too.
+        /// The key of a policy is not a host, or denotes the same host as another key.
         case invalidPolicyHost(String)
-        /// Certificates are pinned, but none are given.
+        /// The policy pins certificates but contains none.
         case noCertificatesFound
-        /// Keys are pinned, but none are given.
+        /// The policy pins keys but contains none.
         case noPublicKeysFound
-        /// All of the pinned certificates have expired, so that no chain that has one is valid.
+        /// All pinned certificates have expired, so no chain with one of them is valid.
         case pinnedCertificatesExpired([Certificate])
-        /// Revocation is to be looked at, but there is neither a list nor a stapled answer to look at.
+        /// The policy checks revocation but specifies neither lists nor a stapled response.
         case noRevocationCheck
-        /// All of the lists of revoked certificates have expired, so that they vouch for nothing.
+        /// All revocation lists have expired and are no longer valid.
         case revocationListsExpired([CertificateRevocationList])
 
         // MARK: In the handshake
 
-        /// The chain of certificates did not pass the evaluation; see ``Output/verdict``.
+        /// The certificate chain did not pass the evaluation; see ``Output/verdict``.
         case defaultEvaluationFailed(output: Output)
-        /// The server's certificate is another host's.
+        /// The server's certificate does not name the host.
         case hostValidationFailed(output: Output)
-        /// The certificate was revoked, or nothing says that it was not.
+        /// The certificate was revoked, or its revocation status is unknown.
         case revocationCheckFailed(output: Output)
         /// None of the pinned certificates is in the server's chain.
         case certificatePinningFailed(output: Output, pinnedCertificates: [Certificate])
         /// None of the pinned keys is in the server's chain.
         case publicKeyPinningFailed(output: Output, pinnedKeys: [PublicKey])
-        /// The program's own evaluation said no.
+        /// The program's custom evaluation rejected the server.
         case customEvaluationFailed(output: Output)
     }
 }
 
 extension AFError.ServerTrustFailureReason {
-    /// What the server showed; `nil` when it was not asked.
+    /// The server's certificates and their evaluation; `nil` if no connection was attempted.
     public var output: Output? {
         switch self {
         case .noRequiredEvaluator, .invalidPolicyHost, .noCertificatesFound, .noPublicKeysFound,
@@ -75,8 +75,8 @@ extension AFError.ServerTrustFailureReason {
         }
     }
 
-    /// How the transfer failed. One that was not begun has failed for what this program was set up with
-    /// (`CURLE_SSL_CACERT_BADFILE`), so that nothing but another set-up helps.
+    /// The details of the failed transfer. A transfer that was not started failed because of the program's
+    /// configuration (`CURLE_SSL_CACERT_BADFILE`), so retrying does not help.
     var transferFailure: TransferFailure {
         output?.transferFailure ?? TransferFailure(code: 77, phase: .prepare, message: text)
     }
@@ -121,12 +121,12 @@ extension AFError.ServerTrustFailureReason.Output {
         return "\(host): \(problem)\(shown)"
     }
 
-    /// A chain that ends before it has come to a pin may be one that the server has not sent all of.
+    /// A chain that ends before a pin may be incomplete because the server did not send all certificates.
     fileprivate var missingIssuerText: String {
         missingIssuer.map { "; its chain ends for want of `\($0)`: \(verdictText)" } ?? ""
     }
 
-    /// OpenSSL's words if it has any to say against the server, else libcurl's.
+    /// OpenSSL's message if it reports a problem, otherwise libcurl's.
     fileprivate var verdictText: String {
         guard let verdict, !verdict.isTrusted else { return transferFailure.message }
         return verdict.description

@@ -1,9 +1,9 @@
 internal import NetwatchTransport
 
 extension AFError.ServerTrustFailureReason {
-    /// What an engine's failure means under a policy; `nil` when it has nothing to do with trust.
+    /// Converts an engine's failure under a policy; returns `nil` if it is not related to trust.
     ///
-    /// - Parameter host: The URL's host, for when the handshake did not tell it.
+    /// - Parameter host: The URL's host, used if the handshake did not report the host.
     init?(_ failure: TransferFailure, host: String, under policy: ServerTrustPolicy?) {
         guard let cause = failure.trust?.cause ?? Self.cause(ofCode: failure.code) else { return nil }
         let output = Output(failure, host: host)
@@ -15,7 +15,7 @@ extension AFError.ServerTrustFailureReason {
         }
     }
 
-    /// CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_ISSUER_ERROR and CURLE_SSL_INVALIDCERTSTATUS of
+    /// Maps CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_ISSUER_ERROR and CURLE_SSL_INVALIDCERTSTATUS of
     /// `libcurl-errors(3)`.
     private static func cause(ofCode code: Int32) -> TransferTrustFailure.Cause? {
         switch code {
@@ -28,7 +28,7 @@ extension AFError.ServerTrustFailureReason {
     private static func chainFailed(_ output: Output, _ policy: ServerTrustPolicy?) -> Self {
         switch (output.verdict?.problem, policy) {
         case (.revoked, _), (.revocationUnknown, _): .revocationCheckFailed(output: output)
-        // Its chain is as it is, but does not lead to a pin.
+        // The chain is consistent but does not lead to a pin.
         case (.unknownIssuer, .pinCertificates(let pins, _, _)),
             (.selfSigned, .pinCertificates(let pins, _, _)):
             .certificatePinningFailed(output: output, pinnedCertificates: pins)

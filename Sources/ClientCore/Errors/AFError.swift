@@ -1,151 +1,153 @@
 public import Foundation
 
-/// Errors that are netwatch's own. What the network does wrong is a `URLError`; see
-/// ``Swift/Error/transferFailure``.
+/// Errors of netwatch itself. Network errors are `URLError`s; see ``Swift/Error/transferFailure``.
 public enum AFError: Error {
-    /// Why parameters could not be put into a request.
+    /// The reasons for which parameters cannot be encoded.
     public enum ParameterEncodingFailureReason: Sendable {
-        /// The request has no URL to append them to.
+        /// The request has no URL to append the parameters to.
         case missingURL
-        /// They cannot be written as JSON; Foundation's error, or ``InvalidJSONObject``, is underneath.
+        /// The parameters cannot be encoded as JSON. The underlying error is Foundation's or an
+        /// ``InvalidJSONObject``.
         case jsonEncodingFailed(error: any Error)
-        /// They cannot be written as a property list.
+        /// The parameters cannot be encoded as a property list.
         case propertyListEncodingFailed(error: any Error)
-        /// They cannot be written in another way; that encoding's error is underneath.
+        /// A custom encoding failed; its error is the underlying error.
         case customEncodingFailed(error: any Error)
     }
 
-    /// Why a multipart body could not be made.
+    /// The reasons for which a multipart body cannot be created.
     public enum MultipartEncodingFailureReason: Sendable {
-        /// The URL of a part is no file URL.
+        /// The URL of a part is not a file URL.
         case bodyPartURLInvalid(url: URL)
-        /// The file name, or the part's name, cannot be derived from the URL.
+        /// The file name or the part's name cannot be derived from the URL.
         case bodyPartFilenameInvalid(in: URL)
-        /// There is no file at the URL, or it may not be read.
+        /// The file does not exist or is not readable.
         case bodyPartFileNotReachable(at: URL)
-        /// The file could not be looked at; the system's error is underneath.
+        /// The file's attributes cannot be read; the underlying error is the system's.
         case bodyPartFileNotReachableWithError(atURL: URL, error: any Error)
-        /// A directory cannot be a part.
+        /// The URL of a part is a directory.
         case bodyPartFileIsDirectory(at: URL)
-        /// The file has no size, a pipe or a device for example.
+        /// The file has no size, for example because it is a pipe or a device.
         case bodyPartFileSizeNotAvailable(at: URL)
-        /// The file's size could not be read.
+        /// Reading the file's size failed.
         case bodyPartFileSizeQueryFailedWithError(forURL: URL, error: any Error)
-        /// The file could not be opened.
+        /// The file cannot be opened.
         case bodyPartInputStreamCreationFailed(for: URL)
-        /// The file that the body is written to could not be created.
+        /// The output file cannot be created.
         case outputStreamCreationFailed(for: URL)
-        /// The file that the body is to be written to exists.
+        /// The output file already exists.
         case outputStreamFileAlreadyExists(at: URL)
-        /// The URL that the body is to be written to is no file URL.
+        /// The URL of the output file is not a file URL.
         case outputStreamURLInvalid(url: URL)
         /// Writing the body failed.
         case outputStreamWriteFailed(error: any Error)
-        /// Reading a part failed, or gave more or fewer bytes than were announced.
+        /// Reading a part failed, or its length differs from the announced length.
         case inputStreamReadFailed(error: any Error)
-        /// A name, file name or content type of a part cannot be written into its header.
+        /// A name, file name or content type of a part is not valid in a header field.
         case bodyPartHeaderInvalid(name: String, value: String)
     }
 
-    /// Why a request was not sent as it is.
+    /// The reasons for which a request is rejected before it is sent.
     public enum URLRequestValidationFailureReason: Sendable {
-        /// The method is no token of RFC 9110 §5.6.2, or is `CONNECT`, which only a proxy understands.
+        /// The method is not a token (RFC 9110 §5.6.2), or is `CONNECT`, which only proxies support.
         case invalidMethod(String)
-        /// The name is no token, the value contains a line break or NUL, or the field is libcurl's to set.
+        /// The name is not a token, the value contains a line break or NUL, libcurl sets the field itself, or the
+        /// field contradicts the body.
         case invalidHeader(name: String, value: String)
-        /// The method is `GET` or `HEAD`, and there is a body.
+        /// The method is `GET` or `HEAD`, and the request has a body.
         case bodyDataInGETRequest(Data)
         /// The scheme is neither `http` nor `https`.
         case unsupportedScheme(URL)
-        /// The URL names no host.
+        /// The URL has no host.
         case missingHost(URL)
         /// One of the request's ``RequestOptions`` is out of range.
         case invalidOption(name: String, value: String, accepted: String)
     }
 
-    /// Why a response was refused.
+    /// The reasons for which validation rejects a response.
     public enum ResponseValidationFailureReason: Sendable {
-        /// The response was to be a file, and there is none.
+        /// The download has no file.
         case dataFileNil
-        /// The file that the response was written to could not be read.
+        /// The downloaded file cannot be read.
         case dataFileReadFailed(at: URL)
-        /// The response has no content type, and any would not do.
+        /// The response has no content type, and `*/*` is not accepted.
         case missingContentType(acceptableContentTypes: [String])
-        /// The response's content type is none of those.
+        /// The response's content type is not accepted.
         case unacceptableContentType(acceptableContentTypes: [String], responseContentType: String)
-        /// The response's status is none of those that were asked for.
+        /// The response's status is not accepted.
         case unacceptableStatusCode(code: Int)
     }
 
-    /// Why a response could not be turned into the value that was asked for.
+    /// The reasons for which a response cannot be serialized.
     public enum ResponseSerializationFailureReason: Sendable {
-        /// There was no response to take data from.
+        /// There is no response data.
         case inputDataNil
-        /// There was no response to take data from, or its body is empty.
+        /// There is no response data, or it is empty.
         case inputDataNilOrZeroLength
-        /// There is no file to take data from.
+        /// The download has no file.
         case inputFileNil
-        /// The file that the response was written to could not be read.
+        /// The downloaded file cannot be read.
         case inputFileReadFailed(at: URL)
-        /// The body is no text in that encoding.
+        /// The body is not valid text in this encoding.
         case stringSerializationFailed(encoding: String.Encoding)
-        /// The body is no JSON.
+        /// The body is not valid JSON.
         case jsonSerializationFailed(error: any Error)
-        /// The body is no property list.
+        /// The body is not a valid property list.
         case propertyListSerializationFailed(error: any Error)
-        /// The body could not be decoded as the type that was asked for.
+        /// The body cannot be decoded as the requested type.
         case decodingFailed(error: any Error)
     }
 
-    /// Why a download was not continued.
+    /// The reasons for which a download cannot be continued.
     public enum DownloadResumeFailureReason: Sendable {
-        /// The data is no resume record of this or an earlier version.
+        /// The resume data is invalid, or was written by a newer version.
         case resumeDataInvalid(String)
-        /// The file with what had been received is gone, or is shorter than the record says.
+        /// The partial file is missing, or is shorter than the resume data says.
         case partialFileMissing(at: URL)
-        /// Another request, of this process or another, is writing to the file.
+        /// Another request of this or another process is writing to the file.
         case partialFileInUse(at: URL)
-        /// The server's answer to the request for the rest contradicts itself or the record.
+        /// The server's response to the request for the remaining bytes is inconsistent or contradicts the resume
+        /// data.
         case rangeAnswerInvalid(String)
     }
 
-    /// The URL cannot be made.
+    /// The URL is invalid.
     case invalidURL(url: any URLConvertible)
-    /// The request was refused before anything was sent.
+    /// The request was rejected before anything was sent.
     case urlRequestValidationFailed(reason: URLRequestValidationFailureReason)
-    /// The parameters could not be put into the request.
+    /// The parameters cannot be encoded.
     case parameterEncodingFailed(reason: ParameterEncodingFailureReason)
-    /// The multipart body could not be made.
+    /// The multipart body cannot be created.
     case multipartEncodingFailed(reason: MultipartEncodingFailureReason)
-    /// The response was refused by ``DataRequest/validate()`` or its like.
+    /// ``DataRequest/validate()`` or another validation rejected the response.
     case responseValidationFailed(reason: ResponseValidationFailureReason)
-    /// The response could not be turned into the value that was asked for.
+    /// The response cannot be serialized.
     case responseSerializationFailed(reason: ResponseSerializationFailureReason)
-    /// The downloaded file could not be moved to its destination. It is at `source` still.
+    /// The downloaded file cannot be moved to its destination. It stays at `source`.
     case downloadedFileMoveFailed(error: any Error, source: URL, destination: URL)
-    /// The download could not be continued where it had ended.
+    /// The download cannot be continued.
     case downloadResumeFailed(reason: DownloadResumeFailureReason)
-    /// The file that is to be sent, or was to be written, could not be.
+    /// A file cannot be read for an upload, or cannot be written.
     case fileFailed(error: any Error, url: URL)
-    /// The session's configuration asks for what this client does not do and must not leave out silently.
+    /// The session's configuration requires something that is not supported and must not be ignored silently.
     case sessionConfigurationRefused(property: String)
-    /// The server was not trusted, or its policy trusts none, so nothing was sent.
+    /// The server is not trusted, or its policy cannot trust any server, so nothing was sent.
     case serverTrustEvaluationFailed(reason: ServerTrustFailureReason)
-    /// The request's last ``SessionManager`` reference was dropped before the request had ended. Keep the
-    /// session for as long as its requests are to run.
+    /// The last reference to the request's ``SessionManager`` was released before the request had ended. Keep the
+    /// session until its requests have ended.
     case sessionDeinitialized
 }
 
-/// A value that JSON has no way to write, such as `nan`, a date, or a dictionary whose keys are no texts.
+/// A value that JSON cannot represent, such as `nan`, a date, or a dictionary whose keys are not strings.
 public struct InvalidJSONObject: Error, Sendable, CustomStringConvertible {
-    /// Where the value is, from the outside in: `"foo", "2"`.
+    /// The path to the value, outermost first: `"foo", "2"`.
     public let path: [String]
-    /// What the value is.
+    /// A description of the value.
     public let value: String
 
     /// - Parameters:
-    ///   - path: Where the value is, from the outside in.
-    ///   - value: What the value is.
+    ///   - path: The path to the value, outermost first.
+    ///   - value: A description of the value.
     public init(path: [String], value: String) {
         self.path = path
         self.value = value

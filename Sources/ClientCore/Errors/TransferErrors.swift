@@ -2,12 +2,12 @@ internal import Foundation
 internal import Glibc
 public import NetwatchTransport
 
-/// The user-info key that keeps a failure in the `URLError` made of it.
+/// The user-info key of the ``TransferFailure`` in a `URLError`.
 private let transferFailureKey = "netwatch.transferFailure"
 
 extension Error {
-    /// How the transfer failed, when this is an error of the network: libcurl's code, the error number of
-    /// the system, how far the transfer had come and how much had been sent. `nil` for other errors.
+    /// The details of a failed transfer: libcurl's code, the system's error number, the phase that it reached and the
+    /// number of bytes sent. `nil` for errors that are not transfer errors.
     public var transferFailure: TransferFailure? {
         if let failure = self as? TransferFailure { return failure }
         if case .serverTrustEvaluationFailed(let reason) = self as? AFError { return reason.transferFailure }
@@ -19,12 +19,12 @@ extension Error {
 }
 
 extension TransferFailure {
-    /// The error that a request's handlers get.
+    /// Returns the error for the request's handlers.
     ///
     /// - Parameters:
     ///   - url: The URL that failed.
-    ///   - isOffline: Whether there was no way to where it was to go. Default `nil`: as far as its error number tells.
-    ///   - policy: What the server had to prove. Default: what browsers ask for.
+    ///   - isOffline: Whether there was no route to the target. Default `nil`: decided by the system's error number.
+    ///   - policy: The trust policy of the server. Default `nil`: the default evaluation.
     func error(
         for url: URL?,
         isOffline: Bool? = nil,
@@ -49,7 +49,7 @@ extension URLError {
         self.init(code, userInfo: userInfo)
     }
 
-    /// `libcurl-errors(3)` to the nearest of URLError's codes.
+    /// Maps `libcurl-errors(3)` to the closest `URLError` code.
     fileprivate static func code(of failure: TransferFailure, isOffline: Bool?) -> URLError.Code {
         if isOffline == true { return .notConnectedToInternet }
         switch failure.clientCertificateRefusal {
@@ -58,11 +58,11 @@ extension URLError {
         case nil: break
         }
         return switch failure.code {
-        // Before anything was sent the URL is to blame; after, what came back was not HTTP.
+        // Before anything was sent, the URL is invalid; afterwards, the response is not HTTP.
         case 1: failure.phase == .prepare ? .unsupportedURL : .badServerResponse
         case 3: .badURL
         case 6: .cannotFindHost
-        // The kernel has a way there, but a neighbour or a router on it does not answer or has none.
+        // The kernel has a route, but a neighbour or router on it does not answer or has no route itself.
         case 7 where isOffline == false: .cannotConnectToHost
         case 7: Self.isOffline(failure.osErrno) ? .notConnectedToInternet : .cannotConnectToHost
         case 8: .badServerResponse
@@ -81,7 +81,7 @@ extension URLError {
         }
     }
 
-    /// Whether the packets could not leave this machine.
+    /// Returns whether the packets could not leave this machine.
     private static func isOffline(_ errno: Int32) -> Bool {
         [ENETUNREACH, ENETDOWN, EHOSTUNREACH].contains(errno)
     }

@@ -2,20 +2,24 @@ internal import Foundation
 package import FoundationNetworking
 internal import Synchronization
 
-/// A request that has failed, in the hands of somebody who may finish it.
+/// A failed request that is offered to a ``FailedRequestOwner``, which can finish it.
 ///
-/// It ends once: by the first call of ``finish(with:)`` or ``fail(with:)``; when the last reference to it goes, which
-/// offers the request to the next who may finish it, or lets the error that it failed of stand; or without its
-/// owner, by being cancelled or by the end of its session, of which ``whenWithdrawn(_:)`` tells. Suspending and
-/// resuming it change nothing. All functions may be called from any thread.
+/// It ends once, in one of these ways:
+///
+/// - The owner calls ``finish(with:)`` or ``fail(with:)``; the first call counts.
+/// - The last reference to it is released. The request is then offered to the next owner, or fails with its original
+///   error.
+/// - The request is cancelled or its session ends; see ``whenWithdrawn(_:)``.
+///
+/// Suspending and resuming the request has no effect. All functions can be called from any thread.
 package final class FailedRequest: Sendable {
-    /// Why a request is over without its owner.
+    /// The reasons for which a request ends without its owner.
     package enum Withdrawal: Sendable {
         case cancelled
         case sessionDropped
     }
 
-    /// What becomes of it.
+    /// The result of an offer.
     enum Answer: Sendable {
         case response(OwnerResponse)
         case failure(any Error)
@@ -28,25 +32,25 @@ package final class FailedRequest: Sendable {
         var tell: (@Sendable (Withdrawal) -> Void)?
     }
 
-    /// The request as its program made it, which an adapter may be asked to adapt anew.
+    /// The original request, which an adapter can adapt again.
     package let original: URLRequest
-    /// The request as it was sent last; `nil` when its adapter has refused it.
+    /// The request as it was last sent; `nil` if the adapter rejected it.
     package let adapted: URLRequest?
-    /// What was sent in place of the request's own body; `nil` for a request that has only its own. A file that
-    /// is temporary goes with the request's end.
+    /// The body that replaced the request's body; `nil` if it was not replaced. A temporary file is deleted when the
+    /// request ends.
     package let upload: UploadBody?
-    /// Why it failed: what its handlers get if nobody takes it.
+    /// The request's error. Handlers receive it if no owner takes the request.
     package let error: any Error
-    /// The head of the response that was refused, if one came.
+    /// The head of the rejected response, if one arrived.
     package let response: HTTPURLResponse?
-    /// How often it was tried again.
+    /// The number of retries.
     package let retryCount: Int
 
     private let state: Mutex<State>
 
     /// - Parameters:
-    ///   - outcome: What the request came to.
-    ///   - answer: Called once at most, on any thread.
+    ///   - outcome: The outcome of the request.
+    ///   - answer: Called at most once, on any thread.
     init(
         _ original: URLRequest,
         _ outcome: RequestOutcome,
@@ -66,24 +70,25 @@ package final class FailedRequest: Sendable {
 
     deinit { end(.declined) }
 
-    // MARK: For its owner
+    // MARK: Called by the owner
 
     /// Ends the request with a response.
     ///
-    /// It is taken as it is: the request's validators do not judge it, nobody is asked whether to try again, and
-    /// credentials that come late do not send it once more. Its body goes where the request's bodies go, so a
-    /// download is in its file.
+    /// The response is not validated, the retriers are not called, and credentials that are set later do not send the
+    /// request again. The body is delivered in the request's usual way; for a download it is written to the file.
     package func finish(with response: OwnerResponse) { end(.response(response)) }
 
-    /// Ends the request with an error. What its own last attempt has brought, a refused response for example,
-    /// stays beside it.
+    /// Ends the request with an error. The other results of its last attempt, for example a rejected response, are
+    /// kept.
     package func fail(with error: any Error) { end(.failure(error)) }
 
-    /// Takes what is called when the request is over without its owner: once at most, on the request's own queue,
-    /// before the request's handlers; at once when it is already. Not after ``finish(with:)`` or
-    /// ``fail(with:)`` has counted.
+    /// Sets a handler that is called if the request ends without its owner.
     ///
-    /// - Parameter tell: Is kept by this object, so it must not keep this object.
+    /// The handler is called at most once, on the request's own queue and before the request's handlers. If the
+    /// request has already ended, it is called immediately. It is not called after ``finish(with:)`` or
+    /// ``fail(with:)`` has taken effect.
+    ///
+    /// - Parameter tell: The handler. This object retains it, so it must not retain this object.
     package func whenWithdrawn(_ tell: @escaping @Sendable (Withdrawal) -> Void) {
         let withdrawal = state.withLock { state in
             if state.withdrawal == nil { state.tell = tell }
@@ -101,9 +106,9 @@ package final class FailedRequest: Sendable {
         taken(answer)
     }
 
-    // MARK: For its request
+    // MARK: Called by the request
 
-    /// The request is over: an answer that is on its way comes too late.
+    /// Ends the offer because the request has ended. Later answers have no effect.
     func withdraw(_ withdrawal: Withdrawal) {
         let taken = state.withLock { state in
             defer { (state.answer, state.tell, state.withdrawal) = (nil, nil, withdrawal) }
@@ -112,7 +117,7 @@ package final class FailedRequest: Sendable {
         taken.tell?(withdrawal)
     }
 
-    /// The answer counts: what the owner has left with us goes.
+    /// Releases the owner's handler because the answer has taken effect.
     func settle() {
         let tell = state.withLock { state in
             defer { state.tell = nil }

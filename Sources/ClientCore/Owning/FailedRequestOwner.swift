@@ -1,13 +1,13 @@
-/// Finishes requests that have failed, in place of their session: a queue that sends them again later, for
-/// example.
+/// Finishes failed requests instead of their session, for example a queue that sends them again later.
 ///
-/// A session may have one, ``SessionManager/failedRequestOwner``, and a request its own,
-/// ``Request/offerFailure(to:)``, which is asked first. They come after everybody who may retry, and before the
-/// handlers, and each is asked once about one failure.
+/// A session can have one owner, ``SessionManager/failedRequestOwner``. A request can have its own,
+/// ``Request/offerFailure(to:)``, which is called first. Owners are called after all retriers and before the
+/// handlers, each once per failure.
 package protocol FailedRequestOwner: Sendable {
-    /// Offers a failed request. Who keeps it has taken it, and owes it an end; who lets go of it has not.
+    /// Offers a failed request. Retaining the ``FailedRequest`` claims it, and its owner must then end it. Releasing
+    /// it declines the offer.
     ///
-    /// Called on the request's own queue, which it must not block. It is not asked about requests that were
-    /// cancelled, for which no `URLRequest` could be made, or that are one transfer of somebody else's.
+    /// Called on the request's own queue, which it must not block. It is not called for cancelled requests, for
+    /// requests without a valid `URLRequest`, or for requests whose session does not retry them.
     func offer(_ request: FailedRequest)
 }

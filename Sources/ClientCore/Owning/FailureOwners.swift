@@ -1,27 +1,26 @@
-/// Who may finish a request that has failed: its own owner, then its session's, each of them asked once about one
-/// failure.
+/// The owners that a failed request is offered to: its own owner, then its session's, each once per failure.
 ///
-/// The own one is nearer to whoever made the request, and knows more of it. One that is named while the session's
-/// has the request in hand is asked when that lets go of it.
+/// The request's own owner comes first, because the caller who set it knows more about the request. An owner that is
+/// set while the session's owner holds the request receives the offer when the session's owner releases it.
 struct FailureOwners: Sendable {
     private var own: (any FailedRequestOwner)?
     private var isOwnAsked = false
     private var isSessionAsked = false
 
-    /// Names the request's own owner, in place of one that was named before.
+    /// Sets the request's own owner and replaces an earlier one.
     mutating func name(_ owner: any FailedRequestOwner) {
         own = owner
         isOwnAsked = false
     }
 
-    /// Another attempt begins, about whose failure nobody was asked.
+    /// Starts another attempt, whose failure has not been offered to any owner.
     mutating func begin() {
         (isOwnAsked, isSessionAsked) = (false, false)
     }
 
-    /// Returns who is to be asked now, and takes it for asked; `nil` when everybody was.
+    /// Returns the next owner and marks it as called; `nil` if all owners have been called.
     ///
-    /// - Parameter session: The session's owner, as it is at this moment.
+    /// - Parameter session: The session's current owner.
     mutating func next(_ session: (any FailedRequestOwner)?) -> (any FailedRequestOwner)? {
         if let own, !isOwnAsked {
             isOwnAsked = true

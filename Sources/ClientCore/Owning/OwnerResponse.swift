@@ -1,20 +1,20 @@
 package import Foundation
 package import NetwatchTransport
 
-/// The response that somebody else has got for a request.
+/// A response that an owner received for a failed request.
 package struct OwnerResponse: Sendable {
-    /// Where it came from: the URL asked for, or the last one that a redirect led to.
+    /// The URL of the response: the requested URL, or the last one after redirects.
     package var url: URL
     package var head: TransferHead
     package var body: Data
-    /// What it cost; `nil` leaves those of the request's own last attempt.
+    /// The metrics of the response; `nil` keeps the metrics of the request's last attempt.
     package var metrics: RequestMetrics?
 
     /// - Parameters:
-    ///   - url: Where it came from.
-    ///   - head: Its status and fields.
-    ///   - body: Its body, decoded. Default empty.
-    ///   - metrics: What it cost. Default `nil`: those of the request's own last attempt stay.
+    ///   - url: The URL of the response.
+    ///   - head: The status and the header fields.
+    ///   - body: The decoded body. Default empty.
+    ///   - metrics: The metrics of the response. Default `nil`: the metrics of the request's last attempt are kept.
     package init(url: URL, head: TransferHead, body: Data = Data(), metrics: RequestMetrics? = nil) {
         self.url = url
         self.head = head

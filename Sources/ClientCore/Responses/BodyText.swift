@@ -1,11 +1,11 @@
 internal import Foundation
 
-/// A body, as far as it makes sense to a reader.
+/// Readable text for a body.
 enum BodyText {
-    /// How many bytes of a body are shown.
+    /// The maximum number of bytes of a body that are shown.
     static let limit = 2000
 
-    /// The body when it is text, cut after ``limit`` bytes; otherwise its size.
+    /// Returns the body if it is text, truncated to ``limit`` bytes, otherwise its size.
     static func of(_ body: Data?) -> String {
         guard let body else { return "none" }
         guard !body.isEmpty else { return "empty" }
@@ -13,10 +13,10 @@ enum BodyText {
         return body.count > limit ? "\(text)… (\(body.count) bytes in all)" : text
     }
 
-    /// The text of the first bytes, without a character that the limit has cut through.
+    /// Returns the text of the first bytes, without a character that the limit has split.
     private static func beginning(of body: Data) -> String? {
         let shown = body.prefix(limit)
-        // UTF-8 has at most 4 bytes for a character (RFC 3629 §3), so at most 3 are left of a cut one.
+        // A character has at most 4 bytes in UTF-8 (RFC 3629 §3), so at most 3 bytes of a split one remain.
         let mayDrop = body.count > limit ? 0...3 : 0...0
         for dropped in mayDrop {
             if let text = String(validating: shown.dropLast(dropped), as: UTF8.self) {
@@ -26,7 +26,7 @@ enum BodyText {
         return nil
     }
 
-    /// Whether a terminal shows the character, rather than obeys it.
+    /// Returns whether a terminal displays the character rather than interpreting it.
     private static func isShown(_ scalar: Unicode.Scalar) -> Bool {
         scalar.properties.generalCategory != .control || ["\t", "\n", "\r"].contains(scalar)
     }

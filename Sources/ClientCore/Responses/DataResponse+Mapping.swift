@@ -1,38 +1,38 @@
 extension DataResponse {
-    /// The same response with another value.
+    /// Returns the response with a transformed value.
     ///
-    /// - Parameter transform: Makes the value. It is not called for a failure, which stays as it is.
+    /// - Parameter transform: Transforms the value. Not called for a failure, which is returned unchanged.
     public func map<T>(_ transform: (Value) -> T) -> DataResponse<T> {
         with(result.map(transform))
     }
 
-    /// The same response with another value, or with the error that `transform` throws.
+    /// Returns the response with a transformed value, or with the error that `transform` throws.
     ///
-    /// - Parameter transform: Makes the value. It is not called for a failure, which stays as it is.
+    /// - Parameter transform: Transforms the value. Not called for a failure, which is returned unchanged.
     public func flatMap<T>(_ transform: (Value) throws -> T) -> DataResponse<T> {
         with(result.transformed(transform))
     }
 
-    /// ``flatMap(_:)`` by the name that Alamofire 5 has for it.
+    /// Alamofire 5's name for ``flatMap(_:)``.
     public func tryMap<T>(_ transform: (Value) throws -> T) -> DataResponse<T> {
         flatMap(transform)
     }
 
-    /// The same response with another error.
+    /// Returns the response with a transformed error.
     ///
-    /// - Parameter transform: Makes the error. It is not called for a success, which stays as it is.
+    /// - Parameter transform: Transforms the error. Not called for a success, which is returned unchanged.
     public func mapError<E: Error>(_ transform: (any Error) -> E) -> DataResponse {
         with(result.mapError(transform))
     }
 
-    /// The same response with another error, that `transform` returns or throws.
+    /// Returns the response with the error that `transform` returns or throws.
     ///
-    /// - Parameter transform: Makes the error. It is not called for a success, which stays as it is.
+    /// - Parameter transform: Transforms the error. Not called for a success, which is returned unchanged.
     public func flatMapError<E: Error>(_ transform: (any Error) throws -> E) -> DataResponse {
         with(result.errorTransformed(transform))
     }
 
-    /// ``flatMapError(_:)`` by the name that Alamofire 5 has for it.
+    /// Alamofire 5's name for ``flatMapError(_:)``.
     public func tryMapError<E: Error>(_ transform: (any Error) throws -> E) -> DataResponse {
         flatMapError(transform)
     }

@@ -1,33 +1,33 @@
 public import Foundation
 public import FoundationNetworking
 
-/// What came of a request, with its body turned into a value.
+/// The response to a request, with its body serialized to a value.
 public struct DataResponse<Value> {
-    /// The request that was sent, or `nil` when none could be made.
+    /// The request that was sent; `nil` if none could be created.
     public let request: URLRequest?
-    /// The head of the response, also when the rest of it did not come.
+    /// The head of the response, even if the rest did not arrive.
     public var response: HTTPURLResponse? { responseOnDemand?.value }
-    /// The body, as far as it came; `nil` when nothing was sent.
+    /// The received part of the body; `nil` if nothing was sent.
     public let data: Data?
-    /// The value, or why there is none.
+    /// The value, or the error.
     public let result: Result<Value, any Error>
-    /// When what happened.
+    /// The times of the request.
     public let timeline: Timeline
-    /// What the transfer was, in detail; `nil` when nothing was sent.
+    /// Details of the transfers; `nil` if nothing was sent.
     public var metrics: RequestMetrics? { metricsOnDemand?.value }
 
     let responseOnDemand: OnDemand<HTTPURLResponse?>?
     let metricsOnDemand: OnDemand<RequestMetrics?>?
 
-    /// Puts a response together.
+    /// Creates a response.
     ///
     /// - Parameters:
     ///   - request: The request that was sent.
     ///   - response: The head of the response.
     ///   - data: The body.
-    ///   - result: The value, or why there is none.
-    ///   - timeline: When what happened. Default: all of it at 0.
-    ///   - metrics: What the transfer was. Default `nil`.
+    ///   - result: The value, or the error.
+    ///   - timeline: The times of the request. Default: all 0.
+    ///   - metrics: Details of the transfers. Default `nil`.
     public init(
         request: URLRequest?,
         response: HTTPURLResponse?,
@@ -44,10 +44,10 @@ public struct DataResponse<Value> {
         metricsOnDemand = metrics.map { OnDemand(made: $0) }
     }
 
-    /// The value, if there is one.
+    /// The value; `nil` for a failure.
     public var value: Value? { result.value }
 
-    /// Why there is no value.
+    /// The error; `nil` for a success.
     public var error: (any Error)? { result.error }
 }
 

@@ -1,33 +1,33 @@
 public import Foundation
 public import FoundationNetworking
 
-/// What came of a request, as it is.
+/// The response to a request, without serialization.
 public struct DefaultDataResponse: Sendable {
-    /// The request that was sent, or `nil` when none could be made.
+    /// The request that was sent; `nil` if none could be created.
     public let request: URLRequest?
-    /// The head of the response, also when the rest of it did not come.
+    /// The head of the response, even if the rest did not arrive.
     public var response: HTTPURLResponse? { responseOnDemand?.value }
-    /// The body, as far as it came; `nil` when nothing was sent.
+    /// The received part of the body; `nil` if nothing was sent.
     public let data: Data?
-    /// Why there is no whole response. A status of 4xx or 5xx is none.
+    /// The error if the response is not complete. A status of 4xx or 5xx is not an error.
     public let error: (any Error)?
-    /// When what happened.
+    /// The times of the request.
     public let timeline: Timeline
-    /// What the transfer was, in detail; `nil` when nothing was sent.
+    /// Details of the transfers; `nil` if nothing was sent.
     public var metrics: RequestMetrics? { metricsOnDemand?.value }
 
     let responseOnDemand: OnDemand<HTTPURLResponse?>?
     let metricsOnDemand: OnDemand<RequestMetrics?>?
 
-    /// Puts a response together.
+    /// Creates a response.
     ///
     /// - Parameters:
     ///   - request: The request that was sent.
     ///   - response: The head of the response.
     ///   - data: The body.
-    ///   - error: Why there is no whole response.
-    ///   - timeline: When what happened. Default: all of it at 0.
-    ///   - metrics: What the transfer was. Default `nil`.
+    ///   - error: The error if the response is not complete.
+    ///   - timeline: The times of the request. Default: all 0.
+    ///   - metrics: Details of the transfers. Default `nil`.
     public init(
         request: URLRequest?,
         response: HTTPURLResponse?,

@@ -1,36 +1,36 @@
 public import Foundation
 public import FoundationNetworking
 
-/// What came of a download, with its file turned into a value.
+/// The response to a download, with its file serialized to a value.
 public struct DownloadResponse<Value> {
-    /// The request that was sent, or `nil` when none could be made.
+    /// The request that was sent; `nil` if none could be created.
     public let request: URLRequest?
-    /// The head of the response, also when the rest of it did not come.
+    /// The head of the response, even if the rest did not arrive.
     public let response: HTTPURLResponse?
-    /// The file that the body was written to at first.
+    /// The file that the body was first written to.
     public let temporaryURL: URL?
     /// The file that the body was moved to; `nil` without a destination.
     public let destinationURL: URL?
-    /// What continues the download later; `nil` when nothing can.
+    /// The data with which the download can be continued later; `nil` if it cannot be continued.
     public let resumeData: Data?
-    /// The value, or why there is none.
+    /// The value, or the error.
     public let result: Result<Value, any Error>
-    /// When what happened.
+    /// The times of the request.
     public let timeline: Timeline
-    /// What the transfer was, in detail; `nil` when nothing was sent.
+    /// Details of the transfers; `nil` if nothing was sent.
     public let metrics: RequestMetrics?
 
-    /// Puts a response together.
+    /// Creates a response.
     ///
     /// - Parameters:
     ///   - request: The request that was sent.
     ///   - response: The head of the response.
-    ///   - temporaryURL: The file that the body was written to at first.
+    ///   - temporaryURL: The file that the body was first written to.
     ///   - destinationURL: The file that the body was moved to.
-    ///   - resumeData: What continues the download later.
-    ///   - result: The value, or why there is none.
-    ///   - timeline: When what happened. Default: all of it at 0.
-    ///   - metrics: What the transfer was. Default `nil`.
+    ///   - resumeData: The data with which the download can be continued later.
+    ///   - result: The value, or the error.
+    ///   - timeline: The times of the request. Default: all 0.
+    ///   - metrics: Details of the transfers. Default `nil`.
     public init(
         request: URLRequest?,
         response: HTTPURLResponse?,
@@ -51,10 +51,10 @@ public struct DownloadResponse<Value> {
         self.metrics = metrics
     }
 
-    /// The value, if there is one.
+    /// The value; `nil` for a failure.
     public var value: Value? { result.value }
 
-    /// Why there is no value.
+    /// The error; `nil` for a success.
     public var error: (any Error)? { result.error }
 }
 

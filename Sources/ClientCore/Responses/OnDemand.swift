@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// A value that is made when somebody looks at it for the first time, for all copies of what holds it.
+/// A value that is created on first access. Copies of a response share it.
 final class OnDemand<Value: Sendable>: Sendable {
     private enum State: Sendable {
         case unmade(@Sendable () -> Value)
@@ -9,12 +9,12 @@ final class OnDemand<Value: Sendable>: Sendable {
 
     private let state: Mutex<State>
 
-    /// - Parameter make: Called once at most, under a lock.
+    /// - Parameter make: Creates the value. Called at most once, under a lock.
     init(_ make: @escaping @Sendable () -> Value) {
         state = Mutex(.unmade(make))
     }
 
-    /// A value that is there.
+    /// Wraps an existing value.
     init(made value: Value) {
         state = Mutex(.made(value))
     }

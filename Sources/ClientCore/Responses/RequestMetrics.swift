@@ -1,20 +1,21 @@
 public import Foundation
 
-/// What Foundation's `URLSessionTaskMetrics` tells elsewhere, with its names.
+/// The metrics of a request, with the names of Foundation's `URLSessionTaskMetrics`.
 public struct RequestMetrics: Sendable {
-    /// From the start of the last attempt to its end.
+    /// The interval from the start to the end of the last attempt.
     public let taskInterval: DateInterval
-    /// How many redirects were followed.
+    /// The number of redirects that were followed.
     public let redirectCount: Int
-    /// The transfers of the last attempt, in order: one, and one more for each redirect. What credentials are
-    /// negotiated with is part of their transfer, unless the credentials came after it had begun.
+    /// The transfers of the last attempt, in order: one, plus one for each redirect. The requests of an
+    /// authentication handshake belong to the transfer that they authenticate, unless the credentials were set after
+    /// it had started.
     public let transactionMetrics: [TransactionMetrics]
 
-    /// Puts metrics together.
+    /// Creates metrics.
     ///
     /// - Parameters:
-    ///   - taskInterval: From the start of the last attempt to its end.
-    ///   - redirectCount: How many redirects were followed. Default 0.
+    ///   - taskInterval: The interval from the start to the end of the last attempt.
+    ///   - redirectCount: The number of redirects that were followed. Default 0.
     ///   - transactionMetrics: The transfers of the last attempt, in order. Default none.
     public init(
         taskInterval: DateInterval,

@@ -7,9 +7,9 @@ extension DataResponse: CustomStringConvertible {
 }
 
 extension DataResponse: CustomDebugStringConvertible {
-    /// The request, the response, their bodies, the result and the timeline. Bodies that are text, and the
-    /// result, are cut after 2000 bytes; of other bodies the size is told. Fields of the request are left
-    /// out, because they may hold credentials.
+    /// The request, the response, their bodies, the result and the timeline. Text bodies and the result are truncated
+    /// to 2000 bytes; other bodies are replaced by their size. Header fields of the request are omitted, because they
+    /// may contain credentials.
     public var debugDescription: String {
         Sections(request, response, ["[Response Body]: \(BodyText.of(data))"], result.text, timeline).text
     }
@@ -21,9 +21,9 @@ extension DownloadResponse: CustomStringConvertible {
 }
 
 extension DownloadResponse: CustomDebugStringConvertible {
-    /// The request, the response, the files, the result and the timeline. A request's body that is text,
-    /// and the result, are cut after 2000 bytes; of other bodies the size is told. Fields of the request
-    /// are left out, because they may hold credentials.
+    /// The request, the response, the files, the result and the timeline. A text body of the request and the result
+    /// are truncated to 2000 bytes; other bodies are replaced by their size. Header fields of the request are
+    /// omitted, because they may contain credentials.
     public var debugDescription: String {
         let files = [
             "[TemporaryURL]: \(temporaryURL?.path ?? "none")",
@@ -34,7 +34,7 @@ extension DownloadResponse: CustomDebugStringConvertible {
     }
 }
 
-/// What a response is described by.
+/// The sections of a debug description.
 private struct Sections {
     let text: String
 
@@ -54,7 +54,8 @@ private struct Sections {
         text = (head + body + end).joined(separator: "\n")
     }
 
-    /// The status and the fields, which are quoted because the server may have put anything into them.
+    /// Returns the status and the header fields. Values are quoted, because the server may have put any characters
+    /// into them.
     private static func head(of response: HTTPURLResponse) -> String {
         let fields = response.allHeaderFields
             .map { "  \($0.key): \("\($0.value)".debugDescription)" }

@@ -1,10 +1,10 @@
 extension Result {
-    /// The value of a success.
+    /// The value of a success; `nil` for a failure.
     public var value: Success? {
         if case .success(let value) = self { value } else { nil }
     }
 
-    /// The error of a failure.
+    /// The error of a failure; `nil` for a success.
     public var error: Failure? {
         if case .failure(let error) = self { error } else { nil }
     }
@@ -17,33 +17,33 @@ extension Result {
 }
 
 extension Result {
-    /// The value of a success.
+    /// Returns the value of a success.
     ///
     /// - Throws: The error of a failure.
     public func unwrap() throws -> Success { try get() }
 
-    /// Calls `body` with the value of a success.
+    /// Calls `body` with the value if this is a success.
     @discardableResult
     public func withValue(_ body: (Success) throws -> Void) rethrows -> Self {
         if case .success(let value) = self { try body(value) }
         return self
     }
 
-    /// Calls `body` with the error of a failure.
+    /// Calls `body` with the error if this is a failure.
     @discardableResult
     public func withError(_ body: (Failure) throws -> Void) rethrows -> Self {
         if case .failure(let error) = self { try body(error) }
         return self
     }
 
-    /// Calls `body` after a success.
+    /// Calls `body` if this is a success.
     @discardableResult
     public func ifSuccess(_ body: () throws -> Void) rethrows -> Self {
         if isSuccess { try body() }
         return self
     }
 
-    /// Calls `body` after a failure.
+    /// Calls `body` if this is a failure.
     @discardableResult
     public func ifFailure(_ body: () throws -> Void) rethrows -> Self {
         if isFailure { try body() }

@@ -1,42 +1,42 @@
 public import Foundation
 
-/// When what happened to a request.
+/// The times of a request.
 ///
-/// Times are seconds since the reference date (2001-01-01 00:00 UTC), as of `Date`'s
-/// `timeIntervalSinceReferenceDate`. A request reads the wall clock once, at its start; what follows is
-/// that plus the time that has gone by on the monotonic clock, so that setting the clock changes none of
-/// it. A duration is never negative, whatever times it is made of.
+/// Times are in seconds since the reference date (2001-01-01 00:00 UTC), like `Date`'s
+/// `timeIntervalSinceReferenceDate`. The wall clock is read once, at the start of the request. All later times add
+/// the elapsed monotonic time, so setting the clock does not affect them. Durations are never negative, whatever the
+/// times are.
 public struct Timeline: Hashable, Sendable {
-    /// When the request was started.
+    /// The time at which the request was started.
     public let requestStartTime: TimeInterval
-    /// When the first byte was sent or received.
+    /// The time at which the first byte was sent or received.
     public let initialResponseTime: TimeInterval
-    /// When the transfer had ended.
+    /// The time at which the transfer ended.
     public let requestCompletedTime: TimeInterval
-    /// When the response had been serialized.
+    /// The time at which serialization ended.
     public let serializationCompletedTime: TimeInterval
 
-    /// Seconds from the start to the first byte.
+    /// The seconds from the start to the first byte.
     public var latency: TimeInterval { Self.duration(requestStartTime, initialResponseTime) }
 
-    /// Seconds from the start to the end of the transfer.
+    /// The seconds from the start to the end of the transfer.
     public var requestDuration: TimeInterval { Self.duration(requestStartTime, requestCompletedTime) }
 
-    /// Seconds from the end of the transfer to the end of serialization.
+    /// The seconds from the end of the transfer to the end of serialization.
     public var serializationDuration: TimeInterval {
         Self.duration(requestCompletedTime, serializationCompletedTime)
     }
 
-    /// Seconds from the start to the end of serialization.
+    /// The seconds from the start to the end of serialization.
     public var totalDuration: TimeInterval { Self.duration(requestStartTime, serializationCompletedTime) }
 
-    /// Puts a timeline together.
+    /// Creates a timeline.
     ///
     /// - Parameters:
-    ///   - requestStartTime: When the request was started. Default 0.
-    ///   - initialResponseTime: When the first byte was sent or received. Default 0.
-    ///   - requestCompletedTime: When the transfer had ended. Default 0.
-    ///   - serializationCompletedTime: When the response had been serialized. Default 0.
+    ///   - requestStartTime: The time at which the request was started. Default 0.
+    ///   - initialResponseTime: The time at which the first byte was sent or received. Default 0.
+    ///   - requestCompletedTime: The time at which the transfer ended. Default 0.
+    ///   - serializationCompletedTime: The time at which serialization ended. Default 0.
     public init(
         requestStartTime: TimeInterval = 0,
         initialResponseTime: TimeInterval = 0,
@@ -49,14 +49,14 @@ public struct Timeline: Hashable, Sendable {
         self.serializationCompletedTime = serializationCompletedTime
     }
 
-    /// Puts a timeline together of one reading of the wall clock and of monotonic durations since then.
+    /// Creates a timeline from the wall-clock start time and monotonic durations since then.
     ///
     /// - Parameters:
-    ///   - start: When the request was started.
-    ///   - firstByte: How long it took to the first byte; `nil` when there was none, which makes the whole
-    ///     transfer its latency.
-    ///   - completed: How long it took to the end of the transfer.
-    ///   - serialized: How long it took to the end of serialization.
+    ///   - start: The time at which the request was started.
+    ///   - firstByte: The duration until the first byte; `nil` if there was none, so that the latency is the whole
+    ///     transfer.
+    ///   - completed: The duration until the end of the transfer.
+    ///   - serialized: The duration until the end of serialization.
     package init(start: Date, firstByte: Duration?, completed: Duration, serialized: Duration) {
         let start = start.timeIntervalSinceReferenceDate
         self.init(
@@ -91,7 +91,7 @@ extension Timeline: CustomStringConvertible {
 }
 
 extension Timeline: CustomDebugStringConvertible {
-    /// The times and then the durations, in seconds with three decimals.
+    /// The times followed by the durations, in seconds with three decimals.
     public var debugDescription: String { Self.text(times + durations) }
 
     private var times: [(String, TimeInterval)] {

@@ -3,7 +3,7 @@ internal import FoundationNetworking
 internal import NetwatchTransport
 
 extension TransactionMetrics {
-    /// - Parameter clock: Turns the transfer's moments into dates.
+    /// - Parameter clock: Converts the transfer's monotonic times to dates.
     init(_ transfer: TransferMetrics, request: URLRequest, response: HTTPURLResponse?, clock: RequestClock) {
         self.init(request: request, response: response)
         let date = { (elapsed: Duration?) in elapsed.flatMap { clock.date(of: transfer.startedAt + $0) } }

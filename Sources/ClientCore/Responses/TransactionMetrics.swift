@@ -1,64 +1,64 @@
 public import Foundation
 public import FoundationNetworking
 
-/// What Foundation's `URLSessionTaskTransactionMetrics` tells elsewhere, with its names: one request that
-/// was sent, and its response.
+/// The metrics of one sent request and its response, with the names of Foundation's
+/// `URLSessionTaskTransactionMetrics`.
 ///
-/// A step that was not taken has no dates: a reused connection has none for the name and the connection.
+/// Steps that did not occur have no dates: a reused connection has none for the name lookup and the connection.
 public struct TransactionMetrics: Sendable {
     /// The request as it was sent.
     public var request: URLRequest
-    /// The head of the response; `nil` when none came.
+    /// The head of the response; `nil` if none arrived.
     public var response: HTTPURLResponse?
 
-    /// When the request was begun.
+    /// The time at which the request started.
     public var fetchStartDate: Date?
-    /// When the search for the host's address began.
+    /// The time at which the name lookup started.
     public var domainLookupStartDate: Date?
-    /// When the host's address was known.
+    /// The time at which the name lookup ended.
     public var domainLookupEndDate: Date?
-    /// When connecting began.
+    /// The time at which connecting started.
     public var connectStartDate: Date?
-    /// When the connection was there, TLS included.
+    /// The time at which the connection was established, including TLS.
     public var connectEndDate: Date?
-    /// When TLS began.
+    /// The time at which the TLS handshake started.
     public var secureConnectionStartDate: Date?
-    /// When TLS was agreed on.
+    /// The time at which the TLS handshake ended.
     public var secureConnectionEndDate: Date?
-    /// When the first byte of the request was sent.
+    /// The time at which the first byte of the request was sent.
     public var requestStartDate: Date?
-    /// When the last byte of the request was sent.
+    /// The time at which the last byte of the request was sent.
     public var requestEndDate: Date?
-    /// When the first byte of the response came.
+    /// The time at which the first byte of the response arrived.
     public var responseStartDate: Date?
-    /// When the last byte of the response came.
+    /// The time at which the last byte of the response arrived.
     public var responseEndDate: Date?
 
-    /// The protocol by its ALPN name (RFC 7301): `http/1.1`, `h2`.
+    /// The ALPN name of the protocol (RFC 7301): `http/1.1`, `h2`.
     public var networkProtocolName: String?
-    /// Whether the connection had been made for an earlier request.
+    /// Whether the connection was established for an earlier request.
     public var isReusedConnection = false
-    /// Whether the connection led to a proxy.
+    /// Whether the connection was to a proxy.
     public var isProxyConnection = false
-    /// The address of the connection's near end, without a port.
+    /// The local address of the connection, without a port.
     public var localAddress: String?
-    /// The port of the connection's near end.
+    /// The local port of the connection.
     public var localPort: Int?
-    /// The address of the connection's far end, without a port.
+    /// The remote address of the connection, without a port.
     public var remoteAddress: String?
-    /// The port of the connection's far end.
+    /// The remote port of the connection.
     public var remotePort: Int?
 
-    /// Bytes of the request's head.
+    /// The number of bytes of the request's head.
     public var countOfRequestHeaderBytesSent: Int64 = 0
-    /// Bytes of the request's body.
+    /// The number of bytes of the request's body.
     public var countOfRequestBodyBytesSent: Int64 = 0
-    /// Bytes of the response's head.
+    /// The number of bytes of the response's head.
     public var countOfResponseHeaderBytesReceived: Int64 = 0
-    /// Bytes of the response's body on the wire, before anything was decompressed.
+    /// The number of bytes of the response's body on the wire, before decompression.
     public var countOfResponseBodyBytesReceived: Int64 = 0
 
-    /// Makes metrics that know the request only; set what else is known.
+    /// Creates metrics with the request only; set the other properties afterwards.
     ///
     /// - Parameters:
     ///   - request: The request as it was sent.
@@ -70,8 +70,8 @@ public struct TransactionMetrics: Sendable {
 }
 
 extension TransactionMetrics: CustomStringConvertible {
-    /// `GET http://host/ 200, http/1.1 to 10.0.0.1:80 (reused), lookup 0.002, …, sent 80+0, received 120+5
-    /// bytes`: durations in seconds, bytes as head and body.
+    /// The exchange, the connection, durations in seconds, and bytes as head and body:
+    /// `GET http://host/ 200, http/1.1 to 10.0.0.1:80 (reused), lookup 0.002, …, sent 80+0, received 120+5 bytes`.
     public var description: String {
         ([exchange, connection] + durations + [bytes]).compactMap(\.self).joined(separator: ", ")
     }

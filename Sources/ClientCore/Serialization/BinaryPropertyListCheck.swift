@@ -1,12 +1,12 @@
 internal import Foundation
 
-/// Why a binary property list is not even given to Foundation.
+/// The reasons for which a binary property list is rejected before it is passed to Foundation.
 enum HostilePropertyList: Error, CustomStringConvertible {
-    /// Its shared parts make more objects than anybody means to have.
+    /// Shared references expand to too many objects.
     case tooManyObjects(limit: Int)
-    /// It has an object of a kind that no property list has.
+    /// An object has a type that property lists do not support.
     case objectKind(marker: UInt8)
-    /// It has a dictionary with a key that is no text.
+    /// A dictionary has a key that is not a string.
     case dictionaryKey(marker: UInt8)
 
     var description: String {
@@ -18,17 +18,17 @@ enum HostilePropertyList: Error, CustomStringConvertible {
     }
 }
 
-/// Looks for what Foundation reads of a binary property list to its harm.
+/// Detects binary property lists that would crash Foundation or exhaust memory.
 ///
-/// In that format (`CFBinaryPList.c`) a container holds references, and several may lead to one object,
-/// which Foundation copies for each of them: a kilobyte of lists that hold the next list twice is a
-/// million million objects. What Foundation writes shares no containers. And a set, which the format has
-/// and a property list has not, ends the process when Foundation bridges it (measured with Swift 6.3).
+/// In this format (`CFBinaryPList.c`), containers hold references, and several references can lead to the same
+/// object. Foundation copies the object for each of them: one kilobyte of arrays, each containing the next array
+/// twice, expands to about 10^12 objects. Property lists written by Foundation do not share containers. The format
+/// also has sets, which property lists do not support; bridging one terminates the process (measured with Swift 6.3).
 struct BinaryPropertyListCheck {
-    /// How many objects may come of a list that has fewer bytes than that.
+    /// The maximum number of objects in a list that has fewer bytes than this.
     static let limit = 1_000_000
 
-    /// Throws ``HostilePropertyList``. What is merely broken is Foundation's to refuse.
+    /// Throws ``HostilePropertyList``. Lists that are merely malformed are left to Foundation to reject.
     static func check(_ data: Data) throws {
         guard data.starts(with: Array("bplist".utf8)), var check = Self(data) else { return }
         guard try check.count(check.topObject, depth: 0) <= check.limit else {
@@ -44,7 +44,7 @@ struct BinaryPropertyListCheck {
     private let offsetTable: Int
     private var counts: [Int: Int] = [:]
 
-    /// Reads the trailer: the last 32 bytes.
+    /// Reads the trailer, the last 32 bytes.
     private init?(_ data: Data) {
         bytes = Array(data)
         guard bytes.count >= 40 else { return nil }
@@ -59,19 +59,20 @@ struct BinaryPropertyListCheck {
         (self.objectCount, self.topObject, self.offsetTable) = (objectCount, topObject, offsetTable)
     }
 
-    /// A reference takes a byte at least, so a list without shared parts never has more than its bytes.
+    /// A reference takes at least one byte, so a list without shared references never has more objects than bytes.
     private var limit: Int { max(Self.limit, bytes.count) }
 
-    /// The object and all that it holds, as far as it is not too many; in a circle it is. Deeper than
-    /// Foundation goes it is none: Foundation refuses that.
+    /// Returns the number of objects in an object, including itself. Counting stops above the limit, and a cycle
+    /// counts as too many. An object below 512 levels counts as one, because Foundation rejects such lists.
     private mutating func count(_ object: Int, depth: Int) throws -> Int {
         if let known = counts[object] { return known }
         guard depth <= 512, let (table, entries) = try references(of: object) else { return 1 }
-        // For whoever comes here again before the end.
+        // Detects a cycle that leads back to this object.
         counts[object] = .max
         var sum = 1
         for entry in 0..<entries {
-            // What leads nowhere ends it, or it would be looked at for nothing, once for each that shares it.
+            // Stop at an invalid reference. Otherwise the remaining ones would be examined again for each object that
+            // shares this one, although Foundation rejects the list.
             guard sum <= limit, let reference = element(entry, of: table, size: referenceSize) else { break }
             let (total, overflows) = sum.addingReportingOverflow(try count(reference, depth: depth + 1))
             sum = overflows ? .max : total
@@ -80,7 +81,7 @@ struct BinaryPropertyListCheck {
         return sum
     }
 
-    /// Where a container's references are, and how many; `nil` for other objects, and for what is broken.
+    /// Returns the position and number of a container's references; `nil` for other objects, and for malformed ones.
     private func references(of object: Int) throws -> (table: Int, count: Int)? {
         guard let (marker, offset) = marker(of: object) else { return nil }
         switch marker >> 4 {
@@ -89,13 +90,13 @@ struct BinaryPropertyListCheck {
             guard let (count, start) = length(marker, offset + 1) else { return nil }
             try checkKeys(table: start, count: count)
             return (start, count * 2)
-        // Booleans, integers, reals, dates, bytes, and texts of two kinds.
+        // Booleans, integers, reals, dates, data, and two types of strings.
         case 0x0 where marker == 0x08 || marker == 0x09, 0x1...0x6: return nil
         default: throw HostilePropertyList.objectKind(marker: marker)
         }
     }
 
-    /// The first half of a dictionary's references are its keys.
+    /// Checks the keys, which are the first half of a dictionary's references.
     private func checkKeys(table: Int, count: Int) throws {
         for entry in 0..<count {
             guard let key = element(entry, of: table, size: referenceSize), let (marker, _) = marker(of: key)
@@ -113,12 +114,13 @@ struct BinaryPropertyListCheck {
         return (bytes[offset], offset)
     }
 
-    /// How many entries a container has, and where they begin: 15 means that an integer follows.
+    /// Returns the number of entries of a container and the position of the first; a count of 15 means that an
+    /// integer follows.
     private func length(_ marker: UInt8, _ next: Int) -> (count: Int, start: Int)? {
         guard marker & 0xF == 0xF else { return (Int(marker & 0xF), next) }
         guard next < bytes.count, bytes[next] >> 4 == 1, bytes[next] & 0xF <= 3 else { return nil }
         let size = 1 << Int(bytes[next] & 0xF)
-        // Each takes a byte at least.
+        // Each entry takes at least one byte.
         guard let count = Self.integer(bytes, next + 1, size), count <= bytes.count else { return nil }
         return (count, next + 1 + size)
     }
@@ -129,7 +131,7 @@ struct BinaryPropertyListCheck {
         return overflows || overflowsToo ? nil : Self.integer(bytes, start, size)
     }
 
-    /// A number, most significant byte first; `nil` outside of the bytes, and when it is no `Int`.
+    /// Reads a big-endian number; `nil` if it is out of bounds or does not fit into `Int`.
     private static func integer(_ bytes: [UInt8], _ start: Int, _ size: Int) -> Int? {
         guard start >= 0, start <= bytes.count - size else { return nil }
         let value = bytes[start..<start + size].reduce(UInt64(0)) { $0 << 8 | UInt64($1) }

@@ -1,16 +1,15 @@
 internal import Foundation
 
 extension String.Encoding {
-    /// The encoding of a name in IANA's registry of character sets, in whatever case; `nil` for one that
-    /// Foundation cannot read here.
+    /// Creates the encoding for a name in IANA's character set registry, ignoring case; `nil` if Foundation does not
+    /// support it on Linux.
     init?(charset name: String) {
         guard let encoding = Self.charsets[name.lowercased()] else { return nil }
         self = encoding
     }
 
-    /// Names that are sent, aliases among them. As everywhere on the web, GBK and GB 2312 are read as
-    /// GB 18030, which holds them. EUC-JP is not
-    /// among them: Foundation on Linux declares it and reads none of it.
+    /// Names in use, including aliases. As browsers do, GBK and GB 2312 are decoded as GB 18030, which is a superset
+    /// of both. EUC-JP is omitted because Foundation on Linux declares it but cannot decode it.
     private static let charsets: [String: String.Encoding] = Dictionary(
         charsetNames.flatMap { encoding, names in names.map { ($0, encoding) } }
     ) { first, _ in first }
@@ -64,7 +63,8 @@ extension String.Encoding {
         (.core(0x0940), ["euc-kr", "ks_c_5601-1987"]),
     ]
 
-    /// One of CoreFoundation's numbers (`CFStringEncodingExt.h`), as Foundation has them beside its own.
+    /// Returns an encoding by its CoreFoundation number (`CFStringEncodingExt.h`), which Foundation accepts in
+    /// addition to its own.
     private static func core(_ number: UInt) -> Self {
         Self(rawValue: 0x8000_0000 | number)
     }

@@ -1,37 +1,38 @@
 public import Foundation
 public import FoundationNetworking
 
-/// Something that makes a value of a response's body.
+/// Creates a value from a response's body.
 @preconcurrency public protocol DataResponseSerializerProtocol: Sendable {
-    /// What is made.
+    /// The type of the value.
     associatedtype SerializedObject
 
-    /// Makes the value of the request, the head of the response, its body, and why it is not whole. It is
-    /// called once for each handler, on a thread of the request's.
+    /// Creates the value from the request, the head of the response, its body, and the error if the response is not
+    /// complete. Called once for each handler, on the request's queue.
     var serializeResponse:
         @Sendable (URLRequest?, HTTPURLResponse?, Data?, (any Error)?) -> Result<SerializedObject, any Error>
     { get }
 }
 
-/// A closure that makes a value of a response's body.
+/// A closure that creates a value from a response's body.
 public struct DataResponseSerializer<Value>: DataResponseSerializerProtocol {
-    /// What is made.
+    /// The type of the value.
     public typealias SerializedObject = Value
 
-    /// Makes the value of the request, the head of the response, its body, and why it is not whole.
+    /// Creates the value from the request, the head of the response, its body, and the error if the response is not
+    /// complete.
     public var serializeResponse:
         @Sendable (URLRequest?, HTTPURLResponse?, Data?, (any Error)?) -> Result<Value, any Error>
     {
         didSet { readsHead = true }
     }
 
-    /// Whether it looks at more of a head than whether there is no content.
+    /// Whether the closure uses more of the head than whether there is content.
     private(set) var readsHead = true
 
-    /// Makes a serializer.
+    /// Creates a serializer.
     ///
-    /// - Parameter serializeResponse: Makes the value of the request, the head of the response, its body,
-    ///   and why it is not whole. It is called once for each handler, on a thread of the request's.
+    /// - Parameter serializeResponse: Creates the value from the request, the head of the response, its body, and the
+    ///   error if the response is not complete. Called once for each handler, on the request's queue.
     @preconcurrency
     public init(
         serializeResponse:
@@ -43,9 +44,9 @@ public struct DataResponseSerializer<Value>: DataResponseSerializerProtocol {
 }
 
 extension DataResponseSerializer {
-    /// One that looks at nothing of a head but whether the status is 204 or 205.
+    /// Creates a serializer that uses nothing of the head except whether the status is 204 or 205.
     ///
-    /// - Parameter serialize: As above. It may not be given the head of a response with content.
+    /// - Parameter serialize: Creates the value. It may not receive the head of a response with content.
     static func ofContent(
         _ serialize: @escaping @Sendable (HTTPURLResponse?, Data?, (any Error)?) -> Result<Value, any Error>
     ) -> Self {
@@ -56,7 +57,7 @@ extension DataResponseSerializer {
 }
 
 extension DataResponseSerializerProtocol {
-    /// Makes the value. Foundation's head is made only for a serializer that looks at it.
+    /// Creates the value. Foundation's response object is created only for a serializer that uses it.
     func serialize(_ outcome: RequestOutcome) -> Result<SerializedObject, any Error> {
         let readsHead = (self as? DataResponseSerializer<SerializedObject>)?.readsHead ?? true
         let response = readsHead || outcome.head?.hasNoContent == true ? outcome.response : nil

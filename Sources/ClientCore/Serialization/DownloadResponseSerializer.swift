@@ -1,31 +1,32 @@
 public import Foundation
 public import FoundationNetworking
 
-/// Something that makes a value of a downloaded file.
+/// Creates a value from a downloaded file.
 @preconcurrency public protocol DownloadResponseSerializerProtocol: Sendable {
-    /// What is made.
+    /// The type of the value.
     associatedtype SerializedObject
 
-    /// Makes the value of the request, the head of the response, the file, and why it is not whole. It is
-    /// called once for each handler, on a thread of the request's.
+    /// Creates the value from the request, the head of the response, the file, and the error if the file is not
+    /// complete. Called once for each handler, on the request's queue.
     var serializeResponse:
         @Sendable (URLRequest?, HTTPURLResponse?, URL?, (any Error)?) -> Result<SerializedObject, any Error>
     { get }
 }
 
-/// A closure that makes a value of a downloaded file.
+/// A closure that creates a value from a downloaded file.
 public struct DownloadResponseSerializer<Value>: DownloadResponseSerializerProtocol {
-    /// What is made.
+    /// The type of the value.
     public typealias SerializedObject = Value
 
-    /// Makes the value of the request, the head of the response, the file, and why it is not whole.
+    /// Creates the value from the request, the head of the response, the file, and the error if the file is not
+    /// complete.
     public var serializeResponse:
         @Sendable (URLRequest?, HTTPURLResponse?, URL?, (any Error)?) -> Result<Value, any Error>
 
-    /// Makes a serializer.
+    /// Creates a serializer.
     ///
-    /// - Parameter serializeResponse: Makes the value of the request, the head of the response, the file,
-    ///   and why it is not whole. It is called once for each handler, on a thread of the request's.
+    /// - Parameter serializeResponse: Creates the value from the request, the head of the response, the file, and the
+    ///   error if the file is not complete. Called once for each handler, on the request's queue.
     @preconcurrency
     public init(
         serializeResponse:
@@ -35,9 +36,9 @@ public struct DownloadResponseSerializer<Value>: DownloadResponseSerializerProto
         self.serializeResponse = serializeResponse
     }
 
-    /// Makes a serializer that reads the whole file into memory first.
+    /// Creates a serializer that reads the whole file into memory first.
     ///
-    /// - Parameter serialize: Makes the value of the head of the response and the file's content.
+    /// - Parameter serialize: Creates the value from the head of the response and the contents of the file.
     init(
         reading serialize: @escaping @Sendable (HTTPURLResponse?, Data) -> Result<Value, any Error>
     ) {

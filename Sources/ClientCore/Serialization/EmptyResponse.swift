@@ -1,14 +1,14 @@
-/// A type that has a value for a response without content.
+/// A type with a value for responses without content.
 @preconcurrency public protocol EmptyResponse: Sendable {
     /// The value of a response without content.
     static func emptyValue() -> Self
 }
 
-/// What a response without content is decoded as.
+/// The decoded value of a response without content.
 public struct Empty: Codable, Hashable, EmptyResponse {
-    /// The one value.
+    /// The only value.
     public static let value = Empty()
 
-    /// The one value.
+    /// Returns the only value.
     public static func emptyValue() -> Empty { value }
 }

@@ -1,12 +1,12 @@
 internal import Foundation
 
-/// The file that a download was written to.
+/// Reads the file of a download.
 enum FileContent {
-    /// The file's content, or ``AFError/ResponseSerializationFailureReason/inputFileNil`` or
+    /// Returns the contents of the file, or fails with ``AFError/ResponseSerializationFailureReason/inputFileNil`` or
     /// ``AFError/ResponseSerializationFailureReason/inputFileReadFailed(at:)``.
     static func content(of file: URL?) -> Result<Data, any Error> {
         guard let file else { return .failure(AFError.responseSerializationFailed(reason: .inputFileNil)) }
-        // Of another URL, Foundation would load the content over the network.
+        // For other URLs, Foundation would load the contents over the network.
         guard file.isFileURL, let content = try? Data(contentsOf: file) else {
             return .failure(AFError.responseSerializationFailed(reason: .inputFileReadFailed(at: file)))
         }

@@ -1,6 +1,6 @@
-/// What stands behind the type in a `Content-Type` or an `Accept` (RFC 9110 §5.6.6).
+/// Parses the parameters of a media type in `Content-Type` or `Accept` (RFC 9110 §5.6.6).
 enum MediaTypeParameters {
-    /// The first parameter of that name, in whatever case; a quoted value without its quotes.
+    /// Returns the first parameter with this name, ignoring case. A quoted value is returned without its quotes.
     static func value(of name: String, in field: String) -> String? {
         for parameter in split(field, at: ";").dropFirst() {
             let parts = parameter.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
@@ -10,7 +10,7 @@ enum MediaTypeParameters {
         return nil
     }
 
-    /// The parts between separators that are outside of quotes.
+    /// Splits the text at separators outside of quotes.
     static func split(_ field: String, at separator: Character) -> [String] {
         var parts = [""]
         var isQuoted = false
@@ -27,7 +27,7 @@ enum MediaTypeParameters {
         return parts
     }
 
-    /// The text without the optional whitespace of RFC 9110 §5.6.3 around it.
+    /// Returns the text without leading and trailing optional whitespace (RFC 9110 §5.6.3).
     static func trimmed(_ text: some StringProtocol) -> String {
         let isSpace = { (character: Character) in character == " " || character == "\t" }
         let start = text.drop(while: isSpace)

@@ -2,14 +2,14 @@ public import Foundation
 public import FoundationNetworking
 
 extension Request {
-    /// What ``DataRequest/responseData(queue:completionHandler:)`` makes of a response, for serializers of
-    /// your own.
+    /// Serializes a response as ``DataRequest/responseData(queue:completionHandler:)`` does, for use in custom
+    /// serializers.
     ///
     /// - Parameters:
     ///   - response: The head of the response.
     ///   - data: The body.
-    ///   - error: Why there is no whole response.
-    /// - Returns: `error` if there is one; no bytes for the statuses 204 and 205; else `data`, or
+    ///   - error: The error if the response is not complete.
+    /// - Returns: `error` if there is one; empty data for the statuses 204 and 205; otherwise `data`, or
     ///   ``AFError/ResponseSerializationFailureReason/inputDataNil``.
     public static func serializeResponseData(
         response: HTTPURLResponse?,
@@ -26,7 +26,7 @@ extension Request {
 }
 
 extension DataRequest {
-    /// A serializer that makes nothing of the body but itself; see
+    /// Returns a serializer that returns the body unchanged; see
     /// ``Request/serializeResponseData(response:data:error:)``.
     public static func dataResponseSerializer() -> DataResponseSerializer<Data> {
         .ofContent { response, data, error in
@@ -36,7 +36,7 @@ extension DataRequest {
 }
 
 extension DownloadResponseSerializer where Value == Data {
-    /// Like ``DataRequest/dataResponseSerializer()``, for a file.
+    /// Returns the equivalent of ``DataRequest/dataResponseSerializer()`` for a file.
     static func data() -> Self {
         Self { Request.serializeResponseData(response: $0, data: $1, error: nil) }
     }

@@ -1,14 +1,14 @@
 public import Foundation
 public import FoundationNetworking
 
-/// Something that decodes values from bytes.
+/// Decodes values from data.
 @preconcurrency public protocol DataDecoder: Sendable {
     /// Decodes a value.
     ///
     /// - Parameters:
-    ///   - type: The value's type.
-    ///   - data: The bytes.
-    /// - Throws: Why they are no such value.
+    ///   - type: The type of the value.
+    ///   - data: The data to decode.
+    /// - Throws: An error if the data cannot be decoded.
     func decode<D: Decodable>(_ type: D.Type, from data: Data) throws -> D
 }
 
@@ -20,15 +20,15 @@ extension Request {
     /// Decodes a value from a response.
     ///
     /// - Parameters:
-    ///   - type: The value's type. Default: what the call's result needs.
-    ///   - decoder: What decodes it.
+    ///   - type: The type of the value. Default: inferred from the result.
+    ///   - decoder: The decoder.
     ///   - response: The head of the response.
     ///   - data: The body.
-    ///   - error: Why there is no whole response.
-    /// - Returns: `error` if there is one; else the value, or
-    ///   ``AFError/ResponseSerializationFailureReason/decodingFailed(error:)``. For no bytes it is
-    ///   ``AFError/ResponseSerializationFailureReason/inputDataNilOrZeroLength``, unless the status is 204
-    ///   or 205 and the type is an ``EmptyResponse``.
+    ///   - error: The error if the response is not complete.
+    /// - Returns: `error` if there is one; otherwise the value, or
+    ///   ``AFError/ResponseSerializationFailureReason/decodingFailed(error:)``. An empty body fails with
+    ///   ``AFError/ResponseSerializationFailureReason/inputDataNilOrZeroLength``, unless the status is 204 or 205 and
+    ///   the type is an ``EmptyResponse``.
     public static func serializeResponseDecodable<T: Decodable>(
         of type: T.Type = T.self,
         decoder: any DataDecoder,
@@ -65,12 +65,12 @@ extension Request {
 }
 
 extension DataRequest {
-    /// A serializer that decodes a value; see
+    /// Returns a serializer that decodes a value; see
     /// ``Request/serializeResponseDecodable(of:decoder:response:data:error:)``.
     ///
     /// - Parameters:
-    ///   - type: The value's type. Default: what the call's result needs.
-    ///   - decoder: What decodes it. Default: a `JSONDecoder`.
+    ///   - type: The type of the value. Default: inferred from the result.
+    ///   - decoder: The decoder. Default: a `JSONDecoder`.
     @preconcurrency
     public static func decodableResponseSerializer<T: Decodable & SendableMetatype>(
         of type: T.Type = T.self,
@@ -88,7 +88,7 @@ extension DataRequest {
 }
 
 extension DownloadResponseSerializer where Value: Decodable & SendableMetatype {
-    /// Like ``DataRequest/decodableResponseSerializer(of:decoder:)``, for a file.
+    /// Returns the equivalent of ``DataRequest/decodableResponseSerializer(of:decoder:)`` for a file.
     static func decodable(decoder: any DataDecoder = JSONDecoder()) -> Self {
         Self { Request.serializeResponseDecodable(decoder: decoder, response: $0, data: $1, error: nil) }
     }

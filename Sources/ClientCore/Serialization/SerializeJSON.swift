@@ -2,14 +2,14 @@ public import Foundation
 public import FoundationNetworking
 
 extension Request {
-    /// Makes objects of JSON in a response, by `JSONSerialization`. It refuses more than 512 levels.
+    /// Parses JSON in a response with `JSONSerialization`, which rejects more than 512 levels.
     ///
     /// - Parameters:
-    ///   - options: How the objects are made.
+    ///   - options: Options for reading the JSON.
     ///   - response: The head of the response.
     ///   - data: The body.
-    ///   - error: Why there is no whole response.
-    /// - Returns: `error` if there is one; `NSNull` for the statuses 204 and 205; else the objects, or
+    ///   - error: The error if the response is not complete.
+    /// - Returns: `error` if there is one; `NSNull` for the statuses 204 and 205; otherwise the objects, or
     ///   ``AFError/ResponseSerializationFailureReason/inputDataNilOrZeroLength`` or
     ///   ``AFError/ResponseSerializationFailureReason/jsonSerializationFailed(error:)``.
     public static func serializeResponseJSON(
@@ -29,10 +29,10 @@ extension Request {
 }
 
 extension DataRequest {
-    /// A serializer that makes objects of JSON; see
-    /// ``Request/serializeResponseJSON(options:response:data:error:)``.
+    /// Returns a serializer that parses JSON; see ``Request/serializeResponseJSON(options:response:data:error:)``.
     ///
-    /// - Parameter options: How the objects are made. Default: a text, a number or `null` alone will do.
+    /// - Parameter options: Options for reading the JSON. Default: a string, number or `null` is accepted as the
+    ///   top-level value.
     public static func jsonResponseSerializer(
         options: JSONSerialization.ReadingOptions = .allowFragments
     ) -> DataResponseSerializer<Any> {
@@ -43,7 +43,7 @@ extension DataRequest {
 }
 
 extension DownloadResponseSerializer where Value == Any {
-    /// Like ``DataRequest/jsonResponseSerializer(options:)``, for a file.
+    /// Returns the equivalent of ``DataRequest/jsonResponseSerializer(options:)`` for a file.
     static func json(options: JSONSerialization.ReadingOptions = .allowFragments) -> Self {
         Self { Request.serializeResponseJSON(options: options, response: $0, data: $1, error: nil) }
     }

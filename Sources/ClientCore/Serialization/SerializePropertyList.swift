@@ -2,16 +2,17 @@ public import Foundation
 public import FoundationNetworking
 
 extension Request {
-    /// Makes objects of a property list in a response, by `PropertyListSerialization`. It refuses more than
-    /// 512 levels, and a binary list whose
-    /// shared parts make more than a million objects, or that has what no property list has.
+    /// Parses a property list in a response with `PropertyListSerialization`.
+    ///
+    /// Rejects more than 512 levels, binary lists whose shared references expand to more than a million objects, and
+    /// binary lists with types that property lists do not support.
     ///
     /// - Parameters:
-    ///   - options: How the objects are made.
+    ///   - options: Options for reading the property list.
     ///   - response: The head of the response.
     ///   - data: The body.
-    ///   - error: Why there is no whole response.
-    /// - Returns: `error` if there is one; `NSNull` for the statuses 204 and 205; else the objects, or
+    ///   - error: The error if the response is not complete.
+    /// - Returns: `error` if there is one; `NSNull` for the statuses 204 and 205; otherwise the objects, or
     ///   ``AFError/ResponseSerializationFailureReason/inputDataNilOrZeroLength`` or
     ///   ``AFError/ResponseSerializationFailureReason/propertyListSerializationFailed(error:)``.
     public static func serializeResponsePropertyList(
@@ -41,10 +42,10 @@ extension Request {
 }
 
 extension DataRequest {
-    /// A serializer that makes objects of a property list; see
+    /// Returns a serializer that parses a property list; see
     /// ``Request/serializeResponsePropertyList(options:response:data:error:)``.
     ///
-    /// - Parameter options: How the objects are made. Default: immutable.
+    /// - Parameter options: Options for reading the property list. Default: immutable objects.
     public static func propertyListResponseSerializer(
         options: PropertyListSerialization.ReadOptions = []
     ) -> DataResponseSerializer<Any> {
@@ -60,7 +61,7 @@ extension DataRequest {
 }
 
 extension DownloadResponseSerializer where Value == Any {
-    /// Like ``DataRequest/propertyListResponseSerializer(options:)``, for a file.
+    /// Returns the equivalent of ``DataRequest/propertyListResponseSerializer(options:)`` for a file.
     static func propertyList(options: PropertyListSerialization.ReadOptions = []) -> Self {
         Self { Request.serializeResponsePropertyList(options: options, response: $0, data: $1, error: nil) }
     }

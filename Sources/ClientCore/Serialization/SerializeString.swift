@@ -2,15 +2,15 @@ public import Foundation
 public import FoundationNetworking
 
 extension Request {
-    /// Makes a text of a response.
+    /// Decodes the text of a response.
     ///
     /// - Parameters:
-    ///   - encoding: The body's encoding. With `nil` it is the `charset` of the response's `Content-Type`,
-    ///     and ISO 8859-1 without one, or with one that is not known here.
+    ///   - encoding: The body's encoding. `nil` stands for the `charset` of the response's `Content-Type`, or ISO
+    ///     8859-1 if that is missing or unknown.
     ///   - response: The head of the response.
     ///   - data: The body.
-    ///   - error: Why there is no whole response.
-    /// - Returns: `error` if there is one; the empty text for the statuses 204 and 205; else the text, or
+    ///   - error: The error if the response is not complete.
+    /// - Returns: `error` if there is one; an empty string for the statuses 204 and 205; otherwise the text, or
     ///   ``AFError/ResponseSerializationFailureReason/inputDataNil`` or
     ///   ``AFError/ResponseSerializationFailureReason/stringSerializationFailed(encoding:)``.
     public static func serializeResponseString(
@@ -36,10 +36,10 @@ extension Request {
 }
 
 extension DataRequest {
-    /// A serializer that makes a text of the body; see
+    /// Returns a serializer that decodes text; see
     /// ``Request/serializeResponseString(encoding:response:data:error:)``.
     ///
-    /// - Parameter encoding: The body's encoding. Default: what the response says.
+    /// - Parameter encoding: The body's encoding. Default: determined from the response.
     public static func stringResponseSerializer(
         encoding: String.Encoding? = nil
     ) -> DataResponseSerializer<String> {
@@ -50,14 +50,14 @@ extension DataRequest {
 }
 
 extension DownloadResponseSerializer where Value == String {
-    /// Like ``DataRequest/stringResponseSerializer(encoding:)``, for a file.
+    /// Returns the equivalent of ``DataRequest/stringResponseSerializer(encoding:)`` for a file.
     static func string(encoding: String.Encoding? = nil) -> Self {
         Self { Request.serializeResponseString(encoding: encoding, response: $0, data: $1, error: nil) }
     }
 }
 
 extension HTTPURLResponse {
-    /// The encoding that the response says its body has; `nil` when it says none that is known here.
+    /// The encoding in the response's `Content-Type`; `nil` if it is missing or unknown.
     fileprivate var charset: String.Encoding? {
         value(forHTTPHeaderField: "Content-Type")
             .flatMap { MediaTypeParameters.value(of: "charset", in: $0) }

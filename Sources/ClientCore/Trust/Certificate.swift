@@ -1,43 +1,43 @@
 public import Foundation
 
-/// An X.509 certificate, in the place of Security's `SecCertificate`.
+/// An X.509 certificate, the counterpart of Security's `SecCertificate`.
 ///
-/// Two are equal when they are the same to the byte.
+/// Two certificates are equal if their DER bytes are equal.
 public struct Certificate: Sendable {
     /// The certificate in DER.
     public let data: Data
-    /// Whom it is about: `CN=example.com,O=Example` (RFC 4514).
+    /// The subject's distinguished name: `CN=example.com,O=Example` (RFC 4514).
     public let subject: String
-    /// Who has signed it, in the same form.
+    /// The issuer's distinguished name, in the same form.
     public let issuer: String
-    /// From when on it is valid; `nil` when it has no time there that can be read.
+    /// The start of the validity period; `nil` if the certificate has no readable date there.
     public let notBefore: Date?
-    /// Until when it is valid; `nil` when it has no time there that can be read.
+    /// The end of the validity period; `nil` if the certificate has no readable date there.
     public let notAfter: Date?
-    /// The key that it is about.
+    /// The subject's public key.
     public let publicKey: PublicKey
 
-    /// Makes a certificate of its bytes.
+    /// Creates a certificate from its bytes.
     ///
-    /// - Parameter data: DER, or PEM, whose first certificate it is; at most 1 MiB.
+    /// - Parameter data: A certificate in DER or PEM, at most 1 MiB. Of several in PEM, the first is used.
     /// - Throws: ``InvalidCredential``.
     public init(data: Data) throws(InvalidCredential) {
         self = try Self.certificates(in: data)[0]
     }
 
-    /// Reads a certificate.
+    /// Reads a certificate from a file.
     ///
-    /// - Parameter url: A file in DER, or in PEM, whose first certificate it is; at most 1 MiB.
+    /// - Parameter url: A file in DER or PEM, at most 1 MiB. Of several certificates in PEM, the first is used.
     /// - Throws: ``InvalidCredential``, which names the file.
     public init(contentsOf url: URL) throws(InvalidCredential) {
         let data = try CredentialFile.read(url, as: .certificate)
         do throws(InvalidCredential) { try self.init(data: data) } catch { throw error.naming(url.path) }
     }
 
-    /// Reads all certificates of a file, in its order: one in DER, any number in PEM, among whatever else.
+    /// Reads all certificates of a file, in file order: one in DER, or any number in PEM among other blocks.
     ///
     /// - Parameter url: A file of at most 1 MiB.
-    /// - Throws: ``InvalidCredential``, which names the file, also when there is none in it.
+    /// - Throws: ``InvalidCredential``, which names the file. A file without certificates is also an error.
     public static func certificates(contentsOf url: URL) throws(InvalidCredential) -> [Certificate] {
         let data = try CredentialFile.read(url, as: .certificate)
         do throws(InvalidCredential) { return try certificates(in: data) } catch {
@@ -45,10 +45,10 @@ public struct Certificate: Sendable {
         }
     }
 
-    /// Reads all certificates of some bytes, at least one, in their order: one in DER, any number in PEM.
+    /// Reads all certificates of the data, in their order: one in DER, or any number in PEM.
     ///
     /// - Parameter data: At most 1 MiB.
-    /// - Throws: ``InvalidCredential``, also when there is none.
+    /// - Throws: ``InvalidCredential``. Data without certificates is also an error.
     public static func certificates(in data: Data) throws(InvalidCredential) -> [Certificate] {
         try CredentialFile.check(data, as: .certificate)
         let all = try PEM.contents(of: data, labelled: pemLabels, as: .certificate)
@@ -57,7 +57,7 @@ public struct Certificate: Sendable {
         return certificates
     }
 
-    /// RFC 7468 §5.1 and, as OpenSSL reads them too, the label of older programs.
+    /// The label of RFC 7468 §5.1, and the label of older programs, which OpenSSL reads as well.
     static let pemLabels = ["CERTIFICATE", "X509 CERTIFICATE"]
 
     private init(der: Data) throws(InvalidCredential) {
@@ -69,7 +69,7 @@ public struct Certificate: Sendable {
 
     init?(_ parsed: borrowing X509Certificate) {
         guard let data = parsed.der, let key = parsed.publicKey else { return nil }
-        // What OpenSSL makes of it, so that it is equal to what a server shows, which comes that way too.
+        // OpenSSL's re-encoding, so that the value equals a certificate from a handshake, which is re-encoded too.
         self.data = data
         subject = parsed.subject
         issuer = parsed.issuer
@@ -82,27 +82,29 @@ public struct Certificate: Sendable {
 }
 
 extension Certificate: Hashable {
-    /// Whether both are the same to the byte.
+    /// Returns whether the DER bytes of both certificates are equal.
     public static func == (one: Certificate, other: Certificate) -> Bool { one.data == other.data }
 
-    /// Hashes the bytes.
+    /// Hashes the DER bytes.
     public func hash(into hasher: inout Hasher) {
         hasher.combine(data)
     }
 }
 
 extension Certificate: CustomStringConvertible {
-    /// Whom it is about and by whom, until when: `CN=example.com (by CN=Example CA, until 2027-01-31T00:00:00Z)`.
+    /// The subject, the issuer and the end of the validity period:
+    /// `CN=example.com (by CN=Example CA, until 2027-01-31T00:00:00Z)`.
     public var description: String {
         "\(subject) (by \(issuer), until \(notAfter?.formatted(.iso8601) ?? "an unknown time"))"
     }
 
-    /// The SHA-256 digest of its bytes: `sha256//` and base64.
+    /// The SHA-256 digest of the DER bytes: `sha256//` and base64.
     public var fingerprint: String { OpenSSLCoding.fingerprint(of: data) }
 }
 
 extension PEM {
-    /// The bytes of the blocks with these labels, of which there is at least one; or all bytes, if it is no PEM.
+    /// Returns the contents of the blocks with these labels, at least one. Data that is not PEM is returned as a
+    /// whole.
     static func contents(
         of data: Data,
         labelled labels: [String],

@@ -1,20 +1,21 @@
 internal import Foundation
 
-/// Which of the certificates that a server shows belong to its own.
+/// Selects the certificates of the server's chain from those that it sends.
 enum CertificateChain {
-    /// How many signatures are looked at: a server chooses how many certificates it sends, all by one name perhaps.
+    /// The maximum number of signatures that are verified. The server chooses how many certificates it sends, and all
+    /// of them can have the same name.
     private static let signatureLimit = 32
-    /// The longest chains in use have five; OpenSSL's limit is 100.
+    /// The longest chains in use have five certificates; OpenSSL's limit is 100.
     static let lengthLimit = 16
-    /// OpenSSL takes no more than 100 KiB of certificates (`SSL_CTX_set_max_cert_list(3)`), some 200 small ones.
+    /// OpenSSL accepts at most 100 KiB of certificates (`SSL_CTX_set_max_cert_list(3)`), about 200 small ones.
     private static let countLimit = 200
 
-    /// The first certificate, the one whose key has signed it, and so on.
+    /// Returns the first certificate, the certificate whose key signed it, and so on.
     ///
-    /// A pin is looked for among these only. Whatever else a server has sent proves nothing: anybody can send
-    /// anybody's certificate beside one of his own, and so have the pinned one among the others.
+    /// Pins are compared with these certificates only. Other certificates from the server prove nothing: a server can
+    /// send any certificate in addition to its own, including a pinned one.
     ///
-    /// - Parameter certificates: In DER, the server's own first.
+    /// - Parameter certificates: In DER, the server's own certificate first.
     static func linked(_ certificates: [[UInt8]]) -> [ParsedCertificate] {
         var rest = certificates.prefix(countLimit).compactMap { ParsedCertificate($0) }
         guard !rest.isEmpty else { return [] }
@@ -37,11 +38,13 @@ enum CertificateChain {
     }
 }
 
-/// A certificate that can be kept in an array. It stays on its thread.
+/// A certificate that can be stored in an array. Not `Sendable`.
 final class ParsedCertificate {
     let x509: X509Certificate
 
-    /// - Parameter der: `nil` comes back for what is no certificate.
+    /// Parses a certificate.
+    ///
+    /// - Parameter der: Returns `nil` if this is not a certificate.
     init?(_ der: [UInt8]) {
         guard let parsed = X509Certificate.reading(Data(der)) else { return nil }
         x509 = parsed

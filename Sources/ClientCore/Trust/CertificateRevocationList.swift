@@ -1,34 +1,35 @@
 internal import CNetwatchCrypto
 public import Foundation
 
-/// A list of certificates that their issuer has revoked (RFC 5280 §5).
+/// A list of certificates that were revoked by their issuer (RFC 5280 §5).
 public struct CertificateRevocationList: Hashable, Sendable {
     /// The list in DER.
     public let data: Data
-    /// Whose certificates are on it: `CN=Example CA,O=Example` (RFC 4514).
+    /// The issuer's distinguished name: `CN=Example CA,O=Example` (RFC 4514).
     public let issuer: String
-    /// When it was made; `nil` when it has no time there that can be read.
+    /// The time at which the list was issued; `nil` if it has no readable date there.
     public let thisUpdate: Date?
-    /// When there will be a newer one, after which this one vouches for nothing; `nil` when it does not say.
+    /// The time by which the next list will be issued. The list is not valid afterwards. `nil` if it has no readable
+    /// date there.
     public let nextUpdate: Date?
 
-    /// Takes a list from its bytes.
+    /// Creates a list from its bytes.
     ///
-    /// - Parameter data: DER, or PEM (`X509 CRL`), whose first list it is; at most 64 MiB.
+    /// - Parameter data: A list in DER or PEM (`X509 CRL`), at most 64 MiB. Of several in PEM, the first is used.
     /// - Throws: ``InvalidCredential``.
     public init(data: Data) throws(InvalidCredential) {
         self = try Self.lists(in: data)[0]
     }
 
-    /// Reads a list.
+    /// Reads a list from a file.
     ///
-    /// - Parameter url: A file in DER, or in PEM, whose first list it is; at most 64 MiB.
+    /// - Parameter url: A file in DER or PEM, at most 64 MiB. Of several lists in PEM, the first is used.
     /// - Throws: ``InvalidCredential``, which names the file.
     public init(contentsOf url: URL) throws(InvalidCredential) {
         self = try Self.lists(contentsOf: url)[0]
     }
 
-    /// Reads all lists of a file, at least one, in their order.
+    /// Reads all lists of a file, at least one, in file order.
     ///
     /// - Parameter url: A file of at most 64 MiB.
     /// - Throws: ``InvalidCredential``, which names the file.
@@ -61,7 +62,7 @@ public struct CertificateRevocationList: Hashable, Sendable {
         nextUpdate = OpenSSLCoding.date(X509_CRL_get0_nextUpdate(parsed))
     }
 
-    /// Hashes what tells lists apart, and not up to 64 MiB for each request.
+    /// Hashes the fields that distinguish lists, rather than up to 64 MiB for each request.
     public func hash(into hasher: inout Hasher) {
         hasher.combine(issuer)
         hasher.combine(thisUpdate)

@@ -1,19 +1,19 @@
 internal import CNetwatchCrypto
 internal import Foundation
 
-/// OpenSSL's evaluation of a chain of certificates outside of a handshake, against anchors that are given.
+/// Evaluates a certificate chain with OpenSSL outside of a handshake, against the given anchors.
 enum ChainEvaluation {
-    /// What keys and signatures need at least, 112 bits: what Debian and Ubuntu have for TLS
+    /// The minimum strength of keys and signatures: 112 bits, as Debian and Ubuntu require for TLS
     /// (`SSL_CTX_set_security_level(3)`).
     private static let securityLevel: CInt = 2
 
-    /// Whether a server may show that chain, now.
+    /// Returns whether a server with this chain is trusted now.
     ///
     /// - Parameters:
-    ///   - chain: The server's certificate, and those that may be between it and an anchor.
-    ///   - anchors: Who may vouch for it: roots, intermediates, or itself.
-    ///   - lists: Lists of revoked certificates; when there are any, the issuer of the server's certificate needs one,
-    ///     on which it is not.
+    ///   - chain: The server's certificate, and possible intermediates between it and an anchor.
+    ///   - anchors: The trusted certificates: roots, intermediates, or the server's own.
+    ///   - lists: Revocation lists. Unless empty, they must contain a list of the issuer of the server's certificate,
+    ///     and the certificate must not be on it.
     static func isValid(
         _ chain: [Certificate],
         anchors: [Certificate],
@@ -29,7 +29,7 @@ enum ChainEvaluation {
             for certificate in certificates.dropFirst() {
                 OPENSSL_sk_push(others, UnsafeRawPointer(certificate.x509.pointer))
             }
-            // They are in use without being counted as such.
+            // The stack holds the certificates without increasing their reference counts.
             return withExtendedLifetime(certificates) {
                 isValid(own, others, store, checksRevocation: !lists.isEmpty)
             }
@@ -53,7 +53,7 @@ enum ChainEvaluation {
         return X509_verify_cert(evaluation) == 1
     }
 
-    /// - Returns: `nil` when there is no memory.
+    /// - Returns: `nil` if memory is exhausted.
     private static func store(_ anchors: [Certificate], _ lists: [CertificateRevocationList])
         -> OpaquePointer?
     {

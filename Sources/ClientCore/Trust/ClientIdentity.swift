@@ -1,22 +1,22 @@
 public import Foundation
 internal import NetwatchTransport
 
-/// Who a client says that it is when a server asks: a certificate, and the private key that proves it.
+/// A certificate and its private key, with which a client authenticates when a server asks for a certificate.
 ///
-/// The key is in memory, not encrypted, for as long as the value lives. No description shows it.
+/// The key is held in memory, unencrypted, for the lifetime of the value. No description contains it.
 public struct ClientIdentity: Hashable, Sendable {
-    /// The certificate, and those between it and its root, in the order in which they are sent.
+    /// The client's certificate and the intermediates up to its root, in the order in which they are sent.
     public let certificates: [Certificate]
     let transfer: TransferIdentity
 
-    /// Makes an identity of a certificate and a key.
+    /// Creates an identity from a certificate and a key.
     ///
     /// - Parameters:
-    ///   - certificates: The client's own first, then its issuer's and so on; in PEM, or a single one in DER. At
-    ///     most 1 MiB.
-    ///   - privateKey: In PEM or DER; at most 1 MiB.
-    ///   - passphrase: What the key is encrypted with; at most 1024 bytes. Default: it is not.
-    /// - Throws: ``InvalidCredential``, also for a key that is not the first certificate's.
+    ///   - certificates: The client's certificate, then its issuer's and so on, in PEM; or a single certificate in
+    ///     DER. At most 1 MiB.
+    ///   - privateKey: The key in PEM or DER; at most 1 MiB.
+    ///   - passphrase: The passphrase of the key, at most 1024 bytes. Default `nil`: the key is not encrypted.
+    /// - Throws: ``InvalidCredential``, also if the key does not belong to the first certificate.
     public init(
         certificates: Data,
         privateKey: Data,
@@ -26,12 +26,12 @@ public struct ClientIdentity: Hashable, Sendable {
         try self.init(certificates, try PrivateKey.reading(privateKey, passphrase: passphrase))
     }
 
-    /// Reads a certificate and a key.
+    /// Reads a certificate and a key from files.
     ///
     /// - Parameters:
-    ///   - certificates: The file with the client's certificate, and those between it and its root.
-    ///   - privateKey: The file with the key; it may be the same one.
-    ///   - passphrase: What the key is encrypted with. Default: it is not.
+    ///   - certificates: The file with the client's certificate and the intermediates up to its root.
+    ///   - privateKey: The file with the key; can be the same file.
+    ///   - passphrase: The passphrase of the key. Default `nil`: the key is not encrypted.
     /// - Throws: ``InvalidCredential``, which names the file.
     public init(
         certificatesAt certificates: URL,
@@ -47,11 +47,11 @@ public struct ClientIdentity: Hashable, Sendable {
         }
     }
 
-    /// Reads one file with the certificate and the key: PEM, or PKCS#12 (`.p12`, `.pfx`).
+    /// Reads a certificate and a key from one file: PEM, or PKCS#12 (`.p12`, `.pfx`).
     ///
     /// - Parameters:
     ///   - url: A file of at most 1 MiB.
-    ///   - passphrase: What the key, or the archive, is encrypted with. Default: it is not.
+    ///   - passphrase: The passphrase of the key or the archive. Default `nil`: it is not encrypted.
     /// - Throws: ``InvalidCredential``, which names the file.
     public init(contentsOf url: URL, passphrase: String? = nil) throws(InvalidCredential) {
         let data = try CredentialFile.read(url, as: .identity)
@@ -62,11 +62,11 @@ public struct ClientIdentity: Hashable, Sendable {
         }
     }
 
-    /// Makes an identity of the bytes that ``init(contentsOf:passphrase:)`` would read.
+    /// Creates an identity from the contents of a file that ``init(contentsOf:passphrase:)`` accepts.
     ///
     /// - Parameters:
     ///   - data: PEM or PKCS#12, at most 1 MiB.
-    ///   - passphrase: What the key, or the archive, is encrypted with. Default: it is not.
+    ///   - passphrase: The passphrase of the key or the archive. Default `nil`: it is not encrypted.
     /// - Throws: ``InvalidCredential``.
     public init(data: Data, passphrase: String? = nil) throws(InvalidCredential) {
         try CredentialFile.check(data, as: .identity)
@@ -98,9 +98,9 @@ public struct ClientIdentity: Hashable, Sendable {
 }
 
 extension ClientIdentity: CustomStringConvertible, CustomReflectable {
-    /// Whom the certificate is about.
+    /// The description of the client's certificate.
     public var description: String { certificates.first?.description ?? "nobody" }
 
-    /// The certificates, and not the key: `dump` shows whatever a mirror does.
+    /// A mirror with the certificates but not the key, because `dump` prints everything that the mirror contains.
     public var customMirror: Mirror { Mirror(self, children: ["certificates": certificates]) }
 }

@@ -2,11 +2,11 @@ internal import Foundation
 internal import Glibc
 internal import NetwatchEventLoop
 
-/// Reads a file that is to be a credential: a regular one, and no more of it than may be.
+/// Reads credential files: only regular files, and only up to a size limit.
 enum CredentialFile {
-    /// 1 MiB is many times the largest certificate or key, and room for a bundle of hundreds.
+    /// 1 MiB is much larger than any certificate or key, and enough for a bundle of hundreds.
     static let limit = 1 << 20
-    /// The largest lists of revoked certificates in public use have some 10 MB.
+    /// The largest revocation lists in public use have about 10 MB.
     static let revocationListLimit = 64 << 20
     private static let chunkSize = 64 * 1024
 
@@ -22,7 +22,7 @@ enum CredentialFile {
         }
     }
 
-    /// - Throws: ``InvalidCredential`` for no bytes, and for more than the limit.
+    /// - Throws: ``InvalidCredential`` if the data is empty or larger than the limit.
     static func check(
         _ data: Data,
         as kind: InvalidCredential.Kind,
@@ -33,7 +33,7 @@ enum CredentialFile {
     }
 
     private static func read(_ path: String, atMost most: Int) throws(SystemError) -> Data {
-        // A pipe must not keep us waiting for its writer.
+        // O_NONBLOCK: opening a FIFO must not block until it has a writer.
         let flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK
         let file = FileDescriptor(owning: try systemCall("open \(path)") { open(path, flags) })
         let descriptor = file.rawValue
@@ -46,7 +46,7 @@ enum CredentialFile {
         return try read(descriptor, atMost: most)
     }
 
-    /// Up to its end, whatever its size was said to be.
+    /// Reads to the end of the file, regardless of the size that `fstat` reported.
     private static func read(_ descriptor: CInt, atMost most: Int) throws(SystemError) -> Data {
         var data = Data()
         while data.count < most {

@@ -1,25 +1,25 @@
-/// A program's own evaluation of servers. It is equal to itself only.
+/// A custom evaluation of servers. It equals only itself.
 ///
-/// Requests share connections only if their servers were evaluated alike, and nobody can tell whether two closures
-/// are. So make one evaluation and use it for all hosts it is for, rather than one for each request.
+/// Requests share connections only if their servers were evaluated in the same way, and closures cannot be compared.
+/// Create one evaluation and use it for all its hosts, rather than one for each request.
 public final class CustomEvaluation: Hashable, Sendable {
-    /// Says whether a server is trusted.
+    /// Returns whether a server is trusted.
     ///
-    /// It is called in every TLS handshake, on the thread that carries all transfers of the process. It must not
-    /// block: no request, no file, no lock that is held for long.
+    /// The closure is called in every TLS handshake, on the thread that drives all transfers of the process. It must
+    /// not block: no requests, no file access, no locks that are held for long.
     public typealias Evaluate = @Sendable (_ serverTrust: ServerTrust, _ host: String) -> Bool
 
     let evaluate: Evaluate
 
-    /// Makes an evaluation.
+    /// Creates an evaluation.
     ///
-    /// - Parameter evaluate: Says whether a server is trusted.
+    /// - Parameter evaluate: Returns whether a server is trusted.
     @preconcurrency
     public init(_ evaluate: @escaping Evaluate) {
         self.evaluate = evaluate
     }
 
-    /// Whether both are the same object.
+    /// Returns whether both are the same object.
     public static func == (one: CustomEvaluation, other: CustomEvaluation) -> Bool { one === other }
 
     /// Hashes the identity.

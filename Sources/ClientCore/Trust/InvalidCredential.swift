@@ -1,13 +1,13 @@
 public import Foundation
 internal import NetwatchEventLoop
 
-/// A certificate, a key, an identity or a list of revoked certificates cannot be made of what it was given.
+/// A certificate, key, identity or revocation list that cannot be created from the given file or data.
 public struct InvalidCredential: Error, Hashable, Sendable {
-    /// What was to be made.
+    /// The kinds of credentials.
     public enum Kind: String, Hashable, Sendable, CaseIterable {
         /// An X.509 certificate (RFC 5280).
         case certificate
-        /// A public key by itself.
+        /// A public key without a certificate.
         case publicKey = "public key"
         /// A private key.
         case privateKey = "private key"
@@ -17,36 +17,37 @@ public struct InvalidCredential: Error, Hashable, Sendable {
         case revocationList = "list of revoked certificates"
     }
 
-    /// Why it cannot be made.
+    /// The reasons for the error.
     public enum Reason: Hashable, Sendable {
-        /// The file cannot be read; the number is of `errno(3)`.
+        /// The file cannot be read; the value is an `errno(3)`.
         case unreadable(errno: Int32)
-        /// There are no bytes.
+        /// The data is empty.
         case empty
-        /// There are more bytes than that.
+        /// The data is larger than the limit, in bytes.
         case tooLarge(limit: Int)
-        /// What it was to be is neither in PEM nor in DER, is damaged, or something follows it.
+        /// The data is neither PEM nor DER of the expected kind, is damaged, or has trailing bytes.
         case unparseable
-        /// It is PEM, but none of its blocks will do. The labels of those that it has, at most eight.
+        /// The data is PEM without a block of the expected kind. The value has the labels of its blocks, at most
+        /// eight.
         case notFound(labels: [String])
-        /// The key is encrypted, and there is no passphrase.
+        /// The key is encrypted, and no passphrase was given.
         case passphraseMissing
-        /// The key is encrypted with another passphrase.
+        /// The passphrase does not decrypt the key.
         case passphraseWrong
-        /// The archive has no digest (MAC) that the passphrase could be checked by, and its content be told from
-        /// somebody else's.
+        /// The archive has no digest (MAC). The passphrase cannot be checked without one, and the contents could come
+        /// from anyone.
         case digestMissing
-        /// The key is not the certificate's.
+        /// The key does not belong to the certificate.
         case keyMismatch
-        /// It is of a kind that this OpenSSL does not know.
+        /// The kind of key or encryption is not supported by this OpenSSL.
         case unsupported
     }
 
-    /// The file; `nil` for bytes that were in memory.
+    /// The path of the file; `nil` for data in memory.
     public let file: String?
-    /// What was to be made.
+    /// The kind of credential that was expected.
     public let kind: Kind
-    /// Why it cannot be made.
+    /// The reason for the error.
     public let reason: Reason
 
     init(_ kind: Kind, _ reason: Reason, file: String? = nil) {
@@ -61,7 +62,7 @@ public struct InvalidCredential: Error, Hashable, Sendable {
 }
 
 extension InvalidCredential: LocalizedError, CustomStringConvertible {
-    /// The file, what is wrong with it, and what is accepted.
+    /// The file, the error, and the accepted formats.
     public var description: String { "\(file.map { "`\($0)`" } ?? "the data") \(words)" }
 
     /// The same as ``description``.

@@ -2,8 +2,8 @@ internal import CNetwatchCrypto
 internal import Foundation
 internal import NetwatchTransport
 
-/// Calls OpenSSL, and takes out of this thread's queue of errors what it has put there: on the engine's thread the
-/// next call of libcurl's would take it for its own.
+/// Calls OpenSSL, and removes the errors of the call from this thread's error queue. On the engine's thread,
+/// libcurl's next call would otherwise report them as its own.
 func callingOpenSSL<Result>(_ body: () -> Result) -> Result {
     OpenSSL.prepare()
     ERR_set_mark()
@@ -23,18 +23,18 @@ struct OpenSSLMemory: ~Copyable {
         BIO_free(bio)
     }
 
-    /// - Returns: `nil` when there is no memory.
+    /// - Returns: `nil` if memory is exhausted.
     private static func empty() -> OpenSSLMemory? {
         BIO_new(BIO_s_mem()).map { OpenSSLMemory($0) }
     }
 
-    /// What `write` wrote, or `nil` unless it returned 1 or, as some functions do, a count.
+    /// Returns what `write` wrote. Returns `nil` unless `write` returned 1 or, as some functions do, a count.
     static func written(by write: (OpaquePointer) -> CInt) -> [UInt8]? {
         guard let memory = empty(), write(memory.bio) > 0 else { return nil }
         return memory.bytes()
     }
 
-    /// Gives `read` the bytes to read.
+    /// Calls `read` with a BIO that contains the data.
     static func reading(_ data: Data, _ read: (OpaquePointer) -> OpaquePointer?) -> OpaquePointer? {
         OpenSSL.prepare()
         return data.withUnsafeBytes { bytes in
@@ -55,9 +55,9 @@ struct OpenSSLMemory: ~Copyable {
     }
 }
 
-/// DER by way of OpenSSL's `d2i` and `i2d` functions.
+/// DER encoding and decoding with OpenSSL's `d2i` and `i2d` functions.
 enum OpenSSLCoding {
-    /// What `decode` makes of all of the bytes; `nil` when it makes nothing of them or leaves some.
+    /// Returns the value that `decode` parsed; `nil` if it fails or does not consume all bytes.
     static func decoded(
         _ der: Data,
         by decode: (UnsafeMutablePointer<UnsafePointer<UInt8>?>, Int) -> OpaquePointer?,
@@ -73,7 +73,7 @@ enum OpenSSLCoding {
         }
     }
 
-    /// What `encode` writes; `nil` when it fails.
+    /// Returns the bytes that `encode` writes; `nil` if it fails.
     static func encoded(by encode: (UnsafeMutablePointer<UnsafeMutablePointer<UInt8>?>?) -> CInt) -> Data? {
         let count = Int(callingOpenSSL { encode(nil) })
         guard count > 0 else { return nil }
@@ -85,10 +85,10 @@ enum OpenSSLCoding {
         return written == count ? data : nil
     }
 
-    /// A distinguished name in one line, its last part first: `CN=example.com,O=Example` (RFC 4514).
+    /// Returns a distinguished name on one line, most specific part first: `CN=example.com,O=Example` (RFC 4514).
     static func text(of name: OpaquePointer?) -> String {
         guard let name else { return "" }
-        // XN_FLAG_RFC2253 without ASN1_STRFLGS_ESC_MSB: names are UTF-8 here.
+        // XN_FLAG_RFC2253 without ASN1_STRFLGS_ESC_MSB, because the name is decoded as UTF-8.
         let flags: UInt = 0x0111_0313
         let bytes = callingOpenSSL {
             OpenSSLMemory.written { X509_NAME_print_ex($0, name, 0, flags) }
@@ -96,7 +96,7 @@ enum OpenSSLCoding {
         return String(decoding: bytes ?? [], as: UTF8.self)
     }
 
-    /// `nil` for a time that is none.
+    /// Returns `nil` for an invalid time.
     static func date(_ time: OpaquePointer?) -> Date? {
         guard let time, let epoch = ASN1_TIME_set(nil, 0) else { return nil }
         defer { ASN1_STRING_free(epoch) }
@@ -105,7 +105,7 @@ enum OpenSSLCoding {
         return Date(timeIntervalSince1970: TimeInterval(days) * 86_400 + TimeInterval(seconds))
     }
 
-    /// `sha256//` and the digest in base64, as curl(1) takes it with `--pinnedpubkey`.
+    /// Returns `sha256//` and the digest in base64, the format of curl's `--pinnedpubkey`.
     static func fingerprint(of data: Data) -> String {
         var digest = [UInt8](repeating: 0, count: 32)
         let isMade = data.withUnsafeBytes { bytes in

@@ -1,12 +1,13 @@
 internal import Foundation
 
-/// RFC 7468: bytes as text between two lines that say what they are.
+/// A PEM block (RFC 7468): base64 between a BEGIN and an END line that contain a label.
 struct PEMBlock: Equatable {
     /// `CERTIFICATE`, `PRIVATE KEY`, …
     let label: String
-    /// All of it with its two lines, for what is encrypted: the header fields inside are OpenSSL's to read.
+    /// The whole block with its BEGIN and END lines. Encrypted keys need it, because OpenSSL reads the header fields
+    /// inside.
     let text: Data
-    /// The bytes; `nil` where there is no base64 alone, as in a key that is encrypted the old way.
+    /// The decoded bytes; `nil` if the block is not pure base64, as with a key in the traditional encrypted format.
     let contents: Data?
 }
 
@@ -14,15 +15,15 @@ enum PEM {
     private static let begin = Data("-----BEGIN ".utf8)
     private static let end = Data("-----END ".utf8)
     private static let dashes = Data("-----".utf8)
-    /// Longer ones are in no standard.
+    /// No standard has longer labels.
     private static let longestLabel = 64
 
-    /// Whether there is a beginning of a block in it, at which it is no DER.
+    /// Returns whether the data contains a BEGIN line and is therefore not treated as DER.
     static func looksLike(_ data: Data) -> Bool { data.range(of: begin) != nil }
 
-    /// The blocks that are whole, in their order; what is between them are comments.
+    /// Returns the complete blocks in their order. Text between blocks is a comment.
     ///
-    /// - Returns: `nil` when one begins that does not end.
+    /// - Returns: `nil` if a block begins but does not end.
     static func blocks(in data: Data) -> [PEMBlock]? {
         var blocks: [PEMBlock] = []
         var rest = data[...]
@@ -34,10 +35,11 @@ enum PEM {
         return blocks
     }
 
-    /// The block that the text begins with.
+    /// Returns the block at the start of the text.
     private static func block(in text: Data) -> PEMBlock? {
         let afterBegin = text[(text.startIndex + begin.count)...]
-        // Looked for no further than it may be, or many beginnings without an end would take a square of time.
+        // The search is limited to the longest label. Otherwise many BEGIN lines without an END would take quadratic
+        // time.
         guard let labelEnd = afterBegin.prefix(longestLabel + dashes.count).range(of: dashes) else {
             return nil
         }
@@ -57,7 +59,7 @@ enum PEM {
 
     private static func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || (0x09...0x0d).contains(byte) }
 
-    /// One block, which ends with a line break.
+    /// Returns one PEM block that ends with a line break.
     static func encoded(_ der: Data, label: String) -> [UInt8] {
         let base64 = der.base64EncodedString(options: [.lineLength64Characters, .endLineWithLineFeed])
         return Array("-----BEGIN \(label)-----\n\(base64)\n-----END \(label)-----\n".utf8)

@@ -1,10 +1,10 @@
 internal import CNetwatchCrypto
 internal import Foundation
 
-/// What is in a PKCS#12 archive (RFC 7292): a key, its certificate and others.
+/// The contents of a PKCS#12 archive (RFC 7292): a key, its certificate and other certificates.
 struct PKCS12Archive: ~Copyable {
     let key: PrivateKey
-    /// The key's own first.
+    /// The certificate of the key comes first.
     let certificates: [Certificate]
 
     static func reading(_ data: Data, passphrase: String?) throws(InvalidCredential) -> PKCS12Archive {
@@ -22,7 +22,8 @@ struct PKCS12Archive: ~Copyable {
         return try contents(of: parsed, passphrase ?? "")
     }
 
-    /// Whether its digest, which takes the passphrase to make, is right. Programs write none in two ways.
+    /// Returns whether the digest (MAC), which depends on the passphrase, is correct. Programs encode an empty
+    /// passphrase in two ways, and both are tried.
     private static func isIntact(_ archive: OpaquePointer, _ passphrase: String) -> Bool {
         callingOpenSSL {
             if PKCS12_verify_mac(archive, passphrase, CInt(passphrase.utf8.count)) == 1 { return true }
@@ -35,7 +36,8 @@ struct PKCS12Archive: ~Copyable {
         _ passphrase: String
     ) throws(InvalidCredential) -> PKCS12Archive {
         var (key, certificate, others): (OpaquePointer?, OpaquePointer?, OpaquePointer?)
-        // The digest was right, so what fails is the cipher: old archives have some that OpenSSL 3 keeps apart.
+        // The digest was correct, so the cipher is the problem: old archives use ciphers that OpenSSL 3 has moved to
+        // its legacy provider.
         guard callingOpenSSL({ PKCS12_parse(archive, passphrase, &key, &certificate, &others) }) == 1 else {
             throw InvalidCredential(.identity, .unsupported)
         }
@@ -46,7 +48,8 @@ struct PKCS12Archive: ~Copyable {
         return PKCS12Archive(key: owned, certificates: all)
     }
 
-    /// Takes all of them over, and keeps the key's own and its issuers: archives have no order.
+    /// Takes ownership of all certificates. Returns the key's certificate and its issuers in chain order, because
+    /// archives have no order.
     private static func certificates(_ own: OpaquePointer?, _ others: OpaquePointer?) -> [Certificate] {
         let all = ([own] + pointers(in: others)).compactMap { $0.flatMap { taken($0) } }
         return own == nil

@@ -1,11 +1,13 @@
 internal import CNetwatchCrypto
 internal import Foundation
 
-/// A private key as OpenSSL has read it. It has no thread of its own: whoever owns it may use it.
+/// A private key, parsed by OpenSSL. It is not bound to a thread: its owner can use it from any thread.
 struct PrivateKey: ~Copyable {
     let pointer: OpaquePointer
 
-    /// - Parameter pointer: An `EVP_PKEY`, which is this value's from now on.
+    /// Takes ownership of a key.
+    ///
+    /// - Parameter pointer: An `EVP_PKEY`.
     init(owning pointer: OpaquePointer) {
         self.pointer = pointer
     }
@@ -14,14 +16,14 @@ struct PrivateKey: ~Copyable {
         EVP_PKEY_free(pointer)
     }
 
-    /// Not encrypted.
+    /// The key in PEM, unencrypted.
     var pem: [UInt8]? {
         callingOpenSSL {
             OpenSSLMemory.written { PEM_write_bio_PrivateKey($0, pointer, nil, nil, 0, nil, nil) }
         }
     }
 
-    /// Reads the first private key of a file, whatever else is in it.
+    /// Reads the first private key of the data and ignores other blocks.
     static func reading(_ data: Data, passphrase: String?) throws(InvalidCredential) -> PrivateKey {
         try CredentialFile.check(data, as: .privateKey)
         guard PEM.looksLike(data) else { return try readingDER(data, passphrase) }
@@ -65,7 +67,7 @@ struct PrivateKey: ~Copyable {
         return PrivateKey(owning: decrypted)
     }
 
-    /// Whether it has the form of an EncryptedPrivateKeyInfo (RFC 5958 §3).
+    /// Returns whether the data is an EncryptedPrivateKeyInfo (RFC 5958 §3).
     private static func isEncrypted(_ der: Data) -> Bool {
         let parsed = OpenSSLCoding.decoded(
             der,
@@ -76,7 +78,7 @@ struct PrivateKey: ~Copyable {
         return parsed != nil
     }
 
-    /// Without a passphrase OpenSSL gets an empty one, for else it would ask at the terminal.
+    /// Passes an empty passphrase if there is none, because OpenSSL would otherwise prompt on the terminal.
     private static func with(
         _ passphrase: String?,
         _ read: (UnsafeMutableRawPointer?) -> OpaquePointer?
@@ -90,14 +92,14 @@ extension PEMBlock {
     /// `PRIVATE KEY`, `ENCRYPTED PRIVATE KEY`, `RSA PRIVATE KEY`, `EC PRIVATE KEY`, …
     var isPrivateKey: Bool { label.hasSuffix("PRIVATE KEY") }
 
-    /// PKCS#8 by its label, older ones by a header field (RFC 1421).
+    /// PKCS#8 is recognized by its label, older formats by a header field (RFC 1421).
     fileprivate var isEncrypted: Bool {
         label.hasPrefix("ENCRYPTED") || text.range(of: Data("Proc-Type: 4,ENCRYPTED".utf8)) != nil
     }
 }
 
 extension [PEMBlock] {
-    /// For an error: some of them, each once, for a file may have thousands.
+    /// The distinct labels for an error message, at most eight because a file can have thousands.
     var labels: [String] {
         var seen: [String] = []
         for block in self where !seen.contains(block.label) && seen.count < 8 { seen.append(block.label) }

@@ -1,26 +1,27 @@
 internal import CNetwatchCrypto
 public import Foundation
 
-/// A public key by itself, in the place of Security's `SecKey`. It outlives the certificates that are made for it.
+/// A public key without a certificate, the counterpart of Security's `SecKey`. It can outlive the certificates that
+/// are issued for it.
 ///
-/// Two are equal when they are the same to the byte, kind and parameters included.
+/// Two keys are equal if their DER bytes are equal, including algorithm and parameters.
 public struct PublicKey: Hashable, Sendable {
-    /// The key in DER, as a certificate has it: SubjectPublicKeyInfo (RFC 5280 §4.1.2.7).
+    /// The key in DER, as in a certificate: SubjectPublicKeyInfo (RFC 5280 §4.1.2.7).
     public let data: Data
 
     private static let pemLabel = "PUBLIC KEY"
-    /// Of blocks that have a key.
+    /// The labels of blocks that contain a public key.
     static let pemLabels = [pemLabel] + Certificate.pemLabels
 
-    /// - Parameter data: What OpenSSL has written.
+    /// - Parameter data: DER written by OpenSSL.
     init(subjectPublicKeyInfo data: Data) {
         self.data = data
     }
 
-    /// Takes a public key from its bytes.
+    /// Creates a public key from its bytes.
     ///
-    /// - Parameter data: SubjectPublicKeyInfo in DER or PEM (`PUBLIC KEY`), or a certificate in either, whose key it
-    ///   is; at most 1 MiB. Of several in PEM the first counts.
+    /// - Parameter data: A SubjectPublicKeyInfo in DER or PEM (`PUBLIC KEY`), or a certificate in DER or PEM; at most
+    ///   1 MiB. Of several PEM blocks, the first is used.
     /// - Throws: ``InvalidCredential``.
     public init(data: Data) throws(InvalidCredential) {
         try CredentialFile.check(data, as: .publicKey)
@@ -38,16 +39,16 @@ public struct PublicKey: Hashable, Sendable {
         self.data = key
     }
 
-    /// Reads a public key.
+    /// Reads a public key from a file.
     ///
-    /// - Parameter url: A file with what ``init(data:)`` takes.
+    /// - Parameter url: A file with contents that ``init(data:)`` accepts.
     /// - Throws: ``InvalidCredential``, which names the file.
     public init(contentsOf url: URL) throws(InvalidCredential) {
         let data = try CredentialFile.read(url, as: .publicKey)
         do throws(InvalidCredential) { try self.init(data: data) } catch { throw error.naming(url.path) }
     }
 
-    /// What OpenSSL makes of it, so that it is equal to what a certificate has.
+    /// Returns OpenSSL's re-encoding of the key, so that it equals the key of a certificate.
     private static func normalized(_ der: Data) -> Data? {
         let parsed = OpenSSLCoding.decoded(
             der,
@@ -56,7 +57,7 @@ public struct PublicKey: Hashable, Sendable {
         )
         guard let parsed else { return nil }
         defer { X509_PUBKEY_free(parsed) }
-        // A key of a kind that is not known cannot be a server's.
+        // A server cannot use a key of an unknown algorithm.
         guard callingOpenSSL({ X509_PUBKEY_get0(parsed) }) != nil else { return nil }
         return OpenSSLCoding.encoded { i2d_X509_PUBKEY(parsed, $0) }
     }
@@ -66,6 +67,6 @@ extension PublicKey: CustomStringConvertible {
     /// The ``fingerprint``.
     public var description: String { fingerprint }
 
-    /// The SHA-256 digest of its bytes: `sha256//` and base64, as curl(1) takes it with `--pinnedpubkey`.
+    /// The SHA-256 digest of the DER bytes: `sha256//` and base64, the format of curl's `--pinnedpubkey`.
     public var fingerprint: String { OpenSSLCoding.fingerprint(of: data) }
 }

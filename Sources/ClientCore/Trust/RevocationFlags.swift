@@ -1,7 +1,8 @@
-/// How it is found out whether a server's certificate was revoked.
+/// The revocation checks for a server's certificate.
 ///
-/// Neither libcurl nor OpenSSL asks an authority's server during a handshake: that would tell it who visits whom,
-/// and make each connection wait for it. What is left is what the server brings and what the program has:
+/// Neither libcurl nor OpenSSL contacts a revocation server during a handshake: the authority would learn which hosts
+/// the client visits, and each connection would wait for it. Two sources remain: a status that the server sends, and
+/// lists that the program provides.
 ///
 /// ```swift
 /// let policy = ServerTrustPolicy.performRevokedEvaluation(
@@ -10,17 +11,17 @@
 /// )
 /// ```
 public struct RevocationFlags: Hashable, Sendable, ExpressibleByArrayLiteral {
-    /// Whether the server has to staple an answer of its authority (OCSP, RFC 6066 §8) that calls its certificate
+    /// Whether the server must staple an OCSP response of its authority (RFC 6066 §8) that reports its certificate as
     /// good.
     public let requiresStapledStatus: Bool
-    /// Lists of revoked certificates. If there are any, the issuer of the server's certificate needs one that is
-    /// valid now, and the certificate must not be on it.
+    /// Revocation lists. Unless empty, they must contain a list of the certificate's issuer that is valid now, and
+    /// the certificate must not be on it.
     public let lists: [CertificateRevocationList]
 
-    /// The server has to staple its authority's answer. Few do: nginx needs `ssl_stapling on`.
+    /// Requires a stapled OCSP response. Few servers send one: nginx needs `ssl_stapling on`.
     public static let stapledStatus = RevocationFlags(requiresStapledStatus: true, lists: [])
 
-    /// The certificate must not be on its issuer's list, which is one of these.
+    /// Requires that the certificate is not on its issuer's list, which must be one of these.
     public static func lists(_ lists: [CertificateRevocationList]) -> RevocationFlags {
         RevocationFlags(requiresStapledStatus: false, lists: lists)
     }
@@ -30,7 +31,7 @@ public struct RevocationFlags: Hashable, Sendable, ExpressibleByArrayLiteral {
         self.lists = lists
     }
 
-    /// Asks for all that any of these asks for.
+    /// Combines the requirements of all elements.
     public init(arrayLiteral elements: RevocationFlags...) {
         self.init(
             requiresStapledStatus: elements.contains { $0.requiresStapledStatus },

@@ -1,15 +1,15 @@
 internal import NetwatchTransport
 
 extension ServerTrust {
-    /// What OpenSSL says of a chain of certificates.
+    /// OpenSSL's result for a certificate chain.
     public struct Verdict: Hashable, Sendable, CustomStringConvertible {
-        /// What is wrong; `nil` when nothing is.
+        /// The problem; `nil` if there is none.
         public let problem: Problem?
         /// `X509_V_OK` (0) or one of `X509_V_ERR_…` (`X509_verify_cert_error_string(3)`).
         public let code: Int32
-        /// Which certificate it is about: 0 is the server's own, 1 its issuer's, …
+        /// The index of the certificate with the problem: 0 is the server's own, 1 its issuer's, and so on.
         public let depth: Int
-        /// OpenSSL's words.
+        /// OpenSSL's message.
         public let message: String
 
         init(_ verdict: TrustVerdict) {
@@ -19,38 +19,38 @@ extension ServerTrust {
             message = verdict.message
         }
 
-        /// Whether nothing is wrong.
+        /// Whether there is no problem.
         public var isTrusted: Bool { problem == nil }
 
-        /// OpenSSL's words, its code and the certificate they are about:
-        /// `certificate has expired (10, certificate 0)`.
+        /// OpenSSL's message, the code and the index of the certificate: `certificate has expired (10, certificate
+        /// 0)`.
         public var description: String { isTrusted ? message : "\(message) (\(code), certificate \(depth))" }
     }
 
-    /// What can be wrong with a chain of certificates.
+    /// The problems of a certificate chain.
     public enum Problem: String, Hashable, Sendable, CaseIterable {
-        /// A certificate is not valid any more.
+        /// A certificate has expired.
         case expired
         /// A certificate is not valid yet; this machine's clock may be wrong.
         case notYetValid
-        /// The server's certificate vouches for itself.
+        /// The server's certificate is self-signed.
         case selfSigned
-        /// Nobody who may vouch for a server has vouched for this one.
+        /// No trusted authority has issued the certificate.
         case unknownIssuer
-        /// A signature is not the issuer's.
+        /// A signature does not match the issuer's key.
         case badSignature
         /// A certificate was revoked.
         case revoked
-        /// There is no list of revoked certificates by the issuer, or none that holds.
+        /// There is no valid revocation list of the issuer.
         case revocationUnknown
-        /// A certificate is not for what it is used for here: it is no server's, or no authority's.
+        /// A certificate must not be used for its role in the chain: as a server's or as an authority's certificate.
         case wrongUse
-        /// A key or a signature is too weak for this system's policy.
+        /// A key or a signature is weaker than this system's policy allows.
         case tooWeak
-        /// Something else, see ``Verdict/code``.
+        /// Another problem, see ``Verdict/code``.
         case other
 
-        /// - Parameter code: `nil` comes back for `X509_V_OK`.
+        /// Returns `nil` for `X509_V_OK`.
         init?(code: Int32) {
             switch code {
             case 0: return nil

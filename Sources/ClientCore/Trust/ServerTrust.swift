@@ -1,15 +1,15 @@
 internal import Foundation
 internal import NetwatchTransport
 
-/// What a server shows in a TLS handshake, in the place of Security's `SecTrust`.
+/// The certificates that a server presents in a TLS handshake, the counterpart of Security's `SecTrust`.
 public struct ServerTrust: Hashable, Sendable {
-    /// The host that was asked for, as ``ServerTrustPolicyManager/serverTrustPolicy(forHost:)`` gets it.
+    /// The requested host, in the form that ``ServerTrustPolicyManager/serverTrustPolicy(forHost:)`` receives.
     public let host: String
-    /// The server's certificate, the one whose key has signed it, and so on; up to its root, if that is known or was
-    /// sent. What a server sends beside these is not here, because it proves nothing.
+    /// The server's certificate, the certificate whose key signed it, and so on, up to the root if that is known or
+    /// was sent. Other certificates that the server sends are omitted, because they prove nothing.
     public let certificates: [Certificate]
-    /// What OpenSSL says of the chain, against this system's authorities, at this time. The host's name has no part
-    /// in it; see ``certificateNamesHost``.
+    /// OpenSSL's result for the chain, against this system's authorities and the current time. It does not include
+    /// the host name; see ``certificateNamesHost``.
     public let verdict: Verdict
 
     init(_ presented: PresentedTrust) {
@@ -18,10 +18,10 @@ public struct ServerTrust: Hashable, Sendable {
         verdict = Verdict(presented.verdict)
     }
 
-    /// The certificates' keys, in their order.
+    /// The public keys of the certificates, in the same order.
     public var publicKeys: [PublicKey] { certificates.map(\.publicKey) }
 
-    /// Whether the server's own certificate is for the host: RFC 6125, with wildcards for a whole label.
+    /// Whether the server's own certificate names the host (RFC 6125; wildcards only for a whole label).
     public var certificateNamesHost: Bool { certificateNames(host) }
 
     func certificateNames(_ host: String) -> Bool {
@@ -31,6 +31,6 @@ public struct ServerTrust: Hashable, Sendable {
         return parsed.x509.names(host: host)
     }
 
-    /// Whether the server would be trusted without any policy: ``verdict`` and ``certificateNamesHost``.
+    /// Whether the server would be trusted without a policy: ``verdict`` and ``certificateNamesHost``.
     public var isTrustedByDefault: Bool { verdict.isTrusted && certificateNamesHost }
 }

@@ -1,17 +1,17 @@
 internal import Foundation
 
 extension ServerTrustPolicy {
-    /// Checks that there are servers that it could trust, now.
+    /// Checks that the policy can currently trust any server at all.
     ///
-    /// A session does so too before it sends the first request under the policy, and fails that and all others with
-    /// the same error.
+    /// A session makes the same check before it sends the first request under the policy. If it fails, this request
+    /// and all others under the policy fail with the same error.
     ///
-    /// - Throws: ``AFError/serverTrustEvaluationFailed(reason:)`` with
+    /// - Throws: ``AFError/serverTrustEvaluationFailed(reason:)`` with one of these reasons:
     ///   ``AFError/ServerTrustFailureReason/noCertificatesFound`` or
-    ///   ``AFError/ServerTrustFailureReason/noPublicKeysFound`` for no pins;
-    ///   ``AFError/ServerTrustFailureReason/pinnedCertificatesExpired(_:)`` if all of them have and the chain is
-    ///   evaluated; ``AFError/ServerTrustFailureReason/noRevocationCheck`` if nothing would tell of a revocation;
-    ///   ``AFError/ServerTrustFailureReason/revocationListsExpired(_:)`` if all lists have.
+    ///   ``AFError/ServerTrustFailureReason/noPublicKeysFound`` if there are no pins;
+    ///   ``AFError/ServerTrustFailureReason/pinnedCertificatesExpired(_:)`` if all pinned certificates have expired
+    ///   and the chain is validated; ``AFError/ServerTrustFailureReason/noRevocationCheck`` if the flags contain no
+    ///   revocation check; ``AFError/ServerTrustFailureReason/revocationListsExpired(_:)`` if all lists have expired.
     public func check() throws {
         if let reason = defect(at: .now) { throw AFError.serverTrustEvaluationFailed(reason: reason) }
     }

@@ -1,8 +1,8 @@
 internal import Foundation
 
 extension ServerTrustPolicy {
-    /// Evaluates what a server has shown, for a custom evaluation that wants what this policy wants and something
-    /// more, or either of two.
+    /// Evaluates a server's certificates by this policy. Use it in a custom evaluation that combines several policies
+    /// or adds requirements.
     ///
     /// ```swift
     /// let pins = ServerTrustPolicy.pinCertificates(
@@ -13,15 +13,15 @@ extension ServerTrustPolicy {
     /// }
     /// ```
     ///
-    /// A session does not need it: it has its policies evaluated in the handshake. May be called on any thread; takes
-    /// some signatures' time.
+    /// Sessions do not need it: they evaluate their policies in the handshake. It can be called on any thread and
+    /// verifies some signatures.
     ///
     /// - Parameters:
-    ///   - serverTrust: What the server has shown. Its ``ServerTrust/verdict`` stands for the system's authorities, as
-    ///     of the handshake; pins and lists are evaluated now.
-    ///   - host: The host that the server has to be.
-    /// - Returns: Whether the server is trusted. Never by a policy that ``check()`` refuses, nor by one that wants
-    ///   ``RevocationFlags/requiresStapledStatus``: what a server has stapled is not in a ``ServerTrust``.
+    ///   - serverTrust: The server's certificates. The result for the system's authorities is its
+    ///     ``ServerTrust/verdict``, from the time of the handshake. Pins and lists are evaluated now.
+    ///   - host: The expected host of the server.
+    /// - Returns: Whether the server is trusted. Always false for a policy that ``check()`` rejects, and for one with
+    ///   ``RevocationFlags/requiresStapledStatus``, because a ``ServerTrust`` does not contain the stapled response.
     public func evaluate(_ serverTrust: ServerTrust, forHost host: String) -> Bool {
         guard defect(at: .now) == nil else { return false }
         let host = TrustHost.normalized(host) ?? host
@@ -57,7 +57,7 @@ extension ServerTrust {
 }
 
 extension RevocationFlags {
-    /// Whether they say of the first of a chain that was evaluated that it was not revoked.
+    /// Returns whether the first certificate of a validated chain is not revoked according to these flags.
     fileprivate func clear(_ chain: [Certificate]) -> Bool {
         !requiresStapledStatus
             && ChainEvaluation.isValid(chain, anchors: Array(chain.dropFirst()), lists: lists)

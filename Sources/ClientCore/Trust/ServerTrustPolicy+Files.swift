@@ -2,45 +2,45 @@ public import Foundation
 internal import Glibc
 
 extension ServerTrustPolicy {
-    /// The endings of file names, in capital letters too.
+    /// The extensions of certificate files, in lower and upper case.
     private static let extensions = [
         "cer", "CER", "crt", "CRT", "der", "DER", "pem", "PEM",
     ]
 
-    /// The certificates of a bundle, from files whose names end in `.cer`, `.crt`, `.der` or `.pem`, in the order of
-    /// their names. Files without a certificate are skipped; ``certificates(in:)-(URL)`` does not.
+    /// Returns the certificates of a bundle, from files whose names end in `.cer`, `.crt`, `.der` or `.pem`, sorted
+    /// by name. Skips files without a certificate, unlike ``certificates(in:)-(URL)``.
     ///
-    /// - Parameter bundle: Default: the program's own. On Linux that is the directory that the program is in.
+    /// - Parameter bundle: Default `Bundle.main`, on Linux the directory that contains the program.
     public static func certificates(in bundle: Bundle = .main) -> [Certificate] {
         paths(in: bundle).flatMap { path in
             (try? Certificate.certificates(contentsOf: URL(fileURLWithPath: path))) ?? []
         }
     }
 
-    /// The keys of ``certificates(in:)-(Bundle)``, and those that are in such a file by themselves in PEM.
+    /// Returns the keys of ``certificates(in:)-(Bundle)``, and public keys in PEM from the same kinds of files.
     ///
-    /// - Parameter bundle: Default: the program's own. On Linux that is the directory that the program is in.
+    /// - Parameter bundle: Default `Bundle.main`, on Linux the directory that contains the program.
     public static func publicKeys(in bundle: Bundle = .main) -> [PublicKey] {
         paths(in: bundle).flatMap { path in (try? keys(at: URL(fileURLWithPath: path))) ?? [] }
     }
 
-    /// The certificates of a directory, from files whose names end in `.cer`, `.crt`, `.der` or `.pem`, in the order
-    /// of their names.
+    /// Returns the certificates of a directory, from files whose names end in `.cer`, `.crt`, `.der` or `.pem`,
+    /// sorted by name.
     ///
-    /// - Parameter directory: A directory; those in it are not looked into.
-    /// - Throws: ``InvalidCredential``, which names the first such file without a certificate, or the directory if
-    ///   that cannot be read.
+    /// - Parameter directory: A directory; subdirectories are not searched.
+    /// - Throws: ``InvalidCredential``, which names the first such file without a certificate, or the directory if it
+    ///   cannot be read.
     public static func certificates(in directory: URL) throws(InvalidCredential) -> [Certificate] {
         var all: [Certificate] = []
         for file in try files(in: directory) { all += try Certificate.certificates(contentsOf: file) }
         return all
     }
 
-    /// The keys of a directory, from files whose names end in `.cer`, `.crt`, `.der` or `.pem`, in the order of their
-    /// names: those of certificates, and those that are in a file by themselves.
+    /// Returns the public keys of a directory, from files whose names end in `.cer`, `.crt`, `.der` or `.pem`, sorted
+    /// by name: the keys of certificates, and keys without a certificate.
     ///
-    /// - Parameter directory: A directory; those in it are not looked into.
-    /// - Throws: ``InvalidCredential``, which names the first such file without a key, or the directory if that cannot
+    /// - Parameter directory: A directory; subdirectories are not searched.
+    /// - Throws: ``InvalidCredential``, which names the first such file without a key, or the directory if it cannot
     ///   be read.
     public static func publicKeys(in directory: URL) throws(InvalidCredential) -> [PublicKey] {
         var all: [PublicKey] = []
@@ -48,12 +48,12 @@ extension ServerTrustPolicy {
         return all
     }
 
-    /// All of them: the key that will come next is often in the file of the one in use.
+    /// Returns all keys of a file, because the next key is often in the same file as the current one.
     private static func keys(at file: URL) throws(InvalidCredential) -> [PublicKey] {
         let data = try CredentialFile.read(file, as: .publicKey)
         do throws(InvalidCredential) {
             let blocks = PEM.blocks(in: data)?.filter { PublicKey.pemLabels.contains($0.label) } ?? []
-            // DER, or nothing of the kind, of which the error tells.
+            // Without such a block the data is DER, or invalid and `PublicKey` throws the error.
             guard !blocks.isEmpty else { return [try PublicKey(data: data)] }
             var keys: [PublicKey] = []
             for block in blocks { keys.append(try PublicKey(data: block.text)) }
@@ -72,7 +72,7 @@ extension ServerTrustPolicy {
             InvalidCredential(.certificate, .unreadable(errno: errno), file: directory.path)
         }
         var isDirectory: ObjCBool = false
-        // Foundation lists a file as a directory that has nothing in it.
+        // Foundation lists a regular file as an empty directory.
         if FileManager.default.fileExists(atPath: directory.path, isDirectory: &isDirectory),
             !isDirectory.boolValue
         {
@@ -89,7 +89,7 @@ extension ServerTrustPolicy {
 }
 
 extension Error {
-    /// The system's error number beneath a Foundation error; `EIO` where it is lost.
+    /// The `errno` underlying a Foundation error; `EIO` if there is none.
     fileprivate var errno: Int32 {
         let underlying = (self as NSError).userInfo[NSUnderlyingErrorKey] as? NSError
         return underlying?.domain == NSPOSIXErrorDomain ? Int32(underlying?.code ?? Int(EIO)) : EIO

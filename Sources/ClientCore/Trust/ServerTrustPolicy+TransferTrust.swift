@@ -2,7 +2,8 @@ internal import Foundation
 internal import NetwatchTransport
 
 extension ServerTrustPolicy {
-    /// What the engine is told. Two calls give unequal values where there is a ``TrustCheck`` in it.
+    /// The policy in the engine's form. If it contains a ``TrustCheck``, each call returns a value that is unequal to
+    /// all others.
     var transferTrust: TransferTrust {
         var trust = TransferTrust()
         switch self {
@@ -46,7 +47,7 @@ extension ServerTrustPolicy {
 }
 
 extension TransferTrust {
-    /// Nobody but `check` decides.
+    /// Lets `check` alone decide; without one, every server is trusted.
     fileprivate mutating func onlyAsks(_ check: (@Sendable (PresentedTrust) -> Bool)?) {
         anchors = nil
         checksHost = false

@@ -1,40 +1,40 @@
-/// What a server has to prove before it gets a request, with Alamofire 4's cases.
+/// The requirements for a server before a request is sent to it, with Alamofire 4's cases.
 ///
-/// Two equal policies share connections.
+/// Requests under equal policies share connections.
 public enum ServerTrustPolicy: Hashable, Sendable {
-    /// An authority that this system knows vouches for the server, and for the host if `validateHost` is true. That
-    /// is what hosts without a policy get, with `validateHost` true.
+    /// An authority of this system has issued the server's certificate. If `validateHost` is true, the certificate
+    /// must name the host. Hosts without a policy are evaluated in this way, with `validateHost` true.
     case performDefaultEvaluation(validateHost: Bool)
 
-    /// The same, and the server's certificate was not revoked.
+    /// The same as the default evaluation, and the server's certificate must not be revoked.
     case performRevokedEvaluation(validateHost: Bool, revocationFlags: RevocationFlags)
 
-    /// One of these certificates is in the server's chain.
+    /// One of these certificates must be in the server's chain.
     ///
-    /// With `validateCertificateChain` they are the only ones that may vouch for it, roots, intermediates or its own,
-    /// and the chain up to one of them is evaluated as ever. Without, one of them is compared with each of the
-    /// chain, and nothing else is looked at: neither the host nor the time.
+    /// With `validateCertificateChain`, only these certificates are trusted as anchors: roots, intermediates or the
+    /// server's own. The chain up to one of them is evaluated as usual. Without it, the certificates of the chain are
+    /// only compared with these; neither the host nor the validity period is checked.
     case pinCertificates(certificates: [Certificate], validateCertificateChain: Bool, validateHost: Bool)
 
-    /// One of these keys is in the server's chain.
+    /// One of these keys must be in the server's chain.
     ///
-    /// With `validateCertificateChain` the chain has to pass the default evaluation too. Without, one of them is
-    /// compared with each of the chain, and nothing else is looked at: neither the host nor the time.
+    /// With `validateCertificateChain`, the chain must also pass the default evaluation. Without it, the keys of the
+    /// chain are only compared with these; neither the host nor the validity period is checked.
     case pinPublicKeys(publicKeys: [PublicKey], validateCertificateChain: Bool, validateHost: Bool)
 
-    /// Every server is trusted. Anybody on the way may be the server then, read all and change all.
+    /// Every server is trusted. An attacker on the network path can then read and modify all traffic.
     case disableEvaluation
 
-    /// The program decides, by itself; see ``customEvaluation(_:)``.
+    /// A closure of the program decides; see ``customEvaluation(_:)``.
     case custom(CustomEvaluation)
 
-    /// The program decides, by itself.
+    /// Returns a policy in which a closure of the program decides.
     ///
-    /// The closure runs on the thread that carries all transfers of the process, in every TLS handshake, and must
-    /// not block. The policy is equal to itself only: keep it rather than make one for each request.
+    /// The closure is called in every TLS handshake, on the thread that drives all transfers of the process, and must
+    /// not block. The policy equals only itself: reuse it rather than creating one for each request.
     ///
-    /// - Parameter evaluation: Says whether the server is trusted. ``ServerTrust/isTrustedByDefault`` says whether it
-    ///   would be without any policy.
+    /// - Parameter evaluation: Returns whether the server is trusted. ``ServerTrust/isTrustedByDefault`` is the
+    ///   result without any policy.
     @preconcurrency
     public static func customEvaluation(
         _ evaluation: @escaping CustomEvaluation.Evaluate

@@ -1,9 +1,10 @@
 internal import Foundation
 
-/// Which host has to prove what, and to whom the client shows who it is.
+/// Provides the trust policy and the client identity for each host.
 ///
-/// A session asks it for every `https` hop, so for each redirect too, on the queue of the request: from several threads
-/// at once. A subclass may answer in its own way, for wildcards for example, and guards what it changes:
+/// A session calls it for every `https` hop, including redirects, on the request's queue: from several threads at
+/// once. A subclass can look hosts up differently, for example to support wildcards. It must synchronize its mutable
+/// state.
 ///
 /// ```swift
 /// class CustomServerTrustPolicyManager: ServerTrustPolicyManager {
@@ -12,29 +13,30 @@ internal import Foundation
 ///     }
 /// }
 /// ```
-// Not `Sendable`, or each subclass of the guides' would have to say so again.
+// Not `Sendable`: otherwise every subclass in Alamofire's guides would have to repeat the conformance.
 open class ServerTrustPolicyManager {
-    /// The policies by their hosts, as they were given.
+    /// The policies by host, as passed to the initializer.
     public let policies: [String: ServerTrustPolicy]
-    /// The identities by the hosts that may see them, as they were given.
+    /// The client identities by host, as passed to the initializer.
     public let clientIdentities: [String: ClientIdentity]
-    /// Whether a host without a policy is refused.
+    /// Whether hosts without a policy are rejected.
     public let allHostsMustBeEvaluated: Bool
 
     private let policiesByHost: [String: ServerTrustPolicy]
     private let identitiesByHost: [String: ClientIdentity]
 
-    /// Makes a manager.
+    /// Creates a manager.
     ///
-    /// Hosts are names or addresses without scheme and port; neither letter case, nor the brackets of an IPv6
-    /// address, nor a dot at the end of a name make a difference. ``check()`` tells which are none.
+    /// Hosts are names or addresses without scheme and port. Letter case, the brackets of an IPv6 address and a dot
+    /// at the end of a name are ignored. ``check()`` reports keys that are not hosts.
     ///
     /// - Parameters:
-    ///   - policies: What each host has to prove.
-    ///   - clientIdentities: Who the client says that it is when that host asks. Default: nobody anywhere.
-    ///   - allHostsMustBeEvaluated: Whether a host without a policy is refused, with
-    ///     ``AFError/ServerTrustFailureReason/noRequiredEvaluator(host:)``, in place of getting the default evaluation.
-    ///     Default false, as in Alamofire 4; 5's default is true.
+    ///   - policies: The trust policies by host.
+    ///   - clientIdentities: The client identities by host, used when that host asks for a certificate. Default:
+    ///     none.
+    ///   - allHostsMustBeEvaluated: Whether hosts without a policy are rejected with
+    ///     ``AFError/ServerTrustFailureReason/noRequiredEvaluator(host:)`` rather than evaluated by default. Default
+    ///     false, as in Alamofire 4; in Alamofire 5 the default is true.
     public init(
         policies: [String: ServerTrustPolicy],
         clientIdentities: [String: ClientIdentity] = [:],
@@ -47,28 +49,29 @@ open class ServerTrustPolicyManager {
         identitiesByHost = Self.byHost(clientIdentities)
     }
 
-    /// What a host has to prove; `nil` for the default evaluation. The default looks the host up in ``policies``.
+    /// Returns the policy of a host; `nil` for the default evaluation. This implementation looks the host up in
+    /// ``policies``.
     ///
-    /// - Parameter host: A name in small letters, without a dot at its end, or an address without brackets.
+    /// - Parameter host: A lowercase name without a trailing dot, or an address without brackets.
     open func serverTrustPolicy(forHost host: String) -> ServerTrustPolicy? {
         TrustHost.normalized(host).flatMap { policiesByHost[$0] }
     }
 
-    /// Who the client says that it is when a host asks; `nil` for nobody. The default looks the host up in
+    /// Returns the client identity for a host; `nil` for none. This implementation looks the host up in
     /// ``clientIdentities``.
     ///
-    /// - Parameter host: A name in small letters, without a dot at its end, or an address without brackets.
+    /// - Parameter host: A lowercase name without a trailing dot, or an address without brackets.
     open func clientIdentity(forHost host: String) -> ClientIdentity? {
         TrustHost.normalized(host).flatMap { identitiesByHost[$0] }
     }
 
-    /// Checks all hosts and policies, for a program that wants to know at once.
+    /// Checks all hosts and policies, so that a program can detect errors at startup.
     ///
-    /// A session with this manager, but not with one of a subclass, refuses every request that this refuses for its
-    /// host, or for being unable to tell which host was meant.
+    /// A session makes the same checks for each request: it rejects requests to a host whose policy fails, and all
+    /// `https` requests if a key is not a host. For a subclass, keys are not checked.
     ///
     /// - Throws: ``AFError/serverTrustEvaluationFailed(reason:)`` with
-    ///   ``AFError/ServerTrustFailureReason/invalidPolicyHost(_:)``, or what ``ServerTrustPolicy/check()`` throws.
+    ///   ``AFError/ServerTrustFailureReason/invalidPolicyHost(_:)``, or an error of ``ServerTrustPolicy/check()``.
     public func check() throws {
         if let host = invalidHost {
             throw AFError.serverTrustEvaluationFailed(reason: .invalidPolicyHost(host))
@@ -76,8 +79,8 @@ open class ServerTrustPolicyManager {
         for (_, policy) in policies.sorted(by: { $0.key < $1.key }) { try policy.check() }
     }
 
-    /// A key that can never match, or matches what another one does: whom its policy is for nobody can tell, so that
-    /// leaving it out would leave a host unguarded.
+    /// A key that is not a host, or that denotes the same host as another key. Its intended host is unknown, so
+    /// ignoring the key would leave a host without its policy.
     var invalidHost: String? {
         Self.invalidHost(of: policies.keys) ?? Self.invalidHost(of: clientIdentities.keys)
     }

@@ -2,44 +2,44 @@ internal import Foundation
 internal import NetwatchTransport
 internal import Synchronization
 
-/// What a session's manager says of a host, as the engine is told it.
+/// The decisions of a session's ``ServerTrustPolicyManager``, in the engine's form.
 final class SessionTrust: Sendable {
-    /// What one hop needs.
+    /// The trust settings of one hop.
     struct Decision: Sendable {
         let host: String
-        /// `nil` for the default evaluation of a host without a policy.
+        /// `nil` if the host has no policy and is evaluated by default.
         let policy: ServerTrustPolicy?
         let trust: TransferTrust
     }
 
-    /// Equal ones have to give an equal ``TransferTrust``, or their transfers would share no connections.
+    /// Equal keys must map to an equal ``TransferTrust``; otherwise their transfers would not share connections.
     private struct Key: Hashable {
         let policy: ServerTrustPolicy?
         let identity: ClientIdentity?
     }
 
-    /// More than that a program has only when it makes evaluations anew for each request. Its connections are not
-    /// shared then, but memory is not lost.
+    /// Only a program that creates custom evaluations for each request exceeds this limit. Its requests do not share
+    /// connections then, but memory does not grow.
     private static let cacheLimit = 64
 
-    /// It does not change, and a subclass is told that it is asked from several threads.
+    /// The base class is immutable, and subclasses are documented to be called from several threads.
     nonisolated(unsafe) private let manager: ServerTrustPolicyManager?
-    /// A host that no request can be judged by.
+    /// A key of the manager that is not a valid host. If there is one, all `https` requests are rejected.
     private let invalidHost: String?
     private let cache = Mutex<[Key: TransferTrust]>([:])
 
-    /// Whether policies come from what the program has written.
+    /// Whether the manager is a subclass, whose methods are the program's code.
     let asksProgram: Bool
 
     init(_ manager: ServerTrustPolicyManager?) {
         self.manager = manager
         asksProgram = manager.map { type(of: $0) != ServerTrustPolicyManager.self } ?? false
-        // What other keys mean only a subclass knows.
+        // Only a subclass knows the meaning of keys that are not hosts.
         invalidHost = asksProgram ? nil : manager?.invalidHost
     }
 
-    /// - Returns: `nil` for a hop without TLS, and when no manager was given: the default evaluation.
-    /// - Throws: ``AFError/serverTrustEvaluationFailed(reason:)`` for a host that is not to be asked at all.
+    /// - Returns: `nil` for a hop without TLS, and without a manager: the default evaluation.
+    /// - Throws: ``AFError/serverTrustEvaluationFailed(reason:)`` if the request must not be sent.
     func decision(for url: URL?) throws -> Decision? {
         guard let manager, let url, url.scheme?.lowercased() == "https" else { return nil }
         let host: String
@@ -58,7 +58,8 @@ final class SessionTrust: Sendable {
         return Decision(host: name, policy: policy, trust: try trust(for: key))
     }
 
-    /// Whether the server of an `https` URL has to prove that it is the URL's host. A check of the program's own counts.
+    /// Returns whether the server of an `https` URL must prove that it is the URL's host. Pins and custom evaluations
+    /// count as such a proof.
     func validatesServer(of url: URL?) -> Bool {
         guard let policy = (try? decision(for: url))?.policy else { return true }
         switch policy {
@@ -75,7 +76,7 @@ final class SessionTrust: Sendable {
         var trust = key.policy?.transferTrust ?? .standard
         trust.identity = key.identity?.transfer
         return cache.withLock { cache in
-            // Another request may have been faster.
+            // Another request may have added it in the meantime.
             if let known = cache[key] { return known }
             if cache.count == Self.cacheLimit { cache.removeAll() }
             cache[key] = trust
@@ -83,7 +84,7 @@ final class SessionTrust: Sendable {
         }
     }
 
-    /// How many are kept.
+    /// The number of cached values.
     var rememberedCount: Int { cache.withLock { $0.count } }
 
     private static func failure(_ reason: AFError.ServerTrustFailureReason) -> AFError {

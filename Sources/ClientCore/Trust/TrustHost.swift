@@ -1,10 +1,10 @@
 internal import Foundation
 internal import NetwatchEventLoop
 
-/// A host as policies are looked up by: a name in small letters, in ASCII and without a dot at its end, or an address
-/// as it is usually written, without brackets.
+/// The normalized host for policy lookups: a lowercase ASCII name without a trailing dot, or an address in its
+/// canonical form without brackets.
 enum TrustHost {
-    /// - Returns: `nil` for what is no host: with a scheme, a port, a path or a wildcard, or empty.
+    /// - Returns: `nil` if the text is not a host: if it is empty or has a scheme, a port, a path or a wildcard.
     static func normalized(_ text: String) -> String? {
         var host = text[...]
         if host.hasPrefix("["), host.hasSuffix("]") { host = host.dropFirst().dropLast() }

@@ -2,11 +2,13 @@ internal import CNetwatchCrypto
 internal import Foundation
 internal import NetwatchEventLoop
 
-/// A certificate as OpenSSL has read it. It has no thread of its own: whoever owns it may use it.
+/// A certificate, parsed by OpenSSL. It is not bound to a thread: its owner can use it from any thread.
 struct X509Certificate: ~Copyable {
     let pointer: OpaquePointer
 
-    /// - Parameter pointer: An `X509`, which is this value's from now on.
+    /// Takes ownership of a certificate.
+    ///
+    /// - Parameter pointer: An `X509`.
     init(owning pointer: OpaquePointer) {
         self.pointer = pointer
     }
@@ -15,7 +17,7 @@ struct X509Certificate: ~Copyable {
         X509_free(pointer)
     }
 
-    /// - Returns: `nil` for what is no certificate.
+    /// - Returns: `nil` if the data is not a certificate.
     static func reading(_ der: Data) -> X509Certificate? {
         OpenSSLCoding.decoded(der, by: { d2i_X509(nil, $0, $1) }, free: { X509_free($0) })
             .map { X509Certificate(owning: $0) }
@@ -26,7 +28,7 @@ struct X509Certificate: ~Copyable {
     var issuer: String { OpenSSLCoding.text(of: X509_get_issuer_name(pointer)) }
     var notBefore: Date? { OpenSSLCoding.date(X509_get0_notBefore(pointer)) }
     var notAfter: Date? { OpenSSLCoding.date(X509_get0_notAfter(pointer)) }
-    /// The SubjectPublicKeyInfo, as it is in the certificate.
+    /// The certificate's SubjectPublicKeyInfo in DER.
     var publicKey: Data? {
         OpenSSLCoding.encoded { i2d_X509_PUBKEY(X509_get_X509_PUBKEY(pointer), $0) }
     }
@@ -35,12 +37,12 @@ struct X509Certificate: ~Copyable {
         callingOpenSSL { X509_check_private_key(pointer, key.pointer) == 1 }
     }
 
-    /// Whether it names the other one as its issuer.
+    /// Returns whether the issuer's name is the other certificate's subject.
     func names(asIssuer other: borrowing X509Certificate) -> Bool {
         X509_NAME_cmp(X509_get_issuer_name(pointer), X509_get_subject_name(other.pointer)) == 0
     }
 
-    /// Whether the other one's key has signed it.
+    /// Returns whether the certificate was signed with the other certificate's key.
     func isSigned(by other: borrowing X509Certificate) -> Bool {
         callingOpenSSL {
             guard let key = X509_get0_pubkey(other.pointer) else { return false }
@@ -48,7 +50,8 @@ struct X509Certificate: ~Copyable {
         }
     }
 
-    /// Whether it is for that host, by RFC 6125, with wildcards for a whole label only, as libcurl judges it.
+    /// Returns whether the certificate names the host, by RFC 6125. Wildcards stand only for a whole label, as in
+    /// libcurl.
     func names(host: String) -> Bool {
         callingOpenSSL {
             if IPAddress(host) != nil { return X509_check_ip_asc(pointer, host, 0) == 1 }

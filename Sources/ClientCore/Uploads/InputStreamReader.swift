@@ -5,8 +5,8 @@ internal import Synchronization
 
 /// Reads an `InputStream` as the body of an upload, once from its beginning to its end.
 ///
-/// The stream is opened with the first read, and closed after its end, after a failure, or with the reader.
-/// Reading blocks for as long as the stream does.
+/// The stream is opened with the first read. It is closed at its end, after a failure, or when the reader is
+/// released. Reads block as long as the stream does.
 final class InputStreamReader: Sendable {
     fileprivate enum State {
         case new
@@ -15,14 +15,14 @@ final class InputStreamReader: Sendable {
         case failed(SystemError)
     }
 
-    /// Foundation's streams are not Sendable. Whoever gives a stream to an upload gives it away, as with
-    /// URLSession: nobody else reads or closes it. Here it is touched under `state`'s lock only, and in
-    /// `deinit`, when no other reference is left.
+    /// Foundation's streams are not Sendable. A program that passes a stream to an upload transfers ownership, as
+    /// with URLSession: no other code reads or closes it. The stream is accessed only under `state`'s lock, and in
+    /// `deinit`, when no other reference exists.
     nonisolated(unsafe) private let stream: InputStream
     private let state = Mutex(State.new)
 
-    /// - Parameter stream: A stream that nobody uses from now on. One that is open already is read from
-    ///   where it stands.
+    /// - Parameter stream: A stream that no other code uses from now on. A stream that is already open is read from
+    ///   its current position.
     init(_ stream: InputStream) {
         self.stream = stream
     }
@@ -33,11 +33,11 @@ final class InputStreamReader: Sendable {
 
     /// Reads the next bytes.
     ///
-    /// - Parameter buffer: Where they go. It has room for at least one byte.
-    /// - Returns: How many there are; 0 at the end and ever after.
-    /// - Throws: What the stream left in `errno`, or `EIO` if it left nothing; from then on always.
+    /// - Parameter buffer: The destination. It has room for at least one byte.
+    /// - Returns: The number of bytes; 0 at the end and on all later calls.
+    /// - Throws: The `errno` that the stream set, or `EIO` if it set none. All later calls throw the same error.
     func read(into buffer: UnsafeMutableRawBufferPointer) throws(SystemError) -> Int {
-        // Room for nothing is no question about the end.
+        // An empty buffer must not be reported as the end of the stream.
         guard let base = buffer.baseAddress, !buffer.isEmpty else { return 0 }
         let bytes = base.assumingMemoryBound(to: UInt8.self)
         return try state.withLock { state throws(SystemError) in
@@ -47,7 +47,7 @@ final class InputStreamReader: Sendable {
         }
     }
 
-    /// A stream cannot go back.
+    /// Returns false: a stream cannot be rewound.
     func rewind() -> Bool { false }
 
     private func open(_ state: inout State) throws(SystemError) {
@@ -66,13 +66,14 @@ final class InputStreamReader: Sendable {
     ) throws(SystemError) -> Int {
         errno = 0
         let count = stream.read(bytes, maxLength: room)
-        // A stream of the program's own may claim more than there was room for.
+        // A custom stream class may return a count larger than the buffer.
         guard (0...room).contains(count) else { throw fail("read", &state) }
         if count == 0 { close(&state, .ended) }
         return count
     }
 
-    /// `streamError` would tell more, but traps when there is none, and otherwise prints to standard error.
+    /// Uses `errno`: `streamError` has more details, but traps if there is no error, and otherwise prints to standard
+    /// error.
     private func fail(_ call: String, _ state: inout State) -> SystemError {
         let error = SystemError(call: call, errno: errno == 0 ? EIO : errno)
         close(&state, .failed(error))

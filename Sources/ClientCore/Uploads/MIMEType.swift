@@ -1,10 +1,12 @@
-/// Content types by the extension of a file's name.
+/// Content types by file name extension.
 ///
-/// A table of our own, since Linux has no database that every machine has. The types are those of IANA's
-/// media type registry, and where it has none, those that browsers send.
+/// The table is built in, because no type database exists on every Linux system. The types are from IANA's media type
+/// registry; types missing there are those that browsers send.
 package enum MIMEType {
-    /// - Parameter pathExtension: Without the dot. Upper and lower case are the same.
-    /// - Returns: `application/octet-stream` for an extension that is not in the table (RFC 2046 §4.5.1).
+    /// Returns the content type of a file.
+    ///
+    /// - Parameter pathExtension: The extension without the dot. Case is ignored.
+    /// - Returns: The type, or `application/octet-stream` for an unknown extension (RFC 2046 §4.5.1).
     package static func of(pathExtension: String) -> String {
         types[pathExtension.lowercased()] ?? "application/octet-stream"
     }

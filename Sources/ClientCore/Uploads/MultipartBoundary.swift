@@ -1,7 +1,7 @@
 internal import Foundation
 internal import NetwatchTransport
 
-/// What stands between the parts of a form (RFC 2046 §5.1.1).
+/// The delimiter between the parts of a form (RFC 2046 §5.1.1).
 struct MultipartBoundary {
     private let text: String
 
@@ -9,7 +9,8 @@ struct MultipartBoundary {
         self.text = text
     }
 
-    /// `netwatch.boundary.` and 64 bits that nobody can foresee, so that no file is made to contain them.
+    /// Returns `netwatch.boundary.` and 64 random bits. They are unpredictable, so no file can be crafted to contain
+    /// the boundary.
     static func random() -> String {
         var generator = SystemRandomNumberGenerator()
         return random(using: &generator)
@@ -22,10 +23,11 @@ struct MultipartBoundary {
         return "netwatch.boundary." + words.map { String(format: "%08x", $0) }.joined()
     }
 
-    /// Tokens need no quotation marks in the request's `Content-Type`.
+    /// Whether the boundary is a token of at most 70 characters. Tokens need no quotation marks in the request's
+    /// `Content-Type`.
     var isValid: Bool { HTTPToken.isValid(text) && text.utf8.count <= 70 }
 
-    // Bytes, not texts: in a text a line break of CR and LF counts as one.
+    // Built as data, because a string counts CR and LF as a single character.
 
     func opening(ofPart index: Int) -> Data {
         Data((index == 0 ? "--\(text)\r\n" : "\r\n--\(text)\r\n").utf8)

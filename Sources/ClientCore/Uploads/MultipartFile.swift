@@ -4,10 +4,10 @@ internal import NetwatchEventLoop
 
 /// A file that is a part of a form.
 ///
-/// Read through a descriptor: Foundation's streams on Linux do not say why they failed.
+/// It is read through a descriptor, because Foundation's streams on Linux do not report why they failed.
 struct MultipartFile {
     private let url: URL
-    /// How many bytes it had when it was added.
+    /// The length in bytes when the file was added.
     let length: UInt64
 
     /// - Throws: ``AFError/multipartEncodingFailed(reason:)``.
@@ -19,7 +19,7 @@ struct MultipartFile {
     func read(into sink: (UnsafeRawBufferPointer) throws -> Void) throws {
         let reader = MultipartReader(part: url.path, length: length)
         let file = try OpenedFile.open(url)
-        // Before a byte is written, where that can be told.
+        // Check before any byte is written, where the length is known in advance.
         guard file.length == length else { throw reader.unexpectedLength(file.length) }
         try reader.readAll({ try file.read(into: $0) }, into: sink)
     }
@@ -32,7 +32,7 @@ private struct OpenedFile: ~Copyable {
 
     static func open(_ url: URL) throws -> OpenedFile {
         guard url.isFileURL, !url.path.isEmpty else { throw failure(.bodyPartURLInvalid(url: url)) }
-        // Opening is enough to make a device do something, and a look does not.
+        // Checked before opening, because opening a device can have side effects.
         try checkKind(at: url)
         let descriptor = try opened(url)
         let length = try length(of: descriptor.rawValue, url)
@@ -69,7 +69,7 @@ private struct OpenedFile: ~Copyable {
     }
 
     private static func opened(_ url: URL) throws -> FileDescriptor {
-        // What has become a pipe meanwhile must not keep us waiting for a writer.
+        // O_NONBLOCK: if the path has become a FIFO in the meantime, opening it must not block.
         let flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK
         do {
             return FileDescriptor(owning: try systemCall("open") { Glibc.open(url.path, flags) })

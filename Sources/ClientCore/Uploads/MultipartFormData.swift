@@ -1,35 +1,34 @@
 public import Foundation
 
-/// A body of `multipart/form-data` (RFC 7578), as HTML forms send it.
+/// A `multipart/form-data` body (RFC 7578), as HTML forms send it.
 ///
 /// ```swift
 /// form.append(Data("Ada".utf8), withName: "name")
 /// form.append(photoURL, withName: "photo")
 /// ```
 ///
-/// Parts are sent in the order they were added. What is wrong with a part, a missing file for example, is
-/// thrown by ``encode()`` and ``writeEncodedData(to:)``; the first error stands, and parts added after it
-/// are dropped.
+/// Parts are sent in the order in which they were added. An error in a part, for example a missing file, is thrown by
+/// ``encode()`` and ``writeEncodedData(to:)``. The first error is kept, and parts added after it are dropped.
 ///
-/// Use it from one thread at a time. Both encoders block the thread while they read files and streams, so
-/// keep them off the main queue and off Swift's cooperative pool.
+/// Use a form from one thread at a time. Both encoders block the thread while they read files and streams, so do not
+/// call them on the main queue or in Swift's cooperative thread pool.
 public final class MultipartFormData {
-    /// What separates the parts. 64 random bits keep it from occurring in one of them.
+    /// The delimiter between the parts. 64 random bits prevent it from occurring in a part.
     public let boundary: String
 
     private var parts: [MultipartPart] = []
     private var firstError: (any Error)?
 
-    /// Makes an empty form with a random boundary, `netwatch.boundary.` and 16 hexadecimal digits.
+    /// Creates an empty form with a random boundary: `netwatch.boundary.` and 16 hexadecimal digits.
     public convenience init() {
         self.init(boundary: MultipartBoundary.random())
     }
 
-    /// Makes an empty form.
+    /// Creates an empty form.
     ///
-    /// - Parameter boundary: What separates the parts: a token (RFC 9110 §5.6.2) of at most 70 characters
-    ///   (RFC 2046 §5.1.1) that occurs in no part, which is not checked. Anything else is
-    ///   ``AFError/MultipartEncodingFailureReason/bodyPartHeaderInvalid(name:value:)`` when the form is encoded.
+    /// - Parameter boundary: The delimiter between the parts: a token (RFC 9110 §5.6.2) of at most 70 characters (RFC
+    ///   2046 §5.1.1). It must not occur in any part, which is not checked. With any other text, encoding the form
+    ///   throws ``AFError/MultipartEncodingFailureReason/bodyPartHeaderInvalid(name:value:)``.
     public init(boundary: String) {
         self.boundary = boundary
         guard !MultipartBoundary(boundary).isValid else { return }
@@ -43,14 +42,14 @@ public final class MultipartFormData {
     /// The value of the request's `Content-Type` field.
     public var contentType: String { "multipart/form-data; boundary=\(boundary)" }
 
-    /// How many bytes the contents of all parts have together, without what stands around them.
+    /// The total length of the contents of all parts in bytes, without headers and boundaries.
     ///
-    /// Stays at `UInt64.max` when streams were announced with more than that.
+    /// The value is limited to `UInt64.max`, even if the announced lengths of streams exceed it.
     public var contentLength: UInt64 {
         parts.reduce(0) { $0.addingUpToMaximum($1.source.length) }
     }
 
-    /// How many bytes the whole body has. Known without reading a part.
+    /// The length of the whole body in bytes. It is known without reading any part.
     package var encodedLength: UInt64 {
         let framing = MultipartBoundary(boundary)
         let end = framing.closing(afterParts: parts.count).count
@@ -67,15 +66,15 @@ public final class MultipartFormData {
 extension MultipartFormData {
     /// Adds a part from memory.
     ///
-    /// A line break or quotation mark in a name is written as `%0D`, `%0A` or `%22`, as browsers do
-    /// (WHATWG HTML, "multipart/form-data encoding algorithm"). NUL in a name, and a control character in a
-    /// type, are ``AFError/MultipartEncodingFailureReason/bodyPartHeaderInvalid(name:value:)``.
+    /// Line breaks and quotation marks in a name are written as `%0D`, `%0A` and `%22`, as browsers do (WHATWG HTML,
+    /// "multipart/form-data encoding algorithm"). NUL in a name, or a control character in a type, is an
+    /// ``AFError/MultipartEncodingFailureReason/bodyPartHeaderInvalid(name:value:)``.
     ///
     /// - Parameters:
     ///   - data: The content.
     ///   - name: The name of the form's field.
-    ///   - fileName: The file name that the server is told. Default none.
-    ///   - mimeType: The content type. Default none, which stands for plain text (RFC 7578 §4.4).
+    ///   - fileName: The file name for the server. Default: none.
+    ///   - mimeType: The content type. Default: none, which means plain text (RFC 7578 §4.4).
     public func append(
         _ data: Data,
         withName name: String,
@@ -90,8 +89,8 @@ extension MultipartFormData {
         }
     }
 
-    /// Adds a file under its own name, with the content type that its extension stands for,
-    /// `application/octet-stream` if it is none that is known.
+    /// Adds a file with its own name. The content type is determined from its extension; it is
+    /// `application/octet-stream` if the extension is unknown.
     ///
     /// - Parameters:
     ///   - fileURL: The file; see ``append(_:withName:fileName:mimeType:)-(URL,_,_,_)``.
@@ -107,12 +106,13 @@ extension MultipartFormData {
 
     /// Adds a file.
     ///
-    /// It is looked at now and read when the form is encoded. Then it must have the size it has now.
+    /// Its attributes are checked now, and its contents are read when the form is encoded. Its size must not change
+    /// until then.
     ///
     /// - Parameters:
-    ///   - fileURL: A regular file, which may be read.
+    ///   - fileURL: A readable regular file.
     ///   - name: The name of the form's field.
-    ///   - fileName: The file name that the server is told. An empty one is
+    ///   - fileName: The file name for the server. An empty name is an
     ///     ``AFError/MultipartEncodingFailureReason/bodyPartFilenameInvalid(in:)``.
     ///   - mimeType: The content type.
     public func append(_ fileURL: URL, withName name: String, fileName: String, mimeType: String) {
@@ -126,15 +126,15 @@ extension MultipartFormData {
         }
     }
 
-    /// Adds what a stream gives.
+    /// Adds the contents of a stream.
     ///
     /// - Parameters:
-    ///   - stream: Opened, read to its end and closed when the form is encoded. A form with a stream can
-    ///     be encoded once; after that encoding it fails with `URLError.requestBodyStreamExhausted`
-    ///     underneath.
-    ///   - length: How many bytes the stream gives before it ends, neither more nor less.
+    ///   - stream: The stream. It is opened, read to its end and closed when the form is encoded. A form with a
+    ///     stream can be encoded only once; encoding it again fails with the underlying error
+    ///     `URLError.requestBodyStreamExhausted`.
+    ///   - length: The exact number of bytes that the stream provides.
     ///   - name: The name of the form's field.
-    ///   - fileName: The file name that the server is told.
+    ///   - fileName: The file name for the server.
     ///   - mimeType: The content type.
     public func append(
         _ stream: InputStream,
@@ -151,14 +151,14 @@ extension MultipartFormData {
         }
     }
 
-    /// Adds what a stream gives, with header fields of your own.
+    /// Adds the contents of a stream with custom header fields.
     ///
     /// - Parameters:
-    ///   - stream: As in ``append(_:withLength:name:fileName:mimeType:)``.
-    ///   - length: How many bytes the stream gives before it ends, neither more nor less.
-    ///   - headers: The part's header fields, which are written as they are. RFC 7578 §4.2 wants a
-    ///     `Content-Disposition` with a name. A name that is no token, and a control character in a value,
-    ///     are ``AFError/MultipartEncodingFailureReason/bodyPartHeaderInvalid(name:value:)``.
+    ///   - stream: The stream; see ``append(_:withLength:name:fileName:mimeType:)``.
+    ///   - length: The exact number of bytes that the stream provides.
+    ///   - headers: The part's header fields, which are written unchanged. RFC 7578 §4.2 requires a
+    ///     `Content-Disposition` with a name. A name that is not a token, or a control character in a value, is an
+    ///     ``AFError/MultipartEncodingFailureReason/bodyPartHeaderInvalid(name:value:)``.
     public func append(_ stream: InputStream, withLength length: UInt64, headers: HTTPHeaders) {
         add {
             let disposition = headers.first { $0.key.lowercased() == "content-disposition" }
@@ -181,16 +181,16 @@ extension MultipartFormData {
 extension MultipartFormData {
     /// Encodes the form in memory.
     ///
-    /// A form without parts is its last boundary alone, as browsers send it. Without streams a form can be
-    /// encoded as often as you like, to the same bytes.
+    /// A form without parts is encoded as its last boundary only, as browsers do. A form without streams can be
+    /// encoded any number of times, with the same result.
     ///
     /// - Returns: The body.
-    /// - Throws: ``AFError/multipartEncodingFailed(reason:)`` with what was wrong with the first bad part, or
-    ///   with what became of a file or a stream since: it is gone, is no file any more, cannot be read, or has
-    ///   more or fewer bytes than before (``AFError/UnexpectedInputStreamLength``).
+    /// - Throws: ``AFError/multipartEncodingFailed(reason:)`` with the error of the first invalid part, or if a file
+    ///   or stream can no longer be read, is not a regular file any more, or has a different length than before
+    ///   (``AFError/UnexpectedInputStreamLength``).
     public func encode() throws -> Data {
         var body = Data()
-        // Announced lengths are hints here: a stream may say anything.
+        // The announced length is only a hint, because a stream can announce any length.
         body.reserveCapacity(Int(min(encodedLength, 1 << 24)))
         try write { body.append(contentsOf: $0) }
         return body
@@ -198,11 +198,11 @@ extension MultipartFormData {
 
     /// Encodes the form into a new file, 64 KiB at a time, so that its parts need not fit into memory.
     ///
-    /// On an error no file is left behind.
+    /// If it fails, the file is deleted.
     ///
-    /// - Parameter fileURL: Where to make the file, which only its owner may read (mode 0600).
-    /// - Throws: What ``encode()`` throws, and ``AFError/multipartEncodingFailed(reason:)`` when the URL is
-    ///   no file URL, the file exists or cannot be made, or writing fails.
+    /// - Parameter fileURL: The file to create, readable only by its owner (mode 0600).
+    /// - Throws: The errors of ``encode()``, and ``AFError/multipartEncodingFailed(reason:)`` if the URL is not a
+    ///   file URL, the file exists or cannot be created, or writing fails.
     public func writeEncodedData(to fileURL: URL) throws {
         if let firstError { throw firstError }
         var file = try MultipartOutput.create(fileURL)
@@ -223,7 +223,7 @@ extension MultipartFormData {
 }
 
 extension UInt64 {
-    /// The sum, or the largest number there is.
+    /// Returns the sum, or the maximum value if it overflows.
     fileprivate func addingUpToMaximum(_ other: UInt64) -> UInt64 {
         let (sum, hasOverflowed) = addingReportingOverflow(other)
         return hasOverflowed ? .max : sum

@@ -1,7 +1,7 @@
 internal import Foundation
 internal import NetwatchTransport
 
-/// The header fields of a part, up to and with the empty line.
+/// The header fields of a part, including the empty line at the end.
 enum MultipartHead {
     /// - Throws: ``AFError/MultipartEncodingFailureReason/bodyPartHeaderInvalid(name:value:)``.
     static func of(name: String, fileName: String?, mimeType: String?) throws -> Data {
@@ -12,7 +12,8 @@ enum MultipartHead {
         return bytes(of: lines)
     }
 
-    /// The disposition comes first, the rest is sorted: a dictionary has another order on every run.
+    /// Returns the fields with `Content-Disposition` first and the others sorted, because the order of a dictionary
+    /// differs on every run.
     ///
     /// - Throws: ``AFError/MultipartEncodingFailureReason/bodyPartHeaderInvalid(name:value:)``.
     static func of(_ headers: HTTPHeaders) throws -> Data {
@@ -35,8 +36,8 @@ enum MultipartHead {
         return "\(name): \(value)"
     }
 
-    /// The escapes of WHATWG HTML, and one more: to readers who know the quoted pairs of RFC 822 a
-    /// backslash at the end would turn the closing quotation mark into a part of the name.
+    /// Quotes the text with the escapes of WHATWG HTML, and also escapes a backslash at the end. Readers that support
+    /// the quoted pairs of RFC 822 would otherwise treat the closing quotation mark as part of the name.
     private static func quoted(_ text: String, as parameter: String) throws -> String {
         guard !text.utf8.contains(0) else { throw invalid(parameter, text) }
         var result = ""

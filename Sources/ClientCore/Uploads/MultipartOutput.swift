@@ -2,10 +2,10 @@ internal import Foundation
 internal import Glibc
 internal import NetwatchEventLoop
 
-/// A new file, which goes away again unless it was finished.
+/// A new file that is deleted unless it was finished.
 struct MultipartOutput: ~Copyable {
     private let path: String
-    /// -1 once it is closed.
+    /// -1 after closing.
     private var descriptor: CInt
     private var isFinished = false
 
@@ -14,7 +14,7 @@ struct MultipartOutput: ~Copyable {
         guard url.isFileURL, !url.path.isEmpty else {
             throw AFError.multipartEncodingFailed(reason: .outputStreamURLInvalid(url: url))
         }
-        // A body may hold secrets, and its place may be a directory for everyone.
+        // Mode 0600: a body can contain secrets, and the directory may be accessible to other users.
         let flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC
         do {
             let descriptor = try systemCall("open") { Glibc.open(url.path, flags, 0o600) }
@@ -48,11 +48,11 @@ struct MultipartOutput: ~Copyable {
         }
     }
 
-    /// Closes the file, which is when some file systems say that writing has failed.
+    /// Closes the file. Some file systems report write errors only then.
     mutating func finish() throws {
         let (result, error) = (close(descriptor), errno)
         descriptor = -1
-        // The descriptor is gone after EINTR, too (`close(2)`).
+        // After EINTR the descriptor is closed, too (`close(2)`).
         guard result == 0 || error == EINTR else {
             throw Self.failure(SystemError(call: "close", errno: error))
         }

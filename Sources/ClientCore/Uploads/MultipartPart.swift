@@ -1,18 +1,18 @@
 internal import Foundation
 
-/// One part of a form: its header fields, and where its content comes from.
+/// One part of a form: its header fields and the source of its content.
 struct MultipartPart {
     let head: Data
     let source: MultipartSource
 }
 
-/// Where the content of a part comes from.
+/// The source of a part's content.
 enum MultipartSource {
     case data(Data)
     case file(MultipartFile)
     case stream(MultipartStream)
 
-    /// In bytes.
+    /// The length in bytes.
     var length: UInt64 {
         switch self {
         case .data(let data): UInt64(data.count)
@@ -21,7 +21,7 @@ enum MultipartSource {
         }
     }
 
-    /// Gives exactly ``length`` bytes, or throws.
+    /// Passes exactly ``length`` bytes to `sink`, or throws.
     func read(into sink: (UnsafeRawBufferPointer) throws -> Void) throws {
         switch self {
         case .data(let data): try data.withUnsafeBytes(sink)
@@ -32,13 +32,13 @@ enum MultipartSource {
 }
 
 extension AFError {
-    /// A file or a stream gave more or fewer bytes than it was to give.
+    /// A file or a stream provided more or fewer bytes than expected.
     public struct UnexpectedInputStreamLength: Error, Hashable, Sendable, CustomStringConvertible {
-        /// The file's path, or the name of the stream's field.
+        /// The path of the file, or the field name of the stream.
         public let part: String
-        /// How many bytes the file had when it was added to the form, or the stream was announced with.
+        /// The length of the file when it was added to the form, or the announced length of the stream.
         public let bytesExpected: UInt64
-        /// How many bytes there are. Of a stream that went on, how many had been read by then.
+        /// The actual length. For a stream that is too long, the number of bytes read so far.
         public let bytesRead: UInt64
 
         /// `/tmp/a.log has 12 bytes instead of 10`.
@@ -48,17 +48,19 @@ extension AFError {
 
 /// Reads a part from its beginning to its end.
 struct MultipartReader {
-    /// As much as is in memory of a part at any time.
+    /// The maximum number of bytes of a part in memory at any time.
     private static let chunkSize = 65536
 
-    /// What to call the part in an error.
+    /// The name of the part in error messages.
     let part: String
     let length: UInt64
 
+    /// Reads the whole part.
+    ///
     /// - Parameters:
-    ///   - read: Fills a buffer and returns how many bytes it has now; 0 at the end.
-    ///   - sink: Gets `length` bytes in all. When there are more or fewer it has got fewer than `length`, or
-    ///     exactly that many, before the error is thrown.
+    ///   - read: Fills a buffer and returns the number of bytes; 0 at the end.
+    ///   - sink: Receives `length` bytes in total. It never receives more. Before an error is thrown, it may have
+    ///     received fewer bytes or all of them.
     func readAll(
         _ read: (UnsafeMutableRawBufferPointer) throws -> Int,
         into sink: (UnsafeRawBufferPointer) throws -> Void

@@ -27,8 +27,8 @@ final class MultipartStream {
         let bytes = buffer.bindMemory(to: UInt8.self)
         errno = 0
         let count = stream.read(bytes.baseAddress!, maxLength: bytes.count)
-        // `streamError` is not asked: where there is none, asking for it traps on Linux. A stream that a
-        // program has made may return anything.
+        // `streamError` is not used, because on Linux it traps if there is no error. A custom stream class may return
+        // any count.
         guard 0...bytes.count ~= count else {
             throw Self.failure(SystemError(call: "InputStream.read", errno: errno == 0 ? EIO : errno))
         }

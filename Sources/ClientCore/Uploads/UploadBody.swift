@@ -5,20 +5,20 @@ package import NetwatchEventLoop
 package import NetwatchTransport
 internal import Synchronization
 
-/// What an upload sends.
+/// The body of an upload.
 package enum UploadBody: Sendable {
     case data(Data)
-    /// A file that is read anew for every transfer.
+    /// A file that is read again for every transfer.
     case file(URL, TemporaryFile? = nil)
     /// A stream, which can be read only once.
     case stream(OneTimeBody)
-    /// Bytes that somebody else keeps, read anew for every transfer.
+    /// Bytes that another owner keeps available, read again for every transfer.
     case kept(KeptBody)
 
-    /// How a transfer sends it.
+    /// Returns the body for one transfer.
     ///
-    /// - Throws: ``AFError/fileFailed(error:url:)`` for a file that cannot be read, and
-    ///   `URLError.requestBodyStreamExhausted` for a stream that was.
+    /// - Throws: ``AFError/fileFailed(error:url:)`` if a file cannot be read, and
+    ///   `URLError.requestBodyStreamExhausted` if a stream was already read.
     func transferBody() throws -> TransferBody {
         switch self {
         case .data(let data): .bytes(Array(data))
@@ -28,7 +28,7 @@ package enum UploadBody: Sendable {
         }
     }
 
-    /// How many bytes it has; `nil` when only reading it will tell.
+    /// The length in bytes; `nil` if it is not known before reading.
     var byteCount: Int64? {
         switch self {
         case .data(let data): Int64(data.count)
@@ -37,7 +37,7 @@ package enum UploadBody: Sendable {
         }
     }
 
-    /// Nothing will be sent any more: a temporary file goes, whoever keeps the request.
+    /// Deletes a temporary file, because nothing will be sent any more. The request itself may stay referenced.
     func release() {
         if case .file(_, let file?) = self { file.remove() }
     }
@@ -52,22 +52,22 @@ package enum UploadBody: Sendable {
     }
 }
 
-/// A body that somebody keeps open, so that it is the same whenever it is sent.
+/// A body that its owner keeps open, so that its contents are the same for every transfer.
 package struct KeptBody: Sendable {
     let length: Int64
     let makeReader: @Sendable () -> any BlockingReader
 
     /// - Parameters:
-    ///   - length: How many bytes it has. A reader that comes to another length fails its transfer.
-    ///   - makeReader: Makes a reader that begins at the first byte, without waiting for anything.
+    ///   - length: The length in bytes. If a reader provides a different length, its transfer fails.
+    ///   - makeReader: Returns a reader that starts at the first byte. Must not block.
     package init(length: Int64, makeReader: @escaping @Sendable () -> any BlockingReader) {
         self.length = length
         self.makeReader = makeReader
     }
 
-    /// A regular file, as long as it is now. It is open from now on, and read for one transfer at a time.
+    /// Opens a regular file, with its current length. It stays open, and is read by one transfer at a time.
     ///
-    /// - Throws: ``SystemError`` when it cannot be opened; `EISDIR` or `EINVAL` when it is not a regular file.
+    /// - Throws: ``SystemError`` if the file cannot be opened; `EISDIR` or `EINVAL` if it is not a regular file.
     package init(file path: String) throws(SystemError) {
         let reader = try FileReader(path: path)
         self.init(length: reader.length) {
@@ -77,13 +77,13 @@ package struct KeptBody: Sendable {
     }
 }
 
-/// The body that a stream gives, for the one transfer that it lasts for.
+/// The body from a stream, usable for a single transfer.
 package final class OneTimeBody: Sendable {
     private let source: Mutex<BufferedBodySource?>
-    /// Only compared with others.
+    /// Used only to compare identities.
     nonisolated(unsafe) private let stream: InputStream
 
-    /// Whether there is nothing left to read.
+    /// Whether the stream has already been used.
     var isTaken: Bool { source.withLock { $0 == nil } }
 
     init(_ stream: sending InputStream) {
@@ -92,7 +92,7 @@ package final class OneTimeBody: Sendable {
         source = Mutex(BufferedBodySource(InputStreamReader(given), length: nil))
     }
 
-    /// Whether it is the body of that request.
+    /// Returns whether the stream is the body of this request.
     func isBody(of request: URLRequest) -> Bool { request.httpBodyStream === stream }
 
     func take() throws -> BufferedBodySource {
@@ -105,7 +105,7 @@ package final class OneTimeBody: Sendable {
     }
 }
 
-/// A file that goes with its last reference, or before.
+/// A file that is deleted with its last reference, or earlier.
 package final class TemporaryFile: Sendable {
     package let url: URL
 
@@ -121,17 +121,17 @@ package final class TemporaryFile: Sendable {
 }
 
 extension UploadBody {
-    /// The body stream of a request that was made with one.
+    /// Creates the body of a request that has a body stream.
     ///
-    /// - Parameter former: The body of the attempt before, which may be the same stream: further attempts
-    ///   find it read.
+    /// - Parameter former: The body of the previous attempt. It may be the same stream, which further attempts find
+    ///   already read.
     init?(streamOf request: URLRequest, after former: UploadBody?) {
         if case .stream(let body)? = former, body.isBody(of: request) {
             self = .stream(body)
             return
         }
         guard let stream = request.httpBodyStream else { return nil }
-        // Whoever sends a request with a stream gives the stream away.
+        // A program that sends a request with a stream transfers ownership of the stream.
         nonisolated(unsafe) let given = stream
         self = .stream(OneTimeBody(given))
     }
