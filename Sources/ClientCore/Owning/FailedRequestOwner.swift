@@ -8,6 +8,7 @@ package protocol FailedRequestOwner: Sendable {
     /// it declines the offer.
     ///
     /// Called on the request's own queue, which it must not block. It is not called for cancelled requests, for
-    /// requests without a valid `URLRequest`, or for requests whose session does not retry them.
+    /// requests without a valid `URLRequest`, or for transfers whose policy excludes retries
+    /// (``TransferPolicy/asksRetrier``).
     func offer(_ request: FailedRequest)
 }
