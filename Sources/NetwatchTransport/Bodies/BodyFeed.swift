@@ -1,8 +1,9 @@
 internal import Glibc
 internal import NetwatchEventLoop
 
-/// Hands the body of a request to libcurl piece by piece, and sees to it that it is as long as was said:
-/// what is too long or too short would run into the next request on the connection, or wait for one.
+/// Passes the body of a request to libcurl in pieces, and enforces its announced length. Excess bytes would become part
+/// of the next request on the connection. If bytes are missing, the server would wait and take the next request for
+/// them.
 struct BodyFeed {
     enum Step {
         case bytes(Int)
@@ -18,12 +19,12 @@ struct BodyFeed {
         case unreadable(SystemError)
     }
 
-    /// How long the body is; `nil` when only its end will tell.
+    /// The length of the body; `nil` if it is known only at the end.
     let length: Int64?
     private let body: TransferBody?
-    /// How many bytes were read since the beginning.
+    /// The number of bytes read since the beginning.
     private var position: Int64 = 0
-    /// The last byte, until the source has said that it is.
+    /// The last byte, withheld until the source has confirmed the end.
     private var withheld: UInt8?
     private(set) var hasEnded = false
 
@@ -32,7 +33,7 @@ struct BodyFeed {
         length = body.map(\.length) ?? 0
     }
 
-    /// Whether none of it was read.
+    /// Whether nothing was read yet.
     var isUntouched: Bool { position == 0 && !hasEnded }
 
     mutating func read(into buffer: UnsafeMutableRawBufferPointer) -> Step {
@@ -43,7 +44,7 @@ struct BodyFeed {
         }
     }
 
-    /// Asks the source to say when it has more.
+    /// Registers a function that is called when the source has more bytes.
     func whenReady(_ wake: @escaping @Sendable () -> Void) {
         if case .source(let source) = body { source.whenReady(wake) }
     }
@@ -94,8 +95,8 @@ struct BodyFeed {
         return confirmEnd(of: source, after: count, in: buffer)
     }
 
-    /// Looks whether the source ends where it should. Until it says so the last byte is held back, and with
-    /// it the request.
+    /// Checks that the source ends at its announced length. Until the source confirms the end, the last byte is
+    /// withheld, so that the request stays incomplete.
     private mutating func confirmEnd(
         of source: any TransferBodySource,
         after count: Int,
@@ -142,6 +143,6 @@ extension BodyFeed.Fault {
 }
 
 extension SystemError {
-    /// What a source reports that finds out late that it cannot go back.
+    /// The error of a source that cannot rewind but found out only after `rewind()` had returned.
     static let cannotRewind = SystemError(call: "rewind", errno: ESPIPE)
 }

@@ -2,38 +2,38 @@ internal import Dispatch
 package import NetwatchEventLoop
 internal import Synchronization
 
-/// Something that is read in the old way: whoever reads waits.
+/// A reader with blocking calls.
 ///
-/// One thread at a time calls it, but not always the same one.
+/// Only one thread at a time calls it, but not always the same one.
 package protocol BlockingReader: AnyObject, Sendable {
-    /// Writes what comes next to the beginning of a buffer, waiting for it if it must.
+    /// Reads the next bytes into a buffer, and blocks until there are some.
     ///
-    /// - Returns: How many bytes were written; 0 at the end.
-    /// - Throws: ``SystemError`` when it cannot be read.
+    /// - Returns: The number of bytes written; 0 at the end.
+    /// - Throws: ``SystemError`` when the read fails.
     func read(into buffer: UnsafeMutableRawBufferPointer) throws(SystemError) -> Int
 
-    /// Goes back to the first byte, without waiting for anything. Returns whether it can.
+    /// Goes back to the first byte without blocking. Returns whether that is possible.
     func rewind() -> Bool
 }
 
-/// A body from a reader that waits, which a queue of its own reads ahead into a small buffer.
+/// A body from a blocking reader. A separate queue reads ahead into a small buffer.
 ///
 /// The queue gets a thread when half of the buffer is empty, and keeps it until the buffer is full or everything is
-/// read. Nothing is read before it is asked for the first time. A reader that is waiting when the source is cancelled
-/// is let go of once it comes back.
+/// read. Nothing is read before the first request for data. If the source is cancelled while the reader blocks, the
+/// reader is released when its call returns.
 package final class BufferedBodySource: TransferBodySource {
-    /// How much is read at once, in bytes.
+    /// The maximum number of bytes per read.
     static let chunkSize = 64 * 1024
-    /// How many chunks are read ahead.
+    /// The maximum number of chunks that are read ahead.
     static let maximumChunks = 4
 
     fileprivate struct State {
         var chunks: [ArraySlice<UInt8>] = []
         var isReading = false
-        /// To be done when the reader comes back from what it is reading.
+        /// Whether to rewind when the current read returns.
         var mustRewind = false
         var isCancelled = false
-        /// What comes after the chunks: ``TransferBodyStep/end`` or a failure.
+        /// The step that follows the chunks: ``TransferBodyStep/end`` or a failure.
         var ending: TransferBodyStep?
         var wake: (@Sendable () -> Void)?
 
@@ -47,15 +47,15 @@ package final class BufferedBodySource: TransferBodySource {
     private let queue = DispatchQueue(label: "netwatch.body")
     private let state = Mutex(State())
 
-    /// - Parameter length: How many bytes the reader has; `nil` when only its end will tell.
+    /// - Parameter length: The number of bytes the reader has; `nil` if it is known only at the end.
     package init(_ reader: any BlockingReader, length: Int64?) {
         self.reader = reader
         self.length = length
     }
 
-    /// The body that a file is, as long as the file is now.
+    /// Creates a source for a file, with the current length of the file.
     ///
-    /// - Throws: ``SystemError`` when it cannot be opened, or is not a regular file.
+    /// - Throws: ``SystemError`` when the file cannot be opened or is not a regular file.
     package convenience init(path: String) throws(SystemError) {
         let file = try FileReader(path: path)
         self.init(file, length: file.length)
@@ -136,7 +136,7 @@ extension BufferedBodySource.State {
         return .bytes(taken.count)
     }
 
-    /// Whether the thread goes on; if not, it has left.
+    /// Returns whether the thread should read another chunk; if not, the thread must stop reading.
     fileprivate mutating func keepReading() -> Bool {
         isReading = hasRoom
         return isReading

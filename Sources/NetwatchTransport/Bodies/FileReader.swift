@@ -3,18 +3,18 @@ package import NetwatchEventLoop
 
 /// Reads a regular file.
 package final class FileReader: BlockingReader {
-    /// How many bytes it had when it was opened.
+    /// The file's length in bytes when it was opened.
     package let length: Int64
     private let path: String
     private let file: FileDescriptor
 
     /// Opens a file.
     ///
-    /// - Throws: ``SystemError`` of `open` or `fstat`; with `EISDIR` for a directory, and `EINVAL` for what
-    ///   else is not a regular file, whose length says nothing of what can be read.
+    /// - Throws: ``SystemError`` of `open` or `fstat`; with `EISDIR` for a directory, and `EINVAL` for other files that
+    ///   are not regular, because their length does not tell how much can be read.
     package init(path: String) throws(SystemError) {
         guard !path.utf8.contains(0) else { throw SystemError(call: "open", errno: EINVAL) }
-        // A pipe would make `open` wait for a writer.
+        // Without O_NONBLOCK, opening a pipe would wait for a writer.
         let flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK
         let file = FileDescriptor(owning: try systemCall("open \(path)") { open(path, flags) })
         let descriptor = file.rawValue

@@ -2,12 +2,12 @@ package import NetwatchEventLoop
 
 /// The body of a request.
 package enum TransferBody: Sendable {
-    /// Bytes in memory, which are not copied as a whole.
+    /// Bytes in memory. They are not copied as a whole.
     case bytes([UInt8])
-    /// Bytes that come from somewhere else, for one transfer.
+    /// Bytes from a source, for one transfer only.
     case source(any TransferBodySource)
 
-    /// How many bytes there are; `nil` when only the end will tell.
+    /// The number of bytes; `nil` if it is known only at the end.
     package var length: Int64? {
         switch self {
         case .bytes(let bytes): Int64(bytes.count)
@@ -22,37 +22,38 @@ extension TransferBody: ExpressibleByArrayLiteral {
     }
 }
 
-/// Where a body comes from piece by piece.
+/// A source that provides a body in pieces.
 ///
-/// All of it is called on the engine's thread, which it must never block.
+/// All methods are called on the engine's thread and must not block it.
 package protocol TransferBodySource: AnyObject, Sendable {
-    /// How many bytes there are, the same at all times; `nil` when only the end will tell, which sends the
-    /// body in chunks (RFC 9112 §7.1). A source that comes to another length fails its transfer.
+    /// The number of bytes, which must not change; `nil` if it is known only at the end. The body is then sent in
+    /// chunks (RFC 9112 §7.1). A transfer fails if its source provides a different number of bytes.
     var length: Int64? { get }
 
-    /// Writes what comes next to the beginning of a buffer, which has room for at least one byte.
+    /// Writes the next bytes to a buffer, which has room for at least one byte.
     func read(into buffer: UnsafeMutableRawBufferPointer) -> TransferBodyStep
 
     /// Goes back to the first byte, because the request is sent again.
     ///
-    /// - Returns: Whether it can; otherwise the transfer fails with code 65 (`CURLE_SEND_FAIL_REWIND`).
+    /// - Returns: Whether that is possible. Otherwise the transfer fails with code 65 (`CURLE_SEND_FAIL_REWIND`).
     func rewind() -> Bool
 
-    /// Called after ``TransferBodyStep/pending``: `wake` is to be called once, on any thread, as soon as there
-    /// is something to read. Replaces the one before.
+    /// Registers a function for when there is something to read. Called after ``TransferBodyStep/pending``.
+    ///
+    /// The source must call `wake` once, on any thread. A new function replaces the previous one.
     func whenReady(_ wake: @escaping @Sendable () -> Void)
 
-    /// Called when nothing more will be read. `wake` need not be called any more.
+    /// Called when nothing more will be read. The source need not call `wake` afterwards.
     func cancel()
 }
 
-/// What a source has.
+/// The result of reading from a source.
 package enum TransferBodyStep: Hashable, Sendable {
-    /// So many bytes were written, at least one.
+    /// The number of bytes written, at least one.
     case bytes(Int)
-    /// Nothing yet.
+    /// No bytes yet; more will follow.
     case pending
-    /// Nothing more.
+    /// The end of the body.
     case end
     case failed(SystemError)
 }

@@ -1,14 +1,14 @@
 internal import CNetwatchCurl
 
-/// The one owner of an easy handle.
+/// Owns an easy handle.
 ///
-/// A handle serves one transfer. `curl_easy_reset(3)` would make it ready for another, but leaves in it the last
-/// `Authorization` field (when the request could not be sent), TLS sessions that nobody judges, the last error number
-/// and the length of its buffer.
+/// A handle is used for one transfer only. `curl_easy_reset(3)` does not reset everything: the handle keeps the last
+/// `Authorization` field (when the request could not be sent), TLS sessions that skip the trust checks, the last error
+/// number and the buffer size.
 struct EasyHandle: ~Copyable {
     let rawValue: UnsafeMutableRawPointer
 
-    /// Fails only when memory is exhausted.
+    /// Creates a handle. Fails only when memory is exhausted.
     init?() {
         guard let handle = curl_easy_init() else { return nil }
         rawValue = handle
@@ -40,7 +40,7 @@ struct EasyHandle: ~Copyable {
         try check(netwatch_easy_set_data_callback(rawValue, option, callback), option)
     }
 
-    /// Makes every socket.
+    /// Sets the callback that creates every socket.
     func setOpenSocketCallback(_ callback: @escaping curl_opensocket_callback) throws(TransferFailure) {
         try check(
             netwatch_easy_set_open_socket_callback(rawValue, callback),
@@ -48,7 +48,7 @@ struct EasyHandle: ~Copyable {
         )
     }
 
-    /// Closes every socket that a request went over; others libcurl closes by itself.
+    /// Sets the callback that closes every socket over which a request was sent. libcurl closes other sockets itself.
     func setCloseSocketCallback(_ callback: @escaping curl_closesocket_callback) throws(TransferFailure) {
         try check(
             netwatch_easy_set_close_socket_callback(rawValue, callback),
@@ -56,12 +56,12 @@ struct EasyHandle: ~Copyable {
         )
     }
 
-    /// Called with every socket that was made and is not connected yet.
+    /// Sets the callback for every socket that was created and is not connected yet.
     func setSocketCallback(_ callback: @escaping curl_sockopt_callback) throws(TransferFailure) {
         try check(netwatch_easy_set_socket_callback(rawValue, callback), CURLOPT_SOCKOPTFUNCTION)
     }
 
-    /// Called when the body is to be read again from its beginning.
+    /// Sets the callback that rewinds the body.
     func setSeekCallback(_ callback: @escaping curl_seek_callback) throws(TransferFailure) {
         try check(netwatch_easy_set_seek_callback(rawValue, callback), CURLOPT_SEEKFUNCTION)
     }
@@ -70,12 +70,12 @@ struct EasyHandle: ~Copyable {
         try check(netwatch_easy_set_debug_callback(rawValue, callback), CURLOPT_DEBUGFUNCTION)
     }
 
-    /// Called with the TLS context of each connection before its handshake.
+    /// Sets the callback for the TLS context of each connection before its handshake.
     func setSSLContextCallback(_ callback: @escaping curl_ssl_ctx_callback) throws(TransferFailure) {
         try check(netwatch_easy_set_ssl_context_callback(rawValue, callback), CURLOPT_SSL_CTX_FUNCTION)
     }
 
-    /// Called each time that there is a connection to send the request over.
+    /// Sets the callback for each time that there is a connection to send the request over.
     func setRequestCallback(_ callback: @escaping curl_prereq_callback) throws(TransferFailure) {
         try check(netwatch_easy_set_request_callback(rawValue, callback), CURLOPT_PREREQFUNCTION)
     }
@@ -88,13 +88,14 @@ struct EasyHandle: ~Copyable {
 
     func offset(_ info: CURLINFO) -> Int64 { Int64(netwatch_easy_get_offset(rawValue, info)) }
 
-    /// `nil` for a text that is not known or empty.
+    /// Returns the string; `nil` if it is unknown or empty.
     func string(_ info: CURLINFO) -> String? {
         guard let text = netwatch_easy_get_string(rawValue, info), text.pointee != 0 else { return nil }
         return String(cString: text)
     }
 
-    /// libcurl counts times in microseconds, and what has not happened is 0.
+    /// Returns a time, which libcurl counts in microseconds; `nil` if it is 0, which means that the event has not
+    /// happened.
     func time(_ info: CURLINFO) -> Duration? {
         let microseconds = offset(info)
         return microseconds > 0 ? .microseconds(microseconds) : nil
@@ -106,11 +107,11 @@ struct EasyHandle: ~Copyable {
     }
 }
 
-/// The one owner of a multi handle. Its easy handles are removed before it goes.
+/// Owns a multi handle. Its easy handles must be removed before it is destroyed.
 struct MultiHandle: ~Copyable {
     let rawValue: UnsafeMutableRawPointer
 
-    /// Fails only when memory or descriptors are exhausted.
+    /// Creates a handle. Fails only when memory or descriptors are exhausted.
     init?() {
         guard let handle = curl_multi_init() else { return nil }
         rawValue = handle
@@ -119,7 +120,7 @@ struct MultiHandle: ~Copyable {
     deinit { curl_multi_cleanup(rawValue) }
 }
 
-/// The one owner of a `curl_slist`, which libcurl reads but does not copy.
+/// Owns a `curl_slist`, which libcurl reads but does not copy.
 struct StringList: ~Copyable {
     private(set) var rawValue: UnsafeMutablePointer<curl_slist>?
 

@@ -4,23 +4,25 @@ internal import Glibc
 internal import NetwatchEventLoop
 internal import Synchronization
 
-/// OpenSSL, which libcurl and this library share with the rest of the process.
+/// OpenSSL. The whole process, including libcurl, shares its state.
 package enum OpenSSL {
-    /// Keeps OpenSSL from freeing what it holds when the process calls `exit(3)`: the engine's thread goes on with its
-    /// handshakes until the process is gone. Comes before the first use of OpenSSL; a program that has used it before,
-    /// on its own account, has to call `OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, NULL)` itself.
+    /// Keeps OpenSSL from freeing its memory when the process calls `exit(3)`, because the engine's thread continues
+    /// its handshakes until the process ends.
+    ///
+    /// Must be called before the first use of OpenSSL. A program that uses OpenSSL earlier must call
+    /// `OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, NULL)` itself.
     package static func prepare() { _ = isPrepared }
 
     private static let isPrepared = OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nil) == 1
 }
 
-/// libcurl as a whole.
+/// Global initialization of libcurl.
 enum CurlLibrary {
     private static let isInitialized = Mutex(false)
 
-    /// Initializes libcurl, once; after a failure the next call tries again.
+    /// Initializes libcurl once. After a failure the next call tries again.
     ///
-    /// - Throws: ``SystemError`` with `ENOMEM`, the one reason there is.
+    /// - Throws: ``SystemError`` with `ENOMEM`, the only possible reason.
     static func initialize() throws(SystemError) {
         let isReady = isInitialized.withLock { isInitialized in
             OpenSSL.prepare()

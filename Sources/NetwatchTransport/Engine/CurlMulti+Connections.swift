@@ -14,7 +14,7 @@ extension CurlMulti {
             descriptor,
             to: transfer.url.origin,
             localPort: WatchedSocket.localPort(of: descriptor),
-            // Whether the server speaks HTTP/2 is known when the response begins.
+            // Whether the server speaks HTTP/2 is known only when the response begins.
             capacity: transfer.url.isSecure ? WaitingRoom.streamsPerConnection : 1,
             for: transfer.id
         )

@@ -2,28 +2,29 @@ internal import CNetwatchCurl
 internal import Glibc
 internal import NetwatchEventLoop
 
-/// A multi handle on an event loop: one pool of connections with the transfers that use it.
+/// A multi handle on an event loop: a connection pool with the transfers that use it.
 ///
-/// Lives on the loop's thread. libcurl says which descriptors and which timeout it waits for, and is told
-/// when they are ready (`curl_multi_socket_action(3)`). ``end()`` comes before the last reference goes:
+/// It is confined to the loop's thread. libcurl states which descriptors and which timeout it waits for, and is called
+/// when they are ready (`curl_multi_socket_action(3)`). Call ``end()`` before the last reference is released, because
 /// closing pooled connections calls back.
 final class CurlMulti {
-    /// What came of letting libcurl work.
+    /// The result of letting libcurl run.
     struct Turn {
         /// The transfers that have ended.
         var ended: [TransferID] = []
         /// The transfers that need a connection before they can be added again.
         var unconnected: [Transfer] = []
-        /// Those that have come so far for the first time.
+        /// The transfers that reached milestones in this turn.
         var milestones: [(id: TransferID, reached: Transfer.Milestones)] = []
     }
 
     /// A socket that the loop watches.
     private struct Watch {
         let registration: EventLoop.Registration
-        /// `nil` while no transfer uses the connection: the next one mostly does so soon, and wants the same.
+        /// The events that libcurl waits for; `nil` while no transfer uses the connection. The socket stays registered
+        /// then, because the next transfer usually follows soon and needs the same events.
         var interest: EventLoop.Interest?
-        /// What the loop was told last.
+        /// The events for which the loop watches the socket.
         var watched: EventLoop.Interest
     }
 
@@ -33,32 +34,32 @@ final class CurlMulti {
     private let onIdleCheck: @Sendable () -> Void
     let watchdog: TurnWatchdog
     let trust: TrustContext
-    /// What transfers have to tell at the end of a turn.
+    /// The transfers with events to deliver at the end of a turn.
     let round = NewsRound()
     private var handle: MultiHandle?
     private var watches: [CInt: Watch] = [:]
-    /// When libcurl wants to look at its timeouts.
+    /// When libcurl wants to check its timeouts.
     private var deadline: ContinuousClock.Instant?
-    /// The timer that is set, for the deadline or for an earlier one that is not wanted any more: libcurl changes
-    /// its mind several times for each transfer.
+    /// The timer for the deadline, or for an earlier deadline that is no longer needed. libcurl changes the deadline
+    /// several times per transfer, so the timer is not always replaced.
     private var timer: EventLoop.Timer?
     /// Set while there are transfers.
     private var idleTimer: EventLoop.Timer?
-    /// Whether it wants to at once, and the loop knows.
+    /// Whether libcurl wants to run immediately and the call is already scheduled.
     private var isDue = false
     private var transfers: [TransferID: Transfer] = [:]
-    /// Transfers that wait for a connection and are added again; see ``Turn/unconnected``.
+    /// The transfers that wait for a connection before they are added again; see ``Turn/unconnected``.
     private var detached: Set<TransferID> = []
     var connections = ConnectionTable()
-    /// Transfers whose descriptor the loop would not watch.
+    /// The transfers whose descriptor could not be registered with the loop.
     private var unwatched: [TransferID: SystemError] = [:]
-    /// Connections that the watchdog had cut, and whose transfers are to be ended at the end of this turn.
+    /// The connections that the watchdog has shut down. Their transfers are ended at the end of this turn.
     private var cuts: [TurnWatchdog.Cut] = []
 
     /// - Parameters:
-    ///   - onReadiness: Called on the loop; answers with ``descriptorIsReady(_:_:)``.
-    ///   - onTimeout: Called on the loop; answers with ``timeoutHasPassed()``.
-    ///   - onIdleCheck: Called on the loop; answers with ``endIdleTransfers()``.
+    ///   - onReadiness: Called on the loop. Must call ``descriptorIsReady(_:_:)``.
+    ///   - onTimeout: Called on the loop. Must call ``timeoutHasPassed()``.
+    ///   - onIdleCheck: Called on the loop. Must call ``endIdleTransfers()``.
     init(
         loop: EventLoop,
         watchdog: TurnWatchdog,
@@ -99,13 +100,15 @@ final class CurlMulti {
         )
     }
 
-    /// How many connections are kept altogether, to whichever hosts: as many as there have been transfers at a time,
-    /// but at least these. libcurl's own number is four for each transfer under way, so that the end of a burst would
-    /// close most of them; and with fewer than there are transfers each of them would end with its connection.
+    /// The minimum of the connection limit of the pool, for all hosts together.
+    ///
+    /// The limit is the highest number of concurrent transfers so far. libcurl's default is four per running transfer,
+    /// so the end of a burst would close most connections. A limit below the number of transfers would close each
+    /// connection with its transfer.
     private static let leastConnectionsKept = 256
     private var connectionsKept = 0
 
-    /// Begins to close what only a burst has needed.
+    /// Lowers the connection limit after a burst, so that libcurl starts to close the additional connections.
     func forgetBurst() {
         keepConnections(max(Self.leastConnectionsKept, transfers.count))
     }
@@ -119,7 +122,7 @@ final class CurlMulti {
 
     // MARK: Transfers
 
-    /// Starts a transfer. Its end comes from ``remove(_:)`` or one of the two functions below.
+    /// Starts a transfer. It ends with ``remove(_:)`` or in a later ``Turn``.
     func add(_ transfer: Transfer) throws(TransferFailure) {
         let result = withHandle { curl_multi_add_handle($0, transfer.handle) }
         guard result == CURLM_OK else {
@@ -131,7 +134,7 @@ final class CurlMulti {
         if idleTimer == nil { checkIdleness() }
     }
 
-    /// Takes a transfer out before it has ended.
+    /// Removes a transfer before its end.
     func remove(_ id: TransferID) -> Transfer? {
         guard let transfer = transfers.removeValue(forKey: id) else { return nil }
         unwatched[id] = nil
@@ -140,7 +143,7 @@ final class CurlMulti {
         return transfer
     }
 
-    /// Releases what was reserved for a transfer that is not added, or not added again.
+    /// Releases the connection that was reserved for a transfer which is not added, or not added again.
     func forget(_ id: TransferID) {
         detached.remove(id)
         connections.leave(id)
@@ -151,7 +154,7 @@ final class CurlMulti {
         transfers[id]?.hold()
     }
 
-    /// Changes what of a transfer stands still. libcurl may deliver what it had kept, so this is not for its
+    /// Changes the pause of a transfer. libcurl may deliver data that it has kept, so this must not be called from its
     /// callbacks.
     func changePause(of id: TransferID, _ change: (Transfer) -> CURLcode) -> Turn {
         guard let transfer = transfers[id] else { return Turn() }
@@ -177,19 +180,19 @@ final class CurlMulti {
         for descriptor in watches.keys { unwatch(descriptor) }
     }
 
-    // MARK: What happened on the loop
+    // MARK: Loop events
 
-    /// Lets libcurl work on a descriptor.
+    /// Lets libcurl handle a ready descriptor.
     func descriptorIsReady(_ descriptor: CInt, _ readiness: EventLoop.Readiness) -> Turn {
         guard watches[descriptor]?.interest != nil else {
-            // The server has closed a connection that nobody uses, which libcurl finds out by itself.
+            // The server has closed an unused connection. libcurl detects that itself.
             unwatch(descriptor)
             return Turn()
         }
         return act(on: descriptor, readiness.curlEvents)
     }
 
-    /// Lets libcurl look at its timeouts.
+    /// Lets libcurl check its timeouts.
     func timeoutHasPassed() -> Turn {
         if let timer, timer.deadline <= .now { self.timer = nil }
         isDue = false
@@ -202,7 +205,7 @@ final class CurlMulti {
         return act(on: CURL_SOCKET_TIMEOUT, 0)
     }
 
-    /// Ends the transfers that have been silent for too long.
+    /// Ends the transfers that have exceeded an idle, response or body timeout.
     func endIdleTransfers() -> Turn {
         idleTimer = nil
         let now = ContinuousClock.now
@@ -231,7 +234,8 @@ final class CurlMulti {
         return turn
     }
 
-    /// Marks the transfers whose connections were cut, whether libcurl has closed them yet or not.
+    /// Marks the transfers whose connections were shut down by the watchdog, whether libcurl has closed them yet or
+    /// not.
     private func blameTheCut() {
         let open = watchdog.cuts
         if !open.isEmpty { cuts += open.filter { watches[$0.key] != nil }.values }
@@ -242,12 +246,12 @@ final class CurlMulti {
         }
     }
 
-    /// Ends those that libcurl would make again over another connection, or has not looked at.
+    /// Ends the marked transfers that libcurl would retry over another connection, or has not handled yet.
     private func finishCut() -> [TransferID] {
         defer { cuts = [] }
         let ids = transfers.values.filter(\.hasKeptBusy).map(\.id)
         for id in ids {
-            // libcurl may not have seen that its connection has ended, and would keep it.
+            // libcurl may not have noticed that the connection has ended, and would keep it in the pool.
             if let transfer = transfers[id] { try? transfer.easy.set(CURLOPT_FORBID_REUSE, 1) }
             remove(id)?.finish(CURLE_RECV_ERROR)
         }
@@ -288,7 +292,7 @@ final class CurlMulti {
         return Array(failed.keys)
     }
 
-    // MARK: What libcurl waits for
+    // MARK: Descriptors and timeouts of libcurl
 
     private func watch(_ descriptor: CInt, _ interest: CInt, for easy: UnsafeMutableRawPointer?) {
         do throws(SystemError) {
@@ -321,8 +325,8 @@ final class CurlMulti {
         watches[descriptor] = Watch(registration: registration, interest: interest, watched: interest)
     }
 
-    /// A connection that a request went over is kept, and mostly wanted again soon. Another, which was not made in time
-    /// or not needed, libcurl closes without telling.
+    /// Stops waiting for a descriptor. A connection over which a request was sent stays registered, because it is
+    /// usually needed again soon. libcurl closes other connections, which were late or not needed, without notice.
     private func release(_ descriptor: CInt, of transfer: Transfer?) {
         if let transfer, transfer.isReady {
             watches[descriptor]?.interest = nil
@@ -337,14 +341,15 @@ final class CurlMulti {
         loop.unregister(watch.registration)
     }
 
-    /// libcurl has done with a socket. It is taken from the loop before its number can be another's.
+    /// Closes a socket for libcurl. It is removed from the loop first, because the kernel may reuse its descriptor.
     func closeSocket(_ descriptor: CInt) {
         unwatch(descriptor)
         connections.close(descriptor)
         close(descriptor)
     }
 
-    /// libcurl forbids working in this callback, so that even no time at all waits for the loop.
+    /// Sets the timeout that libcurl asks for. libcurl must not be called from this callback, so a timeout of 0 is
+    /// scheduled on the loop too.
     private func wait(_ milliseconds: Int) {
         guard milliseconds >= 0 else { return deadline = nil }
         let deadline = ContinuousClock.now + .milliseconds(milliseconds)

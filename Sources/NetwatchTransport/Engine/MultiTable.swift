@@ -1,34 +1,34 @@
-/// The multi handles of an engine, each for the transfers that may share connections.
+/// The multi handles of an engine. Transfers share a handle if they may share connections.
 ///
-/// A handle is retired when its pool's connections were renewed, or the pool is gone: it serves the transfers that it
-/// has, and is closed with the last of them.
+/// A handle is retired when the connections of its pool are renewed or the pool is released. It keeps its transfers and
+/// is closed after the last of them.
 struct MultiTable {
     typealias ID = Int
 
-    /// What transfers must have in common to share connections, and a multi handle.
+    /// The properties that transfers must have in common to share connections, and so a multi handle.
     struct Sharing: Hashable {
         let pool: TransferPool.ID
         let trust: TransferTrust
-        /// Set for one that is tied to a way: no other may take its connection, nor the address it went to.
+        /// Set for a bound transfer: no other transfer may use its connection, nor the address that it connected to.
         let boundTransfer: TransferID?
-        /// How often the pool's connections had been renewed.
+        /// The number of times that the pool's connections had been renewed.
         fileprivate let generation: Int
     }
 
     private struct Multi {
         let sharing: Sharing
         let handle: CurlMulti
-        /// Whether it was without transfers at the last sweep and since.
+        /// Whether the handle has had no transfer since the last sweep.
         var isStale = false
     }
 
     private var multis: [ID: Multi] = [:]
-    /// Those that new transfers may have.
+    /// The handles that accept new transfers.
     private var current: [Sharing: ID] = [:]
     private var newest: ID = 0
-    /// Pools that are gone, while transfers of theirs are not.
+    /// The released pools that still have transfers.
     private var gonePools: Set<TransferPool.ID> = []
-    /// How often a pool's connections were renewed, if ever.
+    /// The number of times that each pool's connections were renewed; no entry for 0.
     private var generations: [TransferPool.ID: Int] = [:]
 
     var count: Int { multis.count }
@@ -43,7 +43,7 @@ struct MultiTable {
         Sharing(pool: pool, trust: trust, boundTransfer: boundTransfer, generation: generations[pool] ?? 0)
     }
 
-    /// The handle for a transfer that is about to be added to it.
+    /// Returns the handle for a transfer that is about to be added, and creates it if there is none.
     mutating func handle(
         for sharing: Sharing,
         make: (ID) throws(TransferFailure) -> CurlMulti
@@ -59,7 +59,7 @@ struct MultiTable {
         return (newest, handle)
     }
 
-    /// No new transfer of a pool gets one of its handles any more.
+    /// Retires a pool's handles, so that they get no new transfers.
     mutating func retire(_ pool: TransferPool.ID) {
         generations[pool, default: 0] += 1
         for (id, multi) in multis where multi.sharing.pool == pool {
@@ -68,14 +68,16 @@ struct MultiTable {
         }
     }
 
-    /// - Parameter hasTransfers: Whether some are still to come, or under way.
+    /// Retires the handles of a released pool.
+    ///
+    /// - Parameter hasTransfers: Whether the pool has waiting or running transfers.
     mutating func forget(_ pool: TransferPool.ID, hasTransfers: Bool) {
         retire(pool)
         generations[pool] = nil
         if hasTransfers { gonePools.insert(pool) }
     }
 
-    /// Closes a handle if it has no transfer and is to get none.
+    /// Closes a handle if it has no transfers and will get no more.
     mutating func closeIfDone(_ id: ID) {
         guard let multi = multis[id], multi.handle.isIdle else { return }
         let isCurrent = current[multi.sharing] == id
@@ -83,7 +85,8 @@ struct MultiTable {
         if !isCurrent || isBound || gonePools.contains(multi.sharing.pool) { close(id) }
     }
 
-    /// Closes the handles that have had no transfer since the last time, and what others do not need any more.
+    /// Closes the handles that have had no transfer since the last sweep, and lowers the connection limits of the
+    /// others.
     mutating func sweep(hasTransfers: (TransferPool.ID) -> Bool) {
         gonePools = gonePools.filter(hasTransfers)
         for (id, multi) in multis {
@@ -93,7 +96,7 @@ struct MultiTable {
         }
     }
 
-    /// Closes all of them, with the transfers that they have.
+    /// Closes all handles and ends their transfers.
     mutating func closeAll() {
         for id in multis.keys { close(id) }
     }

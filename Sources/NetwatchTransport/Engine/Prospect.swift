@@ -2,22 +2,23 @@ internal import NetwatchEventLoop
 
 /// A transfer that libcurl does not run: it waits for the connection limit, for the name lookup, or for a connection.
 ///
-/// Lives on the engine's thread. A class, because it is handed about there more than anything else.
+/// It is confined to the engine's thread. It is a class because it is passed around often, so copies would be
+/// expensive.
 final class Prospect {
     private(set) var target: TransferTarget
     private(set) var caller: TransferCaller
-    /// Ends it in time.
+    /// The timer of the current timeout.
     var timer: EventLoop.Timer?
     private(set) var paused: TransferPause = []
-    /// The name lookup while it runs.
+    /// The running name lookup.
     var lookup: NameResolver.Lookup?
-    /// Connects to the host, while it does.
+    /// The running connection attempts.
     var connector: Connector?
     /// Set if libcurl ran the transfer before and then asked for a connection.
     private(set) var transfer: Transfer?
-    /// The address of its own connection, until a response has come over it.
+    /// The address of the new connection, until a response has arrived over it.
     var connectedTo: IPAddress?
-    /// When it began to need a connection.
+    /// When the transfer started to need a connection, relative to its start.
     private var connectsSince = Duration.zero
 
     init(_ target: TransferTarget, _ caller: TransferCaller) {
@@ -25,14 +26,14 @@ final class Prospect {
         self.caller = caller
     }
 
-    /// It need not wait for others any more.
+    /// Records that the transfer no longer waits for other transfers.
     func begin(_ loop: EventLoop) {
         timer.map(loop.cancel)
         timer = nil
         caller.hasBegun()
     }
 
-    /// The rest of the timeout of a lookup that first waited for a thread.
+    /// Returns the rest of the timeout of a lookup that first waited for a thread.
     ///
     /// - Parameter start: When the lookup started.
     func remainder(of timeout: Duration, since start: ContinuousClock.Instant) -> Duration {
@@ -41,7 +42,7 @@ final class Prospect {
         return min(allowed, total - caller.elapsed)
     }
 
-    /// Notes that libcurl has no connection for it. Returns the timeout for the name lookup and the connection.
+    /// Records that libcurl has no connection for the transfer. Returns the timeout for name lookup and connection.
     func needsConnection(_ transfer: Transfer?) -> Duration {
         self.transfer = transfer
         paused = transfer?.paused ?? paused
@@ -50,14 +51,14 @@ final class Prospect {
         return min(request.connectTimeout, (request.totalTimeout ?? .seconds(Int32.max)) - caller.elapsed)
     }
 
-    /// Notes that a connection was made.
+    /// Records that a connection was made.
     func isConnected(to address: IPAddress) {
         connector = nil
         connectedTo = address
         caller.isConnected()
     }
 
-    /// The request with its timeouts reduced by the elapsed time.
+    /// Returns the request with its timeouts reduced by the elapsed time.
     ///
     /// - Parameter isConnected: Whether part of that time was spent on connecting.
     func remainingTarget(isConnected: Bool) -> TransferTarget {
@@ -68,7 +69,7 @@ final class Prospect {
         return target
     }
 
-    /// Ends the connection attempts. Returns their outcomes.
+    /// Stops the connection attempts. Returns their outcomes.
     func stopConnecting() -> ConnectionFailure? {
         defer { connector = nil }
         return connector?.assumeIsolated { $0.stop() }

@@ -2,11 +2,11 @@ internal import CNetwatchCurl
 package import NetwatchEventLoop
 
 extension EventLoop.Readiness {
-    /// What `curl_multi_socket_action(3)` is told: `CURL_CSELECT_IN`, `CURL_CSELECT_OUT` and `CURL_CSELECT_ERR`.
+    /// The flags for `curl_multi_socket_action(3)`: `CURL_CSELECT_IN`, `CURL_CSELECT_OUT` and `CURL_CSELECT_ERR`.
     ///
-    /// An error is also reason to read, as it is where libcurl polls by itself. The kernel may report `EPOLLERR` alone
-    /// while a reset is being processed (`tcp_poll` takes no lock), and libcurl answers an error alone with
-    /// `CURLE_SEND_ERROR`, without a look at the socket: the failure would be the wrong one.
+    /// An error also sets the read flag, as when libcurl polls by itself. The kernel may report `EPOLLERR` alone while
+    /// it processes a reset (`tcp_poll` takes no lock). libcurl reports an error alone as `CURLE_SEND_ERROR` without
+    /// looking at the socket, which would be the wrong failure.
     package var curlEvents: CInt {
         var events: CInt = 0
         if contains(.readable) { events |= CURL_CSELECT_IN }

@@ -1,14 +1,14 @@
 internal import CNetwatchCurl
 
-/// What the libcurl of this process can do.
+/// The features of the libcurl that this process has loaded.
 package struct TransferCapabilities: Hashable, Sendable {
-    /// `7.88.1`.
+    /// The version: `7.88.1`.
     package let version: String
-    /// Its TLS library as it names it, `OpenSSL/3.0.17`; `nil` without TLS.
+    /// The TLS library as libcurl names it: `OpenSSL/3.0.17`; `nil` without TLS.
     package let tlsLibrary: String?
-    /// Whether it speaks HTTP/2.
+    /// Whether HTTP/2 is supported.
     package let supportsHTTP2: Bool
-    /// The codings that it can undo, as `Accept-Encoding` names them.
+    /// The content encodings that libcurl can decode, as in `Accept-Encoding`.
     package let decodableEncodings: [String]
 
     package init(version: String, tlsLibrary: String?, supportsHTTP2: Bool, decodableEncodings: [String]) {
@@ -18,7 +18,7 @@ package struct TransferCapabilities: Hashable, Sendable {
         self.decodableEncodings = decodableEncodings
     }
 
-    /// Those of the library that is loaded.
+    /// The capabilities of the loaded library.
     package static let current: TransferCapabilities = {
         let info = curl_version_info(CURLVERSION_SEVENTH).pointee
         let codings = [
@@ -33,10 +33,10 @@ package struct TransferCapabilities: Hashable, Sendable {
         )
     }()
 
-    /// Whether a callback can look at the server's certificates, which is done with OpenSSL's functions.
+    /// Whether a callback can inspect the server's certificates, which needs OpenSSL's functions.
     package var usesOpenSSL: Bool { tlsLibrary?.hasPrefix("OpenSSL/") ?? false }
 
-    /// What is missing, and what remains, in a sentence each; empty when all is there.
+    /// One sentence for each missing feature and its effect; empty if nothing is missing.
     package var shortcomings: [String] {
         var sentences: [String] = []
         if tlsLibrary == nil {
@@ -56,7 +56,7 @@ package struct TransferCapabilities: Hashable, Sendable {
         return sentences
     }
 
-    /// Why a trust cannot be kept to; `nil` when it can.
+    /// Returns why a trust is not supported; `nil` if it is.
     func missing(for trust: TransferTrust) -> TransferFailure? {
         guard !usesOpenSSL, trust.needsOpenSSL else { return nil }
         let library = tlsLibrary ?? "no TLS library"
@@ -71,8 +71,8 @@ package struct TransferCapabilities: Hashable, Sendable {
 }
 
 extension TransferTrust {
-    /// Whether it is more than the system's authorities, or nobody, vouching for a server. Certificates are handed over
-    /// in memory, which not every TLS library of libcurl's takes.
+    /// Whether the trust uses more than the system's authorities or no verification. Certificates are passed in memory,
+    /// which not all of libcurl's TLS libraries support.
     fileprivate var needsOpenSSL: Bool {
         let hasOwnAnchors = if case .only = anchors { true } else { false }
         return hasOwnAnchors || check != nil || !revocationLists.isEmpty || identity != nil

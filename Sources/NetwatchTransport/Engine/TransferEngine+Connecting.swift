@@ -4,7 +4,7 @@ internal import NetwatchEventLoop
 // Name lookup and connection of a transfer.
 
 extension TransferEngine {
-    /// Looks the host up, if it is a name, and connects to it.
+    /// Looks the host up if it is a name, and connects to it.
     ///
     /// - Parameter transfer: The transfer, if libcurl has run it before.
     func connect(_ id: TransferID, _ transfer: Transfer? = nil) {
@@ -26,7 +26,7 @@ extension TransferEngine {
         }
     }
 
-    /// Abandons a lookup, and returns the failure that the transfer ends with.
+    /// Abandons a lookup, and returns the failure for the transfer.
     func stopLookup(_ prospect: Prospect, _ code: CURLcode, _ message: String) -> TransferFailure {
         let hasWaitedOnly = prospect.lookup.map(resolver.abandon) ?? false
         prospect.lookup = nil
@@ -100,7 +100,7 @@ extension TransferEngine {
         winners.remember(address, of: prospect.target.url.host, port: UInt16(prospect.target.url.port))
     }
 
-    /// An address that accepts connections and never answers must not stay the preferred one.
+    /// Forgets the preferred address: one that accepts connections and never responds must not stay preferred.
     func hasEnded(_ prospect: Prospect) {
         guard let address = prospect.connectedTo else { return }
         winners.forget(address, of: prospect.target.url.host, port: UInt16(prospect.target.url.port))

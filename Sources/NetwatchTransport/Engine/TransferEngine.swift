@@ -2,7 +2,7 @@ internal import CNetwatchCurl
 package import NetwatchEventLoop
 internal import Synchronization
 
-/// Names one transfer of the process.
+/// Identifies a transfer within the process.
 package struct TransferID: Hashable, Sendable {
     private static let next = Atomic<UInt64>(0)
 
@@ -13,17 +13,17 @@ package struct TransferID: Hashable, Sendable {
     }
 }
 
-/// Makes HTTP transfers with libcurl on one thread of its own.
+/// Runs HTTP transfers with libcurl on a separate thread.
 ///
-/// Names are looked up by ``NameResolver``, never by libcurl, which would start a thread for each. Transfers beyond
-/// what a host is to be bothered with wait in a ``WaitingRoom``.
+/// Names are resolved by ``NameResolver``, never by libcurl, which would start a thread for each lookup. Transfers
+/// beyond the connection limit of a host wait in a ``WaitingRoom``.
 package actor TransferEngine {
     enum Stage {
-        /// For others to the same host to end.
+        /// Waiting for other transfers to the same host.
         case waiting
-        /// For its host's addresses.
+        /// Waiting for the host's addresses.
         case lookingUp
-        /// For a connection.
+        /// Waiting for a connection.
         case connecting
         case underWay
     }
@@ -32,16 +32,17 @@ package actor TransferEngine {
         let door: WaitingRoom.Door
         let prospect: Prospect
         var stage: Stage
-        /// The handle that drives it, once there is one.
+        /// The multi handle that runs the transfer, once there is one.
         var multi: MultiTable.ID?
     }
 
-    /// How often connections of pools without transfers are closed: after this time at the earliest, and twice of
-    /// it at the latest. libcurl would not use them any more then (`CURLOPT_MAXAGE_CONN`, 118 s), but keep them.
+    /// The interval at which multi handles without transfers are closed, with their connections: after one interval at
+    /// the earliest, after two at the latest. libcurl would not reuse the connections after 118 s
+    /// (`CURLOPT_MAXAGE_CONN`), but would keep them open.
     private static let sweepInterval = Duration.seconds(60)
 
-    /// The engine that every session shares. Its first transfer starts the threads; when there are no descriptors or
-    /// threads left for them, that transfer fails and the next one tries again.
+    /// The engine that all sessions share. Its first transfer starts the threads. If descriptors or threads are
+    /// exhausted, that transfer fails and the next one tries again.
     package static let shared = TransferEngine(startingLater: .shared)
 
     let loop: EventLoop
@@ -58,14 +59,12 @@ package actor TransferEngine {
 
     package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
-    /// Starts the thread.
+    /// Creates an engine and starts its thread.
     ///
     /// - Parameters:
-    ///   - resolver: Who looks names up.
-    ///   - networkNamespace: The namespace that connections are made in; `nil`, the default, is the
-    ///     process's own.
-    /// - Throws: ``SystemError`` when there are no descriptors or threads left, or the namespace cannot be
-    ///   entered.
+    ///   - resolver: The resolver for host names.
+    ///   - networkNamespace: The namespace for connections; `nil`, the default, is the process's own.
+    /// - Throws: ``SystemError`` if descriptors or threads are exhausted, or the namespace cannot be entered.
     package init(
         resolver: NameResolver = .shared,
         networkNamespace: String? = nil
@@ -80,11 +79,11 @@ package actor TransferEngine {
         self.resolver = resolver
     }
 
-    /// Initializes libcurl and starts the threads, unless that was done.
+    /// Initializes libcurl and starts the threads, unless that was done before.
     ///
-    /// - Throws: ``SystemError`` when there are no descriptors, threads or memory left; ``SystemError/forked``.
+    /// - Throws: ``SystemError`` if descriptors, threads or memory are exhausted; ``SystemError/forked``.
     nonisolated func begin() throws(SystemError) {
-        // In a child of fork(2) a lock may be held for ever.
+        // In a child of fork(2) another thread's lock may stay locked for ever.
         try loop.checkProcess()
         guard !hasBegun.load(ordering: .acquiring) else { return }
         let result = isBeginning.withLock { _ -> Result<Void, SystemError> in
@@ -114,7 +113,7 @@ package actor TransferEngine {
     /// Whether the caller runs on the engine's thread.
     package nonisolated var isCurrent: Bool { loop.isCurrent }
 
-    /// Starts a transfer outside any session's pool; see ``TransferPool/start(_:deliver:)``.
+    /// Starts a transfer in the common pool; see ``TransferPool/start(_:deliver:)``.
     @discardableResult
     package nonisolated func start(
         _ request: TransferRequest,
@@ -141,31 +140,32 @@ package actor TransferEngine {
         return id
     }
 
-    /// Ends a transfer with code 42, unless it has ended before.
+    /// Ends a transfer with code 42. Has no effect after the end.
     package nonisolated func cancel(_ id: TransferID) {
         perform { $0.end(id, CURLE_ABORTED_BY_CALLBACK, "cancelled") }
     }
 
-    /// Lets parts of a transfer stand still, in addition to those that do already, and whatever it is doing.
+    /// Pauses directions of a transfer, in addition to those already paused, in any stage.
     ///
-    /// The name lookup and the connection are made all the same, the head of the request is sent, and the head
-    /// of the response may come; nothing of the bodies is read or delivered once the engine has got around to
-    /// it. libcurl keeps what it had received at once (16 KiB, or what 7 KiB decode to), and with HTTP/2 the 32 MiB
-    /// that its window lets the server send; the rest waits in the kernel and with the server. The idle timeout begins
-    /// anew with ``resume(_:)``; the others go on. While nothing is received it is not noticed either that the
-    /// server has gone.
+    /// The name lookup and connecting continue, the head of the request is sent, and the head of the response may
+    /// arrive. Once the engine has handled the call, no body data is read or delivered. libcurl keeps what it had
+    /// received (16 KiB, or what 7 KiB decode to), and with HTTP/2 up to the 32 MiB of its receive window. The rest
+    /// waits in the kernel and on the server.
+    ///
+    /// The idle timeout restarts with ``resume(_:)``; other timeouts keep running. While receiving is paused, a server
+    /// that has gone away is not noticed.
     package nonisolated func pause(_ id: TransferID, _ what: TransferPause) {
-        // Whoever is being told of a body, and has enough, gets no more of it in this turn.
+        // If this is called from `deliver`, the caller gets no more of the body in this turn.
         if what.contains(.receiving), loop.isCurrent { assumeIsolated { $0.hold(id) } }
         perform { $0.setPause(of: id, what) }
     }
 
-    /// Lets everything of a transfer go on that stands still because of ``pause(_:_:)``.
+    /// Resumes all directions paused by ``pause(_:_:)``.
     package nonisolated func resume(_ id: TransferID) {
         perform { $0.setPause(of: id, nil) }
     }
 
-    /// Renews the connections of transfers outside any session's pool; see ``TransferPool/renewConnections()``.
+    /// Renews the connections of the common pool; see ``TransferPool/renewConnections()``.
     package nonisolated func renewConnections() {
         renewConnections(of: .common)
     }
@@ -180,7 +180,7 @@ package actor TransferEngine {
         perform { $0.multis.retire(pool) }
     }
 
-    /// Closes a pool's connections, as soon as no transfer uses them.
+    /// Closes a released pool's connections as soon as no transfer uses them.
     nonisolated func forget(_ pool: TransferPool.ID) {
         perform { $0.multis.forget(pool, hasTransfers: $0.hasTransfers(of: pool)) }
     }
@@ -189,7 +189,7 @@ package actor TransferEngine {
         loop.execute { self.assumeIsolated { body($0) } }
     }
 
-    // MARK: The life of a transfer
+    // MARK: Transfer lifecycle
 
     private func enter(
         _ id: TransferID,
@@ -219,7 +219,7 @@ package actor TransferEngine {
         }
     }
 
-    /// Begins transfers that have waited, and those that wait for the ones among them that come to nothing.
+    /// Begins transfers that have waited. When one fails immediately, begins the transfers that may take its place.
     func begin(_ ids: [TransferID]) {
         var ids = ids[...]
         while let id = ids.popFirst() {
@@ -229,16 +229,18 @@ package actor TransferEngine {
         }
     }
 
-    /// A connection that is open is used before the host's name is looked up: it works while the name servers do not.
+    /// Begins a transfer. An open connection is tried before the name lookup, because it works even if the name servers
+    /// do not.
     private func begin(_ id: TransferID, _ entry: Entry) throws(TransferFailure) {
         let target = entry.prospect.target
-        // Before anything else, because it is refused here what no server can be judged by.
+        // This comes first, because it rejects a trust that cannot be evaluated.
         let multi = try multi(for: id, entry)
         let mayShare = target.mayShareConnections && multi.reserveConnection(to: target.url.origin, for: id)
         if mayShare || !target.needsConnector { try launch(id) } else { connect(id) }
     }
 
-    /// Takes a step of a transfer, and ends it if that fails. Returns who may begin in its place.
+    /// Runs a step of a transfer, and ends the transfer if the step fails. Returns the transfers that may begin in its
+    /// place.
     func attempt(
         _ id: TransferID,
         _ step: () throws(TransferFailure) -> Void
@@ -251,11 +253,11 @@ package actor TransferEngine {
         }
     }
 
-    /// Ends a transfer that libcurl does not have. Returns who may begin in its place.
+    /// Ends a transfer that libcurl does not run. Returns the transfers that may begin in its place.
     func abandon(_ id: TransferID, _ failure: TransferFailure) -> [TransferID] {
         guard let entry = entries[id] else { return [] }
         entry.prospect.timer.map(loop.cancel)
-        // While its multi handle is there for certain.
+        // Before `leave`, which may close the transfer's multi handle.
         entry.prospect.end(failure)
         return leave(id)
     }
@@ -289,7 +291,7 @@ package actor TransferEngine {
         entries[id]?.stage = .underWay
     }
 
-    /// Ends a transfer from outside.
+    /// Ends a transfer because of a cancellation or a timeout.
     func end(_ id: TransferID, _ code: CURLcode, _ message: String) {
         guard let entry = entries[id] else { return }
         switch entry.stage {
@@ -307,7 +309,7 @@ package actor TransferEngine {
         }
     }
 
-    /// Forgets a transfer that had begun. Returns who may begin in its place.
+    /// Forgets a transfer that had begun. Returns the transfers that may begin in its place.
     private func leave(_ id: TransferID) -> [TransferID] {
         guard let entry = entries.removeValue(forKey: id) else { return [] }
         hasEnded(entry.prospect)
@@ -327,7 +329,7 @@ package actor TransferEngine {
 
     // MARK: Pauses
 
-    /// - Parameter what: What stands still in addition; `nil` for nothing any more.
+    /// - Parameter what: The directions to pause; `nil` to resume all.
     private func setPause(of id: TransferID, _ what: TransferPause?) {
         switch entries[id]?.stage {
         case .waiting, .lookingUp, .connecting: entries[id]?.prospect.setPause(what)
@@ -349,12 +351,12 @@ package actor TransferEngine {
 
     // MARK: Multi handles
 
-    /// The multi handle whose connections a transfer may use: another one when its pool's were renewed meanwhile.
+    /// Returns the multi handle for a transfer. It is a new one if the pool's connections were renewed meanwhile.
     private func multi(for id: TransferID, _ entry: Entry) throws(TransferFailure) -> CurlMulti {
         let target = entry.prospect.target
         let sharing = multis.sharing(
             entry.door.pool,
-            // Without TLS nothing has to be proved.
+            // Without TLS, trust does not matter, so all such transfers can share connections.
             target.url.isSecure ? target.request.trust : .standard,
             boundTransfer: target.request.binding == nil ? nil : id
         )
@@ -401,15 +403,15 @@ package actor TransferEngine {
         for transfer in turn.unconnected { connect(transfer.id, transfer) }
     }
 
-    /// Forgets transfers that have ended, and closes their multi handle too when these were its last and it is to get
-    /// none.
+    /// Forgets transfers that have ended. Closes their multi handle if these were its last transfers and it will get no
+    /// more.
     private func forget(_ ended: [TransferID], of id: MultiTable.ID) {
         let next = ended.flatMap { leave($0) }
         multis.closeIfDone(id)
         begin(next)
     }
 
-    /// How many multi handles there are.
+    /// The number of multi handles.
     var multiCount: Int { multis.count }
 
     private func hasTransfers(of pool: TransferPool.ID) -> Bool {
@@ -432,7 +434,7 @@ package actor TransferEngine {
 }
 
 extension TransferFailure {
-    /// The engine has no thread.
+    /// The engine could not start its threads.
     static func notBegun(_ error: SystemError) -> TransferFailure {
         TransferFailure(
             code: Int32(CURLE_FAILED_INIT.rawValue),

@@ -1,12 +1,12 @@
 internal import Synchronization
 
-/// What one session has in the engine: connections that nobody else's transfers use, and a limit of them.
+/// A session's share of the engine: connections that no other pool uses, and a connection limit.
 ///
-/// Transfers of a pool that is gone go on to their end.
+/// Transfers of a released pool continue to their end.
 package final class TransferPool: Sendable {
-    /// Names a pool of the process.
+    /// Identifies a pool within the process.
     struct ID: Hashable, Sendable {
-        /// The pool of transfers that are started without one.
+        /// The pool of transfers that are started without a pool.
         static let common = ID(rawValue: 0)
         private static let next = Atomic<UInt64>(1)
 
@@ -21,8 +21,8 @@ package final class TransferPool: Sendable {
         }
     }
 
-    /// How many transfers to one host go at a time unless a pool says otherwise. No server is troubled by so many
-    /// connections, and small responses do not become faster with more.
+    /// The default number of concurrent transfers to one host. Servers can handle this number of connections, and more
+    /// do not make small responses faster.
     package static let defaultConnectionsPerHost = 64
 
     package let engine: TransferEngine
@@ -30,10 +30,10 @@ package final class TransferPool: Sendable {
     let connectionsPerHost: Int
 
     /// - Parameters:
-    ///   - engine: Who makes the transfers. Default: the engine that every session shares.
-    ///   - connectionsPerHost: How many transfers to one host (scheme, name and port) go at a time, 1 or more, each
-    ///     over a connection of its own. Others wait, the more urgent ones in front. Where the server speaks HTTP/2,
-    ///     there may be ``WaitingRoom/streamsPerConnection`` if that is more.
+    ///   - engine: The engine that runs the transfers. Default: the engine that all sessions share.
+    ///   - connectionsPerHost: The number of concurrent transfers to one host (scheme, name and port), 1 or more, each
+    ///     over a separate connection. Other transfers wait in the order of their priority. If the server speaks
+    ///     HTTP/2, the limit is at least ``WaitingRoom/streamsPerConnection``.
     package init(
         engine: TransferEngine = .shared,
         connectionsPerHost: Int = TransferPool.defaultConnectionsPerHost
@@ -44,10 +44,10 @@ package final class TransferPool: Sendable {
 
     deinit { engine.forget(id) }
 
-    /// Starts a transfer. `deliver` is called on the engine's thread, must not block it, and gets exactly one end,
-    /// whatever happens.
+    /// Starts a transfer. `deliver` is called on the engine's thread, must not block it, and always receives exactly
+    /// one end.
     ///
-    /// - Parameter deliver: Takes what has come since the last call, in its order.
+    /// - Parameter deliver: Receives the events since the last call, in order.
     @discardableResult
     package func start(
         _ request: TransferRequest,
@@ -56,14 +56,14 @@ package final class TransferPool: Sendable {
         engine.start(request, id, connectionsPerHost, deliver)
     }
 
-    /// Makes transfers from now on use new connections; those under way keep theirs. Cached addresses stay valid. For when
-    /// connections may have been made over an old network path.
+    /// Makes later transfers use new connections; running transfers keep theirs. Cached addresses stay valid. Use this
+    /// when connections may have been made over an old network path.
     package func dropConnections() {
         engine.dropConnections(of: id)
     }
 
-    /// Makes transfers from now on use new connections; those under way keep theirs. For when the network path has
-    /// changed. Their names are looked up anew, even while the same name is being looked up already
+    /// Makes later transfers use new connections; running transfers keep theirs. Use this when the network path has
+    /// changed. Host names are resolved again, even if a lookup of the same name is already running
     /// (``NameResolver/renew()``).
     package func renewConnections() {
         engine.renewConnections(of: id)

@@ -3,25 +3,27 @@ internal import Glibc
 internal import NetwatchEventLoop
 internal import Synchronization
 
-/// Cuts connections that keep libcurl busy in vain.
+/// Shuts down connections that keep libcurl busy without useful data.
 ///
-/// An HTTP/2 server that sends frames without a byte of a body (empty `DATA`, `PRIORITY`, `WINDOW_UPDATE`, frames of no
-/// known type) keeps libcurl 7.88.1 reading for as long as they come: it looks at no timeout, calls nobody back, and
-/// does not return. As one thread serves every session of the process, one server could hold them all. So a thread
-/// beside it looks what comes of libcurl's work, and ends such a connection with `shutdown(2)`, after about two seconds.
+/// An HTTP/2 server can send frames without body data: empty `DATA`, `PRIORITY`, `WINDOW_UPDATE`, or frames of unknown
+/// type. libcurl 7.88.1 reads them for as long as they come. It checks no timeout, calls no callback and does not
+/// return. One thread serves all sessions of the process, so a single server could block them all. A second thread
+/// therefore compares libcurl's work with its results, and ends such a connection with `shutdown(2)` after about two
+/// seconds.
 ///
-/// A turn costs two writes to memory, a callback one. The thread looks twice a second while there are turns, and sleeps
-/// when there was none between two looks. What is said to happen on the engine's thread is called there.
+/// A turn is one call of libcurl. The cost is two memory writes per turn and one per callback. The thread checks twice
+/// a second while there are turns, and sleeps if there was none between two checks. The methods for the engine's thread
+/// must be called on it.
 final class TurnWatchdog: Sendable {
-    /// A connection that was cut.
+    /// A connection that was shut down.
     struct Cut {
-        /// By which transfers know which connection they had.
+        /// The ends of the connection, by which its transfers are found.
         let ends: ConnectionEnds
-        /// How many bytes of no use had come over it between the last looks.
+        /// The number of useless bytes received between the last checks.
         let bytes: UInt64
     }
 
-    /// How long the thread waits between two looks; ``VainWork/patience`` of them are enough.
+    /// The interval between checks. A connection is shut down after ``VainWork/patience`` positive checks.
     static let interval = Duration.milliseconds(500)
 
     private struct Sockets {
@@ -30,7 +32,7 @@ final class TurnWatchdog: Sendable {
         var nextNumber: UInt64 = 0
     }
 
-    /// Odd while one is under way.
+    /// A counter that is odd while a turn runs.
     private let turns = Atomic<UInt64>(0)
     private let usefulBytes = Atomic<UInt64>(0)
     private let sockets = Mutex(Sockets())
@@ -38,7 +40,7 @@ final class TurnWatchdog: Sendable {
     private let isAsleep = Atomic<Bool>(false)
     private let isStopped = Atomic<Bool>(false)
     private let bell = DispatchSemaphore(value: 0)
-    /// The processor time of the engine's thread (`pthread_getcpuclockid(3)`).
+    /// The CPU clock of the engine's thread (`pthread_getcpuclockid(3)`).
     private let clock = Atomic<clockid_t>(CLOCK_THREAD_CPUTIME_ID)
 
     /// Starts the thread, which runs until ``stop()``.
@@ -52,7 +54,7 @@ final class TurnWatchdog: Sendable {
         }
     }
 
-    /// Ends the thread.
+    /// Stops the thread.
     func stop() {
         isStopped.store(true, ordering: .sequentiallyConsistent)
         bell.signal()
@@ -60,23 +62,23 @@ final class TurnWatchdog: Sendable {
 
     // MARK: On the engine's thread
 
-    /// libcurl is about to be called.
+    /// Must be called before libcurl is called.
     func turnBegins() {
         turns.store(turns.load(ordering: .relaxed) + 1, ordering: .sequentiallyConsistent)
         if isAsleep.load(ordering: .sequentiallyConsistent) { wakeUp() }
     }
 
-    /// libcurl has returned.
+    /// Must be called after libcurl has returned.
     func turnEnds() {
         turns.store(turns.load(ordering: .relaxed) + 1, ordering: .releasing)
     }
 
-    /// libcurl has brought or taken bytes of a head or a body.
+    /// Must be called when libcurl has delivered or read bytes of a head or a body.
     func hasMoved(_ count: Int) {
         usefulBytes.store(usefulBytes.load(ordering: .relaxed) + UInt64(count), ordering: .relaxed)
     }
 
-    /// A connection may be cut, until ``remove(_:)``, which has to come before its descriptor is closed.
+    /// Adds a connection that may be shut down. ``remove(_:)`` must be called before its descriptor is closed.
     func add(_ descriptor: CInt) {
         noteThread()
         sockets.withLock { sockets in
@@ -85,7 +87,9 @@ final class TurnWatchdog: Sendable {
         }
     }
 
-    /// - Returns: What has become of the connection, if it was cut.
+    /// Removes a connection.
+    ///
+    /// - Returns: The record of the shutdown, if the connection was shut down.
     func remove(_ descriptor: CInt) -> Cut? {
         sockets.withLock { sockets in
             sockets.watched[descriptor] = nil
@@ -94,7 +98,7 @@ final class TurnWatchdog: Sendable {
         }
     }
 
-    /// The connections that were cut and are open still, by descriptor.
+    /// The connections that were shut down but are not closed yet, by descriptor.
     var cuts: [CInt: Cut] {
         hasCuts.load(ordering: .acquiring) ? sockets.withLock { $0.cut } : [:]
     }
@@ -104,13 +108,13 @@ final class TurnWatchdog: Sendable {
         if isAsleep.exchange(false, ordering: .sequentiallyConsistent) { bell.signal() }
     }
 
-    /// Whose processor time is to be looked at.
+    /// Records the CPU clock of the current thread, which is the engine's.
     private func noteThread() {
         var clock = clockid_t()
         if pthread_getcpuclockid(pthread_self(), &clock) == 0 { self.clock.store(clock, ordering: .relaxed) }
     }
 
-    // MARK: On the thread beside it
+    // MARK: On the watchdog's thread
 
     private func run() {
         var seen = turns.load(ordering: .sequentiallyConsistent)
@@ -126,11 +130,11 @@ final class TurnWatchdog: Sendable {
         }
     }
 
-    /// Waits for a turn after that one.
+    /// Waits for the next turn.
     private func sleep(after turn: UInt64) {
         isAsleep.store(true, ordering: .sequentiallyConsistent)
         let hasBegun = turns.load(ordering: .sequentiallyConsistent) != turn
-        // Unless that turn has seen us asleep, and rings.
+        // Unless that turn has already reset the flag and will signal.
         if hasBegun, isAsleep.exchange(false, ordering: .sequentiallyConsistent) { return }
         bell.wait()
     }
@@ -140,7 +144,7 @@ final class TurnWatchdog: Sendable {
             processorTime: processorTime,
             usefulBytes: usefulBytes.load(ordering: .relaxed)
         )
-        // While it is locked no descriptor is closed.
+        // While the lock is held, no descriptor is closed.
         sockets.withLock { sockets in
             let verdict = work.judge(account) {
                 sockets.watched.reduce(into: [:]) { read, entry in
@@ -157,7 +161,7 @@ final class TurnWatchdog: Sendable {
 
     private var processorTime: Duration {
         var time = timespec()
-        // It fails when the thread has ended, and then there are no turns either.
+        // This fails when the thread has ended, and then there are no turns either.
         clock_gettime(clock.load(ordering: .relaxed), &time)
         return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)
     }

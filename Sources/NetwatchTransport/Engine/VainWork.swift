@@ -1,40 +1,40 @@
-/// Tells which connection keeps libcurl busy in vain, from what is seen of its thread every now and then.
+/// Finds the connection that keeps libcurl busy without useful data, from regular samples of its thread.
 ///
-/// Busy is a thread that uses the processor, which it does not while it waits, in a callback or because the machine is
-/// suspended. In vain is what brings next to nothing of any request or response. And the connection to blame is one that
-/// much was read from meanwhile: a turn with thousands of handshakes is long too, but reads little from each.
+/// The thread is busy if it uses CPU time. It uses none while it waits or while the machine is suspended. The work is
+/// useless if almost no bytes of any request or response are transferred. The responsible connection is one from which
+/// much was read meanwhile: a turn with thousands of handshakes is long too, but reads little from each.
 struct VainWork {
-    /// What the thread has done since it began.
+    /// The thread's work since it started.
     struct Account {
-        /// What it has used of the processor.
+        /// The CPU time used.
         let processorTime: Duration
-        /// How many bytes of heads and bodies went through our callbacks.
+        /// The number of bytes of heads and bodies that passed through our callbacks.
         let usefulBytes: UInt64
     }
 
-    /// A connection that is to be cut.
+    /// A connection to shut down.
     struct Verdict {
         let socket: WatchedSocket
-        /// How many bytes were read from it since the thread had been busy before.
+        /// The number of bytes read from it since the previous sample of the busy thread.
         let bytes: UInt64
     }
 
-    /// How often it has to be found at it, more often than not.
+    /// The number of samples that must find the same connection, in excess of those that do not.
     static let patience = 4
-    /// What of the processor has to be used to be busy: a tenth of the time between two looks.
+    /// The least CPU time of a busy sample: a tenth of the interval.
     static let leastProcessorTime = TurnWatchdog.interval / 10
-    /// How many bytes have to be read meanwhile: a record of TLS. Fewer may only seem to be, since what has come
-    /// and what waits are not counted at the same moment.
+    /// The least number of bytes read per sample: one TLS record. Smaller numbers may be an artefact, because received
+    /// and unread bytes are not counted at the same moment.
     static let leastBytes: UInt64 = 16 * 1024
-    /// How many bytes may be read for each that is good for something. The smallest frame of HTTP/2 that carries
-    /// anything has 9 others, and the smallest chunk 5.
+    /// The number of bytes that may be read per useful byte. The smallest useful HTTP/2 frame has 9 more bytes, and the
+    /// smallest chunk has 5.
     static let wastePerByte: UInt64 = 100
 
-    /// How many looks it may take to use that much, because the thread may have to share the processor with many.
-    /// Then what was found out before begins to be forgotten.
+    /// The maximum number of intervals in a busy sample, because the thread may share the CPU with many others. After
+    /// that, earlier findings decay.
     static let longestSpan = 5
 
-    /// The state of affairs that the next one is compared with.
+    /// The state that the next sample is compared with.
     private struct Baseline {
         let account: Account
         let read: [WatchedSocket: UInt64]
@@ -44,11 +44,12 @@ struct VainWork {
     private var baseline: Baseline?
     private var findings: [WatchedSocket: Int] = [:]
 
-    /// Judges what was done since the last time that the thread had been busy.
+    /// Evaluates the work since the last busy sample.
     ///
-    /// - Parameter read: How many bytes were read from each connection since that was made; asked for only when the
-    ///   thread was busy, or may be from now on.
-    /// - Returns: The connection to cut. One at a time: if there are others, they keep the thread busy still.
+    /// - Parameter read: Returns the number of bytes read so far from each connection. Called only if the thread was
+    ///   busy or a new baseline begins.
+    /// - Returns: The connection to shut down; `nil` if there is none. If there are several, the others keep the thread
+    ///   busy and are found later.
     mutating func judge(_ now: Account, _ read: () -> [WatchedSocket: UInt64]) -> Verdict? {
         guard let baseline, baseline.looks < Self.longestSpan else {
             findings = findings.compactMapValues { $0 > 1 ? $0 - 1 : nil }
@@ -67,7 +68,7 @@ struct VainWork {
         return count(news) { $0 >= Self.leastBytes && $0 > waste }
     }
 
-    /// - Parameter news: How many bytes were read from each connection since then.
+    /// - Parameter news: The number of bytes read from each connection since the baseline.
     private mutating func count(_ news: [WatchedSocket: UInt64], _ isVain: (UInt64) -> Bool) -> Verdict? {
         findings = news.reduce(into: [:]) { findings, entry in
             let count = self.findings[entry.key, default: 0] + (isVain(entry.value) ? 1 : -1)

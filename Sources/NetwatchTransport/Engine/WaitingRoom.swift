@@ -1,23 +1,23 @@
 internal import NetwatchEventLoop
 
-/// Lets transfers begin while there is room at their door, and the others wait: the more urgent ones in front, and
-/// equal ones in the order in which they came.
+/// Limits the number of concurrent transfers per host. Other transfers wait in the order of their priority, and with
+/// equal priority in the order of their arrival.
 ///
-/// A value without I/O. libcurl has limits of its own, but lets nobody pass who came late, and counts the time that
-/// a transfer waits as time that it takes to connect.
+/// A value without I/O. libcurl's own limits know no priorities, and libcurl counts waiting time as connecting time.
 struct WaitingRoom {
-    /// Where transfers wait for each other: one host of one pool.
+    /// The scope of a limit: one host of one pool.
     struct Door: Hashable {
         let pool: TransferPool.ID
-        /// As the URL has it: scheme, host and port.
+        /// The scheme, host and port of the URL, or the path of the unix socket.
         let origin: String
     }
 
     private struct Line {
         var inside = 0
-        /// How many connections there may be.
+        /// The maximum number of connections.
         var limit: Int
-        /// Whether it is known that there is a connection to be had, and one that others can share if there are such.
+        /// Whether more than one transfer may run. False until the first transfer is connected, when it is known
+        /// whether others can share its connection, or has ended.
         var isOpen: Bool
         var isMultiplexed = false
         var waiting = UrgencyLine()
@@ -28,18 +28,18 @@ struct WaitingRoom {
         }
     }
 
-    /// How many transfers go at a time to a host that takes many over one connection, if there may not be as many
-    /// connections: what libcurl lets one HTTP/2 connection carry (`CURLMOPT_MAX_CONCURRENT_STREAMS`, whose default this
-    /// is). A server may allow fewer, and gets more connections then.
+    /// The minimum limit for a host that carries many transfers over one connection. It is the number of streams that
+    /// libcurl runs over one HTTP/2 connection (the default of `CURLMOPT_MAX_CONCURRENT_STREAMS`). If the server allows
+    /// fewer, more connections are opened.
     static let streamsPerConnection = 100
 
     private var lines: [Door: Line] = [:]
 
-    /// Returns whether the transfer may begin; otherwise it waits.
+    /// Adds a transfer. Returns whether it may begin; otherwise it waits.
     ///
-    /// - Parameter needsScout: Whether the first goes alone until it is connected, because only its handshake tells
-    ///   whether the others can share its connection. (libcurl's `CURLOPT_PIPEWAIT` keeps no timeout meanwhile, and lets
-    ///   them fail one after another.)
+    /// - Parameter needsScout: Whether the first transfer runs alone until it is connected, because only its handshake
+    ///   shows whether others can share its connection. (libcurl's `CURLOPT_PIPEWAIT` observes no timeout meanwhile,
+    ///   and makes the waiting transfers fail one after another.)
     mutating func enter(
         _ id: TransferID,
         by door: Door,
@@ -58,27 +58,27 @@ struct WaitingRoom {
         return true
     }
 
-    /// A transfer that had begun has ended. Returns who may begin now.
+    /// Removes a transfer that had begun and has ended. Returns the transfers that may begin now.
     mutating func leave(by door: Door) -> [TransferID] {
         lines[door]?.inside -= 1
-        // If it was a scout that found nothing out, the others fail together, not one after another.
+        // If the first transfer failed to connect, the others fail together, not one after another.
         lines[door]?.isOpen = true
         return admit(by: door)
     }
 
-    /// The first transfer is connected. Returns who may begin now.
+    /// Records that the first transfer is connected. Returns the transfers that may begin now.
     mutating func open(_ door: Door) -> [TransferID] {
         guard lines[door]?.isOpen == false else { return [] }
         lines[door]?.isOpen = true
         return admit(by: door)
     }
 
-    /// A transfer that waited has ended.
+    /// Removes a transfer that waited.
     mutating func giveUp(_ id: TransferID, by door: Door) {
         lines[door]?.waiting.remove(id)
     }
 
-    /// The host takes many transfers over one connection. Returns who may begin now.
+    /// Records that the host carries many transfers over one connection. Returns the transfers that may begin now.
     mutating func widen(_ door: Door) -> [TransferID] {
         guard lines[door]?.isMultiplexed == false else { return [] }
         lines[door]?.isMultiplexed = true
@@ -87,7 +87,7 @@ struct WaitingRoom {
 
     var isEmpty: Bool { lines.isEmpty }
 
-    /// How many places a line keeps, empty ones included.
+    /// Returns the length of the queue, including the entries of removed transfers.
     func places(at door: Door) -> Int { lines[door]?.waiting.count ?? 0 }
 
     private mutating func admit(by door: Door) -> [TransferID] {
@@ -102,9 +102,9 @@ struct WaitingRoom {
     }
 }
 
-/// Transfers in the order of their urgency, and of their arrival.
+/// A queue of transfers in the order of their priority, then of their arrival.
 private struct UrgencyLine {
-    /// The most urgent first.
+    /// The queues per priority, highest priority first.
     private var lines: [(priority: Float, line: WaitingLine<TransferID>)] = []
     private var present: Set<TransferID> = []
     private(set) var count = 0
@@ -119,7 +119,8 @@ private struct UrgencyLine {
         lines[index].line.append(id)
     }
 
-    /// Its place is given up when its turn comes, or when most places are empty.
+    /// Removes a transfer. Its entry stays until it reaches the front, or until most entries belong to removed
+    /// transfers.
     mutating func remove(_ id: TransferID) {
         present.remove(id)
         guard count > 2 * present.count + 16 else { return }

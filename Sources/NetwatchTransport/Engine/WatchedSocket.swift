@@ -2,15 +2,17 @@ internal import CNetwatchLinux
 internal import Glibc
 internal import NetwatchEventLoop
 
-/// A connection, which its descriptor alone does not name: the next one gets the same.
+/// A connection, identified by its descriptor and a number, because the kernel reuses descriptors.
 struct WatchedSocket: Hashable, Sendable {
     let descriptor: CInt
     let number: UInt64
 
-    /// How many bytes were read from it since it was made: those that have come without those that wait. 0 for a socket
-    /// that is not TCP; over a unix socket libcurl speaks HTTP/1.1, where nothing keeps it.
+    /// The number of bytes read from the connection since it was made: the bytes received minus those not read yet. 0
+    /// for sockets other than TCP. Over a unix socket libcurl speaks HTTP/1.1, which has no frames that could keep it
+    /// busy.
     var readBytes: UInt64 {
-        // `struct tcp_info` of <linux/tcp.h> up to and with tcpi_bytes_received, which the C library's lacks.
+        // The offset of tcpi_bytes_received in `struct tcp_info` of <linux/tcp.h>. The C library's struct lacks this
+        // field.
         let offset = 128
         var waiting: CInt = 0
         return withUnsafeTemporaryAllocation(byteCount: offset + 8, alignment: 8) { info in
@@ -29,7 +31,7 @@ struct WatchedSocket: Hashable, Sendable {
         WatchedSocket(descriptor: descriptor, number: 0).address(getsockname).port
     }
 
-    /// Whether nothing has come, no end of the connection either.
+    /// Returns whether there is nothing to read, neither data nor the end of the stream.
     static func isQuiet(_ descriptor: CInt) -> Bool {
         var entry = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
         return poll(&entry, 1, 0) == 0
@@ -62,14 +64,14 @@ struct WatchedSocket: Hashable, Sendable {
         }
     }
 
-    /// Ends it in both directions. What has come may still be read, and then there is an end; whatever comes later makes
-    /// the kernel reset the connection.
+    /// Shuts the connection down in both directions. Received data may still be read, followed by the end of the
+    /// stream. If the peer sends more, the kernel resets the connection.
     func shutDown() {
         shutdown(descriptor, CInt(SHUT_RDWR))
     }
 }
 
-/// The ends of a connection, which name it among those that are open at a time. What has none of them is 0, or `nil`.
+/// The ends of a connection, which identify it among the open ones. A missing value is 0 or `nil`.
 struct ConnectionEnds: Equatable, Sendable {
     let localPort: Int
     let remotePort: Int

@@ -1,15 +1,15 @@
 internal import CNetwatchCurl
 internal import NetwatchEventLoop
 
-/// A URL as libcurl's own parser (`libcurl-url(3)`) reads it, so that what is looked up and what is
-/// connected to cannot differ.
+/// A URL as parsed by libcurl's own parser (`libcurl-url(3)`), so that the host that is looked up is also the host that
+/// is connected to.
 struct CurlURL: Equatable {
     let scheme: String
-    /// The host as `CURLOPT_RESOLVE` names it.
+    /// The host in the form that `CURLOPT_RESOLVE` uses.
     let host: String
     let port: Int
 
-    /// Scheme, host and port: what has connections of its own.
+    /// The scheme, host and port. Connections are shared only within an origin.
     let origin: String
     let isSecure: Bool
 
@@ -19,7 +19,7 @@ struct CurlURL: Equatable {
         return String(host.dropFirst().prefix { $0 != "]" && $0 != "%" })
     }
 
-    /// The address that the host is, which needs no lookup.
+    /// The host as an IP address; `nil` if it is a name, which needs a lookup.
     let literal: IPAddress?
 
     /// - Throws: ``TransferFailure`` with code 3 (malformed) or 1 (neither http nor https).
@@ -38,21 +38,21 @@ struct CurlURL: Equatable {
             throw .refused(CURLE_UNSUPPORTED_PROTOCOL, "the URL's scheme is neither http nor https")
         }
         let zone = parts[CURLUPART_ZONEID]
-        // What libcurl calls the same host may be two machines, each on its link.
+        // libcurl ignores the zone, but the same link-local address may be a different machine on each link.
         origin = "\(scheme)://\(host)\(zone.isEmpty ? "" : "%\(zone)"):\(port)"
         isSecure = scheme == "https"
         literal = Self.literal(host, zone: zone)
         guard !host.isEmpty else { throw .refused(CURLE_URL_MALFORMAT, "the URL names no host") }
     }
 
-    /// libcurl would turn other names into punycode, and look that up.
+    /// Checks that the URL is printable ASCII. libcurl would convert other host names to punycode and look those up.
     static func checkBytes(of text: String) throws(TransferFailure) {
         guard text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7f }) else {
             throw .refused(CURLE_URL_MALFORMAT, "the URL contains spaces, controls or bytes beyond ASCII")
         }
     }
 
-    /// An interface that does not exist is left out, and connecting says what is wrong.
+    /// Parses the host as an address. An unknown interface is left out; connecting then reports what is wrong.
     private static func literal(_ host: String, zone: String) -> IPAddress? {
         guard host.hasPrefix("[") else { return IPAddress(host) }
         let address = String(host.dropFirst().prefix { $0 != "]" && $0 != "%" })
@@ -61,8 +61,8 @@ struct CurlURL: Equatable {
 }
 
 extension TransferRequest {
-    /// The host that a transfer to a URL would connect to, without brackets, as libcurl reads it: other parsers take
-    /// `0x0a.7` for a name, which it knows to be 10.0.0.7.
+    /// Returns the host that a transfer to a URL would connect to, as libcurl parses it, without brackets. Other
+    /// parsers take `0x0a.7` for a name; libcurl reads it as 10.0.0.7.
     ///
     /// - Throws: ``TransferFailure`` with code 3 (malformed) or 1 (neither http nor https).
     package static func host(of url: String) throws(TransferFailure) -> String {
@@ -70,7 +70,7 @@ extension TransferRequest {
     }
 }
 
-/// Owner of a `CURLU`.
+/// Owns a `CURLU`.
 private struct URLParts: ~Copyable {
     private let handle = curl_url()
 
@@ -91,7 +91,7 @@ private struct URLParts: ~Copyable {
 }
 
 extension TransferFailure {
-    /// A request that is not even tried.
+    /// Returns the failure of a request that is rejected before it is tried.
     static func refused(_ code: CURLcode, _ message: String) -> TransferFailure {
         TransferFailure(code: Int32(code.rawValue), phase: .prepare, message: message)
     }

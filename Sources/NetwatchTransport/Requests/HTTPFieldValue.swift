@@ -1,11 +1,11 @@
 /// A field value (RFC 9110 §5.5).
 package enum HTTPFieldValue {
-    /// Whether it can be sent: it has no controls but the tab.
+    /// Returns whether the value can be sent: it contains no control characters except tabs.
     package static func isValid(_ text: String) -> Bool {
         text.utf8.allSatisfy { $0 == 0x09 || ($0 >= 0x20 && $0 != 0x7f) }
     }
 
-    /// What is said of a value that cannot.
+    /// Returns the error message for a value that cannot be sent.
     package static func refusal(_ name: String, _ value: String) -> String {
         "the header \(name.debugDescription) cannot be sent with the value \(value.debugDescription)"
     }

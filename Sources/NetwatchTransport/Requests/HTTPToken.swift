@@ -1,6 +1,6 @@
 /// Tokens of RFC 9110 §5.6.2: methods and header names.
 package enum HTTPToken {
-    /// Whether the text is a token.
+    /// Returns whether the text is a token.
     package static func isValid(_ text: String) -> Bool {
         !text.utf8.isEmpty && text.utf8.allSatisfy(isTokenCharacter)
     }

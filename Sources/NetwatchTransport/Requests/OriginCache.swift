@@ -1,16 +1,18 @@
-/// What libcurl has made of the beginnings of URLs, up to their paths.
+/// A cache of libcurl's parsing results for the origins of URLs.
 ///
-/// A program talks to few servers, and parsing takes a tenth of the time that a small transfer does.
+/// A program talks to few servers, and parsing takes a tenth of the time of a small transfer.
 struct OriginCache {
-    /// For a program that talks to many. It then begins anew.
+    /// The maximum number of entries. When it is reached, the cache is emptied.
     private static let limit = 256
-    /// In bytes: a name (RFC 1035 §2.3.4) and a port. What is longer is not kept.
+    /// The maximum length of a cached authority in bytes: a name (RFC 1035 §2.3.4) and a port.
     private static let longestAuthority = 255 + 6
 
     private var known: [String: CurlURL] = [:]
 
-    /// - Throws: ``TransferFailure`` as ``CurlURL/init(parsing:)`` does. What is wrong with the path of a known
-    ///   beginning libcurl says when it gets the URL.
+    /// Returns the parsed URL.
+    ///
+    /// - Throws: ``TransferFailure`` as ``CurlURL/init(parsing:)`` does. If the origin is cached, libcurl reports
+    ///   errors in the path only when it receives the URL.
     mutating func url(_ text: String) throws(TransferFailure) -> CurlURL {
         guard let origin = Self.plainOrigin(of: text) else { return try CurlURL(parsing: text) }
         if let url = known[origin] {
@@ -23,15 +25,15 @@ struct OriginCache {
         return url
     }
 
-    /// Scheme, host and port as they are written; `nil` where anything is written that could mean more than that, or
-    /// is not to be kept: a user's name and password.
+    /// Returns the scheme, host and port as written. Returns `nil` if the authority contains anything else, which could
+    /// change its meaning or must not be stored (a user name and password).
     private static func plainOrigin(of text: String) -> String? {
         guard let scheme = ["http://", "https://"].first(where: text.hasPrefix) else { return nil }
         let rest = text.utf8.dropFirst(scheme.utf8.count)
         let authority = rest.prefix {
             $0 != UInt8(ascii: "/") && $0 != UInt8(ascii: "?") && $0 != UInt8(ascii: "#")
         }
-        // libcurl overlooks a third slash, and takes what follows for the host.
+        // libcurl ignores a third slash and takes the following text for the host, so the authority must not be empty.
         guard (1...longestAuthority).contains(authority.count), authority.allSatisfy(isPlain) else {
             return nil
         }

@@ -1,7 +1,7 @@
 internal import CNetwatchCurl
 
 extension TransferRequest {
-    /// Refuses what would put something else on the wire than the caller meant.
+    /// Rejects requests that would put something else on the wire than the caller meant.
     ///
     /// - Throws: ``TransferFailure`` with code 43 (`CURLE_BAD_FUNCTION_ARGUMENT`).
     func validate() throws(TransferFailure) {
@@ -19,7 +19,7 @@ extension TransferRequest {
         guard HTTPToken.isValid(method) else {
             throw .refused(CURLE_BAD_FUNCTION_ARGUMENT, "the method is not an HTTP token")
         }
-        // CONNECT turns the connection into a tunnel, which only a proxy can be asked for.
+        // CONNECT turns the connection into a tunnel, which only a proxy can provide.
         guard method != "CONNECT" else {
             throw .refused(CURLE_BAD_FUNCTION_ARGUMENT, "CONNECT is not a request to a server")
         }
@@ -51,7 +51,7 @@ extension TransferRequest {
                 "the header \(header.name) contains a line break or NUL"
             )
         }
-        // Two notions of where the body ends are how requests are smuggled.
+        // Request smuggling needs two different body lengths, so the caller cannot set this header.
         guard !header.isNamed("Transfer-Encoding") else {
             throw .refused(CURLE_BAD_FUNCTION_ARGUMENT, "Transfer-Encoding is not the caller's to set")
         }
@@ -60,12 +60,12 @@ extension TransferRequest {
         }
     }
 
-    /// `nil` for a body of unknown length.
+    /// The only accepted `Content-Length`; `nil` for a body of unknown length.
     private var expectedContentLength: String? {
         (body.map(\.length) ?? 0).map(String.init)
     }
 
-    /// `sockaddr_un.sun_path` has 108 bytes, the last of them NUL (`unix(7)`).
+    /// Checks the length of the path. `sockaddr_un.sun_path` has 108 bytes, the last of which is NUL (`unix(7)`).
     private static func validate(socketPath: String) throws(TransferFailure) {
         let bytes = socketPath.utf8
         guard !bytes.isEmpty, bytes.count < 108, !bytes.contains(0) else {
@@ -78,7 +78,7 @@ extension TransferRequest {
 }
 
 extension TransferRequest.Header {
-    /// Compares names without case, as RFC 9110 §5.1 wants.
+    /// Returns whether the header has this name. Names are compared without case (RFC 9110 §5.1).
     package func isNamed(_ other: String) -> Bool {
         name.utf8.count == other.utf8.count
             && zip(name.utf8, other.utf8).allSatisfy { $0.lowercasedASCII == $1.lowercasedASCII }

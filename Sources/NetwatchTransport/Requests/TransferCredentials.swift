@@ -1,13 +1,13 @@
 internal import CNetwatchCurl
 
-/// Who a request may say that it comes from, when the server asks.
+/// The credentials that a request sends when the server asks for them.
 ///
-/// The first request goes without them; when it is answered with 401, it is sent again with what the server
-/// asked for, once. They are not remembered: the next transfer is asked again. NTLM and Negotiate say it of
-/// the connection rather than of the request (RFC 4559 §6); libcurl hands such a connection only to transfers
-/// with the same credentials. Credentials in the URL come before these.
+/// The first request is sent without them. If the response is a 401, the request is sent again with the requested
+/// credentials, once. They are not remembered: the server asks again in the next transfer. NTLM and Negotiate
+/// authenticate the connection rather than the request (RFC 4559 §6); libcurl reuses such a connection only for
+/// transfers with the same credentials. Credentials in the URL take precedence.
 package struct TransferCredentials: Hashable, Sendable {
-    /// Ways to say it. With several the strongest is taken that the server knows.
+    /// Authentication schemes. libcurl selects the strongest one that the server supports.
     package struct Schemes: OptionSet, Hashable, Sendable {
         package let rawValue: Int
 
@@ -15,12 +15,12 @@ package struct TransferCredentials: Hashable, Sendable {
             self.rawValue = rawValue
         }
 
-        /// RFC 7617: the password as it is.
+        /// RFC 7617: the password in plain text.
         package static let basic = Schemes(rawValue: 1)
-        /// RFC 7616: a proof that it is known.
+        /// RFC 7616: a proof that the client knows the password.
         package static let digest = Schemes(rawValue: 2)
         package static let ntlm = Schemes(rawValue: 4)
-        /// RFC 4559: a Kerberos ticket of this process's user, whatever user and password are.
+        /// RFC 4559: a Kerberos ticket of this process's user; `user` and `password` are ignored.
         package static let negotiate = Schemes(rawValue: 8)
 
         package static let all: Schemes = [.basic, .digest, .ntlm, .negotiate]
@@ -29,8 +29,8 @@ package struct TransferCredentials: Hashable, Sendable {
     package var user: String
     package var password: String
     package var schemes: Schemes
-    /// Whether they go with the first request, because the server has asked for them before. That works with
-    /// ``Schemes/basic`` alone; what else there is answers a question that has to be asked anew.
+    /// Whether the first request carries the credentials, because the server has asked for them before. This works only
+    /// with ``Schemes/basic`` alone; other schemes must answer a new challenge each time.
     package var isPreemptive: Bool
 
     package init(
@@ -45,16 +45,16 @@ package struct TransferCredentials: Hashable, Sendable {
         self.isPreemptive = isPreemptive
     }
 
-    /// For `CURLOPT_HTTPAUTH`.
+    /// The value of `CURLOPT_HTTPAUTH`.
     var mask: Int {
         isPreemptive && schemes == .basic ? Int(netwatch_auth_basic) : schemes.mask
     }
 }
 
 extension TransferCredentials.Schemes {
-    /// For `CURLOPT_HTTPAUTH`.
+    /// The value of `CURLOPT_HTTPAUTH`.
     var mask: Int {
-        // A single scheme would be used before the server has asked.
+        // libcurl would use a single scheme before the server has asked. `netwatch_auth_only` prevents that.
         var mask = netwatch_auth_only
         if contains(.basic) { mask |= netwatch_auth_basic }
         if contains(.digest) { mask |= netwatch_auth_digest }

@@ -1,9 +1,9 @@
 internal import CNetwatchCurl
 
 extension EasyHandle {
-    /// Tells the handle everything about a request but its lists and callbacks.
+    /// Sets all options of a request except its lists and callbacks.
     ///
-    /// - Parameter acceptEncoding: The request's own.
+    /// - Parameter acceptEncoding: The request's `acceptEncoding`.
     func apply(_ request: TransferRequest, acceptEncoding: String?) throws(TransferFailure) {
         try applyPolicy()
         try set(CURLOPT_URL, request.url)
@@ -12,7 +12,7 @@ extension EasyHandle {
         try apply(request.credentials)
         if let acceptEncoding {
             try set(CURLOPT_ACCEPT_ENCODING, acceptEncoding)
-            // It cannot be changed any more when the head has come and says whether the body is coded.
+            // The size cannot be changed later, when the head has arrived and shows whether the body is encoded.
             try set(CURLOPT_BUFFERSIZE, Inflow.encodedReadSize)
         }
         if let path = request.unixSocketPath { try set(CURLOPT_UNIX_SOCKET_PATH, path) }
@@ -20,15 +20,15 @@ extension EasyHandle {
         if !request.allowsConnectionReuse { try set(CURLOPT_FRESH_CONNECT, 1) }
     }
 
-    /// What holds for every transfer.
+    /// Sets the options that are the same for every transfer.
     private func applyPolicy() throws(TransferFailure) {
-        // Without it timeouts are made with SIGALRM, which belongs to the program.
+        // Otherwise libcurl uses SIGALRM for timeouts, but that signal belongs to the program.
         try set(CURLOPT_NOSIGNAL, 1)
         try allowHTTPOnly()
-        // An empty text, unlike none, also keeps libcurl from reading http_proxy and its like.
+        // An empty string, unlike none, also prevents libcurl from reading http_proxy and similar variables.
         try set(CURLOPT_PROXY, "")
-        // What is not HTTP then comes as a body without a head, so that a failure can name its first bytes. It is never
-        // taken for an answer; see Transfer.receiveBody(_:).
+        // A response that is not HTTP then arrives as a body without a head, so that the failure can quote its first
+        // bytes. It is never accepted as a response; see Transfer.receiveBody(_:).
         try set(CURLOPT_HTTP09_ALLOWED, 1)
         try set(CURLOPT_FOLLOWLOCATION, 0)
     }
@@ -37,7 +37,7 @@ extension EasyHandle {
         let (method, body) = (request.method, request.body)
         if method == "HEAD" { return try set(CURLOPT_NOBODY, 1) }
         if request.isSentWithBody {
-            // Without CURLOPT_POSTFIELDS the body is read by callback, and a length of -1 is unknown.
+            // Without CURLOPT_POSTFIELDS the body is read by callback. A length of -1 means unknown.
             try set(CURLOPT_POST, 1)
             try set(CURLOPT_POSTFIELDSIZE_LARGE, offset: (body.map(\.length) ?? 0) ?? -1)
         }
@@ -47,7 +47,7 @@ extension EasyHandle {
     func applyTimeouts(of request: TransferRequest) throws(TransferFailure) {
         try set(CURLOPT_CONNECTTIMEOUT_MS, request.connectTimeout.positiveMilliseconds)
         if let total = request.totalTimeout { try set(CURLOPT_TIMEOUT_MS, total.positiveMilliseconds) }
-        // For the idle timeout see Idleness.
+        // The idle timeout is checked separately; see Idleness.
     }
 
     private func apply(_ credentials: TransferCredentials?) throws(TransferFailure) {
@@ -59,31 +59,31 @@ extension EasyHandle {
 }
 
 extension TransferRequest {
-    /// Whether the request has a body, be it one without bytes. RFC 9110 §8.6: these methods send
-    /// `Content-Length: 0` rather than nothing.
+    /// Whether the request is sent with a body, which may be empty. These methods send `Content-Length: 0` without a
+    /// body (RFC 9110 §8.6).
     var isSentWithBody: Bool { body != nil || ["POST", "PUT", "PATCH"].contains(method) }
 
-    /// The codings that the caller asks for and libcurl is to undo; `nil` undoes none. libcurl sends the text
-    /// as it is.
+    /// The encodings that the caller accepts and libcurl must decode; `nil` decodes none. libcurl sends the text
+    /// unchanged.
     var acceptEncoding: String? {
         let values = headers.filter { $0.isNamed("Accept-Encoding") && !$0.isBlank }.map(\.value)
         return values.isEmpty ? nil : values.joined(separator: ", ")
     }
 
-    /// The caller's fields, and what keeps libcurl from adding some of its own.
+    /// Returns the caller's header fields, and entries that keep libcurl from adding its own fields.
     ///
-    /// - Parameter decodes: Whether libcurl asks for encodings itself.
+    /// - Parameter decodes: Whether libcurl sends `Accept-Encoding` itself.
     func headerList(decodes: Bool) -> StringList {
         var list = StringList()
         for header in headers {
-            // libcurl writes these itself.
+            // libcurl writes these fields itself.
             if header.isNamed("Content-Length") || decodes && header.isNamed("Accept-Encoding") { continue }
-            // `Name:` alone would take the field away; the semicolon sends it without a value.
+            // `Name:` would remove the field; `Name;` sends it with an empty value.
             list.append(header.isBlank ? header.name + ";" : header.name + ": " + header.value)
         }
-        // Many servers do not answer it, and the body then waits for a second.
+        // Many servers ignore Expect, and libcurl then delays the body for a second.
         if !headers.contains(where: { $0.isNamed("Expect") }) { list.append("Expect:") }
-        // libcurl takes every body for a form.
+        // libcurl would otherwise declare every body as a form.
         if !headers.contains(where: { $0.isNamed("Content-Type") }) { list.append("Content-Type:") }
         return list
     }
@@ -94,7 +94,8 @@ extension TransferRequest.Header {
 }
 
 extension Duration {
-    /// Whole milliseconds, rounded up, from 1 (0 means "never" to libcurl) to what fits 31 bits.
+    /// The duration in whole milliseconds, rounded up. At least 1, because 0 means "never" to libcurl; at most
+    /// `Int32.max`.
     var positiveMilliseconds: Int {
         let (seconds, attoseconds) = components
         guard seconds < Int64(Int32.max) / 1000 else { return Int(Int32.max) }

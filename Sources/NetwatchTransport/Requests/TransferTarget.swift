@@ -1,14 +1,14 @@
 internal import CNetwatchCurl
 internal import NetwatchEventLoop
 
-/// A request, the URL in it, and the addresses its host has.
+/// A request with its parsed URL and the addresses of its host.
 struct TransferTarget {
     var request: TransferRequest
     let url: CurlURL
     /// The addresses to connect to. Empty until they are known, and for unix sockets.
     private(set) var candidates: [ConnectionCandidate] = []
 
-    /// - Throws: ``TransferFailure`` of a request that may not be sent.
+    /// - Throws: ``TransferFailure`` if the request is invalid.
     init(_ request: TransferRequest, _ origins: inout OriginCache) throws(TransferFailure) {
         try request.validate()
         url = try origins.url(request.url)
@@ -25,28 +25,29 @@ struct TransferTarget {
         request.unixSocketPath == nil && request.candidates == nil && url.literal == nil
     }
 
-    /// Takes the addresses that the host has.
+    /// Sets the addresses of the host.
     ///
-    /// - Throws: ``TransferFailure`` with code 6 (could not resolve) when the transfer may use none of them.
+    /// - Throws: ``TransferFailure`` with code 6 (could not resolve) if the transfer cannot use any of them.
     mutating func setAddresses(_ found: [IPAddress]) throws(TransferFailure) {
-        // Of the family that the transfer is bound to.
+        // Only addresses of the family that the transfer is bound to.
         let family = request.binding?.family
         candidates = found.filter { family == nil || $0.family == family }
             .map { ConnectionCandidate($0, binding: request.binding) }
         if candidates.isEmpty { throw .noAddress(of: family) }
     }
 
-    /// Whether the engine connects. libcurl connects to unix sockets, which never blocks.
+    /// Whether the engine makes the connection. libcurl connects to unix sockets itself, which never blocks.
     var needsConnector: Bool { request.unixSocketPath == nil }
 
-    /// Whether it may reuse a connection. libcurl ignores the zones of link-local addresses.
+    /// Whether the transfer may reuse a connection. libcurl ignores the zones of link-local addresses, so those may
+    /// not.
     var mayShareConnections: Bool {
         request.allowsConnectionReuse && request.binding == nil && needsConnector
             && url.literal?.zone ?? 0 == 0
     }
 
-    /// The value of `CURLOPT_RESOLVE`, which prevents a lookup by libcurl. The address is not used, because libcurl gets a
-    /// connected socket. There is one entry for all hosts of a port, since libcurl never removes them.
+    /// The value of `CURLOPT_RESOLVE`, which prevents a lookup by libcurl. The address is not used, because libcurl
+    /// receives a connected socket. One entry covers all hosts of a port, because libcurl never removes entries.
     func resolveList() -> StringList {
         var list = StringList()
         if needsConnector, url.literal == nil { list.append("*:\(url.port):127.0.0.1") }

@@ -1,7 +1,7 @@
 internal import CNetwatchCurl
 internal import NetwatchEventLoop
 
-// From a name to a socket.
+// Name lookup and connection attempts of a stream.
 
 extension StreamConnection {
     func begin() {
@@ -9,7 +9,7 @@ extension StreamConnection {
         guard (1...65535).contains(port) else {
             return end(.stream(CURLE_URL_MALFORMAT, .prepare, "port \(port) is not from 1 to 65535"))
         }
-        // C would end the name there, and another host be connected to.
+        // The C string would end at the NUL, and netwatch would connect to another host.
         guard !host.isEmpty, !host.utf8.contains(0) else {
             return end(.stream(CURLE_URL_MALFORMAT, .prepare, "the host name is empty or contains NUL"))
         }
@@ -45,7 +45,7 @@ extension StreamConnection {
         }
     }
 
-    /// The port was looked at in `begin()`.
+    /// The port was validated in `begin()`.
     private func connect(to addresses: [IPAddress]) {
         phase = .connecting
         let winner = winners.address(of: host, port: UInt16(port))
@@ -70,7 +70,7 @@ extension StreamConnection {
         }
     }
 
-    /// Closes the sockets that are not needed any more. Returns what has become of them.
+    /// Closes the sockets of all connection attempts. Returns their outcomes.
     @discardableResult
     func stopConnecting() -> ConnectionFailure? {
         connectTimer.map(loop.cancel)

@@ -3,13 +3,13 @@ internal import Glibc
 internal import NetwatchEventLoop
 internal import Synchronization
 
-/// One TCP connection for bytes of any kind, on the engine's thread.
+/// A TCP connection for arbitrary bytes, on the engine's thread.
 ///
-/// Reads are done one after the other, and so are writes, but neither wait for the other. Every completion is
-/// called exactly once, on the engine's thread, which it must not block. Work that is under way keeps the
-/// connection; without any it is closed when its last reference goes.
+/// Reads run one after the other, and so do writes, but reads and writes do not wait for each other. Every completion
+/// is called exactly once, on the engine's thread, and must not block it. Pending operations retain the connection.
+/// Without any, it is closed when its last reference is released.
 package actor StreamConnection {
-    /// Names a read or a write.
+    /// The number of a read or a write.
     package typealias Number = Int
 
     enum Phase {
@@ -17,11 +17,11 @@ package actor StreamConnection {
         case resolving
         case connecting
         case open(TCPSocket)
-        /// With the failure that ended it; `nil` after both sides were closed in order.
+        /// Ended with this failure; `nil` after both sides were closed regularly.
         case ended(TransferFailure?)
     }
 
-    /// How much is received at once, so that one fast connection does not keep the others waiting.
+    /// The maximum number of bytes per receive, so that one fast connection does not delay the others.
     private static let chunk = 1 << 16
 
     nonisolated let loop: EventLoop
@@ -31,7 +31,7 @@ package actor StreamConnection {
     nonisolated let port: Int
     nonisolated let connectTimeout: Duration
     private nonisolated let numbers = Mutex(0)
-    /// Why there is no thread; then every read and write fails with it at once.
+    /// Why the engine has no thread. Every read and write then fails immediately with it.
     private nonisolated let startFailure: TransferFailure?
     private let whenEnded: @Sendable () -> Void
 
@@ -69,14 +69,14 @@ package actor StreamConnection {
 
     // MARK: From any thread
 
-    /// Starts to connect, unless that was done or ``suspend()`` came before.
+    /// Starts connecting, unless the connection was started or suspended before.
     package nonisolated func start() {
         perform { connection in
             if !connection.isSuspended { connection.begin() }
         }
     }
 
-    /// Starts to connect, or goes on after ``suspend()``.
+    /// Starts connecting, or continues after ``suspend()``.
     package nonisolated func resume() {
         perform { connection in
             connection.isSuspended = false
@@ -85,8 +85,7 @@ package actor StreamConnection {
         }
     }
 
-    /// Lets reads and writes stand still. A connection that is being made is made all the same, and timeouts
-    /// go on.
+    /// Pauses reads and writes. Connecting continues, and timeouts keep running.
     package nonisolated func suspend() {
         perform { connection in
             connection.isSuspended = true
@@ -94,17 +93,18 @@ package actor StreamConnection {
         }
     }
 
-    /// Ends everything with code 42, unless it has ended.
+    /// Ends everything with code 42. Has no effect after the end.
     package nonisolated func cancel() {
         perform { $0.end($0.interruption(CURLE_ABORTED_BY_CALLBACK, "cancelled")) }
     }
 
-    /// Reads at least `minimum` bytes, unless the stream ends before, and at most `maximum`.
+    /// Reads at least `minimum` bytes, unless the stream ends before, and at most `maximum` bytes.
     ///
     /// - Parameters:
-    ///   - minimum: 0 counts as 1. It may not be below zero, nor above `maximum`.
-    ///   - maximum: At least 1.
-    ///   - timeout: From now. Bytes that have come until then stay for the next read. `nil` for none.
+    ///   - minimum: 0 or more, and at most `maximum`. 0 counts as 1.
+    ///   - maximum: 1 or more.
+    ///   - timeout: The time allowed from now; `nil` for no limit. Bytes received until then are kept for the next
+    ///     read.
     @discardableResult
     package nonisolated func read(
         atLeast minimum: Int,
@@ -132,10 +132,10 @@ package actor StreamConnection {
         }
     }
 
-    /// Sends bytes. It is done when the kernel has taken the last of them.
+    /// Sends bytes. The completion is called when the kernel has accepted all of them.
     ///
-    /// - Parameter timeout: From now. If some of the bytes were sent until then, and not all, the connection
-    ///   ends: what followed would be read as the rest of them. `nil` for none.
+    /// - Parameter timeout: The time allowed from now; `nil` for no limit. If it expires after some but not all of the
+    ///   bytes were sent, the connection ends: the peer would take later bytes for the rest of these.
     @discardableResult
     package nonisolated func write(
         _ bytes: [UInt8],
@@ -156,12 +156,12 @@ package actor StreamConnection {
         }
     }
 
-    /// Gives a read or a write up that has not ended; as its timeout would, but with code 42.
+    /// Cancels a read or a write that has not ended. The effect is that of its timeout, but with code 42.
     package nonisolated func giveUp(_ number: Number) {
         perform { $0.giveUp(number, $0.interruption(CURLE_ABORTED_BY_CALLBACK, "cancelled")) }
     }
 
-    /// Closes the reading side after the reads so far. The other side is not told.
+    /// Closes the reading side after the reads so far. The peer is not notified.
     package nonisolated func closeRead() {
         enqueue { connection, number in
             connection.reads.appendClose(number: number)
@@ -169,7 +169,7 @@ package actor StreamConnection {
         }
     }
 
-    /// Closes the writing side after the writes so far: the other side reads the end of the stream.
+    /// Closes the writing side after the writes so far. The peer then reads the end of the stream.
     package nonisolated func closeWrite() {
         enqueue { connection, number in
             connection.writes.appendClose(number: number)
@@ -181,7 +181,7 @@ package actor StreamConnection {
         loop.execute { self.assumeIsolated { body($0) } }
     }
 
-    /// Numbers are given under the lock, so that they rise in the order in which the loop hears of them.
+    /// Numbers are assigned under the lock, so that they increase in the order in which the loop runs the operations.
     @discardableResult
     private nonisolated func enqueue(
         _ body: @escaping @Sendable (isolated StreamConnection, Number) -> Void
@@ -253,7 +253,7 @@ package actor StreamConnection {
 
     // MARK: The open connection
 
-    /// Finishes what can be finished, and waits for the rest.
+    /// Finishes the operations that can be finished, and watches the socket for the others.
     func advance() {
         switch phase {
         case .open(let socket):
@@ -292,8 +292,8 @@ package actor StreamConnection {
         }
     }
 
-    /// A socket that nothing is wanted of is not watched at all: epoll(7) reports errors and hang-ups unasked,
-    /// and again and again.
+    /// Watches a socket for the given events. Without any, the socket is unregistered: epoll(7) reports errors and
+    /// hang-ups always, and repeatedly.
     private func watch(_ socket: TCPSocket, for wanted: EventLoop.Interest) throws(SystemError) {
         interest = wanted
         guard !wanted.isEmpty else { return unwatch() }
@@ -309,8 +309,8 @@ package actor StreamConnection {
         interest = []
     }
 
-    /// Whatever was reported, the calls tell what it is. Reading goes first: what came before a reset is
-    /// still there.
+    /// Handles readiness. The calls find out what happened, whatever event was reported. Reading comes first, because
+    /// data that arrived before a reset can still be read.
     private func isReady(_ socket: TCPSocket) {
         do throws(SystemError) {
             if interest.contains(.read) { try receive(from: socket) }
@@ -322,12 +322,12 @@ package actor StreamConnection {
     }
 
     private func receive(from socket: TCPSocket) throws(SystemError) {
-        // Nothing received means the end of the stream, so nothing must not be asked for.
+        // An empty result means the end of the stream, so zero bytes must never be requested.
         guard reads.room > 0 else { return }
         do throws(SystemError) {
             reads.received(try socket.receive(atMost: min(reads.room, Self.chunk)))
         } catch  where error.errno == EAGAIN {
-            // It was about writing.
+            // The socket was ready for writing only.
         }
     }
 
@@ -336,7 +336,7 @@ package actor StreamConnection {
         do throws(SystemError) {
             writes.sent(try socket.send(bytes))
         } catch  where error.errno == EAGAIN {
-            // It was about reading.
+            // The socket was ready for reading only.
         }
     }
 

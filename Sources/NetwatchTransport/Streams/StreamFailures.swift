@@ -1,13 +1,13 @@
 internal import CNetwatchCurl
 internal import NetwatchEventLoop
 
-// libcurl's codes for what it has no part in here, so that one table serves all failures.
+// Failures of streams use libcurl's codes although libcurl is not involved, so that one table covers all failures.
 extension TransferFailure {
     static func stream(_ code: CURLcode, _ phase: Phase, _ message: String) -> TransferFailure {
         TransferFailure(code: Int32(code.rawValue), phase: phase, message: message)
     }
 
-    /// The connection failed while it was being used.
+    /// The connection failed while it was in use.
     static func lost(_ error: SystemError, bytesSent: Int64) -> TransferFailure {
         let isSending = error.call == "send"
         return TransferFailure(
@@ -19,12 +19,12 @@ extension TransferFailure {
         )
     }
 
-    /// A read or a write came after its side was closed.
+    /// A read or a write was requested after its side was closed.
     static func closed(_ side: String) -> TransferFailure {
         stream(CURLE_BAD_FUNCTION_ARGUMENT, .prepare, "the stream is closed for \(side)")
     }
 
-    /// The arguments of a call contradict each other or themselves.
+    /// The arguments of a call are invalid.
     static func refusedArgument(_ message: String) -> TransferFailure {
         stream(CURLE_BAD_FUNCTION_ARGUMENT, .prepare, message)
     }

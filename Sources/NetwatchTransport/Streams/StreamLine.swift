@@ -1,6 +1,6 @@
-/// Reads, or writes, in the order in which they were asked for, and where among them their side is closed.
+/// The queue of pending reads or writes, in the order requested, including the point at which their side is closed.
 ///
-/// Any of them may be given up, so they are kept by number. Numbers rise; some may be missing.
+/// Entries are stored by number, because each of them can be cancelled. Numbers increase; some may be missing.
 struct StreamLine<Operation> {
     enum Entry {
         case operation(Operation)
@@ -8,7 +8,7 @@ struct StreamLine<Operation> {
     }
 
     private var entries: [Int: Entry] = [:]
-    /// No entry has a lower number.
+    /// The lowest number in the queue.
     private var first = 0
 
     var head: Entry? { entries[first] }
@@ -24,7 +24,7 @@ struct StreamLine<Operation> {
 
     mutating func removeHead() { _ = remove(first) }
 
-    /// Takes an operation out, wherever it is. `nil` when it is not, or no longer, in the line.
+    /// Removes an operation at any position. Returns `nil` if it is not in the queue.
     mutating func remove(_ number: Int) -> Operation? {
         let entry = entries.removeValue(forKey: number)
         while !entries.isEmpty, entries[first] == nil { first += 1 }
@@ -32,7 +32,7 @@ struct StreamLine<Operation> {
         return operation
     }
 
-    /// Takes all operations out, in order.
+    /// Removes all operations and returns them in order.
     mutating func removeAll() -> [Operation] {
         defer { entries = [:] }
         return entries.sorted { $0.key < $1.key }.compactMap { entry in

@@ -1,17 +1,16 @@
-/// What a read came to.
+/// The result of a read.
 package struct StreamRead: Sendable {
-    /// What was received. Beside a failure: what had come before it, and is of no other read.
+    /// The received bytes. After a failure: the bytes received before it, which no other read returns.
     package let bytes: [UInt8]
-    /// Whether these are the last: the other side has closed its own.
+    /// Whether these are the last bytes: the peer has closed its writing side.
     package let isAtEnd: Bool
-    /// Why there are fewer bytes than were asked for.
+    /// Why there are fewer bytes than requested.
     package let failure: TransferFailure?
 }
 
-/// The reads that wait, and the bytes that have come for the first of them.
+/// The pending reads, and the bytes received for the first of them.
 ///
-/// Bytes are received only for a read, and never more than it takes; what the program does not ask for stays
-/// with the kernel and the other side.
+/// Bytes are received only for a read, and never more than it accepts. Other bytes stay with the kernel and the peer.
 struct StreamReads {
     struct Read {
         let number: Int
@@ -21,7 +20,7 @@ struct StreamReads {
         let finish: @Sendable (StreamRead) -> Void
     }
 
-    /// What is to be done.
+    /// The next action.
     enum Step {
         case finish(Read, StreamRead)
         case close
@@ -32,26 +31,26 @@ struct StreamReads {
     private var hasEnded = false
     private var isClosed = false
 
-    /// How many bytes may be received now.
+    /// The number of bytes that may be received now.
     var room: Int {
         guard !isDone, case .operation(let read) = line.head else { return 0 }
         return max(0, read.maximum - buffer.count)
     }
 
-    /// Whether nothing will be received any more.
+    /// Whether nothing more will be received.
     var isDone: Bool { hasEnded || isClosed }
 
     mutating func append(_ read: Read) { line.append(.operation(read), number: read.number) }
 
     mutating func appendClose(number: Int) { line.append(.close, number: number) }
 
-    /// - Parameter bytes: None at the end of the stream.
+    /// - Parameter bytes: The received bytes; empty at the end of the stream.
     mutating func received(_ bytes: [UInt8]) {
         if bytes.isEmpty { hasEnded = true }
         if buffer.isEmpty { buffer = bytes } else { buffer += bytes }
     }
 
-    /// Takes the first of the line out once its time has come. Until there is no more.
+    /// Removes the first entry of the queue if it can be completed. Returns `nil` if it cannot, or the queue is empty.
     mutating func next() -> Step? {
         switch line.head {
         case nil: return nil
@@ -74,17 +73,17 @@ struct StreamReads {
         return StreamRead(bytes: bytes, isAtEnd: hasEnded && buffer.isEmpty, failure: nil)
     }
 
-    /// What remains was left by a read that was given up and took more than this one.
+    /// Returns the first bytes of the buffer. Bytes remain if a cancelled read accepted more than this one.
     private mutating func take(atMost count: Int) -> [UInt8] {
         let taken = buffer.prefix(count)
         buffer = Array(buffer.dropFirst(count))
         return Array(taken)
     }
 
-    /// Takes a read out. What came for it stays for the next.
+    /// Removes a read. The bytes received for it stay for the next one.
     mutating func giveUp(_ number: Int) -> Read? { line.remove(number) }
 
-    /// Takes all reads out; the first gets what has come.
+    /// Removes all reads. The first ones get the bytes received so far.
     mutating func fail(_ failure: TransferFailure) -> [(Read, StreamRead)] {
         line.removeAll().map { read in
             (read, StreamRead(bytes: take(atMost: read.maximum), isAtEnd: false, failure: failure))

@@ -1,26 +1,26 @@
-/// The writes that wait, and how much of the first has been sent.
+/// The pending writes, and how much of the first was sent.
 struct StreamWrites {
     struct Write {
         let number: Int
-        /// What is still to be sent.
+        /// The bytes not sent yet.
         var rest: ArraySlice<UInt8>
         var isBegun = false
         let finish: @Sendable (TransferFailure?) -> Void
     }
 
-    /// What is to be done.
+    /// The next action.
     enum Step {
         case finish(Write, TransferFailure?)
         case close
     }
 
     private var line = StreamLine<Write>()
-    /// Whether nothing will be sent any more.
+    /// Whether nothing more will be sent.
     private(set) var isDone = false
-    /// All that was sent.
+    /// The number of all bytes sent.
     private(set) var sentBytes: Int64 = 0
 
-    /// What may be sent now.
+    /// The bytes that may be sent now.
     var pending: ArraySlice<UInt8>? {
         guard !isDone, case .operation(let write) = line.head else { return nil }
         return write.rest
@@ -38,7 +38,7 @@ struct StreamWrites {
         line.replaceHead(by: .operation(write))
     }
 
-    /// Takes the first of the line out once its time has come. Until there is no more.
+    /// Removes the first entry of the queue if it can be completed. Returns `nil` if it cannot, or the queue is empty.
     mutating func next() -> Step? {
         switch line.head {
         case nil: return nil
@@ -53,9 +53,9 @@ struct StreamWrites {
         }
     }
 
-    /// Takes a write out.
+    /// Removes a write.
     mutating func giveUp(_ number: Int) -> Write? { line.remove(number) }
 
-    /// Takes all writes out.
+    /// Removes all writes.
     mutating func removeAll() -> [Write] { line.removeAll() }
 }

@@ -1,14 +1,14 @@
 internal import NetwatchEventLoop
 
 extension TransferEngine {
-    /// Makes a connection for bytes of any kind. It connects once it is told to.
+    /// Creates a connection for arbitrary bytes. It does not connect until it is started.
     ///
     /// - Parameters:
-    ///   - host: A name or an address, IPv6 without brackets.
-    ///   - port: 1 to 65535; others end the connection once it is started.
-    ///   - connectTimeout: How long the name lookup and connecting may take together. Default 15 s.
-    ///   - whenEnded: Called on the engine's thread once nothing more can be read or written, after all
-    ///     completions so far.
+    ///   - host: A name or an address. IPv6 addresses have no brackets.
+    ///   - port: 1 to 65535. With other values the connection fails when it is started.
+    ///   - connectTimeout: The time allowed for the name lookup and connecting together. Default 15 s.
+    ///   - whenEnded: Called on the engine's thread when nothing more can be read or written, after all completions so
+    ///     far.
     package nonisolated func stream(
         to host: String,
         port: Int,

@@ -1,8 +1,8 @@
 internal import Synchronization
 
-/// A part of a body. Its memory is its transfer's again when nobody has the piece any more.
+/// A part of a body. Its transfer reuses the memory after the last reference is released.
 package final class BodyPiece: Sendable {
-    /// At most so many bytes, when the body comes in several chunks.
+    /// The maximum size of a piece in bytes. A single larger chunk from libcurl becomes one larger piece.
     static let size = 64 * 1024
 
     package let bytes: [UInt8]
@@ -16,17 +16,17 @@ package final class BodyPiece: Sendable {
     deinit { pool?.put(bytes) }
 }
 
-/// The memory of pieces that were used up, for those that come next.
+/// A pool of the memory of released pieces, for reuse by later pieces.
 ///
-/// Freed by the thread that has used them, it would go back to the system and be fetched again page by page, which takes
-/// as long as receiving what it holds.
+/// Without it, the consumer's thread would return the memory to the system, and the kernel would map it again page by
+/// page. That takes as long as receiving the data.
 final class PiecePool: Sendable {
-    /// 1 MiB, as much as may wait for its queue before the transfer is paused.
+    /// The maximum number of spare arrays: 1 MiB, as much as may wait for delivery before the transfer is paused.
     private static let most = 16
 
     private let spare = Mutex<[[UInt8]]>([])
 
-    /// Returns an array without elements that has room for a piece.
+    /// Returns an empty array with the capacity of a piece.
     func take() -> [UInt8] {
         var bytes = spare.withLock { $0.popLast() } ?? []
         bytes.removeAll(keepingCapacity: true)

@@ -1,17 +1,18 @@
-/// What a server says of the client's certificate, in an alert of TLS (RFC 8446 §6.2).
+/// Why a server refused the client's certificate, according to its TLS alert (RFC 8446 §6.2).
 package enum ClientCertificateRefusal: Hashable, Sendable {
-    /// It wants one, and there is none.
+    /// The server requires a certificate, and the client sent none.
     case required
-    /// It does not take the one that it was shown.
+    /// The server does not accept the certificate that the client sent.
     case rejected
 }
 
 extension TransferFailure {
-    /// How the server refused the client's certificate, if that is how the transfer failed. Such a server has not
-    /// looked at the request.
+    /// Why the server refused the client's certificate; `nil` if the transfer failed for another reason. The server has
+    /// not processed the request.
     ///
-    /// libcurl has no code for it, and keeps OpenSSL's words of the alert only. In TLS 1.3 the client's handshake is
-    /// over by then: the alert comes in place of the response, as a failure to receive (56) or to send (55).
+    /// libcurl has no code for this and keeps only OpenSSL's message for the alert. In TLS 1.3 the client's handshake
+    /// is already complete: the alert arrives instead of the response, as a receive failure (56) or a send failure
+    /// (55).
     package var clientCertificateRefusal: ClientCertificateRefusal? {
         // CURLE_SSL_CONNECT_ERROR, CURLE_SEND_ERROR and CURLE_RECV_ERROR.
         guard [35, 55, 56].contains(code) else { return nil }

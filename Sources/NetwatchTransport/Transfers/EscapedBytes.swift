@@ -1,9 +1,9 @@
-/// Bytes of a peer as text for people: printable ASCII as it is, everything else escaped.
+/// Formats bytes from a peer for messages: printable ASCII is unchanged, everything else is escaped.
 enum EscapedBytes {
-    /// How many bytes are shown.
+    /// The maximum number of bytes shown.
     static let limit = 64
 
-    /// Returns the first ``limit`` bytes in quotes, with `…` if there are more: `"SSH-2.0-OpenSSH_9.2p1\r\n"`.
+    /// Returns the first ``limit`` bytes in quotes, followed by `…` if there are more: `"SSH-2.0-OpenSSH_9.2p1\r\n"`.
     static func text(_ bytes: some Collection<UInt8>) -> String {
         let shown = bytes.prefix(limit).map(escaped).joined()
         return "\"\(shown)\"" + (bytes.count > limit ? "…" : "")

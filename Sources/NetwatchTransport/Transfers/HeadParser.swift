@@ -1,20 +1,21 @@
-/// Collects the head of a response from the header lines libcurl hands over one by one.
+/// Collects the head of a response from the header lines that libcurl delivers one by one.
 ///
-/// The response to a request that was sent again, with credentials, has a head of its own.
+/// If the request is sent again with credentials, the new response has a separate head.
 struct HeadParser {
     enum Step: Equatable {
-        /// Nothing to report yet.
+        /// The head is not complete yet.
         case more
         /// The head is complete.
         case head(TransferHead)
-        /// The server speaks another protocol from here on, which nobody has asked it to.
+        /// The server switched to another protocol (status 101) without being asked to.
         case switched
-        /// The server has sent more header bytes than anyone needs.
+        /// The heads exceed `maximumBytes`.
         case tooLarge
     }
 
-    /// How many bytes all heads of one transfer may have: interim ones, the final one and trailers.
-    /// Debian's libcurl gives up at 300 KiB, with the code of a reset; below that the end is told apart.
+    /// The maximum number of header bytes of one transfer: interim heads, the final head and trailers.
+    ///
+    /// Debian's libcurl fails at 300 KiB with the code of a reset. The lower limit makes this cause distinguishable.
     static let maximumBytes = 256 * 1024
 
     private var bytes = 0
@@ -22,25 +23,25 @@ struct HeadParser {
     private var version = ""
     private var fields = HeaderFields()
     private(set) var isComplete = false
-    /// Whether any line of the response has come.
+    /// Whether any line of the response was received.
     private(set) var hasBegun = false
 
-    /// Makes ready for the response to a request that is sent again. What has come counts for the limit.
+    /// Prepares for the response to a request that is sent again. The bytes received so far still count for the limit.
     mutating func restart() {
         let bytes = bytes
         self = HeadParser()
         self.bytes = bytes
     }
 
-    /// Takes one line, its line break included.
+    /// Parses one line, including its line break.
     mutating func consume(_ line: UnsafeRawBufferPointer) -> Step {
         bytes += line.count
         hasBegun = true
         guard bytes <= Self.maximumBytes else { return .tooLarge }
-        // What comes after the final head are the trailers of a chunked body.
+        // Lines after the final head are trailers of a chunked body.
         guard !isComplete else { return .more }
         let text = Self.trimmed(line[...])
-        // A line of blanks folds nothing into the field before it.
+        // A line of only spaces and tabs is an empty folded line, not the end of the head.
         if text.isEmpty { return line.first == 0x20 || line.first == 0x09 ? .more : endHead() }
         if text.starts(with: "HTTP/".utf8) {
             beginHead(text)
@@ -59,7 +60,7 @@ struct HeadParser {
     }
 
     private mutating func addHeader(_ line: Slice<UnsafeRawBufferPointer>) {
-        // An obsolete folded line (RFC 9112 §5.2) continues the value of the one before.
+        // An obsolete folded line (RFC 9112 §5.2) continues the value of the previous field.
         if line.startIndex != line.base.startIndex, fields.continueLast(line) { return }
         guard let colon = line.firstIndex(of: UInt8(ascii: ":")) else { return }
         fields.append(

@@ -1,8 +1,8 @@
-/// The fields of a response's head, as they came, one behind the other.
+/// The header fields of a response, stored as bytes in the order received.
 ///
-/// Hardly any of them is ever asked for, so that texts are made of those that are, when they are.
+/// Strings are created on access, because most fields are never read.
 package struct HeaderFields: Hashable, Sendable {
-    /// Where a field is: its name begins at `name`, its value at `value`.
+    /// The position of a field: its name begins at `name`, its value at `value`.
     private struct Place: Hashable {
         let name: Int
         let value: Int
@@ -16,17 +16,17 @@ package struct HeaderFields: Hashable, Sendable {
         for header in headers { append(name: Array(header.name.utf8), value: Array(header.value.utf8)) }
     }
 
-    /// In the order they came, names as the server wrote them.
+    /// All fields in the order received. Names keep the server's spelling.
     package var all: [TransferRequest.Header] {
         places.map { .init(text($0.name..<$0.value), text($0.value..<$0.end)) }
     }
 
-    /// The values of the fields of a name, whatever its case, in the order they came.
+    /// Returns the values of all fields with a name, in the order received. The comparison ignores case.
     package func values(of name: String) -> [String] {
         places.filter { isNamed(name, $0) }.map { text($0.value..<$0.end) }
     }
 
-    /// Makes room for what most servers send.
+    /// Reserves capacity for the head of a typical response.
     mutating func reserveCapacity() {
         bytes.reserveCapacity(512)
         places.reserveCapacity(16)
@@ -40,7 +40,7 @@ package struct HeaderFields: Hashable, Sendable {
         places.append(Place(name: start, value: middle, end: bytes.count))
     }
 
-    /// Adds to the value of the last field, after a space. Returns whether there is one.
+    /// Appends a space and the text to the value of the last field. Returns false if there is no field.
     mutating func continueLast(_ text: some Collection<UInt8>) -> Bool {
         guard !places.isEmpty else { return false }
         bytes.append(UInt8(ascii: " "))
@@ -56,7 +56,7 @@ package struct HeaderFields: Hashable, Sendable {
             }
     }
 
-    /// Fields are bytes. What is not UTF-8 is read as Latin-1, which loses nothing.
+    /// Decodes a field. Bytes that are not valid UTF-8 are decoded as Latin-1, which loses nothing.
     private func text(_ range: Range<Int>) -> String {
         let bytes = bytes[range]
         return String(validating: bytes, as: UTF8.self)
@@ -65,7 +65,7 @@ package struct HeaderFields: Hashable, Sendable {
 }
 
 extension UInt8 {
-    /// Names are compared without case (RFC 9110 §5.1).
+    /// The byte in lower case. Field names are case-insensitive (RFC 9110 §5.1).
     var lowercasedASCII: UInt8 {
         (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(self) ? self | 0x20 : self
     }

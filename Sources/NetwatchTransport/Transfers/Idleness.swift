@@ -1,18 +1,24 @@
 internal import CNetwatchCurl
 
-/// Since when nothing has gone over the wire.
+/// Measures how long no bytes were sent or received.
 ///
-/// libcurl's own check (`CURLOPT_LOW_SPEED_TIME`) is one of speed: it ends a response that brings a few bytes every now and
-/// then, and lets one that began fast be silent for longer. So the bytes are counted now and then instead.
+/// libcurl's own check (`CURLOPT_LOW_SPEED_TIME`) measures speed. It aborts a response that delivers a few bytes from
+/// time to time, and it tolerates a longer silence after a fast start. Therefore the bytes are counted at intervals
+/// instead.
 struct Idleness {
-    /// How often it is looked at. A silence may last so much longer before it is noticed, twice.
+    /// The interval between checks. A timeout may be noticed up to two intervals late.
     static let interval = Duration.seconds(1)
 
     private var since = ContinuousClock.now
     private var bytes: Int64 = -1
 
-    /// - Parameter bytes: How many have gone over the wire so far; `nil` while it does not count that none do.
-    /// - Returns: Whether there was silence for that long.
+    /// Records a check.
+    ///
+    /// - Parameters:
+    ///   - timeout: The allowed silence.
+    ///   - now: The time of the check.
+    ///   - bytes: The number of bytes transferred so far; `nil` while silence is allowed.
+    /// - Returns: Whether no bytes were transferred for at least `timeout`.
     mutating func lasts(_ timeout: Duration, at now: ContinuousClock.Instant, bytes: Int64?) -> Bool {
         guard let bytes, bytes == self.bytes else {
             (since, self.bytes) = (now, bytes ?? -1)
@@ -23,7 +29,7 @@ struct Idleness {
 }
 
 extension Transfer {
-    /// Why it is to be ended; `nil` when it is not.
+    /// A message about the exceeded timeout; `nil` if no timeout is exceeded. Also sets `isAnswerLate`.
     func overrun(at now: ContinuousClock.Instant) -> String? {
         let awaited = awaitedAnswerTimeout
         if let timeout = awaited ?? request.idleTimeout, isIdle(for: timeout, at: now) {
@@ -40,17 +46,17 @@ extension Transfer {
         return headDelivered.duration(to: now) >= timeout
     }
 
-    /// How long the server may work on the answer without a word; `nil` while it is not the server's turn.
+    /// The time that the server may take to respond; `nil` unless the whole request was sent and no head has arrived.
     private var awaitedAnswerTimeout: Duration? {
         request.responseTimeout.flatMap { isReady && isSent && !hasDeliveredHead ? $0 : nil }
     }
 
-    /// Whether it has been silent for as long as it may be. Waiting for a source counts, a pause does not.
+    /// Whether no bytes were transferred for `timeout`. Time spent waiting for a body source counts; a pause does not.
     private func isIdle(for timeout: Duration, at now: ContinuousClock.Instant) -> Bool {
         idleness.lasts(timeout, at: now, bytes: isReady && paused.isEmpty ? wireBytes : nil)
     }
 
-    /// Of all heads and bodies, both ways.
+    /// The number of bytes of all heads and bodies, in both directions.
     private var wireBytes: Int64 {
         Int64(easy.long(CURLINFO_REQUEST_SIZE)) + easy.offset(CURLINFO_SIZE_UPLOAD_T)
             + Int64(easy.long(CURLINFO_HEADER_SIZE)) + easy.offset(CURLINFO_SIZE_DOWNLOAD_T)

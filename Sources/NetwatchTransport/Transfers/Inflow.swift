@@ -1,42 +1,43 @@
 internal import CNetwatchCurl
 
-/// How much of a body comes at once.
+/// Limits how much of a body is received at once.
 ///
-/// Within one turn libcurl reads up to a hundred times, and decodes each time all that it has read. A fast server would so
-/// fill megabytes before anybody could ask for a pause, and one that sends zeros as gzip has them gigabytes, while the
-/// loop stands still.
+/// In one turn libcurl reads up to a hundred times and decodes everything that it has read. A fast server could fill
+/// megabytes before the caller can pause the transfer. A server that sends zeros as gzip could fill gigabytes while the
+/// event loop is blocked.
 struct Inflow {
-    /// How much is received at once, in bytes, where a body may have to be decoded, which nothing stops before the end
-    /// of what was read. More is faster, and what gzip can make of it is in memory three times at worst: received, told
-    /// and on its way to whoever takes it.
+    /// The receive buffer size in bytes for bodies that may have to be decoded. libcurl always decodes all of a read.
+    ///
+    /// A larger buffer is faster. But up to three copies of the data decoded from gzip may be in memory: received,
+    /// buffered as events, and in delivery to the consumer.
     static let encodedReadSize = 7 * 1024
-    /// How much may come of one such read: as much as gzip can do, 1032 bytes of each. Other codings can do a thousand
-    /// times that, and only mean harm then.
+    /// The maximum number of decoded bytes of one read: the most that gzip can produce, 1032 bytes per byte. Other
+    /// codings can expand a thousand times more, which no legitimate server needs.
     static let readLimit = encodedReadSize * 1032 + 64 * 1024
-    /// How much may come in one turn before others get theirs.
+    /// The maximum number of body bytes in one turn, so that other transfers make progress.
     private static let turnLimit = 1 << 20
 
-    /// What has to become of some bytes.
+    /// How to handle received bytes.
     enum Verdict {
         case take
-        /// Another turn's.
+        /// Pause, and receive the bytes in the next turn.
         case hold
         case refuse
     }
 
-    /// Whether it stands still until the next turn.
+    /// Whether receiving is paused until the next turn.
     var isHeld = false
-    /// Whether nobody wants more of it in this turn.
+    /// Whether the caller wants no more bytes in this turn.
     var isUnwanted = false
     private var turnBytes = 0
     private var readBytes = 0
-    /// How many bytes had come over the wire, which is another number in each read.
+    /// libcurl's count of received bytes at the last read. It is different for every read.
     private var read: Int64 = -1
 
-    /// - Parameter received: How many bytes have come over the wire, as libcurl counts them.
+    /// - Parameter received: The number of bytes received over the wire, as libcurl counts them.
     mutating func judge(_ count: Int, received: Int64) -> Verdict {
         if received != read {
-            // What comes of a read that was held is all kept by libcurl, and is not held again.
+            // libcurl keeps all data of a held read and delivers it again with the same count, so it is not held twice.
             read = received
             readBytes = 0
             if isUnwanted || turnBytes > Self.turnLimit { return .hold }
@@ -50,7 +51,7 @@ struct Inflow {
 }
 
 extension Transfer {
-    /// Whether more of the body may be taken now; if not, it is held until the next turn or refused.
+    /// Returns whether more of the body may be taken now. Otherwise it is held until the next turn or refused.
     func mayTake(_ count: Int) -> Bool {
         switch inflow.judge(count, received: easy.offset(CURLINFO_SIZE_DOWNLOAD_T)) {
         case .take: return true

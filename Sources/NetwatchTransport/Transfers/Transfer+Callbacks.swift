@@ -2,7 +2,7 @@ internal import CNetwatchCurl
 internal import Glibc
 internal import NetwatchEventLoop
 
-// What libcurl asks for and tells.
+// The callbacks that libcurl calls.
 
 extension Transfer {
     func setCallbacks() throws(TransferFailure) {
@@ -33,13 +33,16 @@ extension Transfer {
         }
         if url.isSecure, !request.allowsConnectionReuse { try listenForGoAway(context) }
         guard request.unixSocketPath == nil else { return }
-        // libcurl 7.88.1 calls connect(2) nevertheless (curl issue 10626). Linux returns 0 for a socket that was connected
-        // without blocking and on which connect(2) has not been called again.
+        // libcurl 7.88.1 calls connect(2) nevertheless (curl issue 10626). On Linux this returns 0 for a socket that
+        // was connected without blocking and on which connect(2) has not been called since.
         try easy.setSocketCallback { _, _, _ in CURL_SOCKOPT_ALREADY_CONNECTED }
     }
 
-    /// libcurl 7.88.1 reports a `GOAWAY` in its log only, and fails as after any error of HTTP/2 (CURLE_HTTP2). On a connection
-    /// of its own a request has the first stream, so a last stream of 0 means that it was not processed (RFC 9113 §6.8).
+    /// Detects a `GOAWAY` that refuses the request.
+    ///
+    /// libcurl 7.88.1 reports a `GOAWAY` only in its log and then fails as after any HTTP/2 error (CURLE_HTTP2). On a
+    /// new connection the request has the first stream. A last stream of 0 therefore means that it was not processed
+    /// (RFC 9113 §6.8).
     private func listenForGoAway(_ context: UnsafeMutableRawPointer) throws(TransferFailure) {
         try easy.set(CURLOPT_VERBOSE, 1)
         try easy.set(CURLOPT_DEBUGDATA, pointer: context)
@@ -87,8 +90,8 @@ extension Transfer {
         }
     }
 
-    /// Debian 12's libcurl leaves its sockets to every program that is started meanwhile, which then keeps the
-    /// connection open.
+    /// Creates a socket with `SOCK_CLOEXEC`. Debian 12's libcurl does not set it, so a program started meanwhile would
+    /// inherit the socket and keep the connection open.
     private func makeSocket(_ family: CInt, _ kind: CInt, _ protocol: CInt) -> curl_socket_t {
         do throws(SystemError) {
             return try multi.loop.inNetworkNamespace { () throws(SystemError) in
@@ -106,20 +109,21 @@ extension Transfer {
         return judge.attach(to: connection) ? CURLE_OK : CURLE_OUT_OF_MEMORY
     }
 
-    /// Four for the longest handshakes and a stale nonce, and as often again as libcurl takes another connection for
-    /// one that has ended.
+    /// The maximum number of times that a request is sent: four for the longest handshakes and a stale nonce, and the
+    /// rest for libcurl's retries on another connection after one has ended.
     static let maximumSendings = 10
 
-    /// There is a connection, and the request will be sent: for the first time, or once more with
-    /// credentials or because an old connection had ended.
+    /// Called by libcurl when there is a connection and the request is about to be sent. A request is sent again with
+    /// credentials, or because a reused connection had ended.
     private func requestBegins() -> Bool {
-        // After a 401 libcurl takes the same connection, and would send again what it swallows.
+        // After a 401 libcurl reuses the connection. It would send the request again if that connection ended before
+        // the response.
         if isReady, !head.hasBegun, !request.mayBeResent {
             stop = .wouldBeSentTwice
             return false
         }
         sendings += 1
-        // libcurl answers challenges as long as the server calls its nonces stale.
+        // libcurl answers challenges for as long as the server marks its nonces as stale.
         guard sendings <= Self.maximumSendings else {
             stop = .askedForever
             return false
@@ -127,13 +131,13 @@ extension Transfer {
         milestones.insert(.connected)
         multi.use(by: self)
         touch()
-        // The server was trusted, and nobody asks what it has shown.
+        // The server is trusted now, so the presented certificates are no longer needed.
         judge?.forget()
         judge = nil
         marks.requestBegins(at: caller.elapsed, easy)
         heldHead = nil
         head.restart()
-        // libcurl asks for it only when a part of the body has reached the socket.
+        // libcurl calls the seek callback only if a part of the body has reached the socket.
         return feed.isUntouched || rewindBody(to: 0, SEEK_SET)
     }
 
@@ -143,10 +147,10 @@ extension Transfer {
         return false
     }
 
-    /// Returns how many bytes there are, or one of `CURL_READFUNC_…`.
+    /// Returns the number of bytes written to the buffer, or one of `CURL_READFUNC_…`.
     private func readBody(into buffer: UnsafeMutableRawBufferPointer) -> Int {
         touch()
-        // A pause from before the request is not known to libcurl.
+        // libcurl ignores a pause that was set before the request.
         guard !paused.contains(.sending) else { return Int(CURL_READFUNC_PAUSE) }
         switch feed.read(into: buffer) {
         case .bytes(let count):
@@ -163,7 +167,7 @@ extension Transfer {
         }
     }
 
-    /// Returns the count to go on, and 0 to make libcurl end the transfer.
+    /// Returns the line's length to continue, or 0 to make libcurl end the transfer.
     private func receiveHeader(_ line: UnsafeRawBufferPointer) -> Int {
         multi.watchdog.hasMoved(line.count)
         if !head.hasBegun { marks.firstByte = caller.elapsed }
@@ -177,24 +181,24 @@ extension Transfer {
         return stop == nil ? line.count : 0
     }
 
-    /// libcurl sends no body while it still negotiates, and then sends the request again even after a success.
+    /// libcurl sends no body while it negotiates, and then sends the request again even after a success.
     private func mayBeSentAgain(after head: TransferHead) -> Bool {
         guard request.credentials != nil else { return false }
         return head.status == 401 || head.status == 407 || request.isSentWithBody && feed.isUntouched
     }
 
-    /// Returns the count to go on, and 0 to make libcurl end the transfer.
+    /// Returns the number of bytes to continue, or 0 to make libcurl end the transfer.
     private func receiveBody(_ bytes: UnsafeRawBufferPointer) -> Int {
-        // A body without a status line is HTTP/0.9 to libcurl, and another protocol to us.
+        // libcurl treats a body without a status line as HTTP/0.9. For netwatch it is another protocol.
         guard head.hasBegun else {
             stop = .answeredOtherwise(EscapedBytes.text(bytes))
             return 0
         }
-        // As in readBody(into:). libcurl brings the same bytes again.
+        // As in readBody(into:). libcurl delivers the same bytes again after a pause.
         guard !paused.contains(.receiving), mayTake(bytes.count) else {
             return stop == nil ? Int(CURL_WRITEFUNC_PAUSE) : 0
         }
-        // What would be sent again has no body for us.
+        // libcurl delivers no body of a response whose request it will send again, so the held head is final.
         releaseHeldHead()
         multi.watchdog.hasMoved(bytes.count)
         bodyBytes += bytes.count
@@ -222,28 +226,29 @@ extension Transfer {
         news.add(.head(head))
     }
 
-    /// There will be news at the end of this turn.
+    /// Registers the transfer for event delivery at the end of this turn.
     private func touch() {
         guard !isInRound else { return }
         isInRound = true
         multi.round.add(self)
     }
 
-    /// Returns how far it has come for the first time.
+    /// Delivers the buffered events. Returns the milestones reached since the last call.
     func tellNews() -> Milestones {
         isInRound = false
         inflow.turnEnds()
         defer { milestones = [] }
-        // One that has ended in the meantime has told everything.
+        // A transfer that has finished in the meantime has delivered all its events.
         guard !isFinished else { return milestones }
         addProgress()
         if !news.isEmpty { caller.deliver(news.take()) }
         return milestones
     }
 
-    /// libcurl is asked once a turn, not told by it for every packet.
+    /// Reports progress. It is read from libcurl once per turn, because libcurl's own callback would run for every
+    /// packet.
     func addProgress() {
-        // A response that asks for credentials is none of the caller's.
+        // The body of a response that asks for credentials does not count: the caller never sees that response.
         let isFinal = hasDeliveredHead
         let total = easy.offset(CURLINFO_CONTENT_LENGTH_DOWNLOAD_T)
         let current = TransferProgress(

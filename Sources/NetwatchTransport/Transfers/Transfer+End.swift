@@ -2,22 +2,22 @@ internal import CNetwatchCurl
 internal import NetwatchEventLoop
 
 extension Transfer {
-    /// Reports the end. The handle has been removed from its multi handle, and nothing is delivered after.
+    /// Reports the end. The handle was removed from its multi handle, and nothing is delivered afterwards.
     func finish(_ code: CURLcode) {
-        // The end that the watchdog has made may look like the response's.
+        // When the watchdog shuts the connection down, libcurl may take this for the regular end of the response.
         guard code == CURLE_OK, !hasKeptBusy else { return finish(failure(of: code)) }
         releaseHeldHead()
         finish(hasDeliveredHead ? nil : headCut)
     }
 
-    /// Reports an end that libcurl has no part in.
+    /// Reports an end that libcurl did not cause.
     func finish(_ code: CURLcode, errno: CInt = 0, message: String) {
         finish(failure(code: Int32(code.rawValue), errno: errno, message: message))
     }
 
-    /// Reports that libcurl asked for a connection and none could be made.
+    /// Reports that libcurl needed a connection and none could be made.
     func finish(unconnected: TransferFailure) {
-        // What was sent over an earlier connection may have arrived.
+        // Data sent over an earlier connection may have arrived.
         let phase = sendings > 0 ? reachedPhase : unconnected.phase
         var failure = failure(
             code: unconnected.code,
@@ -65,32 +65,35 @@ extension Transfer {
                 "the server kept libcurl busy with frames of which nothing comes, \(bytes) bytes of late"
             return failure(code: Int32(CURLE_WEIRD_SERVER_REPLY.rawValue), phase: .response, message: message)
         case nil:
-            // libcurl gives up on a single line of 100 KiB as if memory had run out.
+            // libcurl reports a single header line of 100 KiB as if it had run out of memory.
             if code == CURLE_OUT_OF_MEMORY, reachedPhase == .response {
                 if !head.isComplete { return headTooLarge }
-                // And keeps no more than 64 MiB of what a pause has caught it decoding.
+                // libcurl also keeps at most 64 MiB of decoded data when a pause interrupts the decoding.
                 if request.acceptEncoding != nil { return bodyInflates }
             }
             let text = message.text ?? String(cString: curl_easy_strerror(code))
-            // libcurl calls it a failure to receive, like a reset.
+            // libcurl reports this as a receive failure, like a reset.
             if code == CURLE_RECV_ERROR, text.hasSuffix("in chunked-encoding") {
                 return failure(code: Int32(CURLE_WEIRD_SERVER_REPLY.rawValue), message: text)
             }
-            // A status line of HTTP/3.9, or with a status that is no number. libcurl keeps its bytes to itself.
+            // The status line has an unknown version (HTTP/3.9) or a status that is not a number. libcurl does not
+            // expose its bytes.
             if code == CURLE_UNSUPPORTED_PROTOCOL, isReady {
                 let message = "the answer is not HTTP: \(text)"
                 return failure(code: Int32(CURLE_WEIRD_SERVER_REPLY.rawValue), message: message)
             }
             let errno = errno(of: code)
-            // "Couldn't connect to server" is all that libcurl says, whatever the system has said.
+            // libcurl's message is only "Couldn't connect to server", whatever the system error was.
             let why = code == CURLE_COULDNT_CONNECT && errno != 0 ? ": \(errnoDescription(errno))" : ""
             return failure(code: Int32(code.rawValue), errno: errno, message: text + why)
         }
     }
 
-    /// libcurl wanted to send the request again. On a connection that was made for it, and without credentials, it does so
-    /// when the server has refused the HTTP/2 stream (`REFUSED_STREAM`, or a `GOAWAY` that names an earlier
-    /// one as the last, RFC 9113 §8.7). It was not processed then.
+    /// The failure of a request that libcurl tried to send again.
+    ///
+    /// On a new connection and without credentials, libcurl does so when the server has refused the HTTP/2 stream
+    /// (`REFUSED_STREAM`, or a `GOAWAY` that names an earlier stream as the last, RFC 9113 §8.7). In that case the
+    /// server did not process the request.
     private var sentOnce: TransferFailure {
         let code = Int32(CURLE_GOT_NOTHING.rawValue)
         guard request.credentials == nil, !request.allowsConnectionReuse else {
@@ -107,7 +110,7 @@ extension Transfer {
     }
 
     private func errno(of code: CURLcode) -> CInt {
-        // libcurl does not look at why our callback made no socket.
+        // libcurl does not ask why the callback returned no socket.
         if code == CURLE_COULDNT_CONNECT, let socketFailure { return socketFailure.errno }
         return CInt(easy.long(CURLINFO_OS_ERRNO))
     }
@@ -118,13 +121,13 @@ extension Transfer {
         return failure(code: Int32(CURLE_BAD_CONTENT_ENCODING.rawValue), message: message)
     }
 
-    /// libcurl takes a head that ends early for a whole one.
+    /// The failure for a head that ends early. libcurl takes such a head for a complete one.
     private var headCut: TransferFailure {
         let code = Int32(CURLE_PARTIAL_FILE.rawValue)
         return failure(code: code, message: "the connection ended within the response's head")
     }
 
-    /// `CURLE_TOO_LARGE`, which Debian 12's header does not have yet.
+    /// The code is `CURLE_TOO_LARGE`, which is not in Debian 12's header yet.
     private var headTooLarge: TransferFailure {
         failure(code: 100, message: "the response's head is longer than \(HeadParser.maximumBytes) bytes")
     }
@@ -154,7 +157,7 @@ extension Transfer {
     private func trustFailure(_ code: Int32) -> TransferTrustFailure? {
         switch CURLcode(UInt32(code)) {
         case CURLE_PEER_FAILED_VERIFICATION:
-            // libcurl looks at the host's name last.
+            // libcurl checks the host name last.
             let isChainFine = judge?.presented?.verdict.isTrusted ?? false
             let cause: TransferTrustFailure.Cause =
                 judge?.isRefusedByCheck ?? false ? .check : isChainFine ? .host : .chain
@@ -167,14 +170,14 @@ extension Transfer {
 
     private var bytesSent: Int64 { isWithoutSocket ? bytesSentBefore : bytesSentBefore + bytesSentNow }
 
-    /// Over the last connection.
+    /// The number of bytes sent over the last connection.
     var bytesSentNow: Int64 {
         Int64(easy.long(CURLINFO_REQUEST_SIZE)) + easy.offset(CURLINFO_SIZE_UPLOAD_T)
     }
 
     var hasKeptBusy: Bool { if case .keptBusy = stop { true } else { false } }
 
-    /// The ends of the connection that it has, or had last.
+    /// Both ends of the current connection, or of the last one.
     var ends: ConnectionEnds {
         ConnectionEnds(
             localPort: localPort,
@@ -192,12 +195,12 @@ extension Transfer {
     private var reachedPhase: TransferFailure.Phase {
         if head.hasBegun { return .response }
         if isReady { return isSent ? .response : .request }
-        // CURLINFO_CONNECT_TIME stays 0 until the handshake is over; the socket's own port does not.
+        // CURLINFO_CONNECT_TIME stays 0 until the handshake is complete. The local port is known earlier.
         guard localPort > 0 else { return .connect }
         return url.isSecure ? .tls : .request
     }
 
-    /// Whether all of the request was handed to the kernel.
+    /// Whether the kernel has accepted the whole request.
     var isSent: Bool {
         let count = easy.offset(CURLINFO_SIZE_UPLOAD_T)
         guard let length = feed.length else { return feed.hasEnded }
@@ -215,7 +218,7 @@ extension Transfer {
 }
 
 extension BodyFeed.Fault {
-    /// How libcurl calls it.
+    /// libcurl's code for the fault.
     fileprivate var code: CURLcode {
         if case .notRewindable = self { CURLE_SEND_FAIL_REWIND } else { CURLE_READ_ERROR }
     }

@@ -1,23 +1,23 @@
 internal import CNetwatchCurl
 
 extension Transfer {
-    /// Lets parts of the transfer stand still, in addition to those that do.
+    /// Pauses directions of the transfer, in addition to those already paused.
     ///
-    /// libcurl stops at once when it is sending or receiving, and forgets what it is told before; the callbacks
-    /// see to that. Like the functions below, it must not be called from a callback, and what it returns other
-    /// than `CURLE_OK` ends the transfer.
+    /// libcurl pauses immediately while it is sending or receiving, and ignores a pause set before that. The callbacks
+    /// handle that case. This function and the functions below must not be called from a callback. A result other than
+    /// `CURLE_OK` ends the transfer.
     func pause(_ what: TransferPause) -> CURLcode {
         paused.formUnion(what)
         return applyPause()
     }
 
-    /// Takes no more of the body in this turn than what was read already, which libcurl would have to keep. Unlike
-    /// ``pause(_:)`` this may be called from a callback.
+    /// Receives no more of the body in this turn. Data that was already read is still delivered, because libcurl would
+    /// have to keep it. Unlike ``pause(_:)`` this may be called from a callback.
     func hold() {
         inflow.isUnwanted = true
     }
 
-    /// Lets everything go on.
+    /// Resumes all directions.
     func resume() -> CURLcode {
         guard !paused.isEmpty else { return CURLE_OK }
         paused = []
@@ -30,7 +30,7 @@ extension Transfer {
         return applyPause()
     }
 
-    /// Another turn has begun, in which more may be decoded.
+    /// Resumes a held body in a new turn, in which more may be decoded.
     func flowOn() -> CURLcode {
         guard inflow.isHeld else { return CURLE_OK }
         inflow.isHeld = false
@@ -42,7 +42,7 @@ extension Transfer {
         if isWaitingForSource { paused.insert(.sending) }
         if inflow.isHeld { paused.insert(.receiving) }
         let code = curl_easy_pause(handle, paused.mask)
-        // There is no connection yet.
+        // There is no connection yet, so nothing has to be paused.
         return code == CURLE_BAD_FUNCTION_ARGUMENT ? CURLE_OK : code
     }
 }

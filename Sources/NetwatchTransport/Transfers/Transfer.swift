@@ -2,12 +2,12 @@ internal import CNetwatchCurl
 internal import Glibc
 internal import NetwatchEventLoop
 
-/// One transfer under way: an easy handle with everything its callbacks touch.
+/// A running transfer: an easy handle and everything that its callbacks use.
 ///
-/// Lives on the engine's thread. libcurl holds an unretained pointer to it, so whoever adds its handle to a
-/// multi handle keeps the transfer until the handle was removed again.
+/// It is confined to the engine's thread. libcurl holds an unretained pointer to it, so the code that adds its handle
+/// to a multi handle must retain the transfer until the handle is removed.
 final class Transfer {
-    /// Why we told libcurl to stop, mostly in a callback.
+    /// Why netwatch made libcurl stop, usually from a callback.
     enum Stop {
         case headTooLarge
         case switchedProtocol
@@ -16,19 +16,19 @@ final class Transfer {
         case askedForever
         case unsendable(BodyFeed.Fault)
         case wouldBeSentTwice
-        /// The answer is not HTTP. The first of its bytes, escaped.
+        /// The response is not HTTP. The value is the first bytes, escaped.
         case answeredOtherwise(String)
-        /// Not a callback's doing, but that of ``TurnWatchdog``: the server has sent so many bytes in vain.
+        /// Set by ``TurnWatchdog``, not by a callback: the server sent this number of bytes without useful data.
         case keptBusy(UInt64)
     }
 
-    /// What is learnt of the host while the transfer goes on.
+    /// What the transfer has revealed about the host so far.
     struct Milestones: OptionSet {
         let rawValue: Int
 
-        /// There is a connection, and the request goes over it.
+        /// There is a connection, and the request is sent over it.
         static let connected = Milestones(rawValue: 1)
-        /// The response has begun, over a connection that carries many at a time.
+        /// The response has begun over a connection that carries many transfers at a time.
         static let multiplexed = Milestones(rawValue: 2)
         /// The response has begun.
         static let answered = Milestones(rawValue: 4)
@@ -38,12 +38,12 @@ final class Transfer {
     let request: TransferRequest
     let url: CurlURL
     private(set) var caller: TransferCaller
-    /// Changes it in another turn of the loop; see ``CurlMulti/changePause(of:_:)``.
+    /// Calls a function with the transfer in another turn of the loop; see ``CurlMulti/changePause(of:_:)``.
     let later: @Sendable (@escaping @Sendable (Transfer) -> CURLcode) -> Void
-    /// Who drives it, and keeps it while it does.
+    /// The multi handle that runs the transfer. It retains the transfer meanwhile.
     unowned let multi: CurlMulti
 
-    // Fields go in this order: the handle before what it points to.
+    // The order of these properties matters: the handle comes before the memory that it points to.
     let easy: EasyHandle
     let headers: StringList
     let resolved: StringList
@@ -51,51 +51,51 @@ final class Transfer {
 
     var feed: BodyFeed
     var head = HeadParser()
-    /// A head that is the response's only if the request is not sent again.
+    /// A head that is final only if the request is not sent again.
     var heldHead: TransferHead?
-    /// When the response's head was delivered.
+    /// The time at which the response's head was delivered.
     var headDelivered: ContinuousClock.Instant?
     var bodyBytes = 0
     var news = TransferNews()
-    /// Whether the round knows that there is news.
+    /// Whether the transfer is registered for event delivery at the end of this turn.
     var isInRound = false
-    /// What the engine is told of with the next news.
+    /// The milestones reached since the last event delivery.
     var milestones: Milestones = []
     var progress: TransferProgress
     var marks: TransferMarks
     var stop: Stop?
     var isFinished = false
-    /// Who judged the server in the last handshake of a connection that was made for this transfer.
+    /// The trust evaluation of the last handshake on a connection made for this transfer.
     var judge: TrustJudge?
-    /// The connection that was made for the transfer, until libcurl takes it over.
+    /// The connection made for the transfer, until libcurl takes it over.
     private var connection: TCPSocket?
-    /// Whether libcurl asked for a connection and there was none. Either the connection that it was expected to reuse has
-    /// just closed, or the server closed a reused connection before the response. The transfer can be added again once it
-    /// has a connection; see ``mayReconnect``.
+    /// Whether libcurl asked for a connection and there was none. Either the connection that it was expected to reuse
+    /// has just closed, or the server closed a reused connection before the response. The transfer can be added again
+    /// with a new connection; see ``mayReconnect``.
     private(set) var isWithoutSocket = false
     /// The number of bytes sent over earlier connections.
     private(set) var bytesSentBefore: Int64 = 0
-    /// Why the unix socket could not be opened.
+    /// The error from opening the unix socket.
     var socketFailure: SystemError?
 
     var paused: TransferPause
     var isWaitingForSource = false
     var inflow = Inflow()
     var idleness = Idleness()
-    /// Whether the server has ended the connection with a `GOAWAY` by which it processed none of its streams.
+    /// Whether the server sent a `GOAWAY` saying that it processed no stream of the connection.
     var isTurnedAway = false
-    /// Whether it was ended because the answer had not begun within ``TransferRequest/responseTimeout``.
+    /// Whether the transfer was ended because the response did not begin within ``TransferRequest/responseTimeout``.
     var isAnswerLate = false
-    /// How often the request was sent, or at least begun.
+    /// The number of times that the request was sent, at least in part.
     var sendings = 0
 
     /// - Parameters:
-    ///   - target: The request with its timeouts reduced by the time that has passed already.
-    ///   - paused: What stands still from the beginning.
+    ///   - target: The request with its timeouts reduced by the elapsed time.
+    ///   - paused: The directions that are paused from the start.
     ///   - connection: The connection to use; `nil` to reuse an open one.
-    ///   - multi: Who is to drive it.
-    ///   - later: Lets it be changed in another turn of the loop; may be called on any thread.
-    /// - Throws: ``TransferFailure`` when libcurl refuses an option.
+    ///   - multi: The multi handle that will run the transfer.
+    ///   - later: Calls a function with the transfer in another turn of the loop. Safe to call on any thread.
+    /// - Throws: ``TransferFailure`` when libcurl rejects an option.
     init(
         id: TransferID,
         target: TransferTarget,
@@ -129,7 +129,7 @@ final class Transfer {
         try setCallbacks()
     }
 
-    /// Prepares the transfer for being added again, with a new connection.
+    /// Prepares the transfer for being added again with a new connection.
     ///
     /// - Parameters:
     ///   - target: The request with its timeouts reduced by the elapsed time.
@@ -151,19 +151,21 @@ final class Transfer {
         try takeNoOther()
     }
 
-    /// Otherwise libcurl would reuse a connection that has become idle, and the new one would be wasted.
+    /// Makes libcurl use the new connection. Otherwise it would reuse an idle one, and the new connection would be
+    /// wasted.
     private func takeNoOther() throws(TransferFailure) {
         try easy.set(CURLOPT_FRESH_CONNECT, 1)
     }
 
-    /// Whether it can be added again with a new connection. A request that must not be sent twice cannot, once it was sent.
+    /// Whether the transfer can be added again with a new connection. It cannot if its request was sent and must not be
+    /// sent twice.
     var mayReconnect: Bool {
         guard isWithoutSocket, stop == nil else { return false }
         if isReady, !head.hasBegun, !request.mayBeResent { stop = .wouldBeSentTwice }
         return stop == nil
     }
 
-    /// Returns the connection for libcurl, once.
+    /// Returns the connection for libcurl once, then `nil`.
     func takeConnection() -> TCPSocket? {
         defer { connection = nil }
         if connection == nil {
@@ -177,18 +179,18 @@ final class Transfer {
 
     var handle: UnsafeMutableRawPointer { easy.rawValue }
 
-    /// The transfer a handle belongs to.
+    /// Returns the transfer of an easy handle.
     static func of(_ handle: UnsafeMutableRawPointer) -> Transfer? {
         netwatch_easy_get_private(handle).map(at)
     }
 
-    /// The transfer that a callback was given.
+    /// Returns the transfer of a callback's context pointer.
     static func at(_ context: UnsafeMutableRawPointer) -> Transfer {
         Unmanaged<Transfer>.fromOpaque(context).takeUnretainedValue()
     }
 }
 
-/// Owner of what `CURLOPT_ERRORBUFFER` writes to.
+/// Owns the buffer for `CURLOPT_ERRORBUFFER`.
 struct MessageBuffer: ~Copyable {
     let rawValue = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
 

@@ -1,9 +1,9 @@
 internal import NetwatchEventLoop
 
-/// Who asked for a transfer: where its events go, and since when it is under way.
+/// The caller's side of a transfer: the event handler, and the times before libcurl has a handle.
 struct TransferCaller {
     let startedAt: ContinuousClock.Instant
-    /// When it no longer had to wait for others.
+    /// When the transfer stopped waiting for other transfers to the same host.
     private(set) var begun: Duration?
     private(set) var lookupEnded: Duration?
     private(set) var connected: Duration?
@@ -21,10 +21,10 @@ struct TransferCaller {
         body = request.body
     }
 
-    /// How long it has been under way.
+    /// The time since the transfer was requested.
     var elapsed: Duration { startedAt.duration(to: .now) }
 
-    /// What is known of the costs before there is a handle.
+    /// The metrics that are known before there is a handle.
     var metrics: TransferMetrics {
         var metrics = TransferMetrics(startedAt: startedAt)
         metrics.begun = begun
@@ -47,7 +47,7 @@ struct TransferCaller {
         connected = elapsed
     }
 
-    /// Reports the end; with what was known before, unless a handle knows more.
+    /// Reports the end. Without `metrics`, the values known so far are reported.
     func end(
         _ failure: TransferFailure?,
         _ metrics: TransferMetrics? = nil,

@@ -1,12 +1,12 @@
 internal import CNetwatchCurl
 internal import NetwatchEventLoop
 
-// Failures to connect, of transfers and streams.
+// Connection failures of transfers and streams.
 extension TransferFailure {
-    /// All addresses failed.
+    /// The connection attempts to all addresses failed.
     static func notConnected(_ failure: ConnectionFailure) -> TransferFailure {
         let verdict = failure.verdict
-        // The socket could not be bound, for which libcurl has its own code.
+        // The socket could not be bound. libcurl has a separate code for that.
         let isUnbound = verdict.map { !["connect", "socket", "epoll_ctl"].contains($0.call) } ?? false
         return connecting(
             isUnbound ? CURLE_INTERFACE_FAILED : CURLE_COULDNT_CONNECT,
@@ -19,7 +19,7 @@ extension TransferFailure {
     /// - Parameter failure: The outcomes of the attempts; `nil` if there was none.
     static func connectTimedOut(after timeout: Duration, _ failure: ConnectionFailure?) -> TransferFailure {
         let attempts = failure.map { " (\($0))" } ?? ""
-        // An address that could not be tried might have answered.
+        // The shortage is reported, because an address that could not be tried might have answered.
         let shortage = failure?.verdict.flatMap { SystemError.shortages.contains($0.errno) ? $0.errno : nil }
         return connecting(
             CURLE_OPERATION_TIMEDOUT,
@@ -29,7 +29,7 @@ extension TransferFailure {
         )
     }
 
-    /// The transfer was cancelled.
+    /// The transfer was cancelled while it was connecting.
     static func connectCancelled(_ failure: ConnectionFailure?, _ message: String) -> TransferFailure {
         connecting(CURLE_ABORTED_BY_CALLBACK, failure?.attempts ?? [], message)
     }

@@ -1,28 +1,27 @@
 internal import Glibc
 public import NetwatchEventLoop
 
-/// Why a transfer did not end with a whole response: libcurl's verdict and how far it came.
+/// Why a transfer ended without a complete response: libcurl's code and the phase reached.
 public struct TransferFailure: Error, Hashable, Sendable {
-    /// How far a transfer had come.
+    /// The phase that a transfer had reached.
     public enum Phase: String, Hashable, Sendable, CaseIterable {
-        /// Nothing had been done for the request yet: it was refused, or waited for others to the same host.
+        /// Nothing was done for the request yet: it was rejected, or it waited for others to the same host.
         case prepare
-        /// The host's name was being looked up.
+        /// The host name was being resolved.
         case resolve
         /// The connection was being made.
         case connect
         /// The TLS handshake was under way.
         case tls
-        /// The connection was ready; not all of the request was handed to the kernel.
+        /// The connection was ready; the kernel had not accepted the whole request yet.
         case request
-        /// All of the request was handed to the kernel, or part of the response had come.
+        /// The kernel had accepted the whole request, or part of the response had arrived.
         case response
     }
 
-    /// The `CURLcode` of `libcurl-errors(3)`: 6 for a name that has no address, 7 for a connection that
-    /// was not made, 8 for what is no answer (another protocol, or frames without end of which nothing comes), 28 for
-    /// a timeout, 42 for a cancelled transfer, 63 for a body over the limit, 100 for
-    /// a head over the limit, …
+    /// The `CURLcode` of `libcurl-errors(3)`. Examples: 6, the name has no address; 7, the connection failed; 8, the
+    /// response is not valid HTTP (another protocol, or endless frames without data); 28, a timeout; 42, the transfer
+    /// was cancelled; 63, the body exceeds the limit; 100, the head exceeds the limit.
     public let code: Int32
 
     /// The `errno(3)` of the connection attempt that failed (`CURLINFO_OS_ERRNO`), or 0.
@@ -31,43 +30,44 @@ public struct TransferFailure: Error, Hashable, Sendable {
     /// The `EAI_…` code of `getaddrinfo(3)` when the name lookup failed, or 0.
     public let resolverCode: Int32
 
-    /// How far the transfer had come.
+    /// The phase that the transfer had reached.
     public let phase: Phase
 
-    /// How many bytes of head and body were handed to the kernel. 0 means that the server cannot have
-    /// seen any of the request.
+    /// The number of bytes of head and body accepted by the kernel. 0 means that the server cannot have received any of
+    /// the request.
     public let bytesSent: Int64
 
-    /// Whether the request went over a connection that an earlier request had made.
+    /// Whether the request was sent over a reused connection.
     public let reusedConnection: Bool
 
-    /// Each address of the host that was connected to in vain, in the order in which they were tried; empty unless the
-    /// transfer failed while the connection was being made.
+    /// The failed connection attempts, in the order in which the addresses were tried. Empty unless the transfer failed
+    /// while it was connecting.
     public internal(set) var connectionAttempts: [ConnectionAttempt] = []
 
-    /// Whether the server said that it did not process the request, although it was sent: it refused the HTTP/2 stream.
-    /// Known only of requests that libcurl must not send again by itself.
+    /// Whether the server stated that it did not process the request, although it was sent: it refused the HTTP/2
+    /// stream. Set only for requests that libcurl must not send again by itself.
     package internal(set) var isUnprocessed = false
 
-    /// Whether the answer did not begin in time after the request was sent; the code is 28 then.
+    /// Whether the response did not begin in time after the request was sent. The code is then 28.
     package internal(set) var isAnswerLate = false
 
-    /// What the server showed, and what was wrong with it, when it was not trusted.
+    /// The certificates that the server presented and the reason why they were rejected; `nil` if trust was not the
+    /// cause.
     package internal(set) var trust: TransferTrustFailure?
 
-    /// What happened, in libcurl's or the resolver's words. For people, not for comparison.
+    /// A description from libcurl or the resolver. For display only, not for comparison.
     public let message: String
 
-    /// Describes a failure.
+    /// Creates a failure.
     ///
     /// - Parameters:
     ///   - code: The `CURLcode`.
     ///   - osErrno: The `errno(3)` of a failed connection attempt. Default 0.
     ///   - resolverCode: The `EAI_…` code of a failed name lookup. Default 0.
-    ///   - phase: How far the transfer had come.
-    ///   - bytesSent: How many bytes were sent. Default 0.
-    ///   - reusedConnection: Whether the connection was an old one. Default false.
-    ///   - message: What happened.
+    ///   - phase: The phase that the transfer had reached.
+    ///   - bytesSent: The number of bytes sent. Default 0.
+    ///   - reusedConnection: Whether the connection was reused. Default false.
+    ///   - message: A description.
     public init(
         code: Int32,
         osErrno: Int32 = 0,
@@ -96,8 +96,8 @@ extension TransferFailure: CustomStringConvertible {
 }
 
 extension TransferFailure {
-    /// Whether this machine was short of descriptors, memory or threads. Nothing was sent then, and it says nothing
-    /// about the network or the server.
+    /// Whether this machine was short of descriptors, memory or threads. Nothing was sent then, and the failure says
+    /// nothing about the network or the server.
     public var isLocalShortage: Bool {
         guard bytesSent == 0 else { return false }
         return SystemError.shortages.contains(osErrno) || resolverCode == EAI_MEMORY

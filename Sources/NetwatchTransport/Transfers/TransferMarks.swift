@@ -1,12 +1,12 @@
 internal import CNetwatchCurl
 
-/// When a transfer came how far, since it was asked for.
+/// The times at which a transfer reached its phases, relative to its start.
 ///
-/// libcurl counts from its own beginning, and adds up what a request that is sent again takes. So its times are
-/// taken before the request is sent for the first time, and our own after. The time of the connection is ours: libcurl gets
-/// it ready-made.
+/// libcurl counts from when it received the transfer, and adds up the times of a request that is sent again. So
+/// libcurl's times are read before the request is first sent, and later times are measured here. The connection time is
+/// also measured here, because libcurl receives the connection ready-made.
 struct TransferMarks {
-    /// When libcurl was given the transfer.
+    /// When libcurl received the transfer.
     private var launched: Duration
     private var areTaken = false
     private var tlsEnded: Duration?
@@ -17,7 +17,7 @@ struct TransferMarks {
         self.launched = launched
     }
 
-    /// libcurl is given the transfer once more, with another connection.
+    /// Records that libcurl receives the transfer again with another connection.
     mutating func launch(at moment: Duration) {
         (launched, areTaken, tlsEnded) = (moment, false, nil)
     }
@@ -44,7 +44,7 @@ struct TransferMarks {
 }
 
 extension TransferMetrics {
-    /// Takes what libcurl knows of the connection and of what went over it.
+    /// Fills in libcurl's information about the connection and the data transferred over it.
     mutating func fill(from easy: borrowing EasyHandle) {
         localAddress = easy.string(CURLINFO_LOCAL_IP)
         localPort = Self.port(easy.long(CURLINFO_LOCAL_PORT))

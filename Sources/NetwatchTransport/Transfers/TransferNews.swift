@@ -1,26 +1,25 @@
-/// What a transfer has to tell since it was last asked, in as few pieces as possible: a small response is told in
-/// one go, head, body and end.
+/// Buffers the events of a transfer and combines them. A small response is delivered in one call: head, body and end.
 struct TransferNews {
-    /// How many pieces of a body are told at once while more comes, because telling wakes a thread.
+    /// The number of body pieces that are buffered before delivery, because each delivery wakes a thread.
     private static let mostPieces = 4
 
     private var events: [TransferEvent] = []
-    /// The end of the body so far.
+    /// The current, incomplete piece of the body.
     private var piece: [UInt8] = []
-    /// How many whole pieces there are.
+    /// The number of complete pieces.
     private var pieces = 0
-    /// Only while whole pieces come.
+    /// Set only while complete pieces arrive.
     private var pool: PiecePool?
     private var isPoolUsed = false
 
     var isEmpty: Bool { events.isEmpty && piece.isEmpty }
 
-    /// Whether there is so much of a body that nobody should have to wait for it, nor keep it.
+    /// Whether so much of a body is buffered that it should be delivered before the end of the turn.
     var isMuch: Bool { pieces >= Self.mostPieces }
 
     mutating func add(_ event: TransferEvent) {
         endPiece()
-        // A small response is a head, a piece, progress and an end.
+        // A small response consists of a head, a piece, progress and an end.
         if events.isEmpty { events.reserveCapacity(4) }
         events.append(event)
     }
@@ -36,7 +35,7 @@ struct TransferNews {
         piece.append(contentsOf: body)
     }
 
-    /// Takes everything, at the end of a turn.
+    /// Returns all events, at the end of a turn.
     mutating func take() -> [TransferEvent] {
         endPiece()
         if !isPoolUsed, pool != nil { (pool, piece) = (nil, []) }
@@ -44,7 +43,7 @@ struct TransferNews {
         return takeWhole()
     }
 
-    /// Leaves a piece that has room for more.
+    /// Returns the complete events and keeps a piece that is not full.
     mutating func takeWhole() -> [TransferEvent] {
         defer { (events, pieces) = ([], 0) }
         return events
@@ -52,7 +51,8 @@ struct TransferNews {
 
     private mutating func endPiece() {
         guard !piece.isEmpty else { return }
-        // Whoever keeps it should not keep much more than its bytes: a server may send them one by one.
+        // A consumer that retains the piece should not retain much more than its bytes: a server may send them one by
+        // one.
         if piece.count < piece.capacity / 2 {
             events.append(.body(BodyPiece(piece.withUnsafeBytes { Array($0) }, of: nil)))
             piece.removeAll(keepingCapacity: true)
@@ -63,7 +63,7 @@ struct TransferNews {
     }
 }
 
-/// The transfers that have something to tell at the end of a turn of libcurl.
+/// The transfers that have events to deliver at the end of a turn of libcurl.
 final class NewsRound {
     private var transfers: [Transfer] = []
 
@@ -71,7 +71,7 @@ final class NewsRound {
         transfers.append(transfer)
     }
 
-    /// Lets them tell it. Returns how far some of them have come.
+    /// Delivers the events of all registered transfers. Returns the milestones that they reached.
     func tell() -> [(id: TransferID, reached: Transfer.Milestones)] {
         guard !transfers.isEmpty else { return [] }
         let told = transfers

@@ -1,6 +1,6 @@
 internal import CNetwatchCurl
 
-/// What of a transfer stands still.
+/// The paused directions of a transfer.
 package struct TransferPause: OptionSet, Hashable, Sendable {
     package let rawValue: Int
 
@@ -14,7 +14,7 @@ package struct TransferPause: OptionSet, Hashable, Sendable {
 }
 
 extension TransferPause {
-    /// For `curl_easy_pause(3)`.
+    /// The mask for `curl_easy_pause(3)`.
     var mask: CInt {
         (contains(.receiving) ? CURLPAUSE_RECV : 0) | (contains(.sending) ? CURLPAUSE_SEND : 0)
     }

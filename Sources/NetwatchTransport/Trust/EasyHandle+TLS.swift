@@ -2,9 +2,9 @@ internal import CNetwatchCurl
 internal import Glibc
 
 extension EasyHandle {
-    /// Tells the handle what the server has to prove, and what HTTP to speak over TLS.
+    /// Sets the options for server trust and for HTTP versions over TLS.
     func applyTLS(of request: TransferRequest) throws(TransferFailure) {
-        // A session that is resumed comes without certificates, so that nobody would be asked about them.
+        // A resumed session comes without certificates, so the trust checks would be skipped.
         try set(CURLOPT_SSL_SESSIONID_CACHE, 0)
         if TransferCapabilities.current.supportsHTTP2 {
             try set(CURLOPT_STREAM_WEIGHT, request.streamWeight)
@@ -14,7 +14,7 @@ extension EasyHandle {
     }
 
     private func apply(_ trust: TransferTrust) throws(TransferFailure) {
-        // A check is not asked unless the chain is looked at.
+        // libcurl calls the verify callback only if it verifies the peer.
         try set(CURLOPT_SSL_VERIFYPEER, trust.anchors != nil || trust.check != nil ? 1 : 0)
         try set(CURLOPT_SSL_VERIFYHOST, trust.checksHost ? 2 : 0)
         if trust.requiresStapledStatus { try set(CURLOPT_SSL_VERIFYSTATUS, 1) }
@@ -24,8 +24,10 @@ extension EasyHandle {
         }
     }
 
-    /// libcurl reads the file with a hundred and more authorities once for all connections (7.87), but not when it
-    /// knows a directory of them as well, as Debian's does by default.
+    /// Uses the system's authorities.
+    ///
+    /// libcurl (since 7.87) reads the file of more than a hundred authorities once for all connections. It does not do
+    /// so if it also has a directory of authorities, which is Debian's default.
     private func useSystemAnchors() throws(TransferFailure) {
         guard let bundle = curl_version_info(CURLVERSION_SEVENTH).pointee.cainfo, access(bundle, R_OK) == 0
         else {
@@ -49,7 +51,8 @@ extension EasyHandle {
 }
 
 extension TransferRequest {
-    /// 1 to 256 (RFC 7540 §5.3.2), 16 for the default, doubled or halved with every eighth.
+    /// The HTTP/2 stream weight: 1 to 256 (RFC 7540 §5.3.2). The default is 16, and each 1/8 of urgency doubles or
+    /// halves it.
     fileprivate var streamWeight: Int {
         Int(exp2(urgency * 8).rounded())
     }

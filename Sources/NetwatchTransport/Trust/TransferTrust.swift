@@ -1,41 +1,40 @@
-/// What a TLS server has to prove, and who the client proves to be.
+/// What a TLS server has to prove, and the identity of the client.
 ///
-/// libcurl hands a pooled connection to any transfer with the same options, whatever a callback of an earlier one
-/// had said about the server. So transfers share connections only when their trust is equal.
+/// libcurl gives a pooled connection to any transfer with the same options, whatever the callback of an earlier
+/// transfer decided about the server. So transfers share connections only if their trust is equal.
 package struct TransferTrust: Hashable, Sendable {
-    /// Who may vouch for a server.
+    /// The certificates that can vouch for a server.
     package enum Anchors: Hashable, Sendable {
-        /// The authorities that this system knows.
+        /// The system's certificate authorities.
         case system
-        /// These certificates and no others, in PEM. A server's own certificate, or one between it and its root,
-        /// is an anchor like any other (`X509_V_FLAG_PARTIAL_CHAIN`).
+        /// Only these certificates, in PEM. A server's own certificate or an intermediate certificate is also accepted
+        /// as an anchor (`X509_V_FLAG_PARTIAL_CHAIN`).
         case only(pem: [UInt8])
     }
 
-    /// Who vouches for the server; `nil` for nobody, whatever it shows being accepted. Default: the system's.
+    /// The accepted anchors; `nil` accepts any certificate. Default: the system's.
     package var anchors: Anchors? = .system
-    /// Whether the server's certificate has to name the URL's host. Default true.
+    /// Whether the server's certificate must name the URL's host. Default true.
     package var checksHost = true
-    /// Whether the server has to staple an OCSP response (RFC 6066 §8) that calls its certificate good. Default
-    /// false.
+    /// Whether the server must staple an OCSP response (RFC 6066 §8) that says its certificate is good. Default false.
     package var requiresStapledStatus = false
-    /// Lists of revoked certificates in PEM; when there are any, the issuer of the server's certificate needs one,
-    /// on which it is not. Default none. Without anchors they count for nothing.
+    /// Certificate revocation lists in PEM. If there are any, the issuer of the server's certificate must have one, and
+    /// the certificate must not be on it. Default none. Ignored without anchors.
     package var revocationLists: [UInt8] = []
-    /// Has the last word, after the chain was evaluated. Default `nil`: the evaluation stands.
+    /// Makes the final decision after the chain was evaluated. Default `nil`: the evaluation decides.
     package var check: TrustCheck?
-    /// Who the client says that it is, when the server asks. Default `nil`: nobody.
+    /// The client's certificate, sent if the server asks for one. Default `nil`: none.
     package var identity: TransferIdentity?
 
     package init() {}
 
-    /// What browsers do.
+    /// The trust that browsers require.
     package static let standard = TransferTrust()
 }
 
 extension TransferTrust {
-    /// By what tells trusts apart without reading their files, which may be megabytes and are looked up for each
-    /// transfer. Equal ones mostly share their storage, so that comparing them is cheap.
+    /// Hashes cheap distinguishing properties only. The PEM data may be megabytes, and the hash is needed for each
+    /// transfer. Equal values mostly share their storage, so comparing them is cheap.
     package func hash(into hasher: inout Hasher) {
         if case .only(let pem) = anchors { hasher.combine(pem.count) }
         hasher.combine(anchors == nil)
@@ -47,9 +46,9 @@ extension TransferTrust {
     }
 }
 
-/// A judgement of what a server shows. It is equal to itself only, for nobody can tell whether two closures are.
+/// A custom check of a server's certificates. It is equal only to itself, because closures cannot be compared.
 package final class TrustCheck: Hashable, Sendable {
-    /// Whether the server is accepted. Called on the engine's thread in every handshake, which it must not block.
+    /// Returns whether the server is accepted. Called on the engine's thread in every handshake; must not block it.
     package let evaluate: @Sendable (PresentedTrust) -> Bool
 
     package init(_ evaluate: @escaping @Sendable (PresentedTrust) -> Bool) {
@@ -63,25 +62,25 @@ package final class TrustCheck: Hashable, Sendable {
     }
 }
 
-/// What a server shows in a handshake.
+/// The certificates that a server presents in a handshake, and their evaluation.
 package struct PresentedTrust: Hashable, Sendable {
     /// The URL's host, without brackets.
     package let host: String
-    /// Certificates in DER, the server's own first: the chain as far as it could be built, up to its root if that
-    /// is known, and then what else the server has sent.
+    /// The certificates in DER, the server's own first: the chain as far as it could be built, up to its root if the
+    /// root is known, and then the other certificates that the server sent.
     package let chain: [[UInt8]]
-    /// What the evaluation against the anchors came to; with none, what it would have come to. The host's name is
-    /// looked at later.
+    /// The result of the evaluation against the anchors; without anchors, what it would have been. The host name is
+    /// checked later.
     package let verdict: TrustVerdict
 }
 
-/// What OpenSSL says of a chain of certificates.
+/// OpenSSL's result for a certificate chain.
 package struct TrustVerdict: Hashable, Sendable {
     /// `X509_V_OK` (0) or one of `X509_V_ERR_…` (`X509_verify_cert_error_string(3)`).
     package let code: Int32
-    /// Which certificate it is about: 0 is the server's own, 1 its issuer's, …
+    /// The position of the certificate in question: 0 is the server's own, 1 its issuer's, …
     package let depth: Int32
-    /// OpenSSL's words.
+    /// OpenSSL's description.
     package let message: String
 
     package var isTrusted: Bool { code == 0 }
@@ -89,9 +88,9 @@ package struct TrustVerdict: Hashable, Sendable {
 
 /// A client's certificate and its key.
 package struct TransferIdentity: Hashable, Sendable {
-    /// The certificate and those between it and its root, in PEM, its own first.
+    /// The client's certificate, followed by the intermediate certificates, in PEM.
     package let certificates: [UInt8]
-    /// The private key in PEM, not encrypted.
+    /// The private key in PEM, unencrypted.
     package let key: [UInt8]
 
     package init(certificates: [UInt8], key: [UInt8]) {
@@ -102,20 +101,20 @@ package struct TransferIdentity: Hashable, Sendable {
 
 /// Why a server was not trusted.
 package struct TransferTrustFailure: Hashable, Sendable {
-    /// What was found wrong.
+    /// The check that failed.
     package enum Cause: Hashable, Sendable {
-        /// The chain of certificates; see ``TrustVerdict/code``.
+        /// The certificate chain; see ``TrustVerdict/code``.
         case chain
-        /// The certificate is another host's.
+        /// The certificate does not name the host.
         case host
-        /// ``TrustCheck`` said no.
+        /// ``TrustCheck`` returned false.
         case check
-        /// The OCSP response is missing, or does not call the certificate good.
+        /// The OCSP response is missing, or does not say that the certificate is good.
         case stapledStatus
     }
 
     package let cause: Cause
-    /// `nil` when the handshake did not come that far.
+    /// The presented certificates; `nil` if the handshake did not get that far.
     package let presented: PresentedTrust?
 
     package init(cause: Cause, presented: PresentedTrust?) {

@@ -1,19 +1,19 @@
 internal import CNetwatchCurl
 
-/// A trust made ready for handshakes: what has to be parsed is parsed once for all connections.
+/// A trust prepared for handshakes: its revocation lists are parsed once for all connections.
 final class TrustContext {
     let trust: TransferTrust
     private let revocationLists: RevocationLists?
 
-    /// - Throws: ``TransferFailure`` with code 82 (`CURLE_SSL_CRL_BADFILE`) for a list that cannot be read, and 4
-    ///   (`CURLE_NOT_BUILT_IN`) for what needs OpenSSL where libcurl has another TLS library.
+    /// - Throws: ``TransferFailure`` with code 82 (`CURLE_SSL_CRL_BADFILE`) for an unreadable revocation list, and 4
+    ///   (`CURLE_NOT_BUILT_IN`) if the trust needs OpenSSL and libcurl uses another TLS library.
     init(_ trust: TransferTrust) throws(TransferFailure) {
         if let missing = TransferCapabilities.current.missing(for: trust) { throw missing }
         self.trust = trust
         revocationLists = trust.revocationLists.isEmpty ? nil : try RevocationLists(trust.revocationLists)
     }
 
-    /// Whether a handshake has to ask us.
+    /// Whether netwatch must evaluate each handshake.
     var judges: Bool { trust.anchors != nil || trust.check != nil }
 
     fileprivate func prepare(_ evaluation: OpaquePointer) {
@@ -23,10 +23,10 @@ final class TrustContext {
     }
 }
 
-/// Judges what a server shows in one handshake, and remembers why it was refused.
+/// Evaluates the certificates that a server presents in a handshake, and records why they were refused.
 ///
-/// The TLS library keeps it for as long as the connection lasts, for it may shake hands again; the transfer that the
-/// connection was made for keeps it too. Both are on the engine's thread.
+/// The TLS library retains it as long as the connection lasts, because there may be another handshake. The transfer for
+/// which the connection was made retains it too. Both are confined to the engine's thread.
 final class TrustJudge {
     private(set) var presented: PresentedTrust?
     private(set) var isRefusedByCheck = false
@@ -48,12 +48,12 @@ final class TrustJudge {
         self.host = host
     }
 
-    /// Lets go of what was shown, which a connection would keep for as long as it lasts.
+    /// Releases the presented certificates, which the connection would otherwise retain as long as it lasts.
     func forget() {
         presented = nil
     }
 
-    /// Has every handshake of a connection ask us. Returns whether that was possible.
+    /// Makes OpenSSL call this judge in every handshake of a connection. Returns whether that was possible.
     func attach(to connection: OpaquePointer) -> Bool {
         let judge = Unmanaged.passRetained(self)
         guard SSL_CTX_set_ex_data(connection, Self.index, judge.toOpaque()) == 1 else {
@@ -79,7 +79,7 @@ final class TrustJudge {
         presented = shown
         guard isValid && shown.verdict.isTrusted || context.trust.anchors == nil else { return false }
         isRefusedByCheck = context.trust.check?.evaluate(shown) == false
-        // libcurl asks for the last error once more after the handshake.
+        // libcurl reads the last error once more after the handshake.
         X509_STORE_CTX_set_error(evaluation, isRefusedByCheck ? netwatch_x509_error_application : 0)
         ERR_clear_error()
         return !isRefusedByCheck
@@ -90,7 +90,7 @@ extension PresentedTrust {
     fileprivate init(_ evaluation: OpaquePointer, host: String) {
         let sent = [UInt8].certificates(in: X509_STORE_CTX_get0_untrusted(evaluation))
         var chain = [UInt8].certificates(in: X509_STORE_CTX_get0_chain(evaluation))
-        // An evaluation that failed early has built nothing.
+        // If the evaluation fails early, OpenSSL has built no chain.
         if chain.isEmpty, let own = [UInt8](certificate: X509_STORE_CTX_get0_cert(evaluation)) {
             chain = [own]
         }
@@ -121,7 +121,7 @@ extension [UInt8] {
         }
     }
 
-    /// A certificate in DER.
+    /// Encodes a certificate in DER.
     fileprivate init?(certificate: OpaquePointer?) {
         guard let certificate else { return nil }
         let count = i2d_X509(certificate, nil)
@@ -133,11 +133,11 @@ extension [UInt8] {
     }
 }
 
-/// Owner of lists of revoked certificates.
+/// Owns parsed certificate revocation lists.
 private final class RevocationLists {
     let stack: OpaquePointer
 
-    /// - Parameter pem: One list or more.
+    /// - Parameter pem: One or more lists.
     init(_ pem: [UInt8]) throws(TransferFailure) {
         guard let stack = OPENSSL_sk_new_null() else {
             throw .refused(CURLE_OUT_OF_MEMORY, "out of memory")
@@ -150,7 +150,7 @@ private final class RevocationLists {
                 OPENSSL_sk_push(stack, UnsafeRawPointer(list))
             }
         }
-        // Reading ends with an error that says that there is no more.
+        // Reading always ends with the error that there is no more data.
         ERR_clear_error()
         guard OPENSSL_sk_num(stack) > 0 else {
             throw .refused(CURLE_SSL_CRL_BADFILE, "the lists of revoked certificates contain none in PEM")
