@@ -1,9 +1,9 @@
-"""Times to the first byte of a server some of whose addresses are dead or refuse.
+"""Times to the first byte from a server of which some addresses are dead or refuse connections.
 
-Usage, in a network namespace of its own: addresses.py FLOOR CLIENT [--quick]
-    FLOOR     Floors/race.c, compiled
+Usage, in a separate network namespace: addresses.py FLOOR CLIENT [--quick]
+    FLOOR     the compiled Floors/race.c
     CLIENT    ClientBenchmark
-Beside both of them runs the command line tool curl. One of the addresses answers; it is tried at each place.
+The command line tool curl is measured too. One address responds; it is tested at each position in the list.
 """
 import socketserver
 import statistics
@@ -16,7 +16,7 @@ ALIVE = {4: "127.1.0.1", 6: "fd00:1::1"}
 
 
 def address(family, kind, number):
-    """Nothing answers behind the cable; everything on the loopback interface refuses."""
+    """Addresses behind the veth pair never respond; those on the loopback interface refuse."""
     if family == 4:
         return f"10.0.0.{number}" if kind == "dead" else f"127.2.0.{number}"
     return f"fd00:a::{number}" if kind == "dead" else f"fd00:2::{number}"
@@ -67,7 +67,7 @@ def seconds(output):
 
 
 def run_curl(addresses):
-    """Once, because it takes long. None when there is no byte in 10 s."""
+    """Runs curl only once, because it takes long. Returns None if there is no byte within 10 s."""
     curl = subprocess.run(
         ["curl", "--silent", "--noproxy", "*", "--max-time", "10", "--output", "/dev/null",
          "--write-out", "%{time_starttransfer}", "--resolve", f"netwatch.invalid:{PORT}:{addresses}",
@@ -76,7 +76,7 @@ def run_curl(addresses):
 
 
 def sets(quick):
-    """Addresses in order, and what they are."""
+    """Yields a description and the addresses in order."""
     for families, size in (([4], 2), ([4], 4), ([4], 8), ([6, 4], 8), ([6, 4], 16)):
         places = [size - 1] if quick else range(size)
         for kind in ("dead", "refusing"):

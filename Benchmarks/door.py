@@ -1,12 +1,12 @@
-"""How fast the service accepts and delivers requests, compared with the library, with curl and with SQLite.
+"""Measures how fast the service accepts and delivers requests, compared with the library, curl and SQLite.
 
-Usage, where nginx answers at 127.0.0.1:80 (web.sh), in a network namespace of its own:
+Usage, in a separate network namespace with nginx at 127.0.0.1:80 (web.sh):
 door.py NETWATCH QUEUE_BENCHMARK FLOORS SCRATCH [--quick]
     NETWATCH          the command
     QUEUE_BENCHMARK   QueueBenchmark, which measures the library
-    FLOORS            where Floors/door.c and Floors/transfers.c are compiled
+    FLOORS            the directory of the compiled Floors/door.c and Floors/transfers.c
     SCRATCH           a directory on the disk that is measured
-Every figure is compared with one that was taken in the same round; the table has the median of the rounds.
+Every figure is compared with one of the same round; the table shows the median of the rounds.
 """
 import json
 import os
@@ -31,7 +31,7 @@ def rate(output):
 
 
 class Service:
-    """The service on an empty queue, until the end of the `with` block."""
+    """A running service with an empty queue, for the duration of a `with` block."""
 
     def __init__(self, netwatch, scratch):
         self.netwatch, self.directory = netwatch, os.path.join(scratch, "service")
@@ -57,7 +57,7 @@ class Service:
         return run(self.netwatch, *words, "--socket", self.socket)
 
     def waiting(self):
-        """How many requests are not delivered yet. A connection of its own costs the service little."""
+        """Returns the number of undelivered requests. A new connection is cheap for the service."""
         with socket.socket(socket.AF_UNIX) as connection:
             connection.connect(self.socket)
             connection.sendall(b"GET /v1/queue/stats HTTP/1.1\r\nHost: netwatch\r\nConnection: close\r\n\r\n")
@@ -79,7 +79,7 @@ class Bench:
         return rate(run(self.floors + "/door", service.socket, str(connections), str(count), text))
 
     def accept(self, connections):
-        """Requests accepted per second through the socket, by as many connections as the library has producers."""
+        """Requests accepted per second: by the socket, and by the library with as many producers as connections."""
         with self.service() as service:
             service.command("queue", "pause")
             ours = self.post(service, connections, self.count, url="http://192.0.2.1/", method="POST", body=BODY)
@@ -90,11 +90,11 @@ class Bench:
         return ours, base
 
     def curl_loop(self):
-        """GET requests per second of one libcurl handle that keeps its connection."""
+        """GET requests per second of one libcurl handle that reuses its connection."""
         return rate(run(self.floors + "/transfers", "requests", "1", "1", URL))
 
     def commits(self):
-        """Commits per second of one row in SQLite, each synced before the next: what a lane in order needs for a request."""
+        """Synced SQLite commits of one row per second. A FIFO lane needs one commit per request."""
         path = os.path.join(self.scratch, "commits")
         database = sqlite3.connect(path, isolation_level=None)
         database.execute("PRAGMA journal_mode = WAL")
@@ -112,7 +112,7 @@ class Bench:
         return self.count / seconds
 
     def drain(self, **message):
-        """Requests delivered per second, of those that waited."""
+        """Waiting requests delivered per second after the queue is resumed."""
         with self.service() as service:
             service.command("queue", "pause")
             self.post(service, 16, self.count, url=URL, **message)
@@ -123,7 +123,7 @@ class Bench:
             return self.count / (time.monotonic() - start)
 
     def processes(self):
-        """Commands per second, one after another: `netwatch send`, and curl with the same message."""
+        """Sequential commands per second: `netwatch send`, and curl with the same message."""
         count = self.count // 40
         with self.service() as service:
             service.command("queue", "pause")

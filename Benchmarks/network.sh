@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs a command in a network namespace that it finds itself in: a cable with both ends here, and a route to
-# 10.0.0.0/8 over it, where the watched hosts are. 198.51.100.7 has no route.
+# Runs a command in the current network namespace, after adding a veth pair with both ends in it and a route to
+# 10.0.0.0/8 over it. The watched hosts are in that network. 198.51.100.7 has no route.
 set -e
 ip link set lo up
 ip link add near0 type veth peer name far0

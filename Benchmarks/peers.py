@@ -1,8 +1,8 @@
-"""Enqueues 1 KiB bodies with another queue, one thread or many, and prints the figures that ours prints.
+"""Enqueues 1 KiB bodies with another queue in one or more threads, and prints the same figures as our benchmark.
 
 Usage: peers.py NAME THREADS COUNT SECONDS DIRECTORY
 
-Each is set so that an accepted body survives a power cut. Fails when the queue is not installed.
+Each queue is configured so that accepted data survives a power cut. Fails if the queue is not installed.
 """
 
 import os
@@ -17,21 +17,21 @@ BODY = os.urandom(1024)
 
 
 def persist_queue(directory):
-    # WAL and synchronous=FULL are its defaults, as is the lock around each commit.
+    # WAL, synchronous=FULL and the lock around each commit are its defaults.
     from persistqueue import SQLiteAckQueue
 
     return SQLiteAckQueue(directory, multithreading=True).put
 
 
 def huey(directory):
-    # At most once: it deletes a task before the task runs. FULL is its default too.
+    # At most once: it deletes a task before the task runs. synchronous=FULL is its default too.
     from huey.storage import SqliteStorage
 
     return SqliteStorage(filename=f"{directory}/huey.db", fsync=True).enqueue
 
 
 def litequeue(directory):
-    # NORMAL by default, which may lose what it has accepted. One connection, which its threads must share.
+    # The default is NORMAL, which may lose accepted data. All threads must share one connection.
     from litequeue import LiteQueue
 
     queue = LiteQueue(f"{directory}/lite.db")
@@ -90,8 +90,8 @@ def measure(put, threads, count, seconds):
 
 
 class Redis:
-    """A server of our own, on a unix socket. Debian's `redis-tools` has the server's program under another name,
-    and installing it starts nothing."""
+    """A separate Redis server on a unix socket. Debian's `redis-tools` contains the server's program under another
+    name, and installing it starts no server."""
 
     def __init__(self, directory):
         server = shutil.which("redis-server") or shutil.which("redis-check-rdb")
@@ -110,7 +110,7 @@ class Redis:
         return [program, "-s", self.socket, *arguments]
 
     def add(self, threads, count):
-        """Returns its seconds, and the middle and the hundredth latency in microseconds."""
+        """Returns the seconds, and the median and the 99th percentile of the latency in microseconds."""
         body = BODY.hex()[:1024]
         command = self.command("redis-benchmark", "-c", str(threads), "-n", str(count), "--csv")
         result = subprocess.run(
@@ -126,7 +126,7 @@ class Redis:
         return float(values["used_cpu_sys"]) + float(values["used_cpu_user"])
 
     def measure(self, threads, count, seconds):
-        # Its benchmark knows no deadline.
+        # redis-benchmark has no deadline, so the count is calculated from a sample.
         count = min(count, max(100, int(500 / self.add(threads, 500)[0] * seconds)))
         before = self.cpu() + cpu(resource.RUSAGE_CHILDREN), syncs()
         wall, middle, slowest = self.add(threads, count)

@@ -1,11 +1,11 @@
 #!/bin/sh
-# Runs a command on a directory of its own, which becomes its last argument, and counts what it asks of the disk.
+# Runs a command with a new directory as its last argument, and counts the command's disk syncs.
 #
 # Usage: store.sh FLOORS SCRATCH COMMAND...
-#     TEMPLATE=DIRECTORY         the directory is a copy of this one; else it is empty
-#     STORE=DIRECTORY            it is this one itself
-#     FLOORS_RECORDING=FILE      what the command asks of SQLite is recorded there
-#     FLOORS_SYNC_NANOSECONDS=N  each fsync(2) takes so long, in place of what the disk would
+#     TEMPLATE=DIRECTORY         the directory is a copy of this one; default: empty
+#     STORE=DIRECTORY            uses this directory instead of a new one
+#     FLOORS_RECORDING=FILE      records the command's SQLite statements in this file
+#     FLOORS_SYNC_NANOSECONDS=N  makes each fsync(2) take this time instead of the disk's
 set -e
 floors=$1
 scratch=$2
@@ -14,7 +14,7 @@ run=$(mktemp -d "$scratch/run.XXXXXX")
 trap 'rm -rf "$run"' EXIT
 if [ -n "$TEMPLATE" ]; then
     cp -a "$TEMPLATE" "$run/queue"
-    # Else the copy would be written while the command's own writes are timed.
+    # Otherwise the kernel would write the copy while the command's writes are timed.
     find "$run/queue" -type f -exec sync {} +
 else
     mkdir -m 700 "$run/queue"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs a command where nginx answers at 127.0.0.1:80 and Floors/server at 127.0.0.1:81, in a network namespace that
-# it finds itself in. Both end with it.
+# Runs a command in the current network namespace, with nginx at 127.0.0.1:80 and Floors/server at 127.0.0.1:81. Both
+# servers end with the command.
 #
 # Usage: web.sh NGINX FLOORS SCRATCH COMMAND...
 set -e

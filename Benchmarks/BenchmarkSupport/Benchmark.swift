@@ -1,13 +1,13 @@
 internal import Glibc
 
-/// What both benchmarks do: `run ARGUMENT... [--quick] [NAME...]` runs every series, or those named;
-/// `measure NAME ARGUMENT...` is what it starts for each.
+/// A benchmark program. `run ARGUMENT... [--quick] [NAME...]` runs all series, or the named ones. For each measurement
+/// it starts `measure NAME ARGUMENT...`.
 package protocol Benchmark {
     static var measurements: [any Measurement.Type] { get }
-    /// How many arguments `run` has before the options.
+    /// The number of arguments of `run` before the options.
     static var arguments: Int { get }
     static func driver(_ arguments: [String]) -> Driver
-    /// - Parameter isQuick: A tenth of everything, to see that it runs.
+    /// - Parameter isQuick: Whether to run a tenth of everything, as a smoke test.
     static func series(_ arguments: [String], isQuick: Bool) -> [Series]
 }
 

@@ -1,12 +1,12 @@
 internal import CNetwatchFloors
 internal import Glibc
 
-/// Milliseconds to sleep.
+/// Sleeps for a number of milliseconds.
 package func pause(milliseconds: Int) {
     floors_sleep(Int64(milliseconds) * 1_000_000)
 }
 
-/// A moment of `CLOCK_MONOTONIC` in nanoseconds, the same on every thread.
+/// Returns the time of `CLOCK_MONOTONIC` in nanoseconds. All threads share this clock.
 package func now() -> Int64 {
     floors_now(CLOCK_MONOTONIC)
 }

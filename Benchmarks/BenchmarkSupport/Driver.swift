@@ -1,14 +1,14 @@
 internal import Glibc
 
-/// Runs every series, each measurement in a process of its own, ours and the others in turn, so that all see the
-/// same machine.
+/// Runs all series. Each measurement is a separate process. Ours and the others alternate, so that all run under the
+/// same conditions.
 package struct Driver {
-    /// Where the floors were built.
+    /// The directory of the compiled floors.
     let floors: String
-    /// What every command is run by: its arguments are the command.
+    /// The command that runs every other command, which is passed as its arguments.
     let enclosure: String
     let json: String
-    /// Where the disk's speed is looked at before and after a series; `nil`: nowhere.
+    /// The directory on the disk whose sync time is measured before and after each series; `nil`: not measured.
     let probed: String?
 
     package init(floors: String, enclosure: String, json: String, probed: String? = nil) {
@@ -35,12 +35,12 @@ package struct Driver {
         )
     }
 
-    /// What else the machine was doing.
+    /// The load average, to show what else the machine was doing.
     private var loadAverage: String {
         contents(ofCommand: "cut -d ' ' -f 1-3 /proc/loadavg")
     }
 
-    /// Runs and prints a series; returns it as JSON.
+    /// Runs and prints a series. Returns it as JSON.
     private func result(of series: Series) -> String {
         print("\n\(series.title)")
         fflush(nil)
@@ -78,7 +78,7 @@ package struct Driver {
         return (table, missing.map(\.0.name))
     }
 
-    /// A row for each of the others that has the figure; one without another when none has it.
+    /// Returns a row for each compared program that reports the figure; a single row without one if none reports it.
     private func rows(
         of figure: Figure,
         _ ours: [[String: Double]],
@@ -93,7 +93,8 @@ package struct Driver {
         return rows.isEmpty ? [Row(figure: figure, ours: ours)] : rows
     }
 
-    /// The figures that a command prints. Only a program that is not ours may print none, as when it is missing.
+    /// Returns the figures that a command prints. Only a third-party program may print none, for example because it is
+    /// missing.
     private func measure(_ command: Series.Other.Command, _ series: Series) -> [String: Double] {
         let environment = series.environment.isEmpty ? [] : ["env"] + series.environment
         let words = ["exec"] + environment + [enclosure, text(of: command)]

@@ -1,7 +1,7 @@
-/// What a child process measures. It prints a figure a line, `name value`, as the floors do.
+/// A measurement in a child process. Like the floors it prints one figure per line: `name value`.
 package protocol Measurement: Sendable {
     static var name: String { get }
-    /// - Parameter arguments: What is told where the measurement is declared.
+    /// - Parameter arguments: The arguments described at each measurement.
     static func run(_ arguments: [String]) async throws
 }
 
@@ -9,9 +9,9 @@ package func printFigure(_ name: String, _ value: Double) {
     print(name, value)
 }
 
-/// Prints the middle one of latencies given in nanoseconds, and one in a hundred, in microseconds.
+/// Prints the median and the 99th percentile, in microseconds, of latencies given in nanoseconds.
 ///
-/// - Parameter prefix: What their names begin with, its dot included.
+/// - Parameter prefix: The prefix of the figures' names, including the dot.
 package func printFigures(_ prefix: String, latencies: [Int64]) {
     let sorted = latencies.sorted()
     printFigure("\(prefix)p50", Double(sorted[sorted.count / 2]) / 1e3)

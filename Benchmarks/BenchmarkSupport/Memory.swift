@@ -1,14 +1,14 @@
-/// What this process holds in memory, in bytes (`VmRSS`).
+/// Returns the resident memory of this process in bytes (`VmRSS`).
 package func residentMemory() -> Double {
     Double(field("VmRSS:", of: "/proc/self/status")) * 1024
 }
 
-/// The most that it has held, in bytes (`VmHWM`).
+/// Returns the peak resident memory of this process in bytes (`VmHWM`).
 package func peakMemory() -> Double {
     Double(field("VmHWM:", of: "/proc/self/status")) * 1024
 }
 
-/// The number behind a name in a file of `/proc`.
+/// Returns the number after a name in a file of `/proc`.
 package func field(_ name: String, of path: String) -> Int {
     for line in contents(path).split(separator: "\n") where line.hasPrefix(name) {
         if let number = line.split(whereSeparator: { $0 == "\t" || $0 == " " }).dropFirst().first {

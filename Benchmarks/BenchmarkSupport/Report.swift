@@ -1,17 +1,17 @@
-/// What all rounds gave for one figure, ours and one other.
+/// The results of all rounds for one figure: ours, and those of one compared program.
 struct Row {
     let figure: Figure
     let ours: [Double]
-    /// Who the other is, and what it gave; `nil` where there is nothing to compare with.
+    /// The name and the results of the compared program; `nil` if there is none.
     var other: (name: String, values: [Double])?
-    /// Whether the other is the first beside ours.
+    /// Whether this is the first compared program of the figure.
     var isFirst = true
 
     var ratios: [Double] {
         zip(ours, other?.values ?? []).map { $0 / $1 }
     }
 
-    /// What is wanted of ours beside this other.
+    /// The targets for our result compared with this program.
     private var aims: [(text: String, isMet: Bool)] {
         figure.aims.filter { $0.other.map { $0 == other?.name } ?? isFirst }.map { aim in
             (aim.text(other?.name), aim.isMet(ours: ours, others: other?.values ?? []))
@@ -26,7 +26,7 @@ extension Row {
 
     var text: String {
         let verdict = aims.map { "\($0.text)\($0.isMet ? "" : "  MISSED")" }.joined(separator: ", ")
-        // Ours stands in the first of a figure's rows.
+        // Our results are printed only in the first row of a figure.
         let values = [isFirst ? ours : [], other?.values ?? [], ratios].flatMap { values in
             values.isEmpty ? ["", ""] : [number(values.min()!), number(median(values))]
         }
@@ -35,7 +35,7 @@ extension Row {
     }
 
     private static func columns(_ cells: [String]) -> String {
-        // Names to the left, numbers to the right.
+        // Names are left-aligned, numbers right-aligned.
         let widths = [-26, 10, 10, 10, 10, 10, 10, -19, 0]
         let padded = zip(cells, widths).map { cell, width in
             let padding = String(repeating: " ", count: max(0, abs(width) - cell.count))
@@ -55,7 +55,7 @@ extension Row {
     }
 }
 
-/// With three digits, more or less.
+/// Formats a number with about three digits.
 func number(_ value: Double) -> String {
     let scale: Double = value < 10 ? 100 : value < 100 ? 10 : 1
     let rounded = (value * scale).rounded() / scale

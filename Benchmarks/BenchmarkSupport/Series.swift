@@ -1,20 +1,20 @@
-/// One measurement and what it is compared with, run in turn, several times.
+/// A measurement and the programs that it is compared with. They run alternately for several rounds.
 package struct Series: Sendable {
-    /// What selects it on the command line.
+    /// The name that selects the series on the command line.
     package let name: String
     package let title: String
-    /// Arguments of this program.
+    /// The arguments of our measurement.
     package let ours: String
-    /// What is run beside it, in this order; empty where there is nothing to compare with.
+    /// The compared programs in the order in which they run; empty if there is nothing to compare with.
     package let others: [Other]
     package let rounds: Int
     package let figures: [Figure]
-    /// Shell commands that are run once, before the first round.
+    /// Shell commands that run once, before the first round.
     package let preparations: [String]
-    /// What the commands find in their environment, as for `env(1)`.
+    /// Environment variables for the commands, in the format of `env(1)`.
     package let environment: [String]
 
-    /// - Parameter name: Default: the name of our measurement.
+    /// - Parameter name: The name of the series. Default: the name of our measurement.
     package init(
         _ name: String? = nil,
         title: String,
@@ -35,14 +35,14 @@ package struct Series: Sendable {
         self.environment = environment
     }
 
-    /// Whatever prints figures of ours.
+    /// A program that prints comparable figures.
     package struct Other: Sendable {
         enum Command {
-            /// A program in the directory of the floors, with its arguments.
+            /// A program in the floors directory, with its arguments.
             case floor(String)
-            /// This program's measurement, with its arguments.
+            /// A measurement of this program, with its arguments.
             case measurement(String)
-            /// Any other, which may be missing.
+            /// Any other program, which may be missing.
             case program(String)
 
             var mayBeMissing: Bool {
@@ -57,7 +57,7 @@ package struct Series: Sendable {
             Other(name: name, command: .floor(arguments))
         }
 
-        /// Another program, measured by this one. `FLOORS/` in its arguments is where the floors are.
+        /// Another program, measured by this one. `FLOORS/` in its arguments is replaced by the floors directory.
         package static func measured(_ name: String, by arguments: String) -> Other {
             Other(name: name, command: .measurement(arguments))
         }
@@ -68,7 +68,7 @@ package struct Series: Sendable {
     }
 }
 
-/// One of the figures that a measurement prints.
+/// A figure that a measurement prints.
 package struct Figure: Sendable {
     package let name: String
     package let unit: String
@@ -80,12 +80,12 @@ package struct Figure: Sendable {
         self.aims = aims
     }
 
-    /// What ours is to be: at most, or at least, so many times another's, plus so many units.
+    /// A target for our result: at most, or at least, a multiple of another result plus a constant.
     package struct Aim: Sendable {
         let isAtMost: Bool
         let factor: Double
         let plus: Double
-        /// Whose figure the factor is of; `nil`: of whatever is first beside ours.
+        /// The program whose result is multiplied; `nil`: the first compared program.
         let other: String?
 
         package static func atMost(_ factor: Double = 0, of other: String? = nil, plus: Double = 0) -> Aim {
@@ -102,7 +102,7 @@ package struct Figure: Sendable {
             return (isAtMost ? "≤ " : "≥ ") + parts.compactMap(\.self).joined(separator: " + ")
         }
 
-        /// Whether it is met, round by round in the middle.
+        /// Returns whether the median over all rounds meets the target.
         func isMet(ours: [Double], others: [Double]) -> Bool {
             let bounds = others.isEmpty ? ours.map { _ in plus } : others.map { factor * $0 + plus }
             let difference = median(zip(ours, bounds).map { $0 - $1 })

@@ -1,13 +1,13 @@
 internal import Glibc
 
-/// How long the disk takes right now to keep 4 KiB: the same machine may need 0.08 ms in one minute and 4 ms in the
-/// next, and what is measured meanwhile means little without knowing it.
+/// The time that the disk currently needs to sync 4 KiB. On the same machine it may vary from 0.08 ms to 4 ms within
+/// minutes, and results are meaningless without knowing it.
 struct SyncProbe {
-    /// Microseconds.
+    /// The median in microseconds.
     let median: Double
     let slowest: Double
 
-    /// Appends and syncs for a quarter of a second, in a file that is gone afterwards.
+    /// Appends to a temporary file and syncs it, for a quarter of a second.
     init(in directory: String) {
         let path = "\(directory)/probe"
         let file = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)

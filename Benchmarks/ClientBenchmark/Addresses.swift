@@ -2,9 +2,9 @@ internal import BenchmarkSupport
 internal import NetwatchEventLoop
 internal import NetwatchTransport
 
-/// The first byte of a server some of whose addresses do not answer.
+/// The time to the first byte from a server of which some addresses do not respond.
 ///
-/// Arguments: the port, and the addresses in the order of the resolver's answer.
+/// Arguments: the port, and the addresses in the order in which a resolver would return them.
 enum Addresses: Measurement {
     static let name = "addresses"
 

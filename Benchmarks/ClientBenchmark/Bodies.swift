@@ -2,7 +2,7 @@ internal import BenchmarkSupport
 internal import CNetwatchFloors
 internal import Glibc
 
-/// A body that is downloaded and thrown away.
+/// A body that is downloaded and discarded.
 ///
 /// Arguments: the client; the URL.
 enum Download: Measurement {
@@ -39,7 +39,7 @@ enum Upload: Measurement {
     }
 }
 
-/// - Parameter transfer: Returns how many bytes there were.
+/// - Parameter transfer: Performs the transfer. Returns the number of bytes.
 private func measureBody(_ name: String, _ transfer: (any Client) async throws -> Int) async throws {
     let client = client(name, connections: 1)
     let (start, cpu) = (now(), floors_processor_seconds())

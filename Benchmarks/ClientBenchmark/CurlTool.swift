@@ -4,7 +4,8 @@ internal import Glibc
 
 /// The command line tool `curl`.
 ///
-/// Arguments: `requests`, how many at a time, how many seconds, the URL; or a number of bytes, and curl's arguments.
+/// Arguments: `requests`, the number of concurrent requests, the number of seconds and the URL; or a number of bytes,
+/// followed by curl's arguments.
 enum CurlTool: Measurement {
     static let name = "curl"
 
@@ -15,7 +16,7 @@ enum CurlTool: Measurement {
             let (seconds, cpu) = curl(arguments.dropFirst().joined(separator: " "))
             printFigure("throughput", Double(arguments[0])! / 1_048_576 / seconds)
             printFigure("cpu", cpu * 1e3)
-            // The next one would replace it.
+            // Otherwise the next download would replace the file instead of creating it.
             if let output = arguments.last, output != "/dev/null" { unlink(output) }
         }
     }
@@ -23,7 +24,7 @@ enum CurlTool: Measurement {
     private static func requests(_ clients: Int, _ seconds: Double, _ url: String) {
         let options = "--parallel --parallel-immediate --parallel-max \(clients) --output /dev/null"
         let request = { (count: Int) in curl("\(options) '\(url)?[1-\(count)]'") }
-        // It knows no deadline.
+        // curl has no deadline, so the number of requests is calculated from a sample.
         let sample = 50 * clients
         let count = Int(Double(sample) / request(sample).seconds * seconds)
         let (taken, cpu) = request(count)
@@ -31,10 +32,10 @@ enum CurlTool: Measurement {
         printFigure("cpu", cpu / Double(count) * 1e6)
     }
 
-    /// Runs it to its end: how long that takes, and what it uses of the processors.
+    /// Runs curl and waits for its end. Returns the elapsed time and the CPU time in seconds.
     private static func curl(_ arguments: String) -> (seconds: Double, cpu: Double) {
         let (start, cpu) = (now(), childrenSeconds())
-        // With --parallel it shows its progress even when it is told to be silent.
+        // With --parallel, curl shows its progress even with --silent.
         shell("exec curl --silent --fail --noproxy '*' \(arguments) 2>/dev/null")
         return (Double(now() - start) / 1e9, childrenSeconds() - cpu)
     }

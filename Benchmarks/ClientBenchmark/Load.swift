@@ -1,7 +1,7 @@
 internal import BenchmarkSupport
 internal import Synchronization
 
-/// Keeps so many requests under way.
+/// Keeps a constant number of requests running.
 final class Load: Sendable {
     private struct State {
         var running: Int
@@ -9,7 +9,7 @@ final class Load: Sendable {
         var failed = 0
         let continuation: CheckedContinuation<(answered: Int, failed: Int), Never>
 
-        /// Counts a request that has ended; the last of them ends the load.
+        /// Counts a request that has ended. The last one ends the load.
         mutating func end(_ isAnswered: Bool, isFollowed: Bool) {
             if isAnswered { answered += 1 } else { failed += 1 }
             if !isFollowed { running -= 1 }
@@ -19,13 +19,14 @@ final class Load: Sendable {
 
     private let client: any Client
     private let url: String
-    /// When no more are begun, a moment of `now()`.
+    /// The time of `now()` after which no more requests are started.
     private let deadline: Int64
     private let state: Mutex<State>
 
-    /// Requests a URL, `count` at a time, until a moment; `count` times in all if that is past.
+    /// Requests a URL with `count` requests at a time until the deadline. If the deadline has passed, makes exactly
+    /// `count` requests.
     ///
-    /// - Returns: How many requests were answered, and how many were not.
+    /// - Returns: The number of successful and of failed requests.
     static func run(
         _ client: any Client,
         _ url: String,

@@ -1,6 +1,6 @@
 internal import BenchmarkSupport
 
-/// `run FLOORS PEERS SCRATCH JSON [--quick] [NAME...]`, and `measure`; `scripts/bench` calls it.
+/// The program. `scripts/bench` calls `run FLOORS PEERS SCRATCH JSON [--quick] [NAME...]`, which calls `measure`.
 @main
 enum Main: Benchmark {
     static let measurements: [any Measurement.Type] = [

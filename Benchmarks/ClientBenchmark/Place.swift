@@ -1,13 +1,13 @@
 internal import BenchmarkSupport
 
-/// Where everything is.
+/// The paths and URLs of a run.
 struct Place {
-    /// Where the programs were built that measure other clients.
+    /// The directory of the programs that measure other clients.
     private let peers: String
     /// The directory that `web.sh` serves from.
     let scratch: String
 
-    /// As `web.sh` has them.
+    /// The servers that `web.sh` starts.
     let small = "http://127.0.0.1/small"
     let server = "http://127.0.0.1:81"
 
@@ -26,18 +26,18 @@ struct Place {
         .program("async-http-client", "\(peers)/AsyncHTTPClientPeer \(arguments)")
     }
 
-    /// Where it may take minutes.
+    /// URLSession, limited to 30 seconds because it may take minutes.
     func urlSession(_ arguments: String) -> Series.Other {
         .program("URLSession", "timeout 30 \(CommandLine.arguments[0]) measure \(arguments)")
     }
 
-    /// - Parameter output: The file that a body goes to.
+    /// - Parameter output: The file for the body.
     func curl(_ arguments: String, output: String = "/dev/null") -> Series.Other {
         .program("curl", "\(CommandLine.arguments[0]) measure curl \(arguments) --output \(output)")
     }
 }
 
-/// A file that `web.sh` has made.
+/// A file that `web.sh` creates.
 enum Body: String {
     case large
     case moderate

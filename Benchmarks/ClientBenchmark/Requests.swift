@@ -1,13 +1,13 @@
 internal import BenchmarkSupport
 internal import CNetwatchFloors
 
-/// Small bodies, so many requests at a time.
+/// Requests with small bodies.
 ///
-/// Arguments: the client; how many; how many seconds; the URL.
+/// Arguments: the client; the number of concurrent requests; the number of seconds; the URL.
 enum Requests: Measurement {
     static let name = "requests"
 
-    /// Nanoseconds at the beginning that do not count: connections are made, and lazy things are.
+    /// The time at the start that is not measured, in nanoseconds. Connections and lazy values are created in it.
     private static let warmUp: Int64 = 250_000_000
 
     static func run(_ arguments: [String]) async throws {

@@ -11,14 +11,14 @@ extension Series {
             ]
     }
 
-    /// How much is measured.
+    /// The extent of the measurements.
     private struct Size {
         let rounds: Int
-        /// Of what takes long anyway.
+        /// The number of rounds for series that take long.
         let longRounds: Int
-        /// How long requests are made in each round.
+        /// The seconds of requests per round.
         let seconds: Double
-        /// How many responses are open at once.
+        /// The number of responses that are open at once.
         let open: Int
         let body: Body
 
@@ -57,7 +57,7 @@ extension Series {
         )
     }
 
-    /// Of `curl --parallel-max`.
+    /// The maximum of `curl --parallel-max`.
     private static let curlsLimit = 300
 
     private static func figures(_ aims: [Figure.Aim]) -> [Figure] {
@@ -127,7 +127,7 @@ extension Series {
             rounds: size.longRounds,
             figures: [
                 Figure("throughput", "MiB/s", aims: [.atLeast(0.95)]), Figure("cpu", "ms"),
-                // However large the body is.
+                // The size of the body must not matter.
                 Figure("memory", "KiB", aims: [.atMost(1, of: "smaller body", plus: 4096)]),
             ]
         )

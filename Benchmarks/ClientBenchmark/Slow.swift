@@ -3,7 +3,7 @@ internal import CNetwatchFloors
 
 /// Responses that are all open at once.
 ///
-/// Arguments: the client; how many; the server, which ends none before that many are open.
+/// Arguments: the client; the number of responses; the server, which completes none before all are open.
 enum Slow: Measurement {
     static let name = "slow"
 

@@ -1,8 +1,8 @@
 #define _GNU_SOURCE
-// Posts requests to the service's control socket over keep-alive connections, a thread for each, as fast as they
-// are answered with 200 or 202.
+// Posts requests to the service's control socket over keep-alive connections, one thread per connection. Each request
+// is sent when the previous one was answered with 200 or 202.
 //
-// Usage: door SOCKET CONNECTIONS COUNT MESSAGE    prints how many a second
+// Usage: door SOCKET CONNECTIONS COUNT MESSAGE    prints the requests per second
 #include "figures.h"
 
 #include <errno.h>
@@ -28,7 +28,7 @@ static int open_socket(void) {
     return socket_;
 }
 
-// Reads one response, whose head has to say how long it is.
+// Reads one response. Its head must contain Content-Length.
 static void read_response(int socket_) {
     static _Thread_local char text[HEAD + 1];
     size_t size = 0;

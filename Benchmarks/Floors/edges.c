@@ -1,5 +1,5 @@
-// The least that a change of a route costs before anyone can know of it: a thread that only blocks in
-// recv(2), and a second one that the first wakes, as a callback on a queue would be.
+// The minimum latency of detecting a route change: a thread that only blocks in recv(2), and a second thread that the
+// first one wakes, like a callback on a queue.
 //
 // Usage: edges CHANGES SPACING-MS
 #include "routes.h"

@@ -1,4 +1,4 @@
-// What all floors share: clocks, failures, and the lines that tell figures.
+// Shared by all floors: clocks, failures and the output of figures.
 #ifndef NETWATCH_FLOORS_FIGURES_H
 #define NETWATCH_FLOORS_FIGURES_H
 
@@ -13,7 +13,7 @@ static inline void floors_fail(const char *call) {
     exit(1);
 }
 
-// Nanoseconds of any clock.
+// Returns the time of a clock in nanoseconds.
 static inline int64_t floors_now(clockid_t clock) {
     struct timespec time;
     clock_gettime(clock, &time);
@@ -25,7 +25,7 @@ static inline void floors_sleep(int64_t nanoseconds) {
     nanosleep(&time, NULL);
 }
 
-// What all threads of this process have used of the processors.
+// Returns the CPU time of all threads of this process, in seconds.
 static inline double floors_processor_seconds(void) {
     struct rusage usage;
     getrusage(RUSAGE_SELF, &usage);
@@ -38,7 +38,7 @@ static inline int floors_ascending(const void *left, const void *right) {
     return (a > b) - (a < b);
 }
 
-// Prints the middle one of latencies given in nanoseconds, and one in a hundred, in microseconds; sorts them.
+// Prints the median and the 99th percentile in microseconds of latencies given in nanoseconds. Sorts the latencies.
 static inline void floors_report(const char *prefix, int64_t *latencies, int count) {
     qsort(latencies, count, sizeof *latencies, floors_ascending);
     printf("%sp50 %.2f\n", prefix, latencies[count / 2] / 1e3);

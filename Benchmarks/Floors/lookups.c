@@ -1,5 +1,5 @@
-// The least that looking up many addresses costs: both tables of interfaces, then two lookups for each
-// address, 64 addresses a call, every reply received and its type looked at.
+// The minimum cost of looking up many addresses: dumps of both interface tables, then two lookups for each address,
+// with 64 addresses per call. Every reply is received, and its type is checked.
 //
 // Usage: lookups ADDRESSES ROUNDS SPACING-MS
 #include "routes.h"
@@ -10,7 +10,7 @@ enum { BATCH = 64 };
 
 static char replies[65536];
 
-// Asks for a table and receives it.
+// Requests a table and receives it.
 static void dump(int socket_, uint16_t type, int skips_statistics) {
     union {
         struct nlmsghdr header;
@@ -50,7 +50,7 @@ static void look_up(int socket_, uint32_t first, uint32_t count) {
     static char requests[BATCH * 2 * 64];
     int length = 0;
     for (uint32_t i = 0; i < count; i++) {
-        // The benchmark's own addresses: ten in each /24 from 10.0.0.0 on.
+        // The addresses of the benchmark: ten in each /24 from 10.0.0.0 on.
         uint32_t n = first + i, address = htonl(0x0a000000 | n / 10 << 8 | (n % 10 + 1));
         length += append_query(requests + length, address, 0);
         length += append_query(requests + length, address, RTM_F_FIB_MATCH);

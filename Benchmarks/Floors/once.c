@@ -1,4 +1,4 @@
-// The least that telling once whether a host can be reached costs: a netlink socket, one lookup, one line.
+// The minimum cost of reporting once whether a host is reachable: a netlink socket, one lookup, one line.
 //
 // Usage: once ADDRESS
 #include "routes.h"

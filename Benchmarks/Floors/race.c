@@ -1,5 +1,5 @@
-// The least that RFC 8305 takes: connects to addresses in their order, 250 ms apart and at once after a failure, sends a
-// request over the first connection that is made, and tells how long the first byte took.
+// The minimum time for RFC 8305: connects to the addresses in order, 250 ms apart and immediately after a failure.
+// Sends a request over the first established connection and prints the time to the first byte.
 //
 // Usage: race PORT ADDRESS...
 #include <arpa/inet.h>
@@ -18,7 +18,7 @@ static double now(void) {
     return time.tv_sec + time.tv_nsec / 1e9;
 }
 
-// Returns a socket that is being connected, or -1 if that has failed at once.
+// Returns a socket that is connecting, or -1 if connecting failed immediately.
 static int begin(const char *address, int port) {
     struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_port = htons(port)};
     struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_port = htons(port)};

@@ -1,4 +1,4 @@
-// Preloaded into a program, records what it asks of SQLite, so that `replay.c` can ask the very same.
+// Preloaded into a program. Records its SQLite statements, so that `replay.c` can execute the same ones.
 //
 // FLOORS_RECORDING    the file to write
 #define _GNU_SOURCE
@@ -45,7 +45,7 @@ static uint32_t number_of(const char *sql) {
     return number;
 }
 
-// The end of a text or quoted name, and of a comment, that begins here; where neither does, the same place.
+// Returns the end of the string, quoted name or comment that begins here; if none does, returns `sql`.
 static const char *end_of_opaque(const char *sql) {
     if (strchr("'\"`", *sql)) {
         const char *end = strchr(sql + 1, *sql);
@@ -57,7 +57,7 @@ static const char *end_of_opaque(const char *sql) {
 
 static int digit(char character) { return isdigit(character) ? character - '0' : character - 'a' + 10; }
 
-// Reads a literal as sqlite3_expanded_sql() writes it; returns its end.
+// Parses a literal in the format of sqlite3_expanded_sql(). Returns its end.
 static const char *parse(const char *text, value *value) {
     char *end = NULL;
     uint32_t length = 0;
@@ -93,7 +93,7 @@ static void put_value(const value *value) {
     put(value->bytes, value->length);
 }
 
-// The length of the parameter that begins here, and its number; 0 where none does.
+// Returns the length of the parameter that begins here, and sets its number. Returns 0 if none does.
 static size_t parameter(sqlite3_stmt *statement, const char *sql, int *number) {
     size_t length = 1;
     if (*sql == '?' && !isdigit(sql[1])) return ++*number, length;
@@ -105,7 +105,7 @@ static size_t parameter(sqlite3_stmt *statement, const char *sql, int *number) {
     return length;
 }
 
-// Finds the values by reading the statement's text beside the one that SQLite has put the values into.
+// Finds the bound values by comparing the statement's text with the text expanded by SQLite.
 static void find_values(sqlite3_stmt *statement, const char *sql, const char *expanded, value *values) {
     int number = 0;
     while (*sql && *sql == *expanded || strchr("?:@$", *sql) && *sql) {
@@ -136,7 +136,7 @@ static void record(sqlite3_stmt *statement, const char *expanded) {
     }
 }
 
-// What a foreign key brings about is announced like the statement that brings it about, while that one runs.
+// SQLite traces foreign key actions as another start of the running statement. These are skipped.
 static int begins(void *statement) {
     void **free_place = NULL;
     for (int i = 0; i < MOST_RUNNING; i++) {
@@ -156,7 +156,7 @@ static void end(void *statement) {
 static int on_trace(unsigned kind, void *context, void *statement, void *text) {
     (void)context;
     if (kind == SQLITE_TRACE_PROFILE) return end(statement), 0;
-    // A statement of a trigger, which comes with the one that set it off.
+    // A statement of a trigger. Replaying the triggering statement executes it again.
     if (strncmp(text, "--", 2) == 0 || !begins(statement)) return 0;
     char *expanded = sqlite3_expanded_sql(statement);
     pthread_mutex_lock(&lock);
@@ -168,7 +168,7 @@ static int on_trace(unsigned kind, void *context, void *statement, void *text) {
 
 static int on_open(sqlite3 *opened, char **message, const void *routines) {
     (void)message, (void)routines;
-    // The queue looks at a database before it opens it, and what only reads is no part of the floor.
+    // The queue inspects a database before it opens it. Read-only connections are not part of the floor.
     if (sqlite3_db_readonly(opened, "main") == 1) return SQLITE_OK;
     if (connection) {
         fputs("a second connection cannot be recorded\n", stderr);

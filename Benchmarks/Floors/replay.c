@@ -1,11 +1,11 @@
-// The least that the queue's store can cost: the statements that it executed, with the values it bound, executed
-// again through SQLite's C interface, in one thread, each prepared once. The recording is of the benchmark's own
-// run, so that statements, schema and settings are the very same.
+// The minimum cost of the queue's store: executes its recorded statements again with the same values through SQLite's
+// C interface, in one thread, each prepared once. The recording comes from the benchmark's own run, so the statements,
+// the schema and the settings are identical.
 //
 // Usage: replay RECORDING SECONDS GROUP DIRECTORY
-//     SECONDS      how long the measured stretch may take at most
-//     GROUP        how many of the recorded transactions become one
-//     DIRECTORY    has the database as it was when the recorded program opened it
+//     SECONDS      the maximum duration of the measured part
+//     GROUP        the number of recorded transactions to merge into one
+//     DIRECTORY    contains the database in its state when the recorded program opened it
 #include "figures.h"
 #include "recording.h"
 #include "syncs.h"
@@ -65,7 +65,7 @@ static void prepare(statement *it) {
     check(sqlite3_prepare_v3(database, it->sql, -1, SQLITE_PREPARE_PERSISTENT, &it->prepared, NULL), it->sql);
 }
 
-// Binds the value at `place`, or passes over it.
+// Binds the value at `place`, or skips it.
 static void read_value(sqlite3_stmt *prepared, int index) {
     int type = *place++;
     if (type == SQLITE_NULL) {
@@ -87,7 +87,7 @@ static void read_value(sqlite3_stmt *prepared, int index) {
     }
 }
 
-// A program that asks for rows reads them.
+// Reads all columns, as the program does.
 static void read_row(sqlite3_stmt *prepared) {
     for (int i = 0; i < sqlite3_column_count(prepared); i++) {
         switch (sqlite3_column_type(prepared, i)) {
@@ -106,7 +106,7 @@ static void execute(statement *it) {
     sqlite3_reset(it->prepared);
 }
 
-// Reads an execution up to its values, which it binds or passes over.
+// Reads an execution, and binds or skips its values.
 static statement *read_execution(int binds) {
     statement *it = &statements[number()];
     if (binds) prepare(it);
@@ -120,7 +120,7 @@ static void read_mark(void) {
     expected_changes = integer();
 }
 
-// What was executed before the measured stretch: settings, and what belongs to opening the store.
+// Executes what precedes the measured part: the settings and the statements that open the store.
 static void open_as_recorded(void) {
     for (int kind; (kind = *place++) != FLOORS_MARK;) {
         if (kind == FLOORS_STATEMENT) read_statement();
@@ -129,7 +129,7 @@ static void open_as_recorded(void) {
     read_mark();
 }
 
-// Reads ahead to the stretch's end and prepares its statements; returns how many transactions it has.
+// Reads ahead to the end of the measured part and prepares its statements. Returns the number of transactions.
 static int prepare_stretch(void) {
     const uint8_t *start = place;
     int transactions = 0;
@@ -147,7 +147,7 @@ static int prepare_stretch(void) {
     return transactions;
 }
 
-// Executes the stretch until a moment; returns how many of its transactions were executed, and how long each took.
+// Executes the measured part until a time. Returns the number of executed transactions and the latency of each.
 static int run(int64_t end, int group, int64_t *latencies) {
     int count = 0, waiting = 0;
     int64_t start = floors_now(CLOCK_MONOTONIC);
@@ -166,7 +166,7 @@ static int run(int64_t end, int group, int64_t *latencies) {
         start = now;
         if (now >= end) break;
     }
-    // A last group that is not full.
+    // The last group may be incomplete.
     if (waiting > 0) check(sqlite3_exec(database, "COMMIT", 0, 0, 0), "COMMIT");
     for (; waiting > 0; waiting--) latencies[count++] = floors_now(CLOCK_MONOTONIC) - start;
     return count;

@@ -1,4 +1,4 @@
-// What the floors of reachability and their benchmark share: the same change, made and timed the same way.
+// Shared by the reachability floors and their benchmark, so that both make and time route changes in the same way.
 #ifndef NETWATCH_FLOORS_ROUTES_H
 #define NETWATCH_FLOORS_ROUTES_H
 
@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-// A socket of the route protocol that hears of these groups (`RTMGRP_…`).
+// Returns a routing netlink socket that receives notifications of these groups (`RTMGRP_…`).
 static inline int floors_netlink(uint32_t groups) {
     int socket_ = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
     if (socket_ < 0) floors_fail("socket");
@@ -28,8 +28,8 @@ static inline void floors_put(struct nlmsghdr *message, uint16_t type, const voi
     message->nlmsg_len += RTA_SPACE(length);
 }
 
-// Adds (or replaces) or deletes an IPv4 route over a gateway. The kernel has made the change, and announced
-// it, when this returns. Returns the moment right before the system call that makes it (CLOCK_MONOTONIC, ns).
+// Adds (or replaces) or deletes an IPv4 route with a gateway. When it returns, the kernel has made and announced the
+// change. Returns the time immediately before the system call (CLOCK_MONOTONIC, ns).
 static inline int64_t floors_change_route(
     int writer, _Bool adds, const char *destination, uint8_t length, const char *gateway
 ) {

@@ -1,10 +1,10 @@
 #define _GNU_SOURCE
-// A server for what nginx cannot be had for: many responses that are all open at once, and uploads that are read
-// and thrown away. One thread; its requests have to fit one read, body excepted.
+// A server for cases that nginx does not support: many responses that are all open at once, and uploads that are read
+// and discarded. It has one thread. Each request must fit one read, except for its body.
 //
 // Usage: server PORT
-//     GET /COUNT   the head and a byte at once; ten more when so many wait, or none came for five seconds
-//     PUT          `200 OK` when the whole body has come
+//     GET /COUNT   the head and one byte immediately; ten more when COUNT requests wait, or none arrived for 5 s
+//     PUT          `200 OK` when the whole body was received
 #include "figures.h"
 
 #include <errno.h>
@@ -26,7 +26,7 @@ typedef struct {
 
 static connection connections[MOST];
 static int epoll_, highest, waiting, wanted, parts_left;
-// When a next part is due, or those that wait have waited long enough; 0 is never.
+// When the next part is due, or the waiting requests have waited long enough. 0 means never.
 static int64_t due;
 
 static int64_t milliseconds(void) { return floors_now(CLOCK_MONOTONIC) / 1000000; }

@@ -1,8 +1,8 @@
-// Preloaded into a program, counts what it asks of the disk, and can make every answer take the same time: a
-// virtual disk's fsync(2) may take 0.08 ms in one minute and 4 ms in the next.
+// Preloaded into a program. Counts its disk syncs, and can make each of them take the same time: on a virtual disk,
+// fsync(2) may vary from 0.08 ms to 4 ms within minutes.
 //
-// FLOORS_SYNCS               the file to count in
-// FLOORS_SYNC_NANOSECONDS    how long each takes, in place of what the disk would; unset, the disk decides
+// FLOORS_SYNCS               the file with the counter
+// FLOORS_SYNC_NANOSECONDS    the duration of each sync instead of the disk's; if unset, the disk is synced
 #define _GNU_SOURCE
 #include "syncs.h"
 
@@ -34,7 +34,7 @@ static int floors_sync(int file, int (*real)(int)) {
     if (pinned == 0) return 0;
     int64_t end = floors_now(CLOCK_MONOTONIC) + pinned;
     struct timespec time = {end / 1000000000, end % 1000000000};
-    // Else the kernel may wake the thread 50 µs late.
+    // Otherwise the kernel may wake the thread 50 µs late.
     prctl(PR_SET_TIMERSLACK, 1);
     clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &time, NULL);
     return 0;

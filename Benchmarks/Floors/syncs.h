@@ -1,4 +1,4 @@
-// How the programs of the queue's benchmark learn how often the disk was asked to keep what was written.
+// Reads the number of disk syncs, for the programs of the queue benchmark.
 #ifndef NETWATCH_FLOORS_SYNCS_H
 #define NETWATCH_FLOORS_SYNCS_H
 
@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-// The file that `syncs.c` counts in, one number, for all processes that are under it.
+// The environment variable with the path of the file in which `syncs.c` counts, one number for all its processes.
 #define FLOORS_SYNCS "FLOORS_SYNCS"
 
-// The calls of fsync(2) and fdatasync(2) so far; -1 when nobody counts.
+// Returns the number of calls of fsync(2) and fdatasync(2) so far; -1 if they are not counted.
 static inline int64_t floors_syncs(void) {
     const char *path = getenv(FLOORS_SYNCS);
     int file = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;

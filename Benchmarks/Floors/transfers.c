@@ -1,10 +1,10 @@
-// The least that HTTP transfers cost with libcurl: its multi interface on epoll, in one thread; easy handles made
-// once, and of what comes only the length is looked at.
+// The minimum cost of HTTP transfers with libcurl: its multi interface on epoll in one thread. Easy handles are created
+// once, and only the length of received data is checked.
 //
-// Usage: transfers requests CLIENTS SECONDS URL    so many GET requests at a time, after a quarter of a second
-//        transfers download URL [FILE]             thrown away, or written to a file, which is then removed
+// Usage: transfers requests CLIENTS SECONDS URL    CLIENTS concurrent GET requests, after 0.25 s of warm-up
+//        transfers download URL [FILE]             discards the body, or writes it to a file and removes the file
 //        transfers upload FILE URL
-//        transfers slow COUNT URL                  so many GET requests at once
+//        transfers slow COUNT URL                  COUNT concurrent GET requests
 #include "figures.h"
 
 #include <curl/curl.h>
@@ -160,7 +160,7 @@ static void one(transfer *it, int64_t bytes) {
     double used = floors_processor_seconds();
     int64_t began = floors_now(CLOCK_MONOTONIC);
     if (load(it, 1, 0) != 1) exit(1);
-    // As ours, which replaces what was there only by what is whole.
+    // Like our client, which replaces an existing file only with a complete one.
     if (!bytes && it->file >= 0 && fdatasync(it->file) < 0) floors_fail("fdatasync");
     bytes = bytes ? bytes : it->received;
     printf("throughput %.1f\n", bytes / 1048576.0 / ((floors_now(CLOCK_MONOTONIC) - began) / 1e9));
@@ -183,7 +183,7 @@ static void upload(const char *path, const char *url) {
     curl_easy_setopt(it->handle, CURLOPT_INFILESIZE_LARGE, (curl_off_t)status.st_size);
     curl_easy_setopt(it->handle, CURLOPT_READFUNCTION, send_);
     curl_easy_setopt(it->handle, CURLOPT_READDATA, it);
-    // Without a `100 Continue` to wait for, as ours.
+    // No `100 Continue` to wait for, like our client.
     curl_easy_setopt(it->handle, CURLOPT_HTTPHEADER, curl_slist_append(NULL, "Expect:"));
     one(it, status.st_size);
 }

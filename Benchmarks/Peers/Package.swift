@@ -2,7 +2,7 @@
 
 import PackageDescription
 
-// Clients that the benchmark measures beside ours. A package of its own, so that netwatch does not depend on them.
+// Other clients that the benchmark measures. This is a separate package, so that netwatch does not depend on them.
 let package = Package(
     name: "peers",
     dependencies: [

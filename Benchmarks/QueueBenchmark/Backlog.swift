@@ -2,9 +2,9 @@ internal import BenchmarkSupport
 internal import Glibc
 internal import OfflineQueue
 
-/// What a queue costs that has requests waiting: its start, what it holds in memory, and how long a claim takes.
+/// The cost of a queue with waiting requests: its start, its memory, and the duration of a claim.
 ///
-/// Arguments: how many claims, of 8 requests each; the directory of a queue with requests.
+/// Arguments: the number of claims of 8 requests each; the directory of a queue with requests.
 enum Backlog: Measurement {
     static let name = "backlog"
 
@@ -39,7 +39,7 @@ enum Backlog: Measurement {
             let claimed = try await store.claim(8, of: lanes[number % lanes.count])
             latencies.append(now() - begin)
             guard claimed.count == 8 else { fatalError("a lane has run empty") }
-            // They wait again, so that every round finds as many.
+            // The requests are released again, so that every round finds the same number.
             try await store.conclude(claimed, .retry(countsAsAttempt: false))
         }
         printFigures("claim.", latencies: latencies)

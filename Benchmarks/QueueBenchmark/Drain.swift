@@ -1,9 +1,9 @@
 internal import BenchmarkSupport
 internal import OfflineQueue
 
-/// Requests claimed and concluded as delivered, at the store. Each changes its state twice.
+/// Requests claimed and concluded as delivered, directly at the store. Each request changes its state twice.
 ///
-/// Arguments: how many are claimed at once; how many seconds at most; the directory of a queue with requests.
+/// Arguments: the number of requests per claim; the maximum number of seconds; the directory of a queue with requests.
 enum Drain: Measurement {
     static let name = "drain"
 

@@ -1,9 +1,10 @@
 internal import BenchmarkSupport
 internal import OfflineQueue
 
-/// Requests accepted by a queue, each of which is on the disk then.
+/// Requests accepted by a queue. Each is on the disk when the call returns.
 ///
-/// Arguments: how many tasks enqueue; how many requests; how many seconds at most; the queue's directory.
+/// Arguments: the number of producer tasks; the number of requests; the maximum number of seconds; the queue's
+/// directory.
 enum Enqueue: Measurement {
     static let name = "enqueue"
 
@@ -22,7 +23,7 @@ enum Enqueue: Measurement {
         await queue.stop()
     }
 
-    /// Returns how long each took, in nanoseconds.
+    /// Returns the duration of each call in nanoseconds.
     private static func produce(
         _ count: Int,
         until deadline: Int64,

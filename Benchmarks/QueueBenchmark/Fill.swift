@@ -1,9 +1,9 @@
 internal import BenchmarkSupport
 internal import OfflineQueue
 
-/// Makes a queue with requests to be measured later, and prints nothing.
+/// Creates a queue with requests for later measurements. Prints nothing.
 ///
-/// Arguments: how many requests; to how many servers, 255 at most; the directory.
+/// Arguments: the number of requests; the number of servers, at most 255; the directory.
 enum Fill: Measurement {
     static let name = "fill"
 

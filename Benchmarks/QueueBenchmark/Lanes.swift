@@ -1,9 +1,9 @@
 internal import BenchmarkSupport
 internal import OfflineQueue
 
-/// A whole queue drains: scheduler, store and engine, with a server that answers at once.
+/// The delivery of a whole queue: scheduler, store and engine, with a sender that succeeds immediately.
 ///
-/// Arguments: how many requests; in how many lanes, each to an origin of its own; the queue's directory.
+/// Arguments: the number of requests; the number of lanes, each with a separate origin; the queue's directory.
 enum Lanes: Measurement {
     static let name = "lanes"
 

@@ -1,6 +1,6 @@
 internal import BenchmarkSupport
 
-/// `run FLOORS STORE SCRATCH PEERS JSON [--quick] [NAME...]`, and `measure`; `scripts/bench` calls it.
+/// The program. `scripts/bench` calls `run FLOORS STORE SCRATCH PEERS JSON [--quick] [NAME...]`, which calls `measure`.
 @main
 enum Main: Benchmark {
     static let measurements: [any Measurement.Type] = [
@@ -25,13 +25,13 @@ enum Main: Benchmark {
     }
 }
 
-/// Where everything is.
+/// The paths of a run.
 struct Place {
-    /// Where the floors were built.
+    /// The directory of the compiled floors.
     let floors: String
-    /// The script that gives each command a directory of its own.
+    /// The script that gives each command a separate directory.
     let store: String
-    /// On the disk that is measured.
+    /// A directory on the disk that is measured.
     let scratch: String
     /// The command that measures other queues.
     let peers: String
@@ -43,6 +43,6 @@ struct Place {
         peers = arguments[3]
     }
 
-    /// What every command is run by.
+    /// The command that runs every other command.
     var enclosure: String { "\(store) \(floors) \(scratch)" }
 }

@@ -2,7 +2,7 @@ internal import Foundation
 internal import OfflineQueue
 
 extension QueueRequest {
-    /// A POST of 1 KiB to one of many servers, which nobody answers for (RFC 5737).
+    /// A POST of 1 KiB to one of many servers, at addresses that do not exist (RFC 5737).
     static func forBenchmark(server: Int = 0) -> QueueRequest {
         QueueRequest(
             method: "POST",
@@ -12,7 +12,7 @@ extension QueueRequest {
         )
     }
 
-    /// A small request to an origin of its own for each lane, in the network for benchmarks (RFC 2544).
+    /// A small request with a separate origin for each lane, in the network reserved for benchmarks (RFC 2544).
     static func forBenchmark(lane: Int) -> QueueRequest {
         QueueRequest(method: "PUT", url: "https://198.18.\(lane / 250).\(lane % 250)/", body: Data("x".utf8))
     }
@@ -23,7 +23,7 @@ extension Data {
 }
 
 extension QueueLimits {
-    /// Room for the backlog, which is larger than the default allows.
+    /// Limits for the backlog, which is larger than the default allows.
     static let forBenchmark: QueueLimits = {
         var limits = QueueLimits()
         limits.requests = 10_000_000
@@ -45,7 +45,7 @@ extension SQLiteQueueStore {
         try await claim([LaneClaim(lane: lane, limit: limit)]).flatMap(\.requests)
     }
 
-    /// As after an attempt that took 12 ms and was answered with 200 and a short body.
+    /// Concludes requests as after an attempt that took 12 ms and received a 200 with a short body.
     func conclude(_ requests: [ClaimedRequest], _ verdict: Verdict) async throws {
         let conclusions = requests.map { request in
             Conclusion(
@@ -74,14 +74,14 @@ extension AttemptOutcome {
     static let forBenchmark = response(status: 200, headers: [], body: Data(), isTruncated: false)
 }
 
-/// Finds no host, so that a queue that was started sends nothing.
+/// Reports no host as reachable, so that a running queue sends nothing.
 struct ClosedGate: HostGate {
     func watch(host: String) -> AsyncStream<GateState> {
         AsyncStream { $0.yield(.notReachable) }
     }
 }
 
-/// Has nothing to do behind a closed gate.
+/// A sender that is never called, because the gate is closed.
 struct IdleSender: AttemptSender {
     func send(_ attempt: Attempt) async -> AttemptOutcome {
         .failure(AttemptFailure(code: 7, phase: .connect, message: "not sent"))

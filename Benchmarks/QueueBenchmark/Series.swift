@@ -10,10 +10,10 @@ extension Series {
         ]
     }
 
-    /// How much is measured.
+    /// The extent of the measurements.
     fileprivate struct Size {
         let rounds: Int
-        /// How many requests at most, and how many seconds, for each measurement of a round.
+        /// The maximum number of requests, and of seconds, for each measurement of a round.
         let count: Int
         let seconds: Double
         let backlog: Int
@@ -22,7 +22,7 @@ extension Series {
         static let quick = Size(rounds: 3, count: 10_000, seconds: 0.5, backlog: 50_000)
     }
 
-    /// - Parameter pinned: Milliseconds that every sync takes; `nil`: what the disk takes.
+    /// - Parameter pinned: The milliseconds that every sync takes; `nil`: the disk's time.
     private static func enqueue(_ producers: Int, _ place: Place, _ size: Size, pinned: Int? = nil) -> Series
     {
         let bounds = "\(size.count) \(size.seconds)"
@@ -98,7 +98,7 @@ extension Series {
 }
 
 extension Series {
-    /// The history keeps 10,000 requests, by which the measurement sees that all are delivered.
+    /// The history keeps 10,000 requests. The measurement uses it to check that all requests were delivered.
     fileprivate static func lanes(_ place: Place, _ size: Size) -> Series {
         let count = min(10_000, size.count)
         return Series(
@@ -116,17 +116,17 @@ extension Series {
 // MARK: - Preparations
 
 extension Place {
-    /// The directory of a queue that was made once and is copied.
+    /// Returns the directory of a queue that is created once and then copied.
     func template(_ name: String) -> String { "\(scratch)/\(name)" }
 
     func recording(_ name: String) -> String { "\(scratch)/\(name).recording" }
 
-    /// Makes a queue with requests, unless it is there.
+    /// Returns the command that creates a queue with requests, unless it exists.
     func filling(_ name: String, _ arguments: String) -> String {
         command("fill \(arguments)", "STORE=\(template(name))", makes: template(name))
     }
 
-    /// Records a measurement of ours, unless it was.
+    /// Returns the command that records one of our measurements, unless the recording exists.
     func recording(_ name: String, of measurement: String, on template: String) -> String {
         command(
             measurement,

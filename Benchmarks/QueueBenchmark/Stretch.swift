@@ -1,22 +1,23 @@
 internal import BenchmarkSupport
 internal import CNetwatchFloors
 
-/// What is measured, from its beginning to ``end(operations:)``: time, processors, the disk. A recorder hears of it.
+/// The measured part of a run, until ``end(operations:)``: elapsed time, CPU time and disk syncs. A recorder is
+/// notified of it.
 struct Stretch {
     private let start: Int64
     private let cpu = floors_processor_seconds()
     private let syncs = floors_syncs()
-    /// When to end it, a moment of ``now()``.
+    /// The time of ``now()`` at which the measurement must end.
     let deadline: Int64
 
-    /// - Parameter seconds: How long it may take.
+    /// - Parameter seconds: The maximum duration.
     init(seconds: Double) {
         floors_mark(0)
         start = now()
         deadline = start + Int64(seconds * 1e9)
     }
 
-    /// Prints operations per second, microseconds of a processor for each, and calls of `fsync(2)` for each.
+    /// Prints operations per second, and per operation the CPU time in microseconds and the number of `fsync(2)` calls.
     func end(operations: Int) {
         let (seconds, count) = (Double(now() - start) / 1e9, Double(operations))
         printFigure("rate", count / seconds)

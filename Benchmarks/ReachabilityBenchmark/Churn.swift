@@ -3,9 +3,9 @@ internal import CNetwatchFloors
 internal import Glibc
 internal import NetworkReachability
 
-/// What it costs while routes come and go that concern nobody, with 100 hosts watched.
+/// The cost of route changes that affect no watched host, with 100 watched hosts.
 ///
-/// Arguments: how many routes are added, and then deleted; 1 for the kernel's filter, 0 without it.
+/// Arguments: the number of routes that are added and then deleted; 1 with the kernel's filter, 0 without it.
 enum Churn: Measurement {
     static let name = "churn"
 
@@ -19,9 +19,9 @@ enum Churn: Measurement {
     }
 }
 
-/// What the same costs `ip monitor`, which prints every one of them to nowhere.
+/// The cost of the same changes for `ip monitor`, with its output discarded.
 ///
-/// Argument: how many routes are added, and then deleted.
+/// Argument: the number of routes that are added and then deleted.
 enum PeerChurn: Measurement {
     static let name = "peer-churn"
 
@@ -34,7 +34,7 @@ enum PeerChurn: Measurement {
 }
 
 private func measureChurn(_ count: Int, of thread: String) {
-    // Until the filter is tight and the confirmation has passed.
+    // Wait until the filter is in place and the confirmation is over.
     pause(milliseconds: 700)
     let before = Usage(of: thread)
     changeRoutes("add", 0..<count)
@@ -43,7 +43,7 @@ private func measureChurn(_ count: Int, of thread: String) {
     (Usage(of: thread) - before).print(as: "churn")
 }
 
-/// Adds or deletes routes to single addresses from 20.0.0.0 on.
+/// Adds or deletes host routes from 20.0.0.0 on.
 private func changeRoutes(_ verb: String, _ numbers: Range<Int>) {
     let route = #"printf "route \#(verb) 20.%d.%d.%d via 192.0.2.2\n", i / 65536, i / 256 % 256, i % 256"#
     shell(
@@ -51,9 +51,9 @@ private func changeRoutes(_ verb: String, _ numbers: Range<Int>) {
     )
 }
 
-/// What the process holds in memory while the table grows, every change being announced to it.
+/// The memory of the process while the routing table grows and every change is announced to it.
 ///
-/// Arguments: how many routes there are, one measurement each, in order.
+/// Arguments: the route counts, in ascending order. Each is one measurement.
 enum Memory: Measurement {
     static let name = "memory"
 

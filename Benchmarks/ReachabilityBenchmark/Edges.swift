@@ -5,9 +5,10 @@ internal import Glibc
 internal import NetworkReachability
 internal import Synchronization
 
-/// From a change of a route to the status on the monitor's thread, and in a listener on a queue.
+/// The time from a route change to the new status on the monitor's thread, and in a listener on a queue.
 ///
-/// Arguments: how many changes each way; milliseconds between two, more than the 10 that a storm is paced by.
+/// Arguments: the number of changes in each direction; the milliseconds between two changes. They must exceed 10, the
+/// interval by which the monitor paces a storm of changes.
 enum Edges: Measurement {
     static let name = "edges"
 

@@ -4,10 +4,10 @@ internal import Glibc
 internal import NetworkReachability
 internal import Synchronization
 
-/// What watching many hosts takes in memory, and what a change costs that concerns ten of them: while nothing
-/// else happens, and while all are being looked up anew.
+/// The memory per watched host, and the cost of a change that affects ten of many hosts: while nothing else happens,
+/// and while all hosts are being looked up again.
 ///
-/// Arguments: how many hosts; how many changes.
+/// Arguments: the number of hosts; the number of changes.
 enum Hosts: Measurement {
     static let name = "hosts"
 
@@ -21,7 +21,7 @@ enum Hosts: Measurement {
         let before = residentMemory()
         let watches = manyHosts(count).map { monitor.watch($0) { _ in counter.increment() } }
         counter.wait(for: count)
-        // Until the filter is tight and the confirmation has passed, so that their memory counts too.
+        // Wait until the filter is in place and the confirmation is over, so that their memory is included.
         pause(milliseconds: 500)
         printFigure("hosts.memory", (residentMemory() - before) / Double(count))
         let writer = floors_netlink(0)
@@ -34,7 +34,7 @@ enum Hosts: Measurement {
         let busy = (0..<changes).map { number in
             monitor.waitUntilQuiet()
             _ = measureChange(2 * number, writer, monitor, counter)
-            // Just as everything begins to be looked up once more, to make sure.
+            // Wait until the confirmation starts to look everything up again.
             pause(milliseconds: 155)
             return measureChange(2 * number + 1, writer, monitor, counter).latency
         }
@@ -56,7 +56,7 @@ enum Hosts: Measurement {
     }
 }
 
-/// Counts calls on the monitor's thread, and when the last one came.
+/// Counts the calls on the monitor's thread and records the time of the last one.
 private final class Counter: Sendable {
     private let state = Mutex((count: 0, moment: Int64(0)))
 
@@ -67,7 +67,7 @@ private final class Counter: Sendable {
         state.withLock { $0 = ($0.count + 1, moment) }
     }
 
-    /// Returns the moment of the last call once there were so many.
+    /// Waits for a number of calls. Returns the time of the last one.
     @discardableResult
     func wait(for count: Int) -> Int64 {
         while true {

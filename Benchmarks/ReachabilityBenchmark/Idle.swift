@@ -1,9 +1,9 @@
 internal import BenchmarkSupport
 internal import NetworkReachability
 
-/// What 100 watched hosts cost while nothing happens.
+/// The cost of 100 watched hosts while nothing happens.
 ///
-/// Argument: for how many seconds.
+/// Argument: the number of seconds.
 enum Idle: Measurement {
     static let name = "idle"
 

@@ -4,9 +4,9 @@ internal import Glibc
 internal import NetworkReachability
 internal import Synchronization
 
-/// Everything looked up anew, as after a notification that cannot be read.
+/// The cost of looking up all hosts again, as after an unreadable notification.
 ///
-/// Arguments: how many hosts; how often.
+/// Arguments: the number of hosts; the number of repetitions.
 enum Lookups: Measurement {
     static let name = "lookups"
 
@@ -23,11 +23,11 @@ enum Lookups: Measurement {
         withExtendedLifetime(watches) {}
     }
 
-    /// The milliseconds that one recomputation takes, which the thread may do in several turns.
+    /// Returns the milliseconds of one recomputation, which may take several turns of the thread.
     private static func recompute(_ monitor: PathMonitor, of count: Int) -> (wall: Double, cpu: Double) {
         let done = monitor.statistics.lookups + count
         let moments = Moments()
-        // While the thread sleeps the two are queued; it then runs them without a pause between them.
+        // Both blocks are queued while the thread sleeps. It then runs them without a pause in between.
         monitor.occupy { pause(milliseconds: 2) }
         monitor.occupy { moments.note() }
         monitor.ingest([1, 2, 3])
@@ -35,7 +35,7 @@ enum Lookups: Measurement {
         return moments.difference()
     }
 
-    /// Asks between any two turns.
+    /// Checks for completion between turns.
     private static func noteWhenDone(_ moments: Moments, _ monitor: PathMonitor, _ done: Int) {
         monitor.occupy {
             if monitor.statistics.lookups >= done {
@@ -47,7 +47,7 @@ enum Lookups: Measurement {
     }
 }
 
-/// Moments of one thread.
+/// Timestamps of one thread.
 private final class Moments: Sendable {
     private let moments = Mutex<[(wall: Int64, cpu: Int64)]>([])
 
@@ -55,7 +55,7 @@ private final class Moments: Sendable {
         moments.withLock { $0.append((now(), floors_now(CLOCK_THREAD_CPUTIME_ID))) }
     }
 
-    /// Milliseconds between the first and the second, when both have come.
+    /// Waits for two timestamps. Returns the milliseconds between them.
     func difference() -> (wall: Double, cpu: Double) {
         while true {
             let moments = moments.withLock { $0 }

@@ -3,9 +3,9 @@ internal import Glibc
 internal import NetwatchEventLoop
 internal import NetworkReachability
 
-/// Lookups of a healthy name while others are silent.
+/// Lookups of a healthy name while others get no response.
 ///
-/// Arguments: how many names are silent; how many healthy ones are looked up, one after another.
+/// Arguments: the number of names without a response; the number of sequential lookups of healthy names.
 enum Resolving: Measurement {
     static let name = "resolving"
 
@@ -24,9 +24,9 @@ enum Resolving: Measurement {
     }
 }
 
-/// What it costs to follow the records of many names.
+/// The cost of following the DNS records of many names.
 ///
-/// Arguments: how many names; for how many seconds.
+/// Arguments: the number of names; the number of seconds.
 enum Following: Measurement {
     static let name = "following"
 
@@ -45,7 +45,7 @@ enum Following: Measurement {
         withExtendedLifetime(watches) {}
     }
 
-    /// Seconds of this process, without its name server.
+    /// Returns the CPU seconds of this process, without its name server.
     private static func processCPU() -> Double {
         var usage = rusage()
         getrusage(CInt(RUSAGE_SELF.rawValue), &usage)
@@ -55,7 +55,7 @@ enum Following: Measurement {
 }
 
 extension NameResolver {
-    /// Nanoseconds until the answer.
+    /// Returns the nanoseconds until the response.
     fileprivate func latency(of name: String) -> Int64 {
         let start = now()
         let semaphore = UnsafeMutablePointer<sem_t>.allocate(capacity: 1)
@@ -71,12 +71,13 @@ extension NameResolver {
     }
 }
 
-/// Answers A queries with 10.0.0.1 and AAAA queries with nothing, on 127.0.0.1. Names that begin with `s` get no answer.
+/// Answers A queries with 10.0.0.1 and AAAA queries without a record, on 127.0.0.1. Names that begin with `s` get no
+/// response.
 enum BenchmarkNameServer {
     private static let threadName = "name-server"
 
-    /// Starts the server, and mounts a `resolv.conf` that names it. The process must be in its own network and mount
-    /// namespaces.
+    /// Starts the server and mounts a `resolv.conf` that refers to it. The process must be in separate network and
+    /// mount namespaces.
     static func start() throws(SystemError) {
         let file = "/tmp/netwatch-benchmark-\(getpid())"
         let command =
@@ -88,7 +89,7 @@ enum BenchmarkNameServer {
         try startDetachedThread(named: threadName) { serve(socket) }
     }
 
-    /// The seconds that the server has used.
+    /// The CPU seconds that the server has used.
     static var cpu: Double {
         Usage(of: directory(ofThread: threadName)).cpu
     }
@@ -105,7 +106,8 @@ enum BenchmarkNameServer {
         }
     }
 
-    /// RFC 1035 §4.1: the query's header and question come back; the name of the record is a pointer to the question.
+    /// Builds the response (RFC 1035 §4.1): the query's header and question, and a record whose name is a pointer to
+    /// the question.
     private static func response(to query: [UInt8]) -> [UInt8] {
         let isAddress = query[query.count - 3] == 1
         let header = query[..<2] + [0x81, 0x80, 0, 1, 0, isAddress ? 1 : 0, 0, 0, 0, 0]

@@ -2,8 +2,8 @@ internal import BenchmarkSupport
 
 extension Series {
     /// - Parameters:
-    ///   - isQuick: A tenth of everything, to see that it runs.
-    ///   - command: The built `netwatch`.
+    ///   - isQuick: Whether to run a tenth of everything, as a smoke test.
+    ///   - command: The path of the built `netwatch`.
     static func all(isQuick: Bool, command: String) -> [Series] {
         let (rounds, tenth) = isQuick ? (2, 10) : (5, 1)
         return [

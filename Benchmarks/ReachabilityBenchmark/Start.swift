@@ -1,9 +1,9 @@
 internal import BenchmarkSupport
 internal import Glibc
 
-/// From the start of a program to the first byte that it prints.
+/// The time from the start of a program to the first byte that it prints.
 ///
-/// Arguments: how often; the program, its arguments.
+/// Arguments: the number of repetitions; the program and its arguments.
 enum Start: Measurement {
     static let name = "start"
 
@@ -12,7 +12,7 @@ enum Start: Measurement {
         printFigure("start", median(times))
     }
 
-    /// Milliseconds.
+    /// Returns milliseconds.
     private static func measure(_ command: [String]) -> Double {
         var ends: [CInt] = [0, 0]
         guard pipe(&ends) == 0 else { fatalError("pipe") }

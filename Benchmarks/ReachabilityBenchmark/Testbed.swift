@@ -1,7 +1,7 @@
 internal import BenchmarkSupport
 internal import NetworkReachability
 
-/// The addresses that many hosts are watched at: ten in each /24 from 10.0.0.0 on, all behind one route.
+/// Returns the addresses of many watched hosts: ten in each /24 from 10.0.0.0 on, all behind one route.
 func manyHosts(_ count: Int) -> [PathTarget] {
     (0..<count).map { .host(NetworkHost("10.\(($0 / 10) >> 8).\(($0 / 10) & 255).\($0 % 10 + 1)")!) }
 }
@@ -14,7 +14,7 @@ extension PathMonitor {
         return PathMonitor(configuration: configuration)
     }
 
-    /// Waits until nothing has been looked up for longer than a confirmation is put off.
+    /// Waits until there were no lookups for longer than a confirmation is delayed.
     func waitUntilQuiet() {
         var lookups = -1
         while lookups != statistics.lookups {

@@ -1,23 +1,23 @@
 internal import BenchmarkSupport
 internal import Glibc
 
-/// What a thread has used of the machine, from `/proc`.
+/// The resources that a thread has used, from `/proc`.
 struct Usage {
-    /// How often it went to sleep and was woken (`voluntary_ctxt_switches`).
+    /// The number of times that the thread slept and was woken (`voluntary_ctxt_switches`).
     var wakeUps: Int
-    /// Seconds.
+    /// The CPU time in seconds.
     var cpu: Double
 
     static func - (after: Usage, before: Usage) -> Usage {
         Usage(wakeUps: after.wakeUps - before.wakeUps, cpu: after.cpu - before.cpu)
     }
 
-    /// The usage of a thread of this process, or of another's first thread.
+    /// Reads the usage of a thread of this process, or of the first thread of another process.
     ///
     /// - Parameter directory: `/proc/PID` or `/proc/PID/task/TID`.
     init(of directory: String) {
         wakeUps = field("voluntary_ctxt_switches:", of: "\(directory)/status")
-        // The first number is the time on a processor, in nanoseconds (Documentation/scheduler/sched-stats).
+        // The first number is the CPU time in nanoseconds (Documentation/scheduler/sched-stats).
         let statistics = contents("\(directory)/schedstat").split(separator: " ")
         cpu = statistics.first.flatMap { Double($0) }.map { $0 / 1e9 } ?? .nan
     }
@@ -33,10 +33,10 @@ struct Usage {
     }
 }
 
-/// Where `/proc` tells of the monitor's thread.
+/// Returns the `/proc` directory of the monitor's thread.
 func monitorThread() -> String { directory(ofThread: "nw-path") }
 
-/// Where `/proc` tells of a thread of this process.
+/// Returns the `/proc` directory of a thread of this process.
 func directory(ofThread thread: String) -> String {
     let tasks = "/proc/self/task"
     guard let directory = opendir(tasks) else { fatalError("no \(tasks)") }

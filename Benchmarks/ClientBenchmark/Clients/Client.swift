@@ -1,30 +1,30 @@
 internal import Foundation
 
-/// A way to make HTTP requests that is measured. Whatever fails ends the process.
+/// An HTTP client that is measured. Any failure terminates the process.
 protocol Client: Sendable {
-    /// What it is called on the command line.
+    /// The client's name on the command line.
     static var name: String { get }
 
-    /// - Parameter connections: How many it may open to one server.
+    /// - Parameter connections: The maximum number of connections to one server.
     init(connections: Int)
 
-    /// Requests a URL, and calls back on any thread when its whole body is in memory: with whether the status was
-    /// 200 and the body not empty.
+    /// Requests a URL. Calls the completion on any thread when the whole body is in memory, with whether the status was
+    /// 200 and the body was not empty.
     func get(_ url: String, _ completion: @escaping @Sendable (Bool) -> Void)
 
-    /// Downloads a body without keeping it; returns its length.
+    /// Downloads and discards a body. Returns its length.
     func download(_ url: String) async throws -> Int
 
-    /// Downloads a body to a file; returns its length.
+    /// Downloads a body to a file. Returns its length.
     func save(_ url: String, to path: String) async throws -> Int
 
-    /// Sends a file in a PUT.
+    /// Uploads a file with PUT.
     func upload(_ path: String, to url: String) async throws
 }
 
 struct Unanswered: Error {}
 
-/// The client of a name.
+/// Creates the client with a name.
 func client(_ name: String, connections: Int) -> any Client {
     let all: [any Client.Type] = [TransportClient.self, SessionClient.self, FoundationClient.self]
     guard let found = all.first(where: { $0.name == name }) else { fatalError("no client is called \(name)") }

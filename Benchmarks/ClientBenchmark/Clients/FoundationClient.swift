@@ -12,7 +12,7 @@ struct FoundationClient: Client {
     init(connections: Int) {
         let configuration = URLSessionConfiguration.default
         configuration.httpMaximumConnectionsPerHost = connections
-        // Ours has none.
+        // netwatch has no cache either.
         configuration.urlCache = nil
         session = URLSession(configuration: configuration)
     }
@@ -49,7 +49,8 @@ struct FoundationClient: Client {
     }
 }
 
-/// Counts a body as it comes, in a session of its own: only a session's delegate sees that.
+/// Counts the bytes of a body as they arrive. It needs a separate session, because only a session's delegate receives
+/// them.
 private final class BodyCounter: NSObject, URLSessionDataDelegate, Sendable {
     private struct State {
         var bytes = 0

@@ -4,7 +4,7 @@ internal import Foundation
 internal import FoundationNetworking
 internal import Synchronization
 
-/// A session as a program uses it.
+/// netwatch's session API, as a program uses it.
 struct SessionClient: Client {
     static let name = "session"
 

@@ -2,7 +2,7 @@ internal import Glibc
 internal import NetwatchTransport
 internal import Synchronization
 
-/// The engine below the sessions, on its own.
+/// The transfer engine alone, without a session.
 struct TransportClient: Client {
     static let name = "transport"
 

@@ -1,7 +1,7 @@
 import Glibc
 import NIOCore
 
-/// A file in parts of 64 KiB.
+/// Reads a file in parts of 64 KiB.
 struct FileParts: AsyncSequence, AsyncIteratorProtocol {
     let length: Int
     private let file: CInt

@@ -2,7 +2,7 @@ import AsyncHTTPClient
 import Glibc
 import NIOCore
 
-/// Measures async-http-client and prints a figure a line, as ours does.
+/// Measures async-http-client and prints one figure per line, like our benchmark.
 ///
 /// `requests CLIENTS SECONDS URL`, `download URL`, `upload FILE URL`, `slow COUNT URL`.
 @main
@@ -18,7 +18,7 @@ enum Main {
         }
     }
 
-    /// - Parameter connections: How many it may open to one server; 8 is its default.
+    /// - Parameter connections: The maximum number of connections to one server. The library's default is 8.
     private static func client(connections: Int) -> HTTPClient {
         var configuration = HTTPClient.Configuration()
         configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = connections
@@ -37,7 +37,7 @@ enum Main {
         try await client.shutdown()
     }
 
-    /// Returns how many requests were answered.
+    /// Returns the number of successful requests.
     private static func load(
         _ client: HTTPClient,
         _ url: String,

@@ -1,13 +1,13 @@
 import Glibc
 
-/// A moment of `CLOCK_MONOTONIC` in nanoseconds.
+/// Returns the time of `CLOCK_MONOTONIC` in nanoseconds.
 func now() -> Int64 {
     var time = timespec()
     clock_gettime(CLOCK_MONOTONIC, &time)
     return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
 }
 
-/// What all threads of this process have used.
+/// Returns the CPU time of all threads of this process, in seconds.
 func processorSeconds() -> Double {
     var usage = rusage()
     getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage)
@@ -18,7 +18,7 @@ extension timeval {
     fileprivate var seconds: Double { Double(tv_sec) + Double(tv_usec) / 1e6 }
 }
 
-/// The most that this process has held in memory, in KiB (`VmHWM`).
+/// Returns the peak resident memory of this process in KiB (`VmHWM`).
 func peakMemory() -> Int {
     guard let file = fopen("/proc/self/status", "re") else { fatalError("no /proc/self/status") }
     defer { fclose(file) }
