@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// Hands out its values one after another, and the last one for ever.
+/// Returns its values in order, and then repeats the last one.
 final class Answers<Value: Sendable>: Sendable {
     private let rest: Mutex<[Value]>
 

@@ -3,7 +3,7 @@ internal import NetwatchTestSupport
 internal import NetwatchTransport
 internal import Testing
 
-/// Requests whose server asks who they come from.
+/// Requests to servers that ask for credentials.
 @Suite(.timeLimit(.minutes(1))) struct AuthenticationTests {
     private static let basic = ScriptedServer.Header("WWW-Authenticate", "Basic realm=\"netwatch\"")
     private static let digest = ScriptedServer.Header(
@@ -19,7 +19,7 @@ internal import Testing
         engine = try TransferEngine()
     }
 
-    /// A server that asks for credentials, by a response with a body of its own, until it is given any.
+    /// A server that asks for credentials with a 401 and a body, until a request has an `Authorization` field.
     private func server(_ challenges: ScriptedServer.Header..., wanting wanted: String? = nil) throws
         -> ScriptedServer
     {
@@ -105,7 +105,7 @@ internal import Testing
     }
 
     @Test func `a success before the body was sent is not final`() async throws {
-        // A server that has forgotten NTLM between the challenge and the answer.
+        // A server that has forgotten the NTLM state between the challenge and the response to it.
         let server = try ScriptedServer { request in
             request.number == 1
                 ? .respond(status: 401, headers: [.init("WWW-Authenticate", "NTLM")])
@@ -162,7 +162,7 @@ internal import Testing
         #expect(record.progress.allSatisfy { [nil, 7].contains($0.toReceive) })
     }
 
-    // MARK: Who else gets them
+    // MARK: Other transfers
 
     @Test func `the next transfer on the connection is nobody's`() async throws {
         let server = try server(Self.basic)
@@ -185,7 +185,7 @@ internal import Testing
         #expect(await engine.run(request(server, schemes: [])).failure?.phase == .prepare)
     }
 
-    // MARK: Servers that others wrote
+    // MARK: Third-party servers
 
     @Test func `httpbin accepts Basic and Digest, and refuses a wrong password`() async throws {
         let server = try HTTPBin()

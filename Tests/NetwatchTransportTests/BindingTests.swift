@@ -4,7 +4,7 @@ internal import NetwatchTestSupport
 internal import NetwatchTransport
 internal import Testing
 
-/// Transfers that take a given way instead of the kernel's.
+/// Transfers that are bound to an interface instead of the kernel's route.
 @Suite(
     .enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"),
     .timeLimit(.minutes(1))

@@ -4,7 +4,7 @@ internal import NetwatchTestSupport
 internal import NetwatchTransport
 internal import Testing
 
-/// Bodies that come from somewhere else.
+/// Request bodies from a source.
 @Suite(.timeLimit(.minutes(1))) struct BodySourceTests {
     private let engine: TransferEngine
 
@@ -20,7 +20,7 @@ internal import Testing
 
     private func text(_ text: String) -> SteppedSource.Piece { .bytes(Array(text.utf8)) }
 
-    // MARK: What is on the wire
+    // MARK: Data on the wire
 
     @Test func `a source of known length is sent with it, and nothing else is added`() async throws {
         let server = try ScriptedServer()
@@ -84,7 +84,7 @@ internal import Testing
         #expect(await recorder.end().hasSucceeded)
     }
 
-    // MARK: Sources that do not keep their word
+    // MARK: Sources with a wrong length
 
     @Test func `a source that ends early fails the transfer, and the server gets no whole request`()
         async throws
@@ -148,9 +148,9 @@ internal import Testing
         #expect(await engine.run(request).failure?.code == 43)
     }
 
-    // MARK: Again
+    // MARK: Repeated requests
 
-    /// A server that closes the connection after the first request that comes over an old one.
+    /// A server that closes the connection after the first request on a reused connection.
     private func forgetfulServer() throws -> ScriptedServer {
         try ScriptedServer { $0.number == 2 ? .close : .respond("") }
     }

@@ -6,7 +6,7 @@ internal import NetwatchTransport
 internal import Synchronization
 internal import Testing
 
-/// Files and other readers that wait, as bodies.
+/// Request bodies from files and other blocking readers.
 @Suite(.timeLimit(.minutes(1))) struct BufferedBodySourceTests {
     private let engine: TransferEngine
     private let scratch: ScratchDirectory
@@ -105,7 +105,7 @@ internal import Testing
         #expect(await send(source).failure?.code == 65)
     }
 
-    /// The first byte that comes, which says which chunk it is of.
+    /// Returns the first available byte, which identifies its chunk.
     private func first(of source: BufferedBodySource) async -> UInt8? {
         var byte: UInt8 = 0
         while true {
@@ -118,10 +118,10 @@ internal import Testing
     }
 }
 
-/// A reader of chunks that are full of their own number.
+/// A reader whose chunks are filled with their own number.
 private final class CountingReader: BlockingReader {
     let reads = Recorder<Int>()
-    /// What the read of one chunk waits for.
+    /// Blocks the read of each chunk.
     let gate = DispatchSemaphore(value: 0)
     private let chunks: Int
     private let fails: Bool

@@ -4,7 +4,7 @@ internal import NetwatchTestSupport
 internal import NetwatchTransport
 internal import Testing
 
-/// A cancelled transfer ends once, with code 42, wherever it was.
+/// A cancelled transfer ends once with code 42, in every phase.
 @Suite(.timeLimit(.minutes(1))) struct CancellationTests {
     private let engine: TransferEngine
 
@@ -12,7 +12,7 @@ internal import Testing
         engine = try TransferEngine()
     }
 
-    /// Starts a transfer, cancels it three times once `moment` has come, and returns its only end.
+    /// Starts a transfer, cancels it three times after `moment`, and returns its only end.
     private func cancelled(
         _ request: TransferRequest,
         on engine: TransferEngine,
@@ -56,7 +56,7 @@ internal import Testing
         let port = try UnansweringPort()
         let server = try ScriptedServer { _ in .respond(status: 200, headers: [.init("Connection", "close")])
         }
-        // Other tests make sockets too, and may take the number once or twice.
+        // Other tests create sockets too, and may take the descriptor number once or twice.
         for _ in 0..<50 {
             let unanswered = TransferRequest(url: "http://127.0.0.1:\(port.port)/")
             _ = await cancelled(unanswered, on: engine) { await engine.settle() }

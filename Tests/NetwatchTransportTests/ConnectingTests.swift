@@ -6,7 +6,7 @@ internal import Testing
 @testable internal import NetwatchEventLoop
 @testable internal import NetwatchTransport
 
-/// Hosts with several addresses, of which not all answer.
+/// Hosts with several addresses, some of which do not respond.
 @Suite(.timeLimit(.minutes(1))) struct ConnectingTests {
     private func engine(_ addresses: String...) throws -> TransferEngine {
         let addresses = addresses.compactMap { IPAddress($0) }
@@ -139,9 +139,9 @@ internal import Testing
     }
 }
 
-/// Open connections are used before anything is looked up.
+/// Open connections are tried before a name lookup.
 @Suite(.timeLimit(.minutes(1))) struct PooledConnectionTests {
-    /// Looks names up until it is told to be silent, and counts.
+    /// A resolver that counts lookups, and stops responding when `isSilent` is set.
     private final class Names: Sendable {
         let count = Atomic(0)
         let isSilent = Atomic(false)
@@ -172,7 +172,7 @@ internal import Testing
         let server = try ScriptedServer()
         #expect(await engine.run(request(server)).hasSucceeded)
         names.isSilent.store(true, ordering: .relaxed)
-        // Nothing is known of the name any more.
+        // Clears the resolver's cache.
         await engine.resolver.renew()
         for _ in 0..<10 {
             let record = await engine.run(request(server))

@@ -2,7 +2,7 @@ internal import NetwatchTestSupport
 internal import NetwatchTransport
 internal import Testing
 
-/// Which connection a request takes, and that libcurl never sends one twice that may not be.
+/// The selection of connections. libcurl never sends a request twice if it must not be repeated.
 @Suite(.timeLimit(.minutes(1))) struct ConnectionReuseTests {
     private let engine: TransferEngine
 
@@ -10,8 +10,8 @@ internal import Testing
         engine = try TransferEngine()
     }
 
-    /// A server that answers the first request and closes the connection after each later one that comes
-    /// over an old connection, as a server does whose idle timeout has just passed.
+    /// A server that responds to the first request, and closes the connection after each later request on a reused
+    /// connection, like a server whose idle timeout has just expired.
     private func forgetfulServer() throws -> ScriptedServer {
         try ScriptedServer { $0.number == 1 ? .respond("") : .close }
     }
@@ -34,7 +34,7 @@ internal import Testing
     }
 
     @Test func `libcurl sends a request again on a connection that closed after it`() async throws {
-        // The trap itself: if this ever fails, allowsConnectionReuse has lost its reason.
+        // This shows the problem itself. If it ever fails, allowsConnectionReuse is no longer needed.
         let server = try forgetfulServer()
         _ = await engine.run(TransferRequest(url: server.url))
         _ = await engine.run(TransferRequest(url: server.url, method: "POST"))

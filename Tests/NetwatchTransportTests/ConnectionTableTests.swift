@@ -41,7 +41,7 @@ internal import Testing
         table.leave(transfers[0])
         table.leave(transfers[1])
         #expect(reserve(2))
-        // Whichever was reserved, both are in use after one transfer has taken each.
+        // Whichever connection was reserved, both are in use after each transfer has taken one.
         table.use(by: transfers[2], origin, localPort: 1001)
         #expect(reserve(3))
         table.use(by: transfers[3], origin, localPort: 1000)

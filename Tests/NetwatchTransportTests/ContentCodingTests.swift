@@ -2,10 +2,10 @@ internal import NetwatchTestSupport
 internal import NetwatchTransport
 internal import Testing
 
-/// Bodies in content codings.
+/// Response bodies with content encodings.
 @Suite(.timeLimit(.minutes(1))) struct ContentCodingTests {
     private static let text = String(repeating: "hello ", count: 20)
-    /// The text as gzip has it.
+    /// The text encoded with gzip.
     private static let gzip: [UInt8] = [
         31, 139, 8, 0, 0, 0, 0, 0, 2, 3, 203, 72, 205, 201, 201, 87, 200, 160, 59, 9, 0, 47, 250, 248, 72,
         120, 0,

@@ -4,12 +4,12 @@ internal import NetwatchTestSupport
 internal import NetwatchTransport
 internal import Testing
 
-/// That nobody gets credentials that were another transfer's.
+/// Credentials are never sent with another transfer.
 @Suite(.timeLimit(.minutes(1))) struct CredentialLeakTests {
-    /// How a transfer with credentials ends.
+    /// The way in which a transfer with credentials ends.
     enum Ending: String, CaseIterable, Sendable {
         case response, challenge, digest, close, reset, cancel
-        /// Its body comes to nothing.
+        /// Its body fails.
         case body
     }
 
@@ -73,8 +73,8 @@ internal import Testing
     }
 
     @Test func `not even after a transfer whose request was made and could not be sent`() async throws {
-        // A server of HTTP/1.0 takes no body whose length is not known, which libcurl finds out when it has made the
-        // field. `curl_easy_reset(3)` would leave it in the handle.
+        // A body of unknown length cannot be sent to an HTTP/1.0 server. libcurl detects this after it has created the
+        // `Authorization` field, which `curl_easy_reset(3)` would leave in the handle.
         let old = "HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 0\r\n\r\n"
         let server = try ScriptedServer { _ in .send(old, then: .keep) }
         let engine = try TransferEngine(resolver: .answering("127.0.0.1"))

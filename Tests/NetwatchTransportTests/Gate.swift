@@ -1,7 +1,7 @@
 internal import Glibc
 internal import NetwatchEventLoop
 
-/// Blocks a resolver's thread until it is opened.
+/// Blocks a resolver's thread until the gate is opened.
 final class Gate: Sendable {
     private let entered: AsyncStream<Void>
     private let enter: AsyncStream<Void>.Continuation
@@ -17,7 +17,7 @@ final class Gate: Sendable {
 
     deinit { close(input) }
 
-    /// A resolver whose lookups wait for the gate and then find loopback.
+    /// A resolver whose lookups wait for the gate and then return loopback.
     var resolver: NameResolver {
         NameResolver(lookUp: lookUp)
     }
@@ -29,11 +29,11 @@ final class Gate: Sendable {
         return .success([IPAddress("127.0.0.1")!])
     }
 
-    /// Waits until a lookup has come to the gate.
+    /// Waits until a lookup has reached the gate.
     func isEntered() async {
         for await _ in entered { return }
     }
 
-    /// Lets all pass. Once.
+    /// Opens the gate for all lookups. Call this once.
     func open() { close(output) }
 }

@@ -2,9 +2,9 @@ internal import Testing
 
 @testable internal import NetwatchTransport
 
-/// What counts as silence, on a clock of the test's own.
+/// The detection of silence, with simulated time.
 @Suite struct IdlenessTests {
-    /// Looks once a second, and tells at which looks the silence had lasted for three.
+    /// Checks once a second. Returns the checks at which the silence had lasted for three seconds.
     private func ends(_ bytes: [Int64?]) -> [Int] {
         var idleness = Idleness()
         let start = ContinuousClock.now

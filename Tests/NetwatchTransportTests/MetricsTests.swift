@@ -3,7 +3,7 @@ internal import NetwatchTestSupport
 internal import NetwatchTransport
 internal import Testing
 
-/// What transfers report of their costs and their progress.
+/// The metrics and the progress that transfers report.
 @Suite(.timeLimit(.minutes(1))) struct MetricsTests {
     private let engine: TransferEngine
 
@@ -11,7 +11,7 @@ internal import Testing
         engine = try TransferEngine()
     }
 
-    /// The phases that were reached, in their order.
+    /// Returns the time of each phase, in order; `nil` if it was not reached.
     private func phases(_ metrics: TransferMetrics) -> [Duration?] {
         [
             metrics.lookupEnded, metrics.connected, metrics.tlsEnded, metrics.requestReady, metrics.firstByte,

@@ -2,7 +2,7 @@ internal import Testing
 
 @testable internal import NetwatchTransport
 
-/// What is remembered of URLs must not differ from what is parsed.
+/// Cached results must equal the parsed ones.
 @Suite struct OriginCacheTests {
     private static let texts = [
         "http://example.com", "http://example.com/", "http://example.com/a?b#c", "http://example.com?q",

@@ -3,13 +3,13 @@ internal import NetwatchTestSupport
 internal import NetwatchTransport
 internal import Testing
 
-/// Transfers that stand still for a while.
+/// Transfers that are paused for a while.
 @Suite(.timeLimit(.minutes(2))) struct PauseTests {
-    /// More than the kernel keeps of a connection (`tcp_rmem` and `tcp_wmem` together).
+    /// More than the kernel buffers for a connection (`tcp_rmem` and `tcp_wmem` together).
     private static let large = [UInt8](repeating: 0x78, count: 20_000_000)
 
     private let engine: TransferEngine
-    /// Answers `/large` with 20 MB, and what it does not know with what came.
+    /// Responds to `/large` with 20 MB, and to unknown paths with the request's body.
     private let server: ScriptedServer
 
     init() throws {
@@ -31,7 +31,7 @@ internal import Testing
         return request
     }
 
-    /// Starts a transfer that pauses itself whenever it delivers what satisfies a condition.
+    /// Starts a transfer that pauses itself whenever it delivers an event that satisfies a condition.
     private func start(
         _ request: TransferRequest,
         pausing what: TransferPause,
@@ -40,23 +40,23 @@ internal import Testing
         let recorder = TransferRecorder()
         let own = Recorder<TransferID>()
         let id = engine.start(request) { [engine] event in
-            // Before anybody knows of the event, whose answer must come after it.
+            // Pause before the event is recorded, because the test reacts to it.
             if isMoment(event), let id = own.values.first { engine.pause(id, what) }
             recorder.deliver(event)
         }
-        // Until it is known who it is.
+        // Paused until its id is recorded.
         engine.pause(id, .all)
         own.record(id)
         engine.resume(id)
         return (id, recorder)
     }
 
-    /// Lets another transfer of 20 MB come and go, which one that only seems to stand still would use.
+    /// Waits for another transfer of 20 MB, in which a transfer that is not really paused would progress.
     private func letTimePass() async {
         _ = await engine.run(request("/large"))
     }
 
-    /// Lets the idle timeout of another transfer pass, twice the one that these tests use.
+    /// Waits for another transfer's idle timeout of 3 s, which is longer than those in these tests.
     private func letIdleTimeoutPass() async {
         var request = request("/silent")
         request.idleTimeout = .seconds(3)
@@ -276,7 +276,7 @@ extension TransferEvent {
 }
 
 extension TransferEngine {
-    /// Starts and pauses in one turn of the engine's thread, so that nothing can happen in between.
+    /// Starts and pauses in one turn of the engine's thread, so that nothing happens in between.
     fileprivate func start(
         _ request: TransferRequest,
         pausing what: TransferPause,

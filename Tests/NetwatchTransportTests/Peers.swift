@@ -1,9 +1,9 @@
 internal import NetwatchTestSupport
 
 extension Nginx {
-    /// nginx on a unix socket, in front of a server of ours, for users whom it knows.
+    /// Starts nginx on a unix socket, as a proxy of our server that authenticates users.
     ///
-    /// - Parameter users: Names and passwords.
+    /// - Parameter users: User names and passwords.
     convenience init(inFrontOf server: ScriptedServer, users: [String: String]) async throws {
         let scratch = try ScratchDirectory()
         let passwords = users.map { "\($0.key):{PLAIN}\($0.value)\n" }.joined()

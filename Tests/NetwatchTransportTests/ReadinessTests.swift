@@ -3,7 +3,7 @@ internal import NetwatchEventLoop
 internal import NetwatchTransport
 internal import Testing
 
-/// What libcurl is told of an event.
+/// The flags that libcurl receives for an event.
 @Suite struct ReadinessTests {
     @Test func `data and room are told as they are`() {
         #expect(EventLoop.Readiness.readable.curlEvents == CURL_CSELECT_IN)

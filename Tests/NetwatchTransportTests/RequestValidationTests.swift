@@ -3,7 +3,7 @@ internal import NetwatchTestSupport
 internal import NetwatchTransport
 internal import Testing
 
-/// What is refused before anything is done, seen from outside: the server gets no connection.
+/// Invalid requests are rejected immediately: the server gets no connection.
 @Suite(.timeLimit(.minutes(1))) struct RequestValidationTests {
     private let server: ScriptedServer
     private let engine: TransferEngine

@@ -3,7 +3,7 @@ internal import NetwatchEventLoop
 internal import NetwatchTransport
 internal import Synchronization
 
-/// A body that a test hands over piece by piece.
+/// A body source that a test feeds piece by piece.
 final class SteppedSource: TransferBodySource {
     enum Piece {
         case bytes([UInt8])
@@ -33,7 +33,7 @@ final class SteppedSource: TransferBodySource {
     var rewinds: Int { state.withLock { $0.rewinds } }
     var cancellations: Int { state.withLock { $0.cancellations } }
 
-    /// Hands over more, from any thread.
+    /// Adds pieces. Safe to call on any thread.
     func add(_ pieces: Piece...) {
         let wake = state.withLock { state in
             state.pieces += pieces

@@ -4,7 +4,7 @@ internal import NetwatchTestSupport
 internal import NetwatchTransport
 internal import Testing
 
-/// How failures are told apart.
+/// How failures are distinguished.
 @Suite(.timeLimit(.minutes(1))) struct TransferFailureTests {
     private let engine: TransferEngine
 
@@ -84,7 +84,7 @@ internal import Testing
         #expect(record.heads.isEmpty && record.text.isEmpty, "HTTP/0.9 is no answer")
     }
 
-    /// libcurl reads no body of an answer to HEAD, whatever the protocol.
+    /// libcurl reads no body in a response to HEAD, whatever the protocol.
     @Test(arguments: ["220 mail.example ESMTP\r\n", "HTTP/3.9 200 OK\r\n\r\n", "HTTP/1.1 2x0 OK\r\n\r\n"])
     func `what is not HTTP is no answer to HEAD`(answer: String) async throws {
         let server = try ScriptedServer { _ in .send(answer, then: .close) }
@@ -101,7 +101,7 @@ internal import Testing
         request.responseTimeout = .seconds(60)
         async let record = engine.run(request)
         await server.requests(atLeast: 1)
-        // Twice as long as the idle timeout may take to be noticed.
+        // Twice the maximum delay with which the idle timeout is noticed.
         try await Task.sleep(for: .seconds(4))
         server.release()
         #expect(await record.text == "late")

@@ -2,7 +2,7 @@ internal import Testing
 
 @testable internal import NetwatchTransport
 
-/// How bodies are cut into pieces.
+/// How bodies are split into pieces.
 @Suite struct TransferNewsTests {
     private var news = TransferNews()
 
@@ -36,7 +36,7 @@ internal import Testing
         #expect(pieces(Array(events.prefix(1))) == [[1, 2, 3]] && events.count == 2)
     }
 
-    /// Else a server that sends byte by byte fills the memory of whoever keeps them.
+    /// Otherwise a server that sends single bytes would fill the memory of a consumer that keeps the pieces.
     @Test mutating func `a piece holds not much more than its bytes`() {
         add([UInt8](repeating: 0, count: BodyPiece.size))
         for count in [1, 2, 100, 10_000] {

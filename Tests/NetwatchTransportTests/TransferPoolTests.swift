@@ -6,7 +6,7 @@ internal import Testing
 
 @testable internal import NetwatchTransport
 
-/// What sessions have for themselves: connections, and a limit of them.
+/// A session's pool: separate connections, and a connection limit.
 @Suite(.timeLimit(.minutes(1))) struct TransferPoolTests {
     private let engine: TransferEngine
 
@@ -84,7 +84,7 @@ internal import Testing
         #expect(failure?.phase == .prepare)
         server.release()
         await first.end()
-        // It has waited twice as long as connecting may take.
+        // The transfer has waited for twice its connection timeout.
         #expect(await second.end().hasSucceeded)
     }
 
@@ -133,7 +133,7 @@ internal import Testing
         await server.requests(atLeast: 1)
         let waiting = pool?.start(request(server, "/waiting"))
         var named = TransferRequest(url: "http://netwatch.invalid:\(server.port)/")
-        // However long this test waits for its turn.
+        // Large enough for any delay of this test.
         named.connectTimeout = .seconds(600)
         let lookingUp = pool?.start(named)
         await gate.isEntered()
@@ -162,7 +162,7 @@ internal import Testing
         let first = pool.start(request)
         try await asked.wait { $0.count == 1 }
         pool.renewConnections()
-        // The first lookup is still under way, and nobody waits for it any more.
+        // The first lookup is still running, but no transfer waits for it.
         #expect(await pool.run(request).hasSucceeded)
         #expect(await first.end().hasSucceeded)
         gate.open()

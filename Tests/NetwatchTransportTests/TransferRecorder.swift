@@ -2,7 +2,7 @@ internal import NetwatchEventLoop
 internal import NetwatchTransport
 internal import Synchronization
 
-/// Records what a transfer delivers, and waits for its end.
+/// Records the events of a transfer and waits for its end.
 final class TransferRecorder: Sendable {
     struct Record {
         var heads: [TransferHead] = []
@@ -47,7 +47,7 @@ final class TransferRecorder: Sendable {
         await wait { !$0.ends.isEmpty }
     }
 
-    /// Waits until what was delivered satisfies a condition.
+    /// Waits until the recorded events satisfy a condition.
     @discardableResult
     func wait(until condition: @escaping @Sendable (Record) -> Bool) async -> Record {
         await withCheckedContinuation { waiter in
@@ -70,14 +70,14 @@ extension TransferEngine {
         return await recorder.end()
     }
 
-    /// Waits until the engine has done everything it was asked for before.
+    /// Waits until the engine has handled all previous calls.
     nonisolated func settle() async {
         _ = await run(TransferRequest(url: ""))
     }
 }
 
 extension NameResolver {
-    /// A resolver that knows one address for every name.
+    /// A resolver that returns this address for every name.
     static func answering(_ address: String) -> NameResolver {
         NameResolver { _ in .success([IPAddress(address)!]) }
     }

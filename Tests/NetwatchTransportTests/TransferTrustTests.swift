@@ -2,9 +2,9 @@ internal import Testing
 
 @testable internal import NetwatchTransport
 
-/// Which trusts are equal, for those that are share connections.
+/// Equality of trusts, which decides whether transfers share connections.
 @Suite(.timeLimit(.minutes(1))) struct TransferTrustTests {
-    /// By its name, something else for each property, of the same size where it has one.
+    /// A trust for each property with a different value, of the same size where there is one.
     private static let variants: [(property: String, trust: TransferTrust)] = [
         ("anchors", changed { $0.anchors = nil }),
         ("anchors", changed { $0.anchors = .only(pem: Array("one".utf8)) }),
@@ -43,7 +43,7 @@ internal import Testing
 
     @Test func `each has connections of its own`() async throws {
         let engine = try TransferEngine()
-        // Lists that are none are refused before there could be a connection.
+        // Invalid revocation lists are rejected before there is a connection.
         let trusts = [.standard] + Self.variants.filter { $0.property != "revocationLists" }.map(\.trust)
         for trust in trusts + trusts {
             var request = TransferRequest(url: "https://127.0.0.1:1/")

@@ -4,7 +4,7 @@ internal import NetwatchTestSupport
 internal import NetwatchTransport
 internal import Testing
 
-/// What is on the wire and what comes back from it.
+/// The bytes that a transfer sends, and how it handles the response.
 @Suite(.timeLimit(.minutes(1))) struct TransferWireTests {
     private let engine: TransferEngine
 
@@ -46,7 +46,7 @@ internal import Testing
     @Test func `headers keep their order, and libcurl adds nothing to a body`() async throws {
         let server = try ScriptedServer()
         var request = TransferRequest(url: server.url, method: "POST")
-        // Above 1 MiB libcurl would ask for "100 Continue".
+        // Above 1 MiB libcurl would send `Expect: 100-continue`.
         request.body = .bytes([UInt8](repeating: 0, count: 2_000_000))
         request.headers = [.init("X-b", "1"), .init("x-A", "2"), .init("X-Empty", " "), .init("X-b", "3")]
         _ = await engine.run(request)

@@ -4,7 +4,7 @@ internal import NetwatchTransport
 internal import Synchronization
 internal import Testing
 
-/// TLS as the engine does it, against nginx: HTTP/2, and which connections trust lets transfers share.
+/// TLS in the engine, against nginx: HTTP/2, and sharing of connections depending on trust.
 @Suite(.enabled(if: TestAuthority.isAvailable, "openssl is not installed"), .timeLimit(.minutes(2)))
 struct TrustedTransferTests {
     private let authority: TestAuthority
@@ -17,7 +17,8 @@ struct TrustedTransferTests {
         pool = TransferPool(engine: engine)
     }
 
-    /// - Parameter answer: What nginx does with a request. By default it returns the number of its connection.
+    /// - Parameter answer: The nginx directive that handles a request. By default it returns the number of the
+    ///   connection.
     private func nginx(
         _ protocols: String = "http2",
         name: String,
@@ -44,7 +45,7 @@ struct TrustedTransferTests {
         return request
     }
 
-    /// The test authority's root vouches.
+    /// A trust whose only anchor is the test authority's root.
     private func ours(_ check: TrustCheck? = nil) throws -> TransferTrust {
         var trust = TransferTrust()
         trust.anchors = .only(pem: try ScratchDirectory.read(authority.root))
@@ -75,7 +76,7 @@ struct TrustedTransferTests {
             answer: "proxy_set_header Connection-Number $connection; proxy_pass \(origin.url);"
         )
         let recorders = try (0..<20).map { _ in pool.start(try request(nginx, "one.test")) }
-        // None is answered before all have come.
+        // The server sends no response until all requests have arrived.
         let requests = await origin.requests(atLeast: 20)
         origin.release()
         for recorder in recorders {
@@ -96,7 +97,7 @@ struct TrustedTransferTests {
         }
         for recorder in recorders { #expect(await recorder.end().failure?.code == 28) }
         let last = recorders.compactMap { $0.record.metrics?.ended }.max() ?? .zero
-        // One after another would take eight times as long as the first.
+        // One after another, they would take eight times as long as the first.
         #expect(last < .seconds(3))
     }
 

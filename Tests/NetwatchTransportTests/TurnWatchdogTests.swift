@@ -3,10 +3,10 @@ internal import Testing
 
 @testable internal import NetwatchTransport
 
-/// The thread beside the engine's.
+/// The watchdog's thread.
 @Suite(.timeLimit(.minutes(1))) struct TurnWatchdogTests {
-    /// At any time, between two looks or asleep. The delay is the input: it decides where the thread is, and the test
-    /// passes wherever that is.
+    /// Stops at any time, between two checks or asleep. The delay decides where the thread is, and the test must pass
+    /// for each of them.
     @Test(arguments: [
         Duration.zero, TurnWatchdog.interval / 2, TurnWatchdog.interval * 5 / 4, TurnWatchdog.interval * 3,
     ])

@@ -2,25 +2,25 @@ internal import Testing
 
 @testable internal import NetwatchTransport
 
-/// Who is blamed when libcurl is busy in vain, decided on accounts that the test makes up.
+/// Finding the connection that keeps libcurl busy without useful data, with simulated samples.
 @Suite struct VainWorkTests {
     private static let culprit = WatchedSocket(descriptor: 7, number: 1)
     private static let other = WatchedSocket(descriptor: 8, number: 2)
 
-    /// What is seen at each look, from one to the next.
+    /// The values between two samples.
     private struct Interval: Sendable {
         var used = TurnWatchdog.interval
         var useful: UInt64 = 0
         var read: [WatchedSocket: UInt64] = [culprit: 50_000_000, other: 0]
     }
 
-    /// Who is cut after how many intervals.
+    /// Returns the connection that is shut down, by number of intervals.
     private func cuts(_ intervals: [Interval]) -> [Int: WatchedSocket] {
         var work = VainWork()
         var (time, useful) = (Duration.seconds(1000), UInt64(5))
         var read: [WatchedSocket: UInt64] = [:]
         var cuts: [Int: WatchedSocket] = [:]
-        // Where it begins.
+        // The baseline.
         read = intervals[0].read.mapValues { _ in 7 }
         _ = work.judge(.init(processorTime: time, usefulBytes: useful)) { read }
         for (index, interval) in intervals.enumerated() {
@@ -53,10 +53,10 @@ internal import Testing
 
     @Test(
         arguments: [
-            // A download at full speed, a body of which only little is left after decoding, an upload.
+            // A download at full speed, a body of which little is left after decoding, and an upload.
             (useful: 50_000_000, read: 50_000_000), (useful: 600_000, read: 50_000_000),
             (useful: 50_000_000, read: 500_000),
-            // Handshakes, of which none reads much.
+            // Handshakes, each of which reads little.
             (useful: 0, read: 10_000),
         ] as [(useful: UInt64, read: UInt64)]
     ) func `useful work is nothing to blame anybody for`(useful: UInt64, read: UInt64) {

@@ -3,12 +3,12 @@ internal import Testing
 
 @testable internal import NetwatchTransport
 
-/// Who may begin, and who waits.
+/// Which transfers may begin, and which wait.
 @Suite struct WaitingRoomTests {
     private let door = WaitingRoom.Door(pool: .common, origin: "http://a:80")
     private let ids = (0..<8).map { _ in TransferID() }
 
-    /// Returns who may begin at once.
+    /// Returns which transfers may begin immediately.
     private func enter(_ room: inout WaitingRoom, _ priorities: [Float], limit: Int) -> [Bool] {
         zip(ids, priorities).map { room.enter($0, by: door, limit: limit, priority: $1) }
     }

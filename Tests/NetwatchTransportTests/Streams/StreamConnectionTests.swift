@@ -4,7 +4,7 @@ internal import NetwatchTestSupport
 internal import NetwatchTransport
 internal import Testing
 
-/// Connections over loopback that are made, used and closed.
+/// Establishing, using and closing connections over loopback.
 @Suite(.timeLimit(.minutes(2))) struct StreamConnectionTests {
     private func connect(to server: SocketServer, at host: String = "127.0.0.1") -> StreamConnection {
         let connection = TransferEngine.shared.stream(to: host, port: Int(server.port))
@@ -190,7 +190,7 @@ internal import Testing
         let connection = connect(to: server)
         #expect(await connection.read(1...1).bytes.count == 1)
         try await stalls.wait { !$0.isEmpty }
-        // What the kernels keep of one connection: 4 MiB sent and 6 MiB received, unless the system was set up
+        // The kernel buffers up to 4 MiB sent and 6 MiB received per connection, unless the system is configured
         // otherwise (tcp(7)).
         #expect(stalls.values[0] < total / 2)
 
@@ -216,7 +216,7 @@ internal import Testing
         connection.suspend()
         let results = Recorder<String>()
         connection.write([2], timeout: nil) { _ in results.record("written") }
-        // The timeout goes on, and tells that the write before it has stood still.
+        // The timeout keeps running. It shows that the earlier write is still paused.
         let read = await connection.read(1...1, timeout: .milliseconds(100))
         #expect(read.failure?.code == 28)
         #expect(results.values.isEmpty)

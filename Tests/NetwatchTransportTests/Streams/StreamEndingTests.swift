@@ -4,9 +4,9 @@ internal import NetwatchTestSupport
 internal import NetwatchTransport
 internal import Testing
 
-/// Connections that are not made, take too long, or are cancelled.
+/// Connections that fail, time out or are cancelled.
 @Suite(.timeLimit(.minutes(2))) struct StreamEndingTests {
-    /// A read and a write of a connection, once both have failed.
+    /// Returns the failures of a read and a write, once both have failed.
     private func failures(of connection: StreamConnection) async -> [TransferFailure?] {
         async let write = connection.write([1])
         let read = await connection.read(1...1)
@@ -50,7 +50,7 @@ internal import Testing
 
     @Test func `addresses are tried until one answers`() async throws {
         let server = try SocketServer.echo()
-        // Nothing listens on those before the last, on this port.
+        // Only the last address has a listener on this port.
         let engine = try TransferEngine(resolver: resolver("::1", "127.0.0.2", "127.0.0.3", "127.0.0.1"))
         let connection = engine.stream(to: "several.example", port: Int(server.port))
         connection.resume()
@@ -74,7 +74,7 @@ internal import Testing
 
     @Test func `an address that refuses ends nothing while another may answer`() async throws {
         let silent = try UnansweringPort()
-        // Nothing listens on the second, on this port.
+        // The second address has no listener on this port.
         let engine = try TransferEngine(resolver: resolver("127.0.0.1", "127.0.0.2"))
         let connection = engine.stream(
             to: "several.example",

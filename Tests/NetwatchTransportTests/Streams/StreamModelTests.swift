@@ -4,7 +4,7 @@ internal import NetwatchTestSupport
 internal import NetwatchTransport
 internal import Testing
 
-/// Reads, writes, pauses and changes of mind in any order, with a server that sends everything back.
+/// Reads, writes, pauses and cancellations in random order, with an echo server.
 @Suite(.timeLimit(.minutes(5))) struct StreamModelTests {
     private static let seeds: [UInt64] = {
         let one = getenv("NETWATCH_SEED").flatMap { UInt64(String(cString: $0)) }
@@ -22,7 +22,7 @@ internal import Testing
 
     @Test func `whatever ends it, every completion is called once`() async throws {
         let server = try SocketServer { peer in
-            // Reads a little, and answers by a reset.
+            // Echoes a little data, then resets the connection.
             peer.resetWhenClosed()
             for _ in 0..<4 { peer.write(peer.read(atMost: 3000)) }
         }
@@ -34,7 +34,7 @@ internal import Testing
     }
 }
 
-/// One connection, and what its completions were called with.
+/// A connection, and the results passed to its completions.
 private struct StreamModelRun {
     private enum Event: Sendable {
         case read(Int, StreamRead)
@@ -70,7 +70,7 @@ private struct StreamModelRun {
         connection.cancel()
         let asked = asked
         try await events.wait { $0.count >= asked }
-        // Whatever was called twice has been by now: the loop does one thing after the other.
+        // The loop runs operations in order, so any second call of a completion has happened by now.
         _ = await connection.write([])
         return countViolations()
     }

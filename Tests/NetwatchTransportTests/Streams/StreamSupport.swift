@@ -3,7 +3,7 @@ internal import NetwatchTestSupport
 internal import NetwatchTransport
 
 extension StreamConnection {
-    /// A read that is waited for.
+    /// Reads and waits for the result.
     nonisolated func read(_ counts: ClosedRange<Int>, timeout: Duration? = nil) async -> StreamRead {
         await withCheckedContinuation { continuation in
             read(atLeast: counts.lowerBound, atMost: counts.upperBound, timeout: timeout) {
@@ -12,14 +12,14 @@ extension StreamConnection {
         }
     }
 
-    /// A write that is waited for.
+    /// Writes and waits for the result.
     nonisolated func write(_ bytes: [UInt8], timeout: Duration? = nil) async -> TransferFailure? {
         await withCheckedContinuation { continuation in
             write(bytes, timeout: timeout) { continuation.resume(returning: $0) }
         }
     }
 
-    /// Everything until the end, or the failure.
+    /// Reads until the end of the stream or a failure.
     nonisolated func readAll() async -> (bytes: [UInt8], failure: TransferFailure?) {
         var all: [UInt8] = []
         while true {
@@ -30,12 +30,12 @@ extension StreamConnection {
     }
 }
 
-/// Bytes that differ from place to place.
+/// Returns bytes that differ by position.
 func pattern(_ count: Int) -> [UInt8] {
     (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) }
 }
 
-/// A resolver that knows one name's addresses.
+/// A resolver that returns these addresses for every name.
 func resolver(_ addresses: String...) -> NameResolver {
     let addresses = addresses.compactMap { IPAddress($0) }
     return NameResolver { _ in .success(addresses) }
