@@ -9,7 +9,7 @@ internal import Testing
         return ConnectionRace(candidates, preferring: winner.flatMap { IPAddress($0) })
     }
 
-    /// Fails every attempt at once.
+    /// Returns the order of attempts if each fails immediately.
     private func order(_ addresses: [String], preferring winner: String? = nil) -> [String] {
         var race = race(addresses, preferring: winner)
         var order: [String] = []

@@ -3,8 +3,8 @@ internal import NetwatchTestSupport
 internal import Synchronization
 internal import Testing
 
-/// The lock under contention: clean under the thread sanitizer only with the interposer of
-/// CNetwatchTestSupport, whose reason is told there.
+/// The lock under contention. The thread sanitizer accepts it only with the interposer of CNetwatchTestSupport, which
+/// explains the reason.
 @Suite struct InterposerTests {
     private final class Counter: Sendable {
         let value = Mutex(0)

@@ -13,7 +13,7 @@ internal import Testing
         withExtendedLifetime(lock) {}
     }
 
-    /// Between fork(2) and exec(2) a new program has a copy of every descriptor.
+    /// Between fork(2) and exec(2), a new program has a copy of every descriptor.
     @Test func `a released lock can be taken while a copy of its descriptor is still open`() throws {
         var lock: LockFile? = try LockFile.taking(path)
         let copy = FileDescriptor(owning: dup(try #require(descriptor(of: path))))
@@ -24,7 +24,7 @@ internal import Testing
         _ = consume lock
     }
 
-    /// The open descriptor of a file.
+    /// Returns the open descriptor of a file.
     private func descriptor(of path: String) -> CInt? {
         (0..<CInt(getdtablesize())).prefix(65_536).first { descriptor in
             var bytes = [UInt8](repeating: 0, count: 4096)

@@ -22,7 +22,7 @@ internal import Testing
         resolver.resolve("last") { _ in answered.record(true) }
         gate.open()
         try await answered.wait { !$0.isEmpty }
-        // Said in one word: a report of the difference would take minutes.
+        // Compared separately, because reporting the difference of the arrays would take minutes.
         let isInOrder = asked.values == ["first"] + names + ["last"]
         #expect(isInOrder)
     }
@@ -184,7 +184,7 @@ internal import Testing
         for number in 0..<1000 { resolver.resolve("\(number).example") { _ in answered.record(true) } }
         try await begun.wait { $0.count == 112 }
         let snapshot = resolver.snapshot()
-        // Seven eighths are for names that were never looked up.
+        // Seven eighths of the threads are for names that were never resolved.
         #expect(snapshot.threads == 112 && snapshot.waiting == 888)
         for _ in 0..<1000 { gate.open() }
         try await answered.wait { $0.count == 1000 }
@@ -220,7 +220,7 @@ internal import Testing
         let namespace = try NetworkNamespace()
         let resolver = NameResolver(networkNamespace: namespace.path)
         let answered = Recorder<NameResolver.Outcome>()
-        // `inet_aton(3)` knows this form, which is no literal of ours.
+        // `inet_aton(3)` accepts this form, but netwatch does not treat it as an address.
         resolver.resolve("127.2") { answered.record($0) }
         try await answered.wait { !$0.isEmpty }
         #expect(answered.values == [.success([IPAddress("127.0.0.2")!])])

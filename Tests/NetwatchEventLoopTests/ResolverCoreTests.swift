@@ -3,11 +3,11 @@ internal import Testing
 
 @testable internal import NetwatchEventLoop
 
-/// A resolver on virtual time, whose threads do what the test says.
+/// A resolver with virtual time. The test controls its threads.
 struct SimulatedResolver {
     var core: ResolverCore
     private(set) var now = ContinuousClock.now
-    /// What threads look up.
+    /// The questions that the threads are looking up.
     private(set) var running: [ResolverCore.Question] = []
     private(set) var answers: [ResolverCore.Asker: NameResolver.Outcome] = [:]
 
@@ -33,7 +33,7 @@ struct SimulatedResolver {
         if let question = core.takeNext(now: now) { running.append(question) }
     }
 
-    /// Ends the oldest lookup of a name; its thread takes the next question.
+    /// Ends the oldest lookup of a name. Its thread takes the next question.
     mutating func end(_ name: String, _ outcome: NameResolver.Outcome) {
         end(running.first { $0.name == name }!, outcome)
     }
@@ -77,7 +77,7 @@ struct SimulatedResolver {
     private let silence = NameResolver.Outcome.failure(.init(code: EAI_AGAIN))
     private let noSuchName = NameResolver.Outcome.failure(.init(code: EAI_NONAME))
 
-    /// Looks a name up and returns what the asker got.
+    /// Looks a name up and returns the result for the caller.
     private mutating func answer(_ outcome: NameResolver.Outcome, about name: String = "a") {
         resolver.ask(name, .refresh)
         resolver.end(name, outcome)
@@ -89,7 +89,7 @@ struct SimulatedResolver {
         for name in names { resolver.end(name, silence) }
     }
 
-    /// Whether a caller who needs an answer gets it without another lookup.
+    /// Returns the result if a caller gets it without another lookup.
     private mutating func cached(_ name: String = "a") -> NameResolver.Outcome? {
         let asker = resolver.ask(name)
         defer { _ = resolver.abandon(asker) }

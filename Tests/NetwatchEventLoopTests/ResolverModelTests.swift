@@ -4,7 +4,7 @@ internal import Testing
 
 @testable internal import NetwatchEventLoop
 
-/// Random calls of a resolver on virtual time, and the laws that must hold whatever they are.
+/// Random calls of a resolver with virtual time, and the invariants that must always hold.
 private struct ResolverModel {
     private static let silent = 0..<40
     private static let names = 0..<60
@@ -12,7 +12,7 @@ private struct ResolverModel {
 
     private var resolver: SimulatedResolver
     private var generator: SeededGenerator
-    /// When each lookup under way ends, in the order of the resolver's.
+    /// The end of each running lookup, in the resolver's order.
     private var ends: [(question: ResolverCore.Question, due: ContinuousClock.Instant, wasSilent: Bool)] = []
     private var asked: Set<ResolverCore.Asker> = []
     private var abandoned: Set<ResolverCore.Asker> = []
@@ -29,7 +29,7 @@ private struct ResolverModel {
             noteStarts()
             checkPool()
         }
-        // Everything ends at last.
+        // All lookups end eventually.
         while violations.isEmpty, !ends.isEmpty { pass(.seconds(10)) }
         checkAnswers()
     }
@@ -56,7 +56,7 @@ private struct ResolverModel {
         _ = resolver.abandon(asker)
     }
 
-    /// Lets time pass, and lookups end in it.
+    /// Advances the time and ends the lookups that are due.
     private mutating func pass(_ duration: Duration) {
         let end = resolver.now + duration
         noteStarts()
@@ -86,7 +86,7 @@ private struct ResolverModel {
         }
     }
 
-    // MARK: Laws
+    // MARK: Invariants
 
     private mutating func checkPool() {
         let pool = resolver.core.pool
@@ -102,7 +102,7 @@ private struct ResolverModel {
         }
     }
 
-    /// Each asker gets one answer, unless it gave up.
+    /// Every caller gets one result, unless it gave up.
     private mutating func checkAnswers() {
         for asker in asked.sorted() {
             let isAnswered = resolver.answers[asker] != nil

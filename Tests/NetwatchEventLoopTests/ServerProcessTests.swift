@@ -1,13 +1,13 @@
 internal import NetwatchTestSupport
 internal import Testing
 
-/// What the tests start must not outlive them.
+/// Processes started by tests must not outlive them.
 @Suite(.timeLimit(.minutes(1))) struct ServerProcessTests {
     @Test func `a server without handlers of its own ends with the last reference to it`() async throws {
         var server: ServerProcess? = try ServerProcess(in: try ScratchDirectory(), on: .none) { _ in
             ["/bin/sleep", "1000"]
         }
-        // Ends after the server.
+        // The keeper ends after the server.
         let keeper = try #require(server?.process)
         server = nil
         #expect(try await keeper.end() == .exited(0))
