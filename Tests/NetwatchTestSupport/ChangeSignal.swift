@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// Tells tests that something may have changed, so that they check their condition again.
+/// Notifies tests that something may have changed, so that they check their condition again.
 package final class ChangeSignal: Sendable {
     private struct State {
         var waiters: [Int: AsyncStream<Void>.Continuation] = [:]
@@ -11,15 +11,15 @@ package final class ChangeSignal: Sendable {
 
     package init() {}
 
-    /// Lets every call of ``until(_:)`` check its condition again. Callable from any thread.
+    /// Makes every call of ``until(_:)`` check its condition again. Safe to call on any thread.
     package func post() {
         for waiter in state.withLock({ Array($0.waiters.values) }) { waiter.yield() }
     }
 
-    /// Waits until a condition holds. It is checked at once and after each ``post()``.
+    /// Waits until a condition holds. It is checked immediately and after each ``post()``.
     ///
-    /// - Throws: What the condition throws; `CancellationError` when the task is cancelled, as the time limit of a
-    ///   test does.
+    /// - Throws: The condition's error; `CancellationError` if the task is cancelled, for example by a test's time
+    ///   limit.
     package func until(_ isSatisfied: () async throws -> Bool) async throws {
         let (signals, waiter) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         let id = add(waiter)

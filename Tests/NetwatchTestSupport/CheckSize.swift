@@ -1,8 +1,9 @@
 internal import Glibc
 
-/// How much of each randomised check is run: `NETWATCH_CHECKS` in the environment.
+/// The extent of each randomised check: `NETWATCH_CHECKS` in the environment.
 ///
-/// `small`, the default, is what `make test` has time for; `medium` is for `make random`, which CI runs; `full` for `make soak`.
+/// `small`, the default, fits the time of `make test`; `medium` is for `make random`, which CI runs; `full` is for
+/// `make soak`.
 package enum CheckSize: String {
     case small
     case medium

@@ -1,16 +1,16 @@
-/// A query of RFC 1035 with one question, and responses to it.
+/// A DNS query with one question, and responses to it (RFC 1035).
 struct DNSMessage: Sendable {
     struct Answer {
         let type: UInt16
         let data: [UInt8]
     }
 
-    /// In lower case, without the dot at the end.
+    /// The name in lower case, without the trailing dot.
     let name: String
     /// 1 for A, 28 for AAAA.
     let type: UInt16
     private let id: [UInt8]
-    /// The question as it came.
+    /// The question section as received.
     private let question: [UInt8]
 
     init?(_ bytes: ArraySlice<UInt8>) {
@@ -34,7 +34,7 @@ struct DNSMessage: Sendable {
         header(flags: 0x81, code: code, answers: answers.count) + question + answers.flatMap(Self.encode)
     }
 
-    /// A response that asks for another query on TCP.
+    /// A truncated response, which makes the client repeat the query over TCP.
     var truncated: [UInt8] {
         header(flags: 0x83, code: 0, answers: 0) + question
     }
@@ -43,7 +43,7 @@ struct DNSMessage: Sendable {
         id + [flags, 0x80 | code, 0, 1, UInt8(answers >> 8), UInt8(answers & 0xff), 0, 0, 0, 0]
     }
 
-    /// The name is a pointer to the question; the TTL is 5 s.
+    /// Encodes a record. Its name is a pointer to the question; its TTL is 5 s.
     private static func encode(_ answer: Answer) -> [UInt8] {
         [0xc0, 12, 0, UInt8(answer.type), 0, 1, 0, 0, 0, 5, 0, UInt8(answer.data.count)] + answer.data
     }

@@ -2,10 +2,10 @@ internal import Dispatch
 internal import Glibc
 internal import NetwatchEventLoop
 
-/// Waits until a condition holds. It is checked at once, and again when a file in the directory has been created,
-/// written, renamed or removed (`inotify(7)`).
+/// Waits until a condition holds. It is checked immediately, and after a file in the directory was created, written,
+/// renamed or removed (`inotify(7)`).
 ///
-/// - Throws: ``SystemError`` of `inotify_init1` and `inotify_add_watch`; as ``ChangeSignal/until(_:)``.
+/// - Throws: ``SystemError`` of `inotify_init1` and `inotify_add_watch`; also as ``ChangeSignal/until(_:)``.
 package func until(changesIn directory: String, _ isSatisfied: () async throws -> Bool) async throws {
     let inotify = try Inotify()
     _ = try inotify.watch(
@@ -15,11 +15,11 @@ package func until(changesIn directory: String, _ isSatisfied: () async throws -
     let signal = ChangeSignal()
     let source = DispatchSource.makeReadSource(fileDescriptor: inotify.descriptor)
     source.setEventHandler {
-        // What has changed does not matter: the condition is checked again anyway.
+        // The kind of change does not matter: the condition is checked again anyway.
         _ = inotify.read()
         signal.post()
     }
-    // The descriptor must stay open until Dispatch no longer polls it.
+    // The descriptor must stay open until Dispatch has stopped polling it.
     source.setCancelHandler { withExtendedLifetime(inotify) {} }
     source.activate()
     defer { source.cancel() }

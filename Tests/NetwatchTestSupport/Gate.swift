@@ -1,6 +1,6 @@
 internal import Dispatch
 
-/// Holds a thread until a test lets it go.
+/// Blocks a thread until a test opens the gate.
 package final class Gate: Sendable {
     private let semaphore = DispatchSemaphore(value: 0)
 

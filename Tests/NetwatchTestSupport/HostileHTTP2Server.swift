@@ -1,8 +1,8 @@
 internal import Foundation
 
-/// A server of HTTP/2 over TLS whose frames are made by hand, in Python, which has TLS with ALPN.
+/// An HTTP/2 server over TLS that sends invalid or useless frames. It is written in Python, which has TLS with ALPN.
 package struct HostileHTTP2Server {
-    /// One for all: an authority signs one at a time. Its files go with it.
+    /// Shared by all servers, because an authority signs one certificate at a time. It owns the certificate files.
     private static let issued = Result {
         let authority = try TestAuthority()
         return (authority: authority, server: try authority.server("http2", for: "IP:127.0.0.1"))
@@ -10,7 +10,7 @@ package struct HostileHTTP2Server {
 
     private let server: ServerProcess
 
-    /// - Parameter harm: One of those that the program knows.
+    /// - Parameter harm: One of the program's attacks.
     package init(_ harm: String) throws {
         let issued = try Self.issued.get().server
         let scratch = try ScratchDirectory()

@@ -3,16 +3,16 @@ internal import Glibc
 internal import NetwatchEventLoop
 
 extension NetworkNamespace {
-    /// Waits until the output of an `ip` command contains a text. The command runs at once, and again after each
+    /// Waits until the output of an `ip` command contains a text. The command runs immediately, and again after each
     /// announcement of a link or an address.
     ///
-    /// The calling thread waits.
+    /// Blocks the calling thread.
     ///
     /// - Parameters:
     ///   - arguments: The arguments of `ip`: `-br link show near0`.
-    ///   - text: What its output must contain.
-    /// - Throws: ``CommandFailure`` when the command fails; ``SystemError`` of `socket` or `bind`, and of `recv`
-    ///   (`EAGAIN`) when the kernel announces nothing for 50 s.
+    ///   - text: The text that the output must contain.
+    /// - Throws: ``CommandFailure`` if the command fails; ``SystemError`` of `socket` or `bind`, and of `recv`
+    ///   (`EAGAIN`) if the kernel announces nothing for 50 s.
     package func wait(until arguments: String, prints text: String) throws {
         // Opened before the first check, so that no change after it is missed.
         let announcements = FileDescriptor(owning: try openAnnouncements())
@@ -23,7 +23,7 @@ extension NetworkNamespace {
     private static func waitForAnnouncement(on descriptor: CInt) throws(SystemError) {
         var bytes = [UInt8](repeating: 0, count: 32_768)
         guard recv(descriptor, &bytes, bytes.count, 0) < 0 else { return }
-        // When the kernel had to drop announcements (ENOBUFS), there is a change to look for as well.
+        // If the kernel dropped announcements (ENOBUFS), there may be a change too.
         let error = errno
         guard error == EINTR || error == ENOBUFS else { throw SystemError(call: "recv", errno: error) }
     }
@@ -35,7 +35,7 @@ extension NetworkNamespace {
             }
         }
         let descriptor = try opened.get()
-        // Only bounds how long a failing test takes.
+        // This only limits the duration of a failing test.
         var timeout = timeval(tv_sec: 50, tv_usec: 0)
         setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &timeout, socklen_t(MemoryLayout<timeval>.size))
         return descriptor

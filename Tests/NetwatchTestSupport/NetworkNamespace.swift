@@ -3,12 +3,12 @@ internal import Glibc
 internal import NetwatchEventLoop
 internal import Synchronization
 
-/// A network namespace without a name: it goes away with the last thing that uses it, however the tests end.
+/// A network namespace without a name. The kernel removes it with its last user, however the tests end.
 package final class NetworkNamespace: Sendable {
     private let descriptor: FileDescriptor
     private let loop: EventLoop
 
-    /// Why namespaces cannot be made here; `nil` where they can.
+    /// Why namespaces cannot be created here; `nil` if they can.
     package static let obstacle: String? = {
         do {
             _ = try NetworkNamespace()
@@ -20,9 +20,9 @@ package final class NetworkNamespace: Sendable {
 
     package static var isAvailable: Bool { obstacle == nil }
 
-    /// Makes a namespace.
+    /// Creates a namespace.
     ///
-    /// - Parameter hasLoopback: Whether its loopback interface is set up, which the kernel does not do.
+    /// - Parameter hasLoopback: Whether to set up its loopback interface, which the kernel does not do. Default true.
     package init(hasLoopback: Bool = true) throws {
         descriptor = try Self.unshared()
         loop = try EventLoop(
@@ -58,7 +58,7 @@ package final class NetworkNamespace: Sendable {
         "/proc/\(getpid())/fd/\(descriptor.rawValue)"
     }
 
-    /// Runs something on a thread inside the namespace, and waits for it. See `SocketNamespace` for what it must not do.
+    /// Runs a closure on a thread inside the namespace, and waits for it. See `SocketNamespace` for its restrictions.
     package func run<Result: Sendable>(_ body: @escaping @Sendable () -> Result) -> Result {
         let loop = loop
         return loop.runAndWait {
@@ -74,7 +74,7 @@ package final class NetworkNamespace: Sendable {
     ///
     /// - Throws: ``SystemError`` of `open` or `write`.
     package func setParameter(_ name: String, to value: String) throws {
-        // The kernel shows and sets those of the calling thread's namespace.
+        // The kernel reads and writes the parameters of the calling thread's namespace.
         let outcome: Swift.Result<Void, SystemError> = run {
             Swift.Result { () throws(SystemError) in try Self.write(value, to: "/proc/sys/\(name)") }
         }
@@ -88,21 +88,21 @@ package final class NetworkNamespace: Sendable {
         try systemCall("write \(path)") { Glibc.write(descriptor, bytes, bytes.count) }
     }
 
-    /// Runs a shell command inside the namespace and returns what it printed.
+    /// Runs a shell command inside the namespace and returns its output.
     ///
-    /// - Throws: ``CommandFailure`` with the output unless it exits with 0.
+    /// - Throws: ``CommandFailure`` with the output if the exit status is not 0.
     @discardableResult
     package func shell(_ command: String) throws -> String {
         try run { Swift.Result { try NetwatchTestSupport.shell(command) } }.get()
     }
 
-    /// Runs `ip` with these arguments; several commands are separated by line breaks.
+    /// Runs `ip` once for each argument.
     package func ip(_ commands: String...) throws {
         for command in commands { try shell("ip \(command)") }
     }
 }
 
-/// A command that did not exit with 0.
+/// A command with an exit status other than 0.
 package struct CommandFailure: Error, CustomStringConvertible {
     package let command: String
     package let output: String
@@ -111,7 +111,7 @@ package struct CommandFailure: Error, CustomStringConvertible {
     package var description: String { "`\(command)` ended with \(status): \(output)" }
 }
 
-/// Runs a shell command on the calling thread, which waits for it.
+/// Runs a shell command and blocks the calling thread until it ends.
 @discardableResult
 package func shell(_ command: String) throws -> String {
     guard let stream = popen("{ \(command)\n} 2>&1", "re") else {
@@ -126,7 +126,7 @@ package func shell(_ command: String) throws -> String {
     return text
 }
 
-/// A result that a thread of ours hands to one that waits.
+/// Passes a result from one thread to another one that waits for it.
 private final class ThreadResult<Value: Sendable>: Sendable {
     private let value = Mutex<Result<Value, SystemError>?>(nil)
     private let isGiven = Gate()

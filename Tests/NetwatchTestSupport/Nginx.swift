@@ -6,16 +6,16 @@ package final class Nginx: Sendable {
     package let scratch: ScratchDirectory
     private let server: ServerProcess
 
-    /// `http://127.0.0.1:PORT`, without a slash at the end, unless it listens on a unix socket.
+    /// The URL without a trailing slash, `http://127.0.0.1:PORT`, unless nginx listens on a unix socket.
     package var url: String { server.url }
 
     /// - Parameters:
-    ///   - scratch: Where it keeps its files.
-    ///   - listener: Where it listens. A `listen` directive must name the same address: nginx finds the socket that
-    ///     it inherits by that.
-    ///   - configuration: What is in its `http` block, from the port.
+    ///   - scratch: The directory for nginx's files.
+    ///   - listener: The socket to listen on. A `listen` directive must have the same address, by which nginx finds the
+    ///     inherited socket.
+    ///   - configuration: Returns the contents of the `http` block for a port.
     ///
-    /// Skips the test that runs where no nginx can be found.
+    /// Skips the current test if nginx is not installed.
     package init(
         in scratch: ScratchDirectory,
         on listener: ServerProcess.Listener = .tcp,
@@ -26,12 +26,12 @@ package final class Nginx: Sendable {
         server = try ServerProcess(in: scratch, on: listener) { port in
             let text = Self.text(configuration(port), in: scratch.path)
             let file = try scratch.write(Array(text.utf8), to: "nginx.conf")
-            // The variable by which nginx hands its sockets over when it is upgraded.
+            // nginx uses this variable to pass its sockets on when it is upgraded.
             return ["/usr/bin/env", "NGINX=3;", path, "-e", "stderr", "-p", scratch.path, "-c", file]
         }
     }
 
-    /// Skips the test that runs where no nginx can be found.
+    /// Skips the current test if nginx is not installed.
     package static func require() async throws { _ = try await path() }
 
     private static func path() async throws -> String {
@@ -42,11 +42,11 @@ package final class Nginx: Sendable {
         return path
     }
 
-    /// Without this, root's nginx would give its directories to `nobody`, whom a user namespace of one user
-    /// does not have.
+    /// Otherwise nginx as root would give its directories to the user `nobody`, who does not exist in a user namespace
+    /// with a single user.
     private static var user: String { geteuid() == 0 ? "user root root;" : "" }
 
-    /// The worker has a master: without one nginx 1.22 crashes when it inherits sockets.
+    /// The configuration keeps the master process: without one, nginx 1.22 crashes when it inherits sockets.
     private static func text(_ http: String, in directory: String) -> String {
         """
         daemon off; pid \(directory)/pid; error_log stderr; \(user)

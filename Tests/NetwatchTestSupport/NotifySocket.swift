@@ -1,11 +1,11 @@
 package import Glibc
 internal import NetwatchEventLoop
 
-/// Plays the service manager: the receiving end of `sd_notify(3)`.
+/// The service manager's end of `sd_notify(3)`.
 package final class NotifySocket: Sendable {
     private let descriptor: FileDescriptor
 
-    /// - Parameter address: A path, or a name in the abstract namespace behind a NUL.
+    /// - Parameter address: A path, or a name in the abstract namespace after a NUL.
     package init(_ address: String) throws {
         let type = CInt(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue)
         let number = try systemCall("socket") { socket(AF_UNIX, type, 0) }
@@ -15,7 +15,7 @@ package final class NotifySocket: Sendable {
         }
     }
 
-    /// The next datagram, waited for; a test's time limit ends a wait in vain.
+    /// Waits for the next datagram. A test's time limit ends the wait if none arrives.
     package func receive() throws -> String {
         var bytes = [UInt8](repeating: 0, count: 8192)
         let number = descriptor.rawValue
@@ -24,7 +24,7 @@ package final class NotifySocket: Sendable {
     }
 }
 
-/// The address of a path, or of an abstract name when the text begins with a NUL.
+/// Calls a function with the address of a path, or of an abstract name if the text begins with a NUL.
 package func withUnixAddress<Result>(
     _ path: String,
     _ body: (UnsafePointer<sockaddr>, socklen_t) throws -> Result

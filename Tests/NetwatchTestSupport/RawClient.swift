@@ -1,9 +1,9 @@
 internal import Glibc
 internal import NetwatchEventLoop
 
-/// A client of a unix socket that speaks bytes: it can be slow, wrong, or silent, which `curl` cannot.
+/// A client of a unix socket that sends arbitrary bytes. Unlike `curl` it can be slow, wrong or silent.
 ///
-/// Its calls block, so tests use it inside ``offPool(_:)``. A call that gets nothing for 20 s fails.
+/// Its calls block, so tests use it inside ``offPool(_:)``. A call fails after 20 s without data.
 package final class RawClient {
     private let socket: FileDescriptor
     private var buffered: [UInt8] = []
@@ -47,12 +47,12 @@ package final class RawClient {
         }
     }
 
-    /// Tells the server that nothing more will be sent.
+    /// Closes the writing side, so that the server reads the end of the stream.
     package func closeOutput() {
         shutdown(socket.rawValue, CInt(SHUT_WR))
     }
 
-    /// Reads once. `false` at the end of the stream.
+    /// Reads once. Returns false at the end of the stream.
     package func receiveMore() throws -> Bool {
         var bytes = [UInt8](repeating: 0, count: 65_536)
         let count = try systemCall("recv") { recv(socket.rawValue, &bytes, bytes.count, 0) }
@@ -60,7 +60,7 @@ package final class RawClient {
         return count > 0
     }
 
-    /// Reads one response with `Content-Length`; an empty `body` for HEAD.
+    /// Reads one response with `Content-Length`. The `body` is empty for HEAD.
     package func response(toHead isHead: Bool = false) throws -> RawResponse {
         while true {
             if let (response, length) = RawResponse.parse(buffered, hasBody: !isHead) {
@@ -76,7 +76,7 @@ package final class RawClient {
         return try response()
     }
 
-    /// Waits until the server has closed the connection. Reads nothing of what it has sent.
+    /// Waits until the server has closed the connection. Does not read any data.
     package func waitUntilClosedByServer() throws {
         var polled = pollfd(fd: socket.rawValue, events: 0, revents: 0)
         guard try systemCall("poll", { poll(&polled, 1, 20_000) }) == 1 else {
@@ -87,13 +87,13 @@ package final class RawClient {
     /// `POLLRDHUP` of poll(2).
     private static let peerClosed: Int16 = 0x2000
 
-    /// Whether the server has closed the connection by now. Reads nothing of what it has sent.
+    /// Returns whether the server has closed the connection by now. Does not read any data.
     package func isAtEnd() -> Bool {
         var polled = pollfd(fd: socket.rawValue, events: Self.peerClosed, revents: 0)
         return poll(&polled, 1, 0) == 1
     }
 
-    /// Whether the server closes without another byte.
+    /// Returns whether the server closes the connection without sending more data.
     package func isClosedByServer() throws -> Bool {
         try buffered.isEmpty && !receiveMore()
     }
@@ -127,7 +127,7 @@ package struct RawResponse {
     }
 }
 
-/// Runs blocking code on a thread of its own, so that it does not take a thread from the server's tasks.
+/// Runs blocking code on a separate thread, so that it does not occupy a thread that the server's tasks need.
 package func offPool<Result: Sendable>(_ body: @escaping @Sendable () throws -> Result) async throws -> Result
 {
     try await withCheckedThrowingContinuation { continuation in

@@ -2,7 +2,7 @@ internal import Dispatch
 internal import NetwatchEventLoop
 internal import Synchronization
 
-/// Collects values from any thread and lets a test wait for what it expects, not for a time.
+/// Collects values from any thread, so that a test can wait for the expected values instead of a fixed time.
 package final class Recorder<Value: Sendable>: Sendable {
     private struct Waiter {
         let id: Int
@@ -21,10 +21,10 @@ package final class Recorder<Value: Sendable>: Sendable {
 
     package init() {}
 
-    /// Says that nothing more will be recorded.
+    /// Signals that nothing more will be recorded.
     package func close() { closed.signal() }
 
-    /// Blocks the thread until ``close()``; for one thread, once.
+    /// Blocks the thread until ``close()``. Only one thread may call this, and only once.
     package func waitForClosing() { closed.wait() }
 
     package var values: [Value] {
@@ -45,10 +45,10 @@ package final class Recorder<Value: Sendable>: Sendable {
         }
     }
 
-    /// Waits until the values recorded so far satisfy a condition.
+    /// Waits until the recorded values satisfy a condition.
     ///
-    /// - Throws: ``TimeOut`` with the values after `patience`, which only bounds how long a failing test
-    ///   takes. The default is less than the interval of a monitor's audit, which finds whatever was missed.
+    /// - Throws: ``TimeOut`` with the values after `patience`, which only limits the duration of a failing test. The
+    ///   default of 50 s is less than the interval of a monitor's audit, which would repair a missed change.
     package func wait(
         patience: Duration = .seconds(50),
         until isSatisfied: @escaping @Sendable ([Value]) -> Bool
@@ -92,8 +92,9 @@ package final class Recorder<Value: Sendable>: Sendable {
     }
 }
 
-/// Resumes waiting tests. `Recorder.record` may run on a thread with restrictions, such as a seccomp filter. If that thread
-/// resumed a task itself, it might start a worker of Dispatch, which would inherit them. A waiting test starts this one.
+/// Resumes waiting tests. `Recorder.record` may run on a thread with restrictions, such as a seccomp filter. If that
+/// thread resumed a task itself, it might start a worker of Dispatch, which would inherit them. This thread is started
+/// by a waiting test instead.
 private let resumer: EventLoop = {
     do throws(SystemError) {
         return try EventLoop(label: "test-resumer")
@@ -102,7 +103,7 @@ private let resumer: EventLoop = {
     }
 }()
 
-/// What a test waited for did not come.
+/// The expected values were not recorded in time.
 package struct TimeOut: Error, CustomStringConvertible {
     package let seen: String
 

@@ -1,10 +1,10 @@
-/// The files of `resolv.conf(5)` and `hosts(5)` that one program sees, and nobody else.
+/// Files for `resolv.conf(5)` and `hosts(5)` that only one program sees.
 package final class ResolverFiles: Sendable {
     private let directory: ScratchDirectory
 
     /// - Parameters:
-    ///   - configuration: The content of `resolv.conf`; by default a server that is asked once and waited for as long
-    ///     as the C library allows (30 s, `RES_MAXRETRANS` of <resolv.h>).
+    ///   - configuration: The content of `resolv.conf`. By default: a server that is queried once, with the longest
+    ///     timeout that the C library allows (30 s, `RES_MAXRETRANS` of <resolv.h>).
     ///   - hosts: The content of `hosts`.
     package init(
         _ configuration: String = "nameserver \(VethTestbed.farAddress)\noptions timeout:30 attempts:1\n",
@@ -18,7 +18,7 @@ package final class ResolverFiles: Sendable {
 
     package func path(of name: String) -> String { directory.file(name) }
 
-    /// A command that runs another one, in the same process, with these files mounted over the machine's.
+    /// Returns a command that mounts these files over the machine's and then runs another command in the same process.
     package func mounted(_ command: [String]) -> [String] {
         let mounts = ["resolv.conf", "hosts", "nsswitch.conf"].map {
             "mount --bind \(directory.file($0)) /etc/\($0) && "
@@ -26,7 +26,8 @@ package final class ResolverFiles: Sendable {
         return ["/usr/bin/unshare", "-m", "/bin/sh", "-c", "\(mounts.joined())exec \"$@\"", "sh"] + command
     }
 
-    /// The files are mounted some time after the program was started, and go away with the last reference.
+    /// Retains the files until a program ends. It mounts them some time after its start, and they are removed with the
+    /// last reference.
     package func keep(until process: Subprocess) {
         Task {
             _ = try? await process.end()

@@ -3,7 +3,7 @@ internal import Glibc
 package import NetwatchEventLoop
 internal import Synchronization
 
-/// Takes the way to all IPv4 addresses from 128.0.0.0 on from a namespace, and gives it back, within microseconds: for
+/// Removes the route to all IPv4 addresses from 128.0.0.0 on from a namespace and restores it, within microseconds, for
 /// tests that do so thousands of times.
 package final class RouteSwitch: Sendable {
     private let socket: FileDescriptor
@@ -21,7 +21,7 @@ package final class RouteSwitch: Sendable {
         socket = FileDescriptor(owning: try made.get())
     }
 
-    /// Opens or closes the way; what is so already stays so.
+    /// Restores or removes the route. Has no effect if it is already in that state.
     ///
     /// - Throws: ``SystemError`` of `ioctl`.
     package func set(isOpen: Bool) throws(SystemError) {

@@ -2,11 +2,11 @@ internal import Foundation
 internal import Glibc
 internal import NetwatchEventLoop
 
-/// A directory of one test, which goes away with the last reference to it.
+/// A test's temporary directory. It is removed with the last reference.
 package final class ScratchDirectory: Sendable {
     package let path: String
 
-    /// - Parameter parent: Where it is made. `/tmp` by default, which keeps the paths of sockets short.
+    /// - Parameter parent: The parent directory. Default `/tmp`, which keeps the paths of sockets short.
     package init(in parent: String = "/tmp") throws {
         var template = Array("\(parent)/netwatch-test-XXXXXX".utf8CString)
         guard mkdtemp(&template) != nil else { throw SystemError(call: "mkdtemp", errno: errno) }
@@ -21,7 +21,7 @@ package final class ScratchDirectory: Sendable {
 }
 
 extension ScratchDirectory {
-    /// Writes a file anew and returns its path.
+    /// Writes or replaces a file and returns its path.
     @discardableResult
     package func write(_ bytes: [UInt8], to name: String) throws -> String {
         let path = file(name)

@@ -2,12 +2,12 @@ internal import CNetwatchLinux
 internal import Glibc
 internal import NetwatchEventLoop
 
-/// One connection of a ``ScriptedServer``, on its own thread. Whoever calls it closes the descriptor.
+/// A connection of a ``ScriptedServer``, on a separate thread. The caller closes the descriptor.
 struct ScriptedConnection {
-    /// The connection is of no more use.
+    /// The connection cannot be used any more.
     private struct Ended: Error {}
 
-    /// `POLLRDHUP` of `poll(2)`, which Swift's Glibc leaves out.
+    /// `POLLRDHUP` of `poll(2)`, which Swift's Glibc module does not export.
     private static let peerHasClosed: Int16 = 0x2000
 
     private let descriptor: CInt
@@ -154,7 +154,7 @@ struct ScriptedConnection {
         return take(count)
     }
 
-    /// RFC 9112 §7.1, without trailers.
+    /// Reads a chunked body (RFC 9112 §7.1) without trailers.
     private mutating func readChunks() throws -> [UInt8] {
         var body: [UInt8] = []
         while true {

@@ -2,23 +2,23 @@ internal import Glibc
 internal import NetwatchEventLoop
 internal import Synchronization
 
-/// A name server whose records a test changes, on UDP and, for answers that do not fit, on TCP.
+/// A name server with records that a test can change, on UDP and, for long responses, on TCP.
 ///
-/// Names without a record do not exist. It lives in a network namespace and ends with the last reference.
+/// Names without a record do not exist. It runs in a network namespace and stops with the last reference.
 package final class ScriptedNameServer: Sendable {
-    /// What is answered about a name.
+    /// The response to queries for a name.
     package enum Record: Sendable {
-        /// Its addresses of either family.
+        /// Addresses of either family.
         case addresses([String])
-        /// Nothing, until ``answerUnanswered()``.
+        /// No response until ``answerUnanswered()``.
         case silence
         /// Response code 2, SERVFAIL.
         case failure
-        /// A CNAME record and nothing else.
+        /// Only a CNAME record.
         case alias(String)
     }
 
-    /// What was asked, in the order of arrival: the names in lower case.
+    /// The queried names in the order of arrival, in lower case.
     package let queries = Recorder<String>()
 
     private struct Unanswered {
@@ -35,7 +35,7 @@ package final class ScriptedNameServer: Sendable {
     private let state = Mutex(State())
     private let streams = Mutex<SocketServer?>(nil)
 
-    /// Starts to answer on port 53.
+    /// Starts the server on port 53.
     package init(in namespace: NetworkNamespace, address: String = VethTestbed.farAddress) throws {
         socket = FileDescriptor(owning: try namespace.run { Self.bound(to: address) }.get())
         let streams = try namespace.run {
@@ -62,7 +62,7 @@ package final class ScriptedNameServer: Sendable {
         set(name, .addresses(addresses))
     }
 
-    /// Answers what was left without an answer, by what the records say now.
+    /// Responds to the queries that had no response, with the current records.
     package func answerUnanswered() {
         let late = state.withLock { state in
             defer { state.unanswered = [] }
@@ -80,7 +80,7 @@ package final class ScriptedNameServer: Sendable {
         guard let response = response(to: query) else {
             return state.withLock { $0.unanswered.append(Unanswered(query: query, sender: sender)) }
         }
-        // RFC 1035 §4.2.1.
+        // Responses of more than 512 bytes are truncated on UDP (RFC 1035 §4.2.1).
         send(response.count > 512 ? query.truncated : response, to: sender)
     }
 
@@ -100,7 +100,8 @@ package final class ScriptedNameServer: Sendable {
             .filter { $0.type == type }
     }
 
-    /// RFC 1035 §4.2.2: each message is preceded by its length. The C library sends both of its queries on one connection.
+    /// A length precedes each message on TCP (RFC 1035 §4.2.2). The C library sends both of its queries on one
+    /// connection.
     private func answer(_ peer: SocketPeer) {
         var bytes: [UInt8] = []
         while case let more = peer.read(), !more.isEmpty {
@@ -138,7 +139,7 @@ package final class ScriptedNameServer: Sendable {
         }
     }
 
-    /// The next query that can be read; `nil` once the socket is shut down.
+    /// Reads the next valid query. Returns `nil` after the socket was shut down.
     private static func receive(_ descriptor: CInt) -> (DNSMessage, sockaddr_in)? {
         var bytes = [UInt8](repeating: 0, count: 4096)
         while true {

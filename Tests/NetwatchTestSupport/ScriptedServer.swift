@@ -6,8 +6,8 @@ internal import Synchronization
 
 /// An HTTP/1.1 server that misbehaves on demand, on a TCP port or a unix socket.
 ///
-/// Blocking sockets on threads of its own: one accepts, one serves each connection. It records every
-/// request before it acts on it. ``stop()`` ends all threads, and so does dropping the last reference.
+/// It uses blocking sockets on separate threads: one accepts, and one serves each connection. It records every request
+/// before it acts on it. ``stop()`` ends all threads, as does releasing the last reference.
 package final class ScriptedServer: Sendable {
     package typealias Script = @Sendable (Request) -> Action
 
@@ -20,8 +20,8 @@ package final class ScriptedServer: Sendable {
     ///
     /// - Parameters:
     ///   - address: The address to listen on.
-    ///   - port: The port; 0, the default, is one that the kernel chooses.
-    ///   - namespace: Where the address is; `nil` for the tests' own namespace.
+    ///   - port: The port; 0, the default, lets the kernel choose one.
+    ///   - namespace: The namespace of the address; `nil` for the tests' own namespace.
     package init(
         address: String = "127.0.0.1",
         port: UInt16 = 0,
@@ -38,7 +38,7 @@ package final class ScriptedServer: Sendable {
         core = try ScriptedServerCore(listener.descriptor, mode, script)
     }
 
-    /// Listens on a unix socket, which is removed before.
+    /// Listens on a unix socket. An existing socket file is removed first.
     package init(unixPath: String, _ script: @escaping Script = { _ in .respond("") }) throws {
         address = ""
         port = 0
@@ -47,54 +47,54 @@ package final class ScriptedServer: Sendable {
 
     deinit { stop() }
 
-    /// `http://ADDRESS:PORT`, without a slash at the end.
+    /// The URL without a trailing slash: `http://ADDRESS:PORT`.
     package var url: String {
         address.contains(":") ? "http://[\(address)]:\(port)" : "http://\(address):\(port)"
     }
 
-    /// The requests so far, in the order they came.
+    /// The requests so far, in the order of arrival.
     package var requests: [Request] { core.log.withLock { $0.requests } }
 
-    /// How many connections were accepted so far.
+    /// The number of accepted connections.
     package var connectionCount: Int { core.log.withLock { $0.connections } }
 
-    /// Where the connections so far came from, in the order they were accepted.
+    /// The clients' addresses of the connections so far, in the order in which they were accepted.
     package var peers: [IPAddress?] { core.log.withLock { $0.peers } }
 
-    /// Waits until that many connections have been accepted, and returns where they came from.
+    /// Waits until that many connections were accepted, and returns their clients' addresses.
     package func peers(atLeast count: Int) async -> [IPAddress?] {
         await core.wait { $0.peers.count >= count }
         return peers
     }
 
-    /// Waits until that many requests have come.
+    /// Waits until that many requests have arrived.
     @discardableResult
     package func requests(atLeast count: Int) async -> [Request] {
         await core.wait { $0.requests.count >= count }
         return requests
     }
 
-    /// Waits until that many connections of a deaf server have bytes that it does not read.
+    /// Waits until that many connections of a server in `Mode.deaf` have unread bytes.
     package func unreadConnections(atLeast count: Int) async {
         await core.wait { $0.unread >= count }
     }
 
-    /// Waits until the server has closed its side of all but that many connections.
+    /// Waits until at most that many connections are open on the server's side.
     package func openConnections(atMost count: Int) async {
         await core.wait { $0.open.count <= count }
     }
 
-    /// Lets all go on that is stalled, now and from now on.
+    /// Continues all stalled actions, now and later.
     package func release() { core.release() }
 
-    /// Ends all connections that are open now.
+    /// Shuts all open connections down.
     package func hangUp() { core.hangUp() }
 
-    /// Closes everything and waits for the threads to end. Once is enough; more does nothing.
+    /// Closes everything and waits for the threads to end. Further calls have no effect.
     package func stop() { core.stop() }
 }
 
-/// What the server and its threads share.
+/// The state shared by the server and its threads.
 final class ScriptedServerCore: Sendable {
     struct Log {
         var requests: [ScriptedServer.Request] = []
@@ -109,7 +109,7 @@ final class ScriptedServerCore: Sendable {
     let mode: ScriptedServer.Mode
     let script: ScriptedServer.Script
     let log = Mutex(Log())
-    /// Readable once what is stalled may go on.
+    /// Becomes readable when stalled actions may continue.
     let released: FileDescriptor
     private let listener: FileDescriptor
     private let threads = DispatchGroup()
@@ -139,9 +139,9 @@ final class ScriptedServerCore: Sendable {
         }
     }
 
-    // MARK: What tests see
+    // MARK: State observed by tests
 
-    /// Changes the log and wakes who waits for the change.
+    /// Changes the log and wakes the tests that wait for the change.
     func record<Result: Sendable>(_ change: @Sendable (inout Log) -> Result) -> Result {
         let (result, woken) = log.withLock { log in
             let result = change(&log)
@@ -164,7 +164,7 @@ final class ScriptedServerCore: Sendable {
     }
 
     func hangUp() {
-        // Wakes the threads; each closes its own connection.
+        // This wakes the threads. Each closes its own connection.
         log.withLock { log in
             for descriptor in log.open { shutdown(descriptor, CInt(SHUT_RDWR)) }
         }
@@ -191,7 +191,7 @@ final class ScriptedServerCore: Sendable {
                 if errno == EINTR || errno == ECONNABORTED { continue }
                 return
             }
-            // Here, on one thread, the connections are in the order in which they were made.
+            // All connections are accepted on one thread, so they are numbered in order.
             let number = record { log in
                 guard !log.isStopped else { return 0 }
                 log.connections += 1
@@ -203,13 +203,13 @@ final class ScriptedServerCore: Sendable {
         }
     }
 
-    /// Accepts a connection, and returns where it came from: `nil` on a unix socket. Later the kernel no longer knows that
-    /// of a connection that has been reset.
+    /// Accepts a connection and returns its client's address; `nil` on a unix socket. If the connection is reset, the
+    /// kernel no longer knows the address later.
     private func accept() -> (descriptor: CInt, peer: IPAddress?) {
         var address = sockaddr_storage()
         var size = socklen_t(MemoryLayout<sockaddr_storage>.size)
         return withUnsafeMutableBytes(of: &address) { bytes in
-            // A program started meanwhile must not get it: the connection would outlive its closing here.
+            // A program started meanwhile must not inherit the descriptor: it would keep the connection open.
             let descriptor = accept4(listener.rawValue, bytes.baseAddress, &size, CInt(SOCK_CLOEXEC.rawValue))
             let error = errno
             let peer =
@@ -230,11 +230,11 @@ final class ScriptedServerCore: Sendable {
     }
 }
 
-/// Sockets that listen.
+/// Creates listening sockets.
 enum ListeningSocket {
     /// - Parameters:
-    ///   - port: The port; 0 for one that the kernel chooses.
-    ///   - backlog: `nil` only binds the socket.
+    ///   - port: The port; 0 lets the kernel choose one.
+    ///   - backlog: The length of the backlog; `nil` only binds the socket.
     static func tcp(
         _ host: String = "127.0.0.1",
         port: UInt16 = 0,
@@ -250,7 +250,7 @@ enum ListeningSocket {
     }
 
     private static func port(of descriptor: CInt) throws -> UInt16 {
-        // The port of either family is at the same place.
+        // Both address families have the port at the same offset.
         var address = sockaddr_in6()
         var size = socklen_t(MemoryLayout<sockaddr_in6>.size)
         try withUnsafeMutableBytes(of: &address) { bytes in

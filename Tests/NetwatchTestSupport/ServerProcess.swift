@@ -2,10 +2,10 @@ internal import CNetwatchLinux
 internal import Glibc
 internal import NetwatchEventLoop
 
-/// A server that others wrote. It is given a socket that already listens, so clients need not wait for it.
+/// A third-party server process. It inherits a listening socket, so clients need not wait for its start.
 ///
-/// It ends with the last reference to it, and with the tests' process, however that ends: a shell beside it
-/// waits for the end of a pipe whose other end only the tests hold.
+/// It ends with the last reference, and with the tests' process, however that ends: a shell waits for the end of a pipe
+/// whose writing end only the tests hold.
 package final class ServerProcess: Sendable {
     /// The socket that a server inherits as descriptor 3.
     package enum Listener {
@@ -16,14 +16,15 @@ package final class ServerProcess: Sendable {
         case none
     }
 
-    /// The port it listens on at 127.0.0.1; 0 without a TCP socket.
+    /// The TCP port on 127.0.0.1; 0 without a TCP socket.
     package let port: UInt16
     package let process: Subprocess
     private let scratch: ScratchDirectory
     private let lifeline: FileDescriptor
 
-    /// Kills the server and the processes it has started, which share its session. `TERM` would not do: nginx misses
-    /// one that comes while it starts. The server itself is named as well, as it may not have its session yet.
+    /// A shell script that kills the server and the processes it has started, which share its session. `TERM` is not
+    /// enough: nginx ignores it during its start. The server is killed by its process id too, because it may not have
+    /// its session yet.
     private static let keeper = """
         directory=$1; shift
         setsid "$@" & exec 3<&-
@@ -33,9 +34,9 @@ package final class ServerProcess: Sendable {
         """
 
     /// - Parameters:
-    ///   - scratch: Where it keeps its files; removed after its end.
-    ///   - listener: Where it listens.
-    ///   - command: The program and its arguments, from the port.
+    ///   - scratch: The directory for the server's files. It is removed after the server's end.
+    ///   - listener: The socket to listen on.
+    ///   - command: Returns the program and its arguments for a port.
     package init(
         in scratch: ScratchDirectory,
         on listener: Listener,
@@ -46,7 +47,7 @@ package final class ServerProcess: Sendable {
         lifeline = FileDescriptor(owning: ends[1])
         let input = FileDescriptor(owning: ends[0])
         let socket = try Self.socket(for: listener)
-        // Only the server keeps the socket: connections are refused once it has ended.
+        // Only the server keeps the socket, so connections are refused after its end.
         defer { if let socket { close(socket.descriptor) } }
         port = socket?.port ?? 0
         self.scratch = scratch
@@ -66,6 +67,6 @@ package final class ServerProcess: Sendable {
         }
     }
 
-    /// `http://127.0.0.1:PORT`, without a slash at the end.
+    /// The URL without a trailing slash: `http://127.0.0.1:PORT`.
     package var url: String { "http://127.0.0.1:\(port)" }
 }

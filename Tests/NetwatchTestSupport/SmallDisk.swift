@@ -1,13 +1,13 @@
 internal import Glibc
 internal import NetwatchEventLoop
 
-/// Runs `body` on a thread that sees a file system of 64 KiB at `path`; everybody else sees what was there.
-/// What `body` opens there can be used by everybody, for as long as it is open.
+/// Runs `body` on a thread that sees a file system of 64 KiB at `path`. Other threads still see the original contents.
+/// They can use files that `body` opened there for as long as those are open.
 package func onSmallDisk<Result: Sendable>(
     at path: String,
     _ body: @escaping @Sendable () -> Result
 ) throws -> Result {
-    /// Functions of the C library that Swift's Glibc leaves out.
+    /// Functions of the C library that Swift's Glibc module does not export.
     typealias Unshare = @convention(c) (CInt) -> CInt
     typealias Mount =
         @convention(c) (
@@ -15,7 +15,7 @@ package func onSmallDisk<Result: Sendable>(
         ) -> CInt
     let (newNamespace, recursive, isPrivate): (CInt, UInt, UInt) = (0x0002_0000, 0x4000, 1 << 18)
     let result = Recorder<Swift.Result<Result, any Error>>()
-    // A thread of its own: it keeps the namespace for as long as it lives.
+    // A separate thread, because it keeps the mount namespace until it ends.
     try startDetachedThread(named: "small-disk") {
         result.record(
             Swift.Result {

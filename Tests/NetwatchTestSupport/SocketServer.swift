@@ -4,17 +4,17 @@ internal import Glibc
 internal import NetwatchEventLoop
 internal import Synchronization
 
-/// A TCP server whose connections are played by a closure, each on a thread of its own.
+/// A TCP server that handles each connection with a closure on a separate thread.
 ///
-/// Dropping it ends all connections and waits for their threads.
+/// Releasing the last reference ends all connections and waits for their threads.
 package final class SocketServer: Sendable {
     package let port: UInt16
     private let core: Core
 
     /// - Parameters:
     ///   - address: The address to listen on.
-    ///   - port: The port; 0, the default, is one that the kernel chooses.
-    ///   - play: A connection from the server's side, which is closed when it returns.
+    ///   - port: The port; 0, the default, lets the kernel choose one.
+    ///   - play: Handles the server's side of a connection. The connection is closed when it returns.
     package init(
         address: String = "127.0.0.1",
         port: UInt16 = 0,
@@ -28,7 +28,7 @@ package final class SocketServer: Sendable {
 
     deinit { core.stop() }
 
-    /// A server that sends back what it gets, until the other side closes.
+    /// A server that echoes everything until the client closes.
     package static func echo(address: String = "127.0.0.1", port: UInt16 = 0) throws -> SocketServer {
         try SocketServer(address: address, port: port) { peer in
             while case let bytes = peer.read(), !bytes.isEmpty { peer.write(bytes) }
@@ -97,25 +97,25 @@ package final class SocketServer: Sendable {
     }
 }
 
-/// The server's side of one connection. Its functions block, on the thread of the connection.
+/// The server's side of a connection. Its functions block the connection's thread.
 package struct SocketPeer: Sendable {
     fileprivate let descriptor: CInt
 
-    /// What has come, at least a byte; nothing at the end.
+    /// Reads the available bytes, at least one. Returns none at the end of the stream.
     package func read(atMost count: Int = 1 << 16) -> [UInt8] {
         [UInt8](unsafeUninitializedCapacity: count) { buffer, initialized in
             initialized = max(0, recv(descriptor, buffer.baseAddress, count, 0))
         }
     }
 
-    /// Everything until the other side closes.
+    /// Reads until the client closes.
     package func readAll() -> [UInt8] {
         var all: [UInt8] = []
         while case let bytes = read(), !bytes.isEmpty { all += bytes }
         return all
     }
 
-    /// Returns false when the connection is lost.
+    /// Writes all bytes. Returns false if the connection is lost.
     @discardableResult
     package func write(_ bytes: [UInt8]) -> Bool {
         var rest = bytes[...]
@@ -127,8 +127,8 @@ package struct SocketPeer: Sendable {
         return true
     }
 
-    /// Writes, and tells how much the other side and the kernels have taken each time they take no more for
-    /// 300 ms.
+    /// Writes all bytes. Calls `whenStalled` with the number of bytes accepted so far, each time that none were
+    /// accepted for 300 ms.
     package func write(_ bytes: [UInt8], whenStalled: (Int) -> Void) {
         var rest = bytes[...]
         while !rest.isEmpty {
@@ -155,7 +155,7 @@ package struct SocketPeer: Sendable {
 
     package func closeWrite() { shutdown(descriptor, CInt(SHUT_WR)) }
 
-    /// Lets the closing be a reset (socket(7), `SO_LINGER`).
+    /// Makes closing reset the connection (socket(7), `SO_LINGER`).
     package func resetWhenClosed() {
         var setting = linger(l_onoff: 1, l_linger: 0)
         setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &setting, socklen_t(MemoryLayout<linger>.size))

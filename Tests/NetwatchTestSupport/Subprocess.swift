@@ -2,7 +2,7 @@ internal import CNetwatchLinux
 internal import Glibc
 internal import NetwatchEventLoop
 
-/// A program that runs beside the test, with what it printed so far.
+/// A running program and its output so far.
 package final class Subprocess: Sendable {
     /// How a program ended.
     package enum Ending: Hashable, Sendable {
@@ -10,7 +10,7 @@ package final class Subprocess: Sendable {
         case signalled(CInt)
     }
 
-    /// What a program did from its start to its end.
+    /// The result of a program that has ended.
     package struct Outcome: Sendable {
         package let pid: Int32
         package let ending: Ending
@@ -19,7 +19,7 @@ package final class Subprocess: Sendable {
     }
 
     package let pid: Int32
-    /// The lines of standard output and standard error, as they come.
+    /// The lines of standard output and standard error, in the order of arrival.
     package let output = Recorder<String>()
     package let errors = Recorder<String>()
     private let ending = Recorder<Ending>()
@@ -27,12 +27,12 @@ package final class Subprocess: Sendable {
     /// Starts a program.
     ///
     /// - Parameters:
-    ///   - path: The program.
-    ///   - arguments: Its arguments, without its name.
-    ///   - environment: Added to the test's own environment.
-    ///   - input: What it has as standard input; `nil` for `/dev/null`.
-    ///   - socket: What it has as descriptor 3; `nil` for nothing.
-    ///   - namespace: The network namespace it runs in; `nil` for the test's own.
+    ///   - path: The path of the program.
+    ///   - arguments: The arguments, without the program's name.
+    ///   - environment: Variables that are added to the test's environment.
+    ///   - input: The standard input; `nil` for `/dev/null`.
+    ///   - socket: The descriptor that becomes descriptor 3; `nil` for none.
+    ///   - namespace: The network namespace; `nil` for the test's own.
     package init(
         _ path: String,
         _ arguments: [String],
@@ -62,18 +62,18 @@ package final class Subprocess: Sendable {
         try awaitEnding()
     }
 
-    /// Sends a signal, unless the program has ended.
+    /// Sends a signal. Has no effect after the program's end.
     package func signal(_ signal: CInt) {
         if ending.values.isEmpty { kill(pid, signal) }
     }
 
-    /// Waits until the program has ended and everything it printed is recorded.
+    /// Waits until the program has ended and all its output is recorded.
     package func end() async throws -> Ending {
         try await ending.wait { !$0.isEmpty }
         return ending.values[0]
     }
 
-    /// Waits for the end and returns what the program did.
+    /// Waits for the end and returns the result.
     package func outcome() async throws -> Outcome {
         let ending = try await end()
         return Outcome(pid: pid, ending: ending, output: output.values, errors: errors.values)
@@ -81,7 +81,7 @@ package final class Subprocess: Sendable {
 
     private func awaitEnding() throws {
         let (pid, ending) = (pid, ending)
-        // Lines are all there once both pipes have been read to their end.
+        // All lines are recorded when both pipes were read to their end.
         let output = output, errors = errors
         try startDetachedThread(named: "waitpid") {
             var status: CInt = 0
@@ -94,7 +94,7 @@ package final class Subprocess: Sendable {
 
     private static func pipe() throws -> (read: CInt, write: CInt) {
         var ends: [CInt] = [0, 0]
-        // At once, because a program that another thread starts meanwhile would keep the pipe open.
+        // `O_CLOEXEC` must be set atomically: a program that another thread starts meanwhile would keep the pipe open.
         try systemCall("pipe2") { pipe2(&ends, O_CLOEXEC) }
         return (ends[0], ends[1])
     }
@@ -128,11 +128,11 @@ package final class Subprocess: Sendable {
         if let socket { posix_spawn_file_actions_adddup2(&actions, socket, 3) }
         var attributes = posix_spawnattr_t()
         posix_spawnattr_init(&attributes)
-        // The threads of the tests block every signal; the program must not inherit that.
+        // The threads of the tests block every signal, and the program must not inherit that.
         var none = sigset_t()
         sigemptyset(&none)
         posix_spawnattr_setsigmask(&attributes, &none)
-        // Nor an ignored SIGINT, which a shell gives to what it runs in the background.
+        // It must not inherit an ignored SIGINT either, which shells set for background commands.
         var all = sigset_t()
         sigfillset(&all)
         posix_spawnattr_setsigdefault(&attributes, &all)
@@ -172,9 +172,9 @@ package final class Subprocess: Sendable {
     }
 }
 
-/// Hands a stream to the one thread that reads it.
+/// Passes a stream to the only thread that reads it.
 private struct StreamHandle: @unchecked Sendable {
-    // Used by that thread only, from its start to its end.
+    // Used only by that thread, from its start to its end.
     let stream: UnsafeMutablePointer<FILE>
 
     func forEachLine(_ body: (String) -> Void) {

@@ -1,21 +1,21 @@
 internal import Glibc
 internal import Synchronization
 
-/// A root, an intermediate below it, and the certificates that it makes of them, by openssl(1). Everything goes away
-/// with the last reference to it.
+/// A test certificate authority, using openssl(1): a root, an intermediate, and the certificates issued by them. All
+/// files are removed with the last reference.
 package final class TestAuthority: Sendable {
-    /// A certificate with its key; both are paths of files in PEM.
+    /// The paths of a certificate and its key in PEM.
     package struct Issued: Sendable {
         package let certificate: String
         package let key: String
-        /// The certificate and the intermediate, as a server sends them.
+        /// The path of the certificate followed by the intermediate, as a server sends them.
         package let chain: String
 
         /// The same without the intermediate.
         package var alone: Issued { Issued(certificate: certificate, key: key, chain: certificate) }
     }
 
-    /// Who signs.
+    /// The authority that signs a certificate.
     package enum Issuer: String, Sendable {
         case root
         case intermediate
@@ -25,13 +25,13 @@ package final class TestAuthority: Sendable {
 
     private static let only = Result { try TestAuthority() }
 
-    /// One for all tests of the process.
+    /// Returns the authority shared by all tests of the process.
     package static func shared() throws -> TestAuthority { try only.get() }
 
     package let scratch: ScratchDirectory
-    /// openssl-ca(1) keeps an index, which one at a time may write to.
+    /// openssl-ca(1) has an index, which only one process at a time may write.
     private let index = Mutex(())
-    /// What was asked for by name. Tests share the files of a name, which must not change while a server reads them.
+    /// The arguments for each name. Tests share the files of a name, which must not change while a server reads them.
     private let requests = Mutex<[String: [String]]>([:])
 
     /// The certificates of the authorities, in PEM.
@@ -52,13 +52,13 @@ package final class TestAuthority: Sendable {
         try issue("intermediate", "netwatch intermediate", .root, "authority", "", nil)
     }
 
-    /// A server's certificate.
+    /// Issues a server's certificate.
     ///
     /// - Parameters:
-    ///   - name: Of its files, and its common name.
-    ///   - names: Whom it is for: `DNS:example.com,IP:127.0.0.1`; `nil` for its name.
-    ///   - issuer: Who signs it.
-    ///   - validity: Its two times, as openssl-ca(1) takes them; `nil` for a month from now.
+    ///   - name: The name of its files, and its common name.
+    ///   - names: The subject alternative names: `DNS:example.com,IP:127.0.0.1`; `nil` for `name`.
+    ///   - issuer: The authority that signs it.
+    ///   - validity: The start and end in the format of openssl-ca(1); `nil` for a month from now.
     package func server(
         _ name: String,
         for names: String? = nil,
@@ -68,12 +68,12 @@ package final class TestAuthority: Sendable {
         try issue(name, name, issuer, "server", names ?? "DNS:\(name)", validity)
     }
 
-    /// A client's certificate.
+    /// Issues a client's certificate.
     package func client(_ name: String) throws -> Issued {
         try issue(name, name, .intermediate, "client", "DNS:\(name)", nil)
     }
 
-    /// A certificate that its own key has signed.
+    /// Creates a self-signed certificate.
     package func selfSigned(_ name: String) throws -> Issued {
         try openssl(
             """
@@ -86,20 +86,20 @@ package final class TestAuthority: Sendable {
         return issued(name)
     }
 
-    /// Revokes a certificate of the intermediate's.
+    /// Revokes a certificate issued by the intermediate.
     package func revoke(_ issued: Issued) throws {
         try openssl("openssl ca -config openssl.cnf -name intermediate -revoke \(issued.certificate)")
     }
 
-    /// The intermediate's list of what was revoked up to now, in PEM.
+    /// Creates the intermediate's current revocation list, in PEM.
     ///
-    /// - Parameter extra: More arguments of openssl-ca(1).
+    /// - Parameter extra: Additional arguments of openssl-ca(1).
     package func revocationList(_ name: String, _ extra: String = "") throws -> String {
         try openssl("openssl ca -config openssl.cnf -name intermediate -gencrl \(extra) -out \(name)")
         return file(name)
     }
 
-    /// What the intermediate's OCSP responder says of a certificate now, as a server staples it.
+    /// Creates the current OCSP response for a certificate, for a server to staple.
     package func status(of issued: Issued) throws -> String {
         let response = issued.certificate + ".ocsp"
         try openssl(

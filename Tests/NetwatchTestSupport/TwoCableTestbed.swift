@@ -1,25 +1,24 @@
 internal import Glibc
 package import NetwatchEventLoop
 
-/// A ``VethTestbed`` with a second cable between the same namespaces, and one host behind them that both
-/// lead to.
+/// A ``VethTestbed`` with a second cable between the same namespaces, and a host that can be reached over both.
 ///
-/// The routes of `near` prefer the second cable. `far` drops what comes over another cable than its answer
-/// would take (`rp_filter`), so that a connection is made over the right one or not at all.
+/// The routes of `near` prefer the second cable. `far` drops packets that arrive over a different cable than the reply
+/// would use (`rp_filter`), so a connection is made over the right cable or not at all.
 package struct TwoCableTestbed: Sendable {
-    /// One of the cables, as `near` sees it.
+    /// A cable, seen from `near`.
     package struct Cable: Sendable {
         package let name: String
         package let index: UInt32
         package let source: IPAddress
 
-        /// What ties a socket to this cable.
+        /// The binding of a socket to this cable.
         package var binding: SocketBinding {
             SocketBinding(interfaceIndex: index, source: source, family: .ipv4)
         }
     }
 
-    /// The host that both cables lead to; an address of `far`.
+    /// The host that can be reached over both cables; an address of `far`.
     package static let host = VethTestbed.remoteAddress
 
     package let testbed: VethTestbed

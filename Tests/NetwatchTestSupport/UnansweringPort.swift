@@ -1,8 +1,8 @@
 internal import Glibc
 internal import NetwatchEventLoop
 
-/// A loopback port whose connections are never made: its backlog is full, and Linux drops the SYNs of
-/// more (`listen(2)`).
+/// A loopback port on which connecting never completes: its backlog is full, and Linux drops further SYNs
+/// (`listen(2)`).
 package struct UnansweringPort: ~Copyable {
     package let port: UInt16
     private let listener: FileDescriptor
@@ -23,7 +23,7 @@ package struct UnansweringPort: ~Copyable {
         self.first = first
     }
 
-    /// The connection that fills the backlog. It is made, but never accepted.
+    /// Makes the connection that fills the backlog. It is established, but never accepted.
     private static func connected(to port: UInt16) throws -> FileDescriptor {
         let type = CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
         let descriptor = FileDescriptor(owning: try systemCall("socket") { socket(AF_INET, type, 0) })
@@ -40,8 +40,8 @@ package struct UnansweringPort: ~Copyable {
     }
 }
 
-/// A loopback port that refuses connections: a socket is bound to it, so that no other test gets it, and
-/// does not listen.
+/// A loopback port that refuses connections. A socket is bound to it, so that no other test gets the port, but does not
+/// listen.
 package struct RefusingPort: ~Copyable {
     package let port: UInt16
     private let descriptor: FileDescriptor
@@ -52,11 +52,11 @@ package struct RefusingPort: ~Copyable {
         self.port = port
     }
 
-    /// `http://127.0.0.1:PORT`, without a slash at the end.
+    /// The URL without a trailing slash: `http://127.0.0.1:PORT`.
     package var url: String { "http://127.0.0.1:\(port)" }
 }
 
-/// A path for a unix socket that no other test uses.
+/// Returns a path for a unix socket that no other test uses.
 package func temporarySocketPath() -> String {
     "/tmp/netwatch-test-\(getpid())-\(UInt32.random(in: 0 ... .max)).sock"
 }

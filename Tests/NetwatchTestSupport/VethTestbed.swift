@@ -1,8 +1,8 @@
-/// Two namespaces joined by a cable: `near`, where netwatch runs, and `far`, where the servers are.
+/// Two namespaces joined by a veth pair: `near`, where netwatch runs, and `far`, where the servers run.
 ///
-/// Addresses are those of RFC 5737 and RFC 3849. `near` has default routes over `far` in both families. Once
-/// it is made the kernel is quiet: no link-local address appears a second later, whose announcement would
-/// hide that another one was missed.
+/// The addresses are from RFC 5737 and RFC 3849. `near` has default routes over `far` in both families. After the
+/// set-up the kernel makes no further announcements: no link-local address appears a second later, whose announcement
+/// would hide that another one was missed.
 package struct VethTestbed: Sendable {
     package let near: NetworkNamespace
     package let far: NetworkNamespace
@@ -10,11 +10,11 @@ package struct VethTestbed: Sendable {
     package static let nearAddress = "192.0.2.1"
     package static let farAddress = "192.0.2.2"
     package static let farIPv6Address = "2001:db8::2"
-    /// Behind `far`, reached over the default route only.
+    /// Addresses behind `far`, reached only over the default route.
     package static let remoteAddress = "198.51.100.7"
     package static let remoteIPv6Address = "2001:db8:ffff::7"
 
-    /// - Parameter near: A namespace without cables; by default a new one with loopback.
+    /// - Parameter near: A namespace without cables. Default: a new one with loopback.
     package init(near: NetworkNamespace? = nil) throws {
         self.near = try near ?? NetworkNamespace()
         let near = self.near
@@ -33,11 +33,11 @@ package struct VethTestbed: Sendable {
             "link set near0 up"
         )
         try addDefaultRoutes()
-        // The kernel reports the carrier of a new link a moment after the link is up.
+        // The kernel reports the carrier of a new link only some time after the link is up.
         try near.wait(until: "-br link show near0", prints: " UP ")
     }
 
-    /// Adds the default routes, which a link that went down has lost.
+    /// Adds the default routes, which are lost when a link goes down.
     package func addDefaultRoutes() throws {
         try near.ip(
             "route replace default via \(Self.farAddress)",
@@ -45,7 +45,7 @@ package struct VethTestbed: Sendable {
         )
     }
 
-    /// Pulls the cable at the far end, so that `near0` loses its carrier, or puts it back.
+    /// Disconnects or connects the cable at the far end, so that `near0` loses or regains its carrier.
     package func setCable(connected: Bool) throws {
         try far.ip("link set far0 \(connected ? "up" : "down")")
     }
