@@ -40,8 +40,8 @@ package struct TransferRequest: Sendable {
     /// checked once a second, so it may take up to two seconds longer. A pause does not count; waiting for a
     /// ``TransferBodySource`` does.
     package var idleTimeout: Duration? = .seconds(60)
-    /// The maximum time without a byte received from when the kernel has accepted the whole request until the head of
-    /// the response is complete. Default `nil`: ``idleTimeout`` applies.
+    /// The maximum time without any received byte while the response is awaited: after the kernel has accepted the
+    /// whole request, and until the head of the response is complete. Default `nil`: ``idleTimeout`` applies.
     ///
     /// It replaces ``idleTimeout`` in that time and is checked as often. When it expires, the transfer fails with a
     /// timeout (code 28) in the phase `response`.
