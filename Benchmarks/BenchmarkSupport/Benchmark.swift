@@ -1,7 +1,7 @@
 internal import Glibc
 
-/// A benchmark program. `run ARGUMENT... [--quick] [NAME...]` runs all series, or the named ones. For each
-/// measurement it starts `measure NAME ARGUMENT...`.
+/// A benchmark program. `run ARGUMENT... [--quick] [NAME...]` runs all series, or the named ones. For each measurement
+/// it starts `measure NAME ARGUMENT...`.
 package protocol Benchmark {
     static var measurements: [any Measurement.Type] { get }
     /// The number of arguments of `run` before the options.

@@ -93,8 +93,8 @@ package struct Driver {
         return rows.isEmpty ? [Row(figure: figure, ours: ours)] : rows
     }
 
-    /// Returns the figures that a command prints. Only a third-party program may print none, for example because it
-    /// is missing.
+    /// Returns the figures that a command prints. Only a third-party program may print none, for example because it is
+    /// missing.
     private func measure(_ command: Series.Other.Command, _ series: Series) -> [String: Double] {
         let environment = series.environment.isEmpty ? [] : ["env"] + series.environment
         let words = ["exec"] + environment + [enclosure, text(of: command)]

@@ -1,5 +1,5 @@
-// The recording of a program's SQLite statements with their bound values. `record.c` writes it, and `replay.c`
-// executes it. An entry is one byte for its kind, followed by the data described below, in this machine's byte order.
+// The recording of a program's SQLite statements with their bound values. `record.c` writes it, and `replay.c` executes
+// it. An entry is one byte for its kind, followed by the data described below, in this machine's byte order.
 #ifndef NETWATCH_FLOORS_RECORDING_H
 #define NETWATCH_FLOORS_RECORDING_H
 

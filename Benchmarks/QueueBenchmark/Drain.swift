@@ -3,8 +3,7 @@ internal import OfflineQueue
 
 /// Requests claimed and concluded as delivered, directly at the store. Each request changes its state twice.
 ///
-/// Arguments: the number of requests per claim; the maximum number of seconds; the directory of a queue with
-/// requests.
+/// Arguments: the number of requests per claim; the maximum number of seconds; the directory of a queue with requests.
 enum Drain: Measurement {
     static let name = "drain"
 

@@ -1,7 +1,6 @@
 internal import BenchmarkSupport
 
-/// The program. `scripts/bench` calls `run FLOORS STORE SCRATCH PEERS JSON [--quick] [NAME...]`, which calls
-/// `measure`.
+/// The program. `scripts/bench` calls `run FLOORS STORE SCRATCH PEERS JSON [--quick] [NAME...]`, which calls `measure`.
 @main
 enum Main: Benchmark {
     static let measurements: [any Measurement.Type] = [

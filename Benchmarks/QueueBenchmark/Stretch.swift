@@ -17,8 +17,7 @@ struct Stretch {
         deadline = start + Int64(seconds * 1e9)
     }
 
-    /// Prints operations per second, and per operation the CPU time in microseconds and the number of `fsync(2)`
-    /// calls.
+    /// Prints operations per second, and per operation the CPU time in microseconds and the number of `fsync(2)` calls.
     func end(operations: Int) {
         let (seconds, count) = (Double(now() - start) / 1e9, Double(operations))
         printFigure("rate", count / seconds)

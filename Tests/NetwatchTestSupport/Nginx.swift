@@ -11,8 +11,8 @@ package final class Nginx: Sendable {
 
     /// - Parameters:
     ///   - scratch: The directory for nginx's files.
-    ///   - listener: The socket to listen on. A `listen` directive must have the same address, by which nginx finds
-    ///     the inherited socket.
+    ///   - listener: The socket to listen on. A `listen` directive must have the same address, by which nginx finds the
+    ///     inherited socket.
     ///   - configuration: Returns the contents of the `http` block for a port.
     ///
     /// Skips the current test if nginx is not installed.
@@ -42,8 +42,8 @@ package final class Nginx: Sendable {
         return path
     }
 
-    /// Otherwise nginx as root would give its directories to the user `nobody`, who does not exist in a user
-    /// namespace with a single user.
+    /// Otherwise nginx as root would give its directories to the user `nobody`, who does not exist in a user namespace
+    /// with a single user.
     private static var user: String { geteuid() == 0 ? "user root root;" : "" }
 
     /// The configuration keeps the master process: without one, nginx 1.22 crashes when it inherits sockets.

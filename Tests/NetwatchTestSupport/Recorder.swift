@@ -93,8 +93,8 @@ package final class Recorder<Value: Sendable>: Sendable {
 }
 
 /// Resumes waiting tests. `Recorder.record` may run on a thread with restrictions, such as a seccomp filter. If that
-/// thread resumed a task itself, it might start a worker of Dispatch, which would inherit them. This thread is
-/// started by a waiting test instead.
+/// thread resumed a task itself, it might start a worker of Dispatch, which would inherit them. This thread is started
+/// by a waiting test instead.
 private let resumer: EventLoop = {
     do throws(SystemError) {
         return try EventLoop(label: "test-resumer")

@@ -18,8 +18,7 @@ package final class ResolverFiles: Sendable {
 
     package func path(of name: String) -> String { directory.file(name) }
 
-    /// Returns a command that mounts these files over the machine's and then runs another command in the same
-    /// process.
+    /// Returns a command that mounts these files over the machine's and then runs another command in the same process.
     package func mounted(_ command: [String]) -> [String] {
         let mounts = ["resolv.conf", "hosts", "nsswitch.conf"].map {
             "mount --bind \(directory.file($0)) /etc/\($0) && "
@@ -27,8 +26,8 @@ package final class ResolverFiles: Sendable {
         return ["/usr/bin/unshare", "-m", "/bin/sh", "-c", "\(mounts.joined())exec \"$@\"", "sh"] + command
     }
 
-    /// Retains the files until a program ends. It mounts them some time after its start, and they are removed with
-    /// the last reference.
+    /// Retains the files until a program ends. It mounts them some time after its start, and they are removed with the
+    /// last reference.
     package func keep(until process: Subprocess) {
         Task {
             _ = try? await process.end()

@@ -3,8 +3,8 @@ internal import Glibc
 package import NetwatchEventLoop
 internal import Synchronization
 
-/// Removes the route to all IPv4 addresses from 128.0.0.0 on from a namespace and restores it, within microseconds,
-/// for tests that do so thousands of times.
+/// Removes the route to all IPv4 addresses from 128.0.0.0 on from a namespace and restores it, within microseconds, for
+/// tests that do so thousands of times.
 package final class RouteSwitch: Sendable {
     private let socket: FileDescriptor
     private let isOpen = Mutex(true)

@@ -6,8 +6,8 @@ internal import Synchronization
 
 /// An HTTP/1.1 server that misbehaves on demand, on a TCP port or a unix socket.
 ///
-/// It uses blocking sockets on separate threads: one accepts, and one serves each connection. It records every
-/// request before it acts on it. ``stop()`` ends all threads, as does releasing the last reference.
+/// It uses blocking sockets on separate threads: one accepts, and one serves each connection. It records every request
+/// before it acts on it. ``stop()`` ends all threads, as does releasing the last reference.
 package final class ScriptedServer: Sendable {
     package typealias Script = @Sendable (Request) -> Action
 

@@ -29,8 +29,8 @@ extension ScriptedServer {
 
     /// The server's action for a request.
     package indirect enum Action: Sendable {
-        /// Sends a response and keeps the connection open. It has a `Content-Length` unless the headers frame the
-        /// body already.
+        /// Sends a response and keeps the connection open. It has a `Content-Length` unless the headers frame the body
+        /// already.
         case respond(status: Int, headers: [Header] = [], body: [UInt8] = [])
         /// Closes the connection without sending a byte, like a server after its idle timeout.
         case close

@@ -4,8 +4,8 @@ internal import NetwatchEventLoop
 
 /// A third-party server process. It inherits a listening socket, so clients need not wait for its start.
 ///
-/// It ends with the last reference, and with the tests' process, however that ends: a shell waits for the end of a
-/// pipe whose writing end only the tests hold.
+/// It ends with the last reference, and with the tests' process, however that ends: a shell waits for the end of a pipe
+/// whose writing end only the tests hold.
 package final class ServerProcess: Sendable {
     /// The socket that a server inherits as descriptor 3.
     package enum Listener {

@@ -1,8 +1,8 @@
 internal import Glibc
 internal import NetwatchEventLoop
 
-/// Runs `body` on a thread that sees a file system of 64 KiB at `path`. Other threads still see the original
-/// contents. They can use files that `body` opened there for as long as those are open.
+/// Runs `body` on a thread that sees a file system of 64 KiB at `path`. Other threads still see the original contents.
+/// They can use files that `body` opened there for as long as those are open.
 package func onSmallDisk<Result: Sendable>(
     at path: String,
     _ body: @escaping @Sendable () -> Result

@@ -94,8 +94,7 @@ package final class Subprocess: Sendable {
 
     private static func pipe() throws -> (read: CInt, write: CInt) {
         var ends: [CInt] = [0, 0]
-        // `O_CLOEXEC` must be set atomically: a program that another thread starts meanwhile would keep the pipe
-        // open.
+        // `O_CLOEXEC` must be set atomically: a program that another thread starts meanwhile would keep the pipe open.
         try systemCall("pipe2") { pipe2(&ends, O_CLOEXEC) }
         return (ends[0], ends[1])
     }

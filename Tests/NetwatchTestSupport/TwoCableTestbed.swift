@@ -3,8 +3,8 @@ package import NetwatchEventLoop
 
 /// A ``VethTestbed`` with a second cable between the same namespaces, and a host that can be reached over both.
 ///
-/// The routes of `near` prefer the second cable. `far` drops packets that arrive over a different cable than the
-/// reply would use (`rp_filter`), so a connection is made over the right cable or not at all.
+/// The routes of `near` prefer the second cable. `far` drops packets that arrive over a different cable than the reply
+/// would use (`rp_filter`), so a connection is made over the right cable or not at all.
 package struct TwoCableTestbed: Sendable {
     /// A cable, seen from `near`.
     package struct Cable: Sendable {

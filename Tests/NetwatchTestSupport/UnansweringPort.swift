@@ -40,8 +40,8 @@ package struct UnansweringPort: ~Copyable {
     }
 }
 
-/// A loopback port that refuses connections. A socket is bound to it, so that no other test gets the port, but does
-/// not listen.
+/// A loopback port that refuses connections. A socket is bound to it, so that no other test gets the port, but does not
+/// listen.
 package struct RefusingPort: ~Copyable {
     package let port: UInt16
     private let descriptor: FileDescriptor

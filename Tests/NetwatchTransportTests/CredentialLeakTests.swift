@@ -73,8 +73,8 @@ internal import Testing
     }
 
     @Test func `not even after a transfer whose request was made and could not be sent`() async throws {
-        // A body of unknown length cannot be sent to an HTTP/1.0 server. libcurl detects this after it has created
-        // the `Authorization` field, which `curl_easy_reset(3)` would leave in the handle.
+        // A body of unknown length cannot be sent to an HTTP/1.0 server. libcurl detects this after it has created the
+        // `Authorization` field, which `curl_easy_reset(3)` would leave in the handle.
         let old = "HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 0\r\n\r\n"
         let server = try ScriptedServer { _ in .send(old, then: .keep) }
         let engine = try TransferEngine(resolver: .answering("127.0.0.1"))

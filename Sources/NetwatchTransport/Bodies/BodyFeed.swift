@@ -1,8 +1,9 @@
 internal import Glibc
 internal import NetwatchEventLoop
 
-/// Passes the body of a request to libcurl in pieces, and enforces its announced length. Excess bytes would become
-/// part of the next request on the connection; missing bytes would make the server wait for that request's bytes.
+/// Passes the body of a request to libcurl in pieces, and enforces its announced length. Excess bytes would become part
+/// of the next request on the connection. If bytes are missing, the server would wait and take the next request for
+/// them.
 struct BodyFeed {
     enum Step {
         case bytes(Int)

@@ -10,8 +10,8 @@ package final class FileReader: BlockingReader {
 
     /// Opens a file.
     ///
-    /// - Throws: ``SystemError`` of `open` or `fstat`; with `EISDIR` for a directory, and `EINVAL` for other files
-    ///   that are not regular, because their length does not tell how much can be read.
+    /// - Throws: ``SystemError`` of `open` or `fstat`; with `EISDIR` for a directory, and `EINVAL` for other files that
+    ///   are not regular, because their length does not tell how much can be read.
     package init(path: String) throws(SystemError) {
         guard !path.utf8.contains(0) else { throw SystemError(call: "open", errno: EINVAL) }
         // Without O_NONBLOCK, opening a pipe would wait for a writer.

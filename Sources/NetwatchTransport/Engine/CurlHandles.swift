@@ -3,8 +3,8 @@ internal import CNetwatchCurl
 /// Owns an easy handle.
 ///
 /// A handle is used for one transfer only. `curl_easy_reset(3)` does not reset everything: the handle keeps the last
-/// `Authorization` field (when the request could not be sent), TLS sessions that skip the trust checks, the last
-/// error number and the buffer size.
+/// `Authorization` field (when the request could not be sent), TLS sessions that skip the trust checks, the last error
+/// number and the buffer size.
 struct EasyHandle: ~Copyable {
     let rawValue: UnsafeMutableRawPointer
 

@@ -4,9 +4,9 @@ internal import NetwatchEventLoop
 
 /// A multi handle on an event loop: a connection pool with the transfers that use it.
 ///
-/// It is confined to the loop's thread. libcurl states which descriptors and which timeout it waits for, and is
-/// called when they are ready (`curl_multi_socket_action(3)`). Call ``end()`` before the last reference is released,
-/// because closing pooled connections calls back.
+/// It is confined to the loop's thread. libcurl states which descriptors and which timeout it waits for, and is called
+/// when they are ready (`curl_multi_socket_action(3)`). Call ``end()`` before the last reference is released, because
+/// closing pooled connections calls back.
 final class CurlMulti {
     /// The result of letting libcurl run.
     struct Turn {
@@ -21,8 +21,8 @@ final class CurlMulti {
     /// A socket that the loop watches.
     private struct Watch {
         let registration: EventLoop.Registration
-        /// The events that libcurl waits for; `nil` while no transfer uses the connection. The socket stays
-        /// registered then, because the next transfer usually follows soon and needs the same events.
+        /// The events that libcurl waits for; `nil` while no transfer uses the connection. The socket stays registered
+        /// then, because the next transfer usually follows soon and needs the same events.
         var interest: EventLoop.Interest?
         /// The events for which the loop watches the socket.
         var watched: EventLoop.Interest
@@ -102,9 +102,9 @@ final class CurlMulti {
 
     /// The minimum of the connection limit of the pool, for all hosts together.
     ///
-    /// The limit is the highest number of concurrent transfers so far. libcurl's default is four per running
-    /// transfer, so the end of a burst would close most connections. A limit below the number of transfers would
-    /// close each connection with its transfer.
+    /// The limit is the highest number of concurrent transfers so far. libcurl's default is four per running transfer,
+    /// so the end of a burst would close most connections. A limit below the number of transfers would close each
+    /// connection with its transfer.
     private static let leastConnectionsKept = 256
     private var connectionsKept = 0
 
@@ -154,8 +154,8 @@ final class CurlMulti {
         transfers[id]?.hold()
     }
 
-    /// Changes the pause of a transfer. libcurl may deliver data that it has kept, so this must not be called from
-    /// its callbacks.
+    /// Changes the pause of a transfer. libcurl may deliver data that it has kept, so this must not be called from its
+    /// callbacks.
     func changePause(of id: TransferID, _ change: (Transfer) -> CURLcode) -> Turn {
         guard let transfer = transfers[id] else { return Turn() }
         let code = change(transfer)

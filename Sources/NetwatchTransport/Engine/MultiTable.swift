@@ -1,7 +1,7 @@
 /// The multi handles of an engine. Transfers share a handle if they may share connections.
 ///
-/// A handle is retired when the connections of its pool are renewed or the pool is released. It keeps its transfers
-/// and is closed after the last of them.
+/// A handle is retired when the connections of its pool are renewed or the pool is released. It keeps its transfers and
+/// is closed after the last of them.
 struct MultiTable {
     typealias ID = Int
 

@@ -71,8 +71,8 @@ package struct TransferCapabilities: Hashable, Sendable {
 }
 
 extension TransferTrust {
-    /// Whether the trust uses more than the system's authorities or no verification. Certificates are passed in
-    /// memory, which not all of libcurl's TLS libraries support.
+    /// Whether the trust uses more than the system's authorities or no verification. Certificates are passed in memory,
+    /// which not all of libcurl's TLS libraries support.
     fileprivate var needsOpenSSL: Bool {
         let hasOwnAnchors = if case .only = anchors { true } else { false }
         return hasOwnAnchors || check != nil || !revocationLists.isEmpty || identity != nil

@@ -36,8 +36,8 @@ package actor TransferEngine {
         var multi: MultiTable.ID?
     }
 
-    /// The interval at which multi handles without transfers are closed, with their connections: after one interval
-    /// at the earliest, after two at the latest. libcurl would not reuse the connections after 118 s
+    /// The interval at which multi handles without transfers are closed, with their connections: after one interval at
+    /// the earliest, after two at the latest. libcurl would not reuse the connections after 118 s
     /// (`CURLOPT_MAXAGE_CONN`), but would keep them open.
     private static let sweepInterval = Duration.seconds(60)
 
@@ -152,8 +152,8 @@ package actor TransferEngine {
     /// received (16 KiB, or what 7 KiB decode to), and with HTTP/2 up to the 32 MiB of its receive window. The rest
     /// waits in the kernel and on the server.
     ///
-    /// The idle timeout restarts with ``resume(_:)``; other timeouts keep running. While receiving is paused, a
-    /// server that has gone away is not noticed.
+    /// The idle timeout restarts with ``resume(_:)``; other timeouts keep running. While receiving is paused, a server
+    /// that has gone away is not noticed.
     package nonisolated func pause(_ id: TransferID, _ what: TransferPause) {
         // If this is called from `deliver`, the caller gets no more of the body in this turn.
         if what.contains(.receiving), loop.isCurrent { assumeIsolated { $0.hold(id) } }
@@ -229,8 +229,8 @@ package actor TransferEngine {
         }
     }
 
-    /// Begins a transfer. An open connection is tried before the name lookup, because it works even if the name
-    /// servers do not.
+    /// Begins a transfer. An open connection is tried before the name lookup, because it works even if the name servers
+    /// do not.
     private func begin(_ id: TransferID, _ entry: Entry) throws(TransferFailure) {
         let target = entry.prospect.target
         // This comes first, because it rejects a trust that cannot be evaluated.
@@ -239,8 +239,8 @@ package actor TransferEngine {
         if mayShare || !target.needsConnector { try launch(id) } else { connect(id) }
     }
 
-    /// Runs a step of a transfer, and ends the transfer if the step fails. Returns the transfers that may begin in
-    /// its place.
+    /// Runs a step of a transfer, and ends the transfer if the step fails. Returns the transfers that may begin in its
+    /// place.
     func attempt(
         _ id: TransferID,
         _ step: () throws(TransferFailure) -> Void
@@ -403,8 +403,8 @@ package actor TransferEngine {
         for transfer in turn.unconnected { connect(transfer.id, transfer) }
     }
 
-    /// Forgets transfers that have ended. Closes their multi handle if these were its last transfers and it will get
-    /// no more.
+    /// Forgets transfers that have ended. Closes their multi handle if these were its last transfers and it will get no
+    /// more.
     private func forget(_ ended: [TransferID], of id: MultiTable.ID) {
         let next = ended.flatMap { leave($0) }
         multis.closeIfDone(id)

@@ -21,8 +21,8 @@ package final class TransferPool: Sendable {
         }
     }
 
-    /// The default number of concurrent transfers to one host. Servers can handle this number of connections, and
-    /// more do not make small responses faster.
+    /// The default number of concurrent transfers to one host. Servers can handle this number of connections, and more
+    /// do not make small responses faster.
     package static let defaultConnectionsPerHost = 64
 
     package let engine: TransferEngine
@@ -31,8 +31,8 @@ package final class TransferPool: Sendable {
 
     /// - Parameters:
     ///   - engine: The engine that runs the transfers. Default: the engine that all sessions share.
-    ///   - connectionsPerHost: The number of concurrent transfers to one host (scheme, name and port), 1 or more,
-    ///     each over a separate connection. Other transfers wait in the order of their priority. If the server speaks
+    ///   - connectionsPerHost: The number of concurrent transfers to one host (scheme, name and port), 1 or more, each
+    ///     over a separate connection. Other transfers wait in the order of their priority. If the server speaks
     ///     HTTP/2, the limit is at least ``WaitingRoom/streamsPerConnection``.
     package init(
         engine: TransferEngine = .shared,
@@ -56,8 +56,8 @@ package final class TransferPool: Sendable {
         engine.start(request, id, connectionsPerHost, deliver)
     }
 
-    /// Makes later transfers use new connections; running transfers keep theirs. Cached addresses stay valid. Use
-    /// this when connections may have been made over an old network path.
+    /// Makes later transfers use new connections; running transfers keep theirs. Cached addresses stay valid. Use this
+    /// when connections may have been made over an old network path.
     package func dropConnections() {
         engine.dropConnections(of: id)
     }

@@ -5,15 +5,15 @@ internal import Synchronization
 
 /// Shuts down connections that keep libcurl busy without useful data.
 ///
-/// An HTTP/2 server can send frames without body data: empty `DATA`, `PRIORITY`, `WINDOW_UPDATE`, or frames of
-/// unknown type. libcurl 7.88.1 reads them for as long as they come. It checks no timeout, calls no callback and does
-/// not return. One thread serves all sessions of the process, so a single server could block them all. A second
-/// thread therefore compares libcurl's work with its results, and ends such a connection with `shutdown(2)` after
-/// about two seconds.
+/// An HTTP/2 server can send frames without body data: empty `DATA`, `PRIORITY`, `WINDOW_UPDATE`, or frames of unknown
+/// type. libcurl 7.88.1 reads them for as long as they come. It checks no timeout, calls no callback and does not
+/// return. One thread serves all sessions of the process, so a single server could block them all. A second thread
+/// therefore compares libcurl's work with its results, and ends such a connection with `shutdown(2)` after about two
+/// seconds.
 ///
-/// A turn is one call of libcurl. The cost is two memory writes per turn and one per callback. The thread checks
-/// twice a second while there are turns, and sleeps if there was none between two checks. The methods for the
-/// engine's thread must be called on it.
+/// A turn is one call of libcurl. The cost is two memory writes per turn and one per callback. The thread checks twice
+/// a second while there are turns, and sleeps if there was none between two checks. The methods for the engine's thread
+/// must be called on it.
 final class TurnWatchdog: Sendable {
     /// A connection that was shut down.
     struct Cut {

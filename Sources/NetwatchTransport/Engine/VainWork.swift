@@ -1,7 +1,7 @@
 /// Finds the connection that keeps libcurl busy without useful data, from regular samples of its thread.
 ///
 /// The thread is busy if it uses CPU time. It uses none while it waits or while the machine is suspended. The work is
-/// useless if almost no bytes of any request or response are transferred. The connection to blame is one from which
+/// useless if almost no bytes of any request or response are transferred. The responsible connection is one from which
 /// much was read meanwhile: a turn with thousands of handshakes is long too, but reads little from each.
 struct VainWork {
     /// The thread's work since it started.
@@ -19,15 +19,15 @@ struct VainWork {
         let bytes: UInt64
     }
 
-    /// The number of samples that must blame a connection, in excess of those that do not.
+    /// The number of samples that must find the same connection, in excess of those that do not.
     static let patience = 4
     /// The least CPU time of a busy sample: a tenth of the interval.
     static let leastProcessorTime = TurnWatchdog.interval / 10
-    /// The least number of bytes read per sample: one TLS record. Smaller numbers may be an artefact, because
-    /// received and unread bytes are not counted at the same moment.
+    /// The least number of bytes read per sample: one TLS record. Smaller numbers may be an artefact, because received
+    /// and unread bytes are not counted at the same moment.
     static let leastBytes: UInt64 = 16 * 1024
-    /// The number of bytes that may be read per useful byte. The smallest useful HTTP/2 frame has 9 more bytes, and
-    /// the smallest chunk has 5.
+    /// The number of bytes that may be read per useful byte. The smallest useful HTTP/2 frame has 9 more bytes, and the
+    /// smallest chunk has 5.
     static let wastePerByte: UInt64 = 100
 
     /// The maximum number of intervals in a busy sample, because the thread may share the CPU with many others. After
@@ -48,8 +48,8 @@ struct VainWork {
     ///
     /// - Parameter read: Returns the number of bytes read so far from each connection. Called only if the thread was
     ///   busy or a new baseline begins.
-    /// - Returns: The connection to shut down; `nil` if there is none. If there are several, the others keep the
-    ///   thread busy and are found later.
+    /// - Returns: The connection to shut down; `nil` if there is none. If there are several, the others keep the thread
+    ///   busy and are found later.
     mutating func judge(_ now: Account, _ read: () -> [WatchedSocket: UInt64]) -> Verdict? {
         guard let baseline, baseline.looks < Self.longestSpan else {
             findings = findings.compactMapValues { $0 > 1 ? $0 - 1 : nil }

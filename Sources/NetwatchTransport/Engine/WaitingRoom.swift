@@ -29,17 +29,17 @@ struct WaitingRoom {
     }
 
     /// The minimum limit for a host that carries many transfers over one connection. It is the number of streams that
-    /// libcurl runs over one HTTP/2 connection (the default of `CURLMOPT_MAX_CONCURRENT_STREAMS`). If the server
-    /// allows fewer, more connections are opened.
+    /// libcurl runs over one HTTP/2 connection (the default of `CURLMOPT_MAX_CONCURRENT_STREAMS`). If the server allows
+    /// fewer, more connections are opened.
     static let streamsPerConnection = 100
 
     private var lines: [Door: Line] = [:]
 
     /// Adds a transfer. Returns whether it may begin; otherwise it waits.
     ///
-    /// - Parameter needsScout: Whether the first transfer runs alone until it is connected, because only its
-    ///   handshake shows whether others can share its connection. (libcurl's `CURLOPT_PIPEWAIT` observes no timeout
-    ///   meanwhile, and makes the waiting transfers fail one after another.)
+    /// - Parameter needsScout: Whether the first transfer runs alone until it is connected, because only its handshake
+    ///   shows whether others can share its connection. (libcurl's `CURLOPT_PIPEWAIT` observes no timeout meanwhile,
+    ///   and makes the waiting transfers fail one after another.)
     mutating func enter(
         _ id: TransferID,
         by door: Door,

@@ -1,8 +1,8 @@
 internal import CNetwatchCurl
 internal import NetwatchEventLoop
 
-/// A URL as parsed by libcurl's own parser (`libcurl-url(3)`), so that the host that is looked up is also the host
-/// that is connected to.
+/// A URL as parsed by libcurl's own parser (`libcurl-url(3)`), so that the host that is looked up is also the host that
+/// is connected to.
 struct CurlURL: Equatable {
     let scheme: String
     /// The host in the form that `CURLOPT_RESOLVE` uses.

@@ -25,16 +25,15 @@ struct OriginCache {
         return url
     }
 
-    /// Returns the scheme, host and port as written. Returns `nil` if the authority contains anything else, which
-    /// could change its meaning or must not be stored (a user name and password).
+    /// Returns the scheme, host and port as written. Returns `nil` if the authority contains anything else, which could
+    /// change its meaning or must not be stored (a user name and password).
     private static func plainOrigin(of text: String) -> String? {
         guard let scheme = ["http://", "https://"].first(where: text.hasPrefix) else { return nil }
         let rest = text.utf8.dropFirst(scheme.utf8.count)
         let authority = rest.prefix {
             $0 != UInt8(ascii: "/") && $0 != UInt8(ascii: "?") && $0 != UInt8(ascii: "#")
         }
-        // libcurl ignores a third slash and takes the following text for the host, so the authority must not be
-        // empty.
+        // libcurl ignores a third slash and takes the following text for the host, so the authority must not be empty.
         guard (1...longestAuthority).contains(authority.count), authority.allSatisfy(isPlain) else {
             return nil
         }

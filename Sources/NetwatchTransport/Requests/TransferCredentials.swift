@@ -29,8 +29,8 @@ package struct TransferCredentials: Hashable, Sendable {
     package var user: String
     package var password: String
     package var schemes: Schemes
-    /// Whether the first request carries the credentials, because the server has asked for them before. This works
-    /// only with ``Schemes/basic`` alone; other schemes must answer a new challenge each time.
+    /// Whether the first request carries the credentials, because the server has asked for them before. This works only
+    /// with ``Schemes/basic`` alone; other schemes must answer a new challenge each time.
     package var isPreemptive: Bool
 
     package init(

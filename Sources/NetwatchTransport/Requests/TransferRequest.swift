@@ -31,8 +31,8 @@ package struct TransferRequest: Sendable {
     /// `nil`: the kernel chooses. A bound transfer uses a separate connection: it neither takes one from the pool nor
     /// leaves one there. The name lookup is not bound.
     package var binding: SocketBinding?
-    /// The addresses of the URL's host, each with a binding that replaces ``binding``. The host is then not looked
-    /// up. Default `nil`: the host is looked up. Ignored if the host is an address.
+    /// The addresses of the URL's host, each with a binding that replaces ``binding``. The host is then not looked up.
+    /// Default `nil`: the host is looked up. Ignored if the host is an address.
     package var candidates: [ConnectionCandidate]?
     /// The time allowed for name lookup, connection and TLS handshake together. Default 15 s.
     package var connectTimeout: Duration = .seconds(15)
@@ -40,8 +40,8 @@ package struct TransferRequest: Sendable {
     /// checked once a second, so it may take up to two seconds longer. A pause does not count; waiting for a
     /// ``TransferBodySource`` does.
     package var idleTimeout: Duration? = .seconds(60)
-    /// The maximum time without a byte received from when the kernel has accepted the whole request until the head of
-    /// the response is complete. Default `nil`: ``idleTimeout`` applies.
+    /// The maximum time without any received byte while the response is awaited: after the kernel has accepted the
+    /// whole request, and until the head of the response is complete. Default `nil`: ``idleTimeout`` applies.
     ///
     /// It replaces ``idleTimeout`` in that time and is checked as often. When it expires, the transfer fails with a
     /// timeout (code 28) in the phase `response`.
@@ -49,20 +49,19 @@ package struct TransferRequest: Sendable {
     /// The time allowed for the whole transfer, including name lookup and pauses. Default `nil`: no limit.
     package var totalTimeout: Duration?
     /// The time allowed from the delivered head to the end of the response. Default `nil`: no limit. When it expires,
-    /// the transfer fails with a timeout (code 28) in the phase `response`. It is checked once a second; pauses
-    /// count.
+    /// the transfer fails with a timeout (code 28) in the phase `response`. It is checked once a second; pauses count.
     package var bodyTimeout: Duration?
     /// Whether a pooled connection may be used.
     ///
-    /// libcurl sends a request again, up to five times and without being asked, if a reused connection ends before
-    /// the first byte of the response. So a request that must not arrive twice uses a new connection
+    /// libcurl sends a request again, up to five times and without being asked, if a reused connection ends before the
+    /// first byte of the response. So a request that must not arrive twice uses a new connection
     /// (`CURLOPT_FRESH_CONNECT`), on which libcurl does not send again.
     package var allowsConnectionReuse = true
     /// Whether libcurl may send the request again if a reused connection ends before the first byte of the response.
     /// Default true.
     ///
-    /// With `false`, a request that must not arrive twice can use pooled connections: it fails instead. Without
-    /// effect when ``allowsConnectionReuse`` is false.
+    /// With `false`, a request that must not arrive twice can use pooled connections: it fails instead. Without effect
+    /// when ``allowsConnectionReuse`` is false.
     package var allowsResending = true
     /// What the server must prove if the URL is `https`. Default: what browsers require.
     package var trust = TransferTrust.standard

@@ -134,8 +134,8 @@ package actor StreamConnection {
 
     /// Sends bytes. The completion is called when the kernel has accepted all of them.
     ///
-    /// - Parameter timeout: The time allowed from now; `nil` for no limit. If it expires after some but not all of
-    ///   the bytes were sent, the connection ends: the peer would take later bytes for the rest of these.
+    /// - Parameter timeout: The time allowed from now; `nil` for no limit. If it expires after some but not all of the
+    ///   bytes were sent, the connection ends: the peer would take later bytes for the rest of these.
     @discardableResult
     package nonisolated func write(
         _ bytes: [UInt8],

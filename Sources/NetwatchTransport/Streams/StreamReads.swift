@@ -50,8 +50,7 @@ struct StreamReads {
         if buffer.isEmpty { buffer = bytes } else { buffer += bytes }
     }
 
-    /// Removes the first entry of the queue if it can be completed. Returns `nil` if it cannot, or the queue is
-    /// empty.
+    /// Removes the first entry of the queue if it can be completed. Returns `nil` if it cannot, or the queue is empty.
     mutating func next() -> Step? {
         switch line.head {
         case nil: return nil

@@ -38,8 +38,7 @@ struct StreamWrites {
         line.replaceHead(by: .operation(write))
     }
 
-    /// Removes the first entry of the queue if it can be completed. Returns `nil` if it cannot, or the queue is
-    /// empty.
+    /// Removes the first entry of the queue if it can be completed. Returns `nil` if it cannot, or the queue is empty.
     mutating func next() -> Step? {
         switch line.head {
         case nil: return nil

@@ -7,8 +7,8 @@ extension TransferEngine {
     ///   - host: A name or an address. IPv6 addresses have no brackets.
     ///   - port: 1 to 65535. With other values the connection fails when it is started.
     ///   - connectTimeout: The time allowed for the name lookup and connecting together. Default 15 s.
-    ///   - whenEnded: Called on the engine's thread when nothing more can be read or written, after all completions
-    ///     so far.
+    ///   - whenEnded: Called on the engine's thread when nothing more can be read or written, after all completions so
+    ///     far.
     package nonisolated func stream(
         to host: String,
         port: Int,

@@ -7,8 +7,8 @@ package enum ClientCertificateRefusal: Hashable, Sendable {
 }
 
 extension TransferFailure {
-    /// Why the server refused the client's certificate; `nil` if the transfer failed for another reason. The server
-    /// has not processed the request.
+    /// Why the server refused the client's certificate; `nil` if the transfer failed for another reason. The server has
+    /// not processed the request.
     ///
     /// libcurl has no code for this and keeps only OpenSSL's message for the alert. In TLS 1.3 the client's handshake
     /// is already complete: the alert arrives instead of the response, as a receive failure (56) or a send failure

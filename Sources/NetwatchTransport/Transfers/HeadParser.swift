@@ -26,8 +26,7 @@ struct HeadParser {
     /// Whether any line of the response was received.
     private(set) var hasBegun = false
 
-    /// Prepares for the response to a request that is sent again. The bytes received so far still count for the
-    /// limit.
+    /// Prepares for the response to a request that is sent again. The bytes received so far still count for the limit.
     mutating func restart() {
         let bytes = bytes
         self = HeadParser()

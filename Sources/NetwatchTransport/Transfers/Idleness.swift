@@ -51,8 +51,7 @@ extension Transfer {
         request.responseTimeout.flatMap { isReady && isSent && !hasDeliveredHead ? $0 : nil }
     }
 
-    /// Whether no bytes were transferred for `timeout`. Time spent waiting for a body source counts; a pause does
-    /// not.
+    /// Whether no bytes were transferred for `timeout`. Time spent waiting for a body source counts; a pause does not.
     private func isIdle(for timeout: Duration, at now: ContinuousClock.Instant) -> Bool {
         idleness.lasts(timeout, at: now, bytes: isReady && paused.isEmpty ? wireBytes : nil)
     }

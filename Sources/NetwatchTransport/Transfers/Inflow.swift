@@ -3,8 +3,8 @@ internal import CNetwatchCurl
 /// Limits how much of a body is received at once.
 ///
 /// In one turn libcurl reads up to a hundred times and decodes everything that it has read. A fast server could fill
-/// megabytes before the caller can pause the transfer. A server that sends zeros as gzip could fill gigabytes while
-/// the event loop is blocked.
+/// megabytes before the caller can pause the transfer. A server that sends zeros as gzip could fill gigabytes while the
+/// event loop is blocked.
 struct Inflow {
     /// The receive buffer size in bytes for bodies that may have to be decoded. libcurl always decodes all of a read.
     ///
@@ -37,7 +37,7 @@ struct Inflow {
     /// - Parameter received: The number of bytes received over the wire, as libcurl counts them.
     mutating func judge(_ count: Int, received: Int64) -> Verdict {
         if received != read {
-            // libcurl keeps all data of a held read and delivers it again with the same count. It is not held twice.
+            // libcurl keeps all data of a held read and delivers it again with the same count, so it is not held twice.
             read = received
             readBytes = 0
             if isUnwanted || turnBytes > Self.turnLimit { return .hold }

@@ -90,8 +90,8 @@ extension Transfer {
         }
     }
 
-    /// Creates a socket with `SOCK_CLOEXEC`. Debian 12's libcurl does not set it, so a program started meanwhile
-    /// would inherit the socket and keep the connection open.
+    /// Creates a socket with `SOCK_CLOEXEC`. Debian 12's libcurl does not set it, so a program started meanwhile would
+    /// inherit the socket and keep the connection open.
     private func makeSocket(_ family: CInt, _ kind: CInt, _ protocol: CInt) -> curl_socket_t {
         do throws(SystemError) {
             return try multi.loop.inNetworkNamespace { () throws(SystemError) in
@@ -198,7 +198,7 @@ extension Transfer {
         guard !paused.contains(.receiving), mayTake(bytes.count) else {
             return stop == nil ? Int(CURL_WRITEFUNC_PAUSE) : 0
         }
-        // A response whose request will be sent again has no body here, so the held head is final.
+        // libcurl delivers no body of a response whose request it will send again, so the held head is final.
         releaseHeldHead()
         multi.watchdog.hasMoved(bytes.count)
         bodyBytes += bytes.count

@@ -3,16 +3,16 @@ internal import CNetwatchCurl
 extension Transfer {
     /// Pauses directions of the transfer, in addition to those already paused.
     ///
-    /// libcurl pauses immediately while it is sending or receiving, and ignores a pause set before that. The
-    /// callbacks handle that case. This function and the functions below must not be called from a callback. A result
-    /// other than `CURLE_OK` ends the transfer.
+    /// libcurl pauses immediately while it is sending or receiving, and ignores a pause set before that. The callbacks
+    /// handle that case. This function and the functions below must not be called from a callback. A result other than
+    /// `CURLE_OK` ends the transfer.
     func pause(_ what: TransferPause) -> CURLcode {
         paused.formUnion(what)
         return applyPause()
     }
 
-    /// Receives no more of the body in this turn. Data that was already read is still delivered, because libcurl
-    /// would have to keep it. Unlike ``pause(_:)`` this may be called from a callback.
+    /// Receives no more of the body in this turn. Data that was already read is still delivered, because libcurl would
+    /// have to keep it. Unlike ``pause(_:)`` this may be called from a callback.
     func hold() {
         inflow.isUnwanted = true
     }

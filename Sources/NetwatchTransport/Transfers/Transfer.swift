@@ -157,8 +157,8 @@ final class Transfer {
         try easy.set(CURLOPT_FRESH_CONNECT, 1)
     }
 
-    /// Whether the transfer can be added again with a new connection. It cannot if its request was sent and must not
-    /// be sent twice.
+    /// Whether the transfer can be added again with a new connection. It cannot if its request was sent and must not be
+    /// sent twice.
     var mayReconnect: Bool {
         guard isWithoutSocket, stop == nil else { return false }
         if isReady, !head.hasBegun, !request.mayBeResent { stop = .wouldBeSentTwice }

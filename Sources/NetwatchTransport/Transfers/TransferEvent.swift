@@ -32,9 +32,8 @@ package struct TransferHead: Hashable, Sendable {
 
 /// The number of body bytes sent and received over the wire. Reported when a value has changed.
 ///
-/// A decoded response has fewer wire bytes than delivered bytes. A body of unknown length has more wire bytes than
-/// were read from its source, because each chunk carries its length. `sent` restarts at 0 when the request is sent
-/// again.
+/// A decoded response has fewer wire bytes than delivered bytes. A body of unknown length has more wire bytes than were
+/// read from its source, because each chunk carries its length. `sent` restarts at 0 when the request is sent again.
 package struct TransferProgress: Hashable, Sendable {
     package var sent: Int64
     /// The length of the request's body; `nil` if it is unknown.
@@ -57,8 +56,7 @@ package struct TransferEnd: Hashable, Sendable {
     ///
     /// libcurl 7.88.1 misses one case: an HTTP/2 server that breaks the protocol (a `DATA` frame longer than 16 KiB,
     /// RFC 9113 §4.2) in a body without an announced length. libcurl ends the connection as after a `GOAWAY` that
-    /// follows a complete response, with the same code, 0. With a `Content-Length`, a truncated body is an error
-    /// (18).
+    /// follows a complete response, with the same code, 0. With a `Content-Length`, a truncated body is an error (18).
     package let failure: TransferFailure?
     package let metrics: TransferMetrics
 

@@ -5,7 +5,7 @@ public import NetwatchEventLoop
 public struct TransferFailure: Error, Hashable, Sendable {
     /// The phase that a transfer had reached.
     public enum Phase: String, Hashable, Sendable, CaseIterable {
-        /// The request was rejected, or it waited for other requests to the same host.
+        /// Nothing was done for the request yet: it was rejected, or it waited for others to the same host.
         case prepare
         /// The host name was being resolved.
         case resolve
@@ -33,15 +33,15 @@ public struct TransferFailure: Error, Hashable, Sendable {
     /// The phase that the transfer had reached.
     public let phase: Phase
 
-    /// The number of bytes of head and body accepted by the kernel. 0 means that the server cannot have received any
-    /// of the request.
+    /// The number of bytes of head and body accepted by the kernel. 0 means that the server cannot have received any of
+    /// the request.
     public let bytesSent: Int64
 
     /// Whether the request was sent over a reused connection.
     public let reusedConnection: Bool
 
-    /// The failed connection attempts, in the order in which the addresses were tried. Empty unless the transfer
-    /// failed while it was connecting.
+    /// The failed connection attempts, in the order in which the addresses were tried. Empty unless the transfer failed
+    /// while it was connecting.
     public internal(set) var connectionAttempts: [ConnectionAttempt] = []
 
     /// Whether the server stated that it did not process the request, although it was sent: it refused the HTTP/2

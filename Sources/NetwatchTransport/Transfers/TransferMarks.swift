@@ -3,8 +3,8 @@ internal import CNetwatchCurl
 /// The times at which a transfer reached its phases, relative to its start.
 ///
 /// libcurl counts from when it received the transfer, and adds up the times of a request that is sent again. So
-/// libcurl's times are read before the request is first sent, and later times are measured here. The connection time
-/// is also measured here, because libcurl receives the connection ready-made.
+/// libcurl's times are read before the request is first sent, and later times are measured here. The connection time is
+/// also measured here, because libcurl receives the connection ready-made.
 struct TransferMarks {
     /// When libcurl received the transfer.
     private var launched: Duration

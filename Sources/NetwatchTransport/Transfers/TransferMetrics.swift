@@ -2,8 +2,8 @@ package import NetwatchEventLoop
 
 /// The timings and sizes of a transfer, whether it succeeded or failed.
 ///
-/// Durations are relative to ``startedAt``. Each is `nil` if the transfer did not get that far. If the request was
-/// sent again with credentials, they belong to the last time; header bytes are the sum of all times.
+/// Durations are relative to ``startedAt``. Each is `nil` if the transfer did not get that far. If the request was sent
+/// again with credentials, they belong to the last time; header bytes are the sum of all times.
 package struct TransferMetrics: Hashable, Sendable {
     /// When the transfer was requested from the engine.
     package var startedAt: ContinuousClock.Instant

@@ -26,8 +26,8 @@ extension EasyHandle {
 
     /// Uses the system's authorities.
     ///
-    /// libcurl (since 7.87) reads the file of more than a hundred authorities once for all connections. It does not
-    /// do so if it also has a directory of authorities, which is Debian's default.
+    /// libcurl (since 7.87) reads the file of more than a hundred authorities once for all connections. It does not do
+    /// so if it also has a directory of authorities, which is Debian's default.
     private func useSystemAnchors() throws(TransferFailure) {
         guard let bundle = curl_version_info(CURLVERSION_SEVENTH).pointee.cainfo, access(bundle, R_OK) == 0
         else {

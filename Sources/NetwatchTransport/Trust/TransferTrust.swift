@@ -7,8 +7,8 @@ package struct TransferTrust: Hashable, Sendable {
     package enum Anchors: Hashable, Sendable {
         /// The system's certificate authorities.
         case system
-        /// Only these certificates, in PEM. A server's own certificate or an intermediate certificate is also
-        /// accepted as an anchor (`X509_V_FLAG_PARTIAL_CHAIN`).
+        /// Only these certificates, in PEM. A server's own certificate or an intermediate certificate is also accepted
+        /// as an anchor (`X509_V_FLAG_PARTIAL_CHAIN`).
         case only(pem: [UInt8])
     }
 
@@ -16,11 +16,10 @@ package struct TransferTrust: Hashable, Sendable {
     package var anchors: Anchors? = .system
     /// Whether the server's certificate must name the URL's host. Default true.
     package var checksHost = true
-    /// Whether the server must staple an OCSP response (RFC 6066 §8) that says its certificate is good. Default
-    /// false.
+    /// Whether the server must staple an OCSP response (RFC 6066 §8) that says its certificate is good. Default false.
     package var requiresStapledStatus = false
-    /// Certificate revocation lists in PEM. If there are any, the issuer of the server's certificate must have one,
-    /// and the certificate must not be on it. Default none. Ignored without anchors.
+    /// Certificate revocation lists in PEM. If there are any, the issuer of the server's certificate must have one, and
+    /// the certificate must not be on it. Default none. Ignored without anchors.
     package var revocationLists: [UInt8] = []
     /// Makes the final decision after the chain was evaluated. Default `nil`: the evaluation decides.
     package var check: TrustCheck?

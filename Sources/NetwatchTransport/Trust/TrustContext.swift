@@ -25,8 +25,8 @@ final class TrustContext {
 
 /// Evaluates the certificates that a server presents in a handshake, and records why they were refused.
 ///
-/// The TLS library retains it as long as the connection lasts, because there may be another handshake. The transfer
-/// for which the connection was made retains it too. Both are confined to the engine's thread.
+/// The TLS library retains it as long as the connection lasts, because there may be another handshake. The transfer for
+/// which the connection was made retains it too. Both are confined to the engine's thread.
 final class TrustJudge {
     private(set) var presented: PresentedTrust?
     private(set) var isRefusedByCheck = false
@@ -48,7 +48,7 @@ final class TrustJudge {
         self.host = host
     }
 
-    /// Releases the presented certificates, which the connection would otherwise retain for its whole life.
+    /// Releases the presented certificates, which the connection would otherwise retain as long as it lasts.
     func forget() {
         presented = nil
     }
