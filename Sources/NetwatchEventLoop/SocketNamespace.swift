@@ -3,9 +3,9 @@ internal import CNetwatchLinux
 /// The network namespace in which a component opens its sockets.
 ///
 /// A socket stays in the namespace of the thread that opened it. A thread that stayed in a namespace would pass it on
-/// to new threads: Dispatch starts workers from any thread that submits work, and a worker keeps that thread's
+/// to new threads. Dispatch starts workers from any thread that submits work, and a worker keeps that thread's
 /// namespace for life. A program's callbacks would then open their own sockets in the wrong namespace. So a thread
-/// enters the namespace only to open a socket or to look up a name, and must not submit work or start a thread while
+/// enters the namespace only to open a socket or to look up a name. It must not submit work or start a thread while
 /// it is inside.
 package final class SocketNamespace: Sendable {
     private let target: FileDescriptor

@@ -35,7 +35,7 @@ struct NameResolution: Sendable {
     let name: String
     private let interval: Duration
     private(set) var addresses: [IPAddress] = []
-    /// When the next lookup is due; `nil` while one is under way.
+    /// When the next lookup is due; `nil` while one is in progress.
     private(set) var due: Instant?
     /// The deadline until which the first status waits for the first lookup; `nil` when it need not wait.
     private(set) var firstStatusDue: Instant?
