@@ -1,8 +1,8 @@
-// SHA-256, certificates and keys by OpenSSL's libcrypto, which libcurl has loaded anyway.
+// SHA-256, certificates and keys from OpenSSL's libcrypto, which libcurl loads anyway.
 //
-// Declared by hand, with OpenSSL's own tags, and without a single #include: <openssl/evp.h> brings in glibc's
-// headers, which must not belong to this module (CNetwatchLinux tells why). The functions are the same since
-// OpenSSL 1.1.0; 3.0 only added a `const` here and there.
+// Declared by hand, with OpenSSL's own struct tags and without any #include. <openssl/evp.h> would include glibc's
+// headers, which must not belong to this module (see CNetwatchLinux for the reason). The functions have not changed
+// since OpenSSL 1.1.0, except that 3.0 added some `const`.
 #ifndef CNETWATCH_CRYPTO_SHIM_H
 #define CNETWATCH_CRYPTO_SHIM_H
 
@@ -10,7 +10,7 @@ typedef struct evp_md_ctx_st EVP_MD_CTX;
 typedef struct evp_md_st EVP_MD;
 typedef struct engine_st ENGINE;
 
-// OPENSSL_init_crypto(3). The first call decides whether OpenSSL frees everything at exit(3). 1 is success.
+// OPENSSL_init_crypto(3). The first call decides whether OpenSSL frees everything at exit(3). Returns 1 on success.
 static const unsigned long OPENSSL_INIT_NO_ATEXIT = 0x00080000;
 extern int OPENSSL_init_crypto(unsigned long options, const void *settings);
 
@@ -18,20 +18,21 @@ extern EVP_MD_CTX *EVP_MD_CTX_new(void);
 extern void EVP_MD_CTX_free(EVP_MD_CTX *context);
 extern const EVP_MD *EVP_sha256(void);
 
-// 1 is success. Without an engine the default implementation is used.
+// Return 1 on success. Without an engine, the default implementation is used.
 extern int EVP_DigestInit_ex(EVP_MD_CTX *context, const EVP_MD *type, ENGINE *engine);
 extern int EVP_DigestUpdate(EVP_MD_CTX *context, const void *bytes, unsigned long count);
 extern int EVP_DigestFinal_ex(EVP_MD_CTX *context, unsigned char *digest, unsigned int *count);
 
-// 1 is success.
+// Returns 1 on success.
 extern int EVP_Digest(const void *bytes, unsigned long count, unsigned char *digest, unsigned int *size,
                       const EVP_MD *type, ENGINE *engine);
 
-// What a failure leaves in the thread's queue of errors would be taken for a later call's: ERR_set_mark(3).
+// Removes the errors of a failed call from the thread's error queue, where a later call would find them:
+// ERR_set_mark(3).
 extern int ERR_set_mark(void);
 extern int ERR_pop_to_mark(void);
 
-// Memory to read from and to write to: BIO_s_mem(3). BIO_read gives -1 at the end.
+// Memory to read from and to write to: BIO_s_mem(3). BIO_read returns -1 at the end.
 typedef struct bio_st BIO;
 typedef struct bio_method_st BIO_METHOD;
 extern const BIO_METHOD *BIO_s_mem(void);
@@ -40,8 +41,8 @@ extern BIO *BIO_new_mem_buf(const void *bytes, int count);
 extern int BIO_read(BIO *bio, void *bytes, int count);
 extern int BIO_free(BIO *bio);
 
-// d2i_X509(3): `d2i` moves the pointer behind what it has read, and gives NULL for what it cannot read; `i2d` gives
-// the count of bytes, writes them when there is a pointer, and moves that.
+// d2i_X509(3). `d2i` functions advance the pointer past the bytes that they read, and return NULL if they cannot
+// parse them. `i2d` functions return the length. With a pointer, they also write the bytes and advance it.
 typedef struct x509_st X509;
 typedef struct X509_crl_st X509_CRL;
 typedef struct X509_name_st X509_NAME;
@@ -59,17 +60,17 @@ extern const ASN1_TIME *X509_get0_notAfter(const X509 *certificate);
 extern X509_PUBKEY *X509_get_X509_PUBKEY(const X509 *certificate);
 extern EVP_PKEY *X509_get0_pubkey(const X509 *certificate);
 extern int X509_NAME_cmp(const X509_NAME *one, const X509_NAME *other);
-// 1 when the signature is that key's: X509_verify(3).
+// Returns 1 if the certificate was signed with the key: X509_verify(3).
 extern int X509_verify(X509 *certificate, EVP_PKEY *key);
-// 1 when the certificate is of that key.
+// Returns 1 if the key belongs to the certificate.
 extern int X509_check_private_key(const X509 *certificate, const EVP_PKEY *key);
-// 1 when the certificate names it: X509_check_host(3). With the flag X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS
-// `*.example.com` may stand in it, `f*.example.com` may not.
+// X509_check_host(3): returns 1 if the certificate is valid for the name. The flag
+// X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS allows `*.example.com` in the certificate, but not `f*.example.com`.
 static const unsigned int netwatch_x509_no_partial_wildcards = 0x4;
 extern int X509_check_host(X509 *certificate, const char *host, unsigned long count, unsigned int flags,
                            char **name);
 extern int X509_check_ip_asc(X509 *certificate, const char *address, unsigned int flags);
-// Flags are those of X509_NAME_print_ex(3).
+// The flags are those of X509_NAME_print_ex(3).
 extern int X509_NAME_print_ex(BIO *bio, const X509_NAME *name, int indent, unsigned long flags);
 
 extern X509_CRL *d2i_X509_CRL(X509_CRL **list, const unsigned char **bytes, long count);
@@ -79,8 +80,8 @@ extern X509_NAME *X509_CRL_get_issuer(const X509_CRL *list);
 extern const ASN1_TIME *X509_CRL_get0_lastUpdate(const X509_CRL *list);
 extern const ASN1_TIME *X509_CRL_get0_nextUpdate(const X509_CRL *list);
 
-// X509_verify_cert(3): 1 is success. A store shares what is added to it; an evaluation shares nothing, and is freed
-// before its store.
+// X509_verify_cert(3): returns 1 on success. A store retains what is added to it. A context retains nothing and must
+// be freed before its store.
 typedef struct x509_store_st X509_STORE;
 typedef struct x509_store_ctx_st X509_STORE_CTX;
 typedef struct X509_VERIFY_PARAM_st X509_VERIFY_PARAM;
@@ -93,7 +94,7 @@ extern X509_STORE_CTX *X509_STORE_CTX_new(void);
 extern void X509_STORE_CTX_free(X509_STORE_CTX *evaluation);
 extern int X509_STORE_CTX_init(X509_STORE_CTX *evaluation, X509_STORE *store, X509 *certificate,
                                OPENSSL_STACK *others);
-// Takes what is usual for a purpose: `ssl_server`.
+// Sets the defaults for a purpose, such as `ssl_server`.
 extern int X509_STORE_CTX_set_default(X509_STORE_CTX *evaluation, const char *name);
 extern void X509_STORE_CTX_set_flags(X509_STORE_CTX *evaluation, unsigned long flags);
 extern X509_VERIFY_PARAM *X509_STORE_CTX_get0_param(const X509_STORE_CTX *evaluation);
@@ -109,39 +110,39 @@ extern int OPENSSL_sk_num(const OPENSSL_STACK *stack);
 extern void *OPENSSL_sk_value(const OPENSSL_STACK *stack, int index);
 extern void OPENSSL_sk_free(OPENSSL_STACK *stack);
 
-// ASN1_TIME_set(3): `long` is this system's time_t.
+// ASN1_TIME_set(3): `long` is time_t on this system.
 extern ASN1_TIME *ASN1_TIME_set(ASN1_TIME *time, long seconds);
 extern int ASN1_TIME_diff(int *days, int *seconds, const ASN1_TIME *from, const ASN1_TIME *to);
 extern void ASN1_STRING_free(ASN1_TIME *string);
 
-// The SubjectPublicKeyInfo of RFC 5280 §4.1.2.7, and the key in it, NULL for one of a kind that is not known.
+// The SubjectPublicKeyInfo (RFC 5280 §4.1.2.7) and the key in it, which is NULL if its type is unknown.
 extern X509_PUBKEY *d2i_X509_PUBKEY(X509_PUBKEY **key, const unsigned char **bytes, long count);
 extern int i2d_X509_PUBKEY(const X509_PUBKEY *key, unsigned char **bytes);
 extern EVP_PKEY *X509_PUBKEY_get0(const X509_PUBKEY *key);
 extern void X509_PUBKEY_free(X509_PUBKEY *key);
 
-// Private keys of any kind. Without a callback the user's pointer is the passphrase.
+// Private keys of any type. Without a callback, the user pointer is the passphrase.
 typedef int pem_password_cb(char *buffer, int size, int forWriting, void *user);
 extern EVP_PKEY *d2i_AutoPrivateKey(EVP_PKEY **key, const unsigned char **bytes, long count);
 extern EVP_PKEY *PEM_read_bio_PrivateKey(BIO *bio, EVP_PKEY **key, pem_password_cb *callback, void *user);
-// An algorithm and octets, which is the form of a PKCS#8 key that is encrypted (RFC 5958 §3).
+// An algorithm and octets, which is the form of an encrypted PKCS#8 key (RFC 5958 §3).
 typedef struct X509_sig_st X509_SIG;
 extern X509_SIG *d2i_X509_SIG(X509_SIG **form, const unsigned char **bytes, long count);
 extern void X509_SIG_free(X509_SIG *form);
-// The key in it.
+// Decrypts and returns the key.
 extern EVP_PKEY *d2i_PKCS8PrivateKey_bio(BIO *bio, EVP_PKEY **key, pem_password_cb *callback, void *user);
-// 1 is success. Without a cipher the key is not encrypted.
+// Returns 1 on success. Without a cipher, the key is not encrypted.
 typedef struct evp_cipher_st EVP_CIPHER;
 extern int PEM_write_bio_PrivateKey(BIO *bio, const EVP_PKEY *key, const EVP_CIPHER *cipher,
                                     const unsigned char *passphrase, int count, pem_password_cb *callback,
                                     void *user);
 extern void EVP_PKEY_free(EVP_PKEY *key);
 
-// PKCS12_parse(3). The certificates that it gives are the caller's.
+// PKCS12_parse(3). The caller owns the returned certificates.
 typedef struct PKCS12_st PKCS12;
 extern PKCS12 *d2i_PKCS12(PKCS12 **archive, const unsigned char **bytes, long count);
 extern void PKCS12_free(PKCS12 *archive);
-// 1 when there is one.
+// Returns 1 if there is a MAC.
 extern int PKCS12_mac_present(const PKCS12 *archive);
 extern int PKCS12_verify_mac(PKCS12 *archive, const char *passphrase, int count);
 extern int PKCS12_parse(PKCS12 *archive, const char *passphrase, EVP_PKEY **key, X509 **certificate,

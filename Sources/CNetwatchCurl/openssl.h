@@ -1,8 +1,8 @@
-// What a callback of libcurl does with the TLS library below it: it looks at the server's certificates.
+// The TLS functions for libcurl's SSL context callback, which inspects the server's certificates.
 //
-// Declared by hand, with OpenSSL's own tags, and without a single #include: <openssl/ssl.h> brings in glibc's
-// headers, which must not belong to this module (CNetwatchLinux tells why). The functions are the same since
-// OpenSSL 1.1.0.
+// Declared by hand, with OpenSSL's own struct tags and without any #include. <openssl/ssl.h> would include glibc's
+// headers, which must not belong to this module (see CNetwatchLinux for the reason). The functions have not changed
+// since OpenSSL 1.1.0.
 #ifndef CNETWATCH_CURL_OPENSSL_H
 #define CNETWATCH_CURL_OPENSSL_H
 
@@ -19,8 +19,8 @@ extern void SSL_CTX_set_cert_verify_callback(
     SSL_CTX *context, int (*callback)(X509_STORE_CTX *, void *), void *argument
 );
 
-// CRYPTO_get_ex_new_index(3), SSL_CTX_set_ex_data(3): what lives as long as a context. The index of SSL_CTX is
-// CRYPTO_EX_INDEX_SSL_CTX.
+// CRYPTO_get_ex_new_index(3), SSL_CTX_set_ex_data(3): data that is released with a context. The class index of
+// SSL_CTX is CRYPTO_EX_INDEX_SSL_CTX.
 static const int netwatch_ex_index_ssl_ctx = 1;
 typedef void netwatch_ex_free(void *, void *, CRYPTO_EX_DATA *, int, long, void *);
 extern int CRYPTO_get_ex_new_index(
@@ -35,25 +35,25 @@ extern void X509_STORE_CTX_set_error(X509_STORE_CTX *context, int error);
 extern int X509_STORE_CTX_get_error_depth(const X509_STORE_CTX *context);
 extern const char *X509_verify_cert_error_string(long error);
 
-// The chain as far as it was built, what the server has sent, and its own certificate. They stay the context's.
+// The chain built so far, the certificates that the server sent, and its own certificate. All belong to the context.
 extern OPENSSL_STACK *X509_STORE_CTX_get0_chain(const X509_STORE_CTX *context);
 extern OPENSSL_STACK *X509_STORE_CTX_get0_untrusted(const X509_STORE_CTX *context);
 extern X509 *X509_STORE_CTX_get0_cert(const X509_STORE_CTX *context);
 
-// X509_STORE_CTX_set0_crls(3): the stack stays the caller's.
+// X509_STORE_CTX_set0_crls(3): the caller keeps ownership of the stack.
 extern void X509_STORE_CTX_set0_crls(X509_STORE_CTX *context, OPENSSL_STACK *lists);
 extern void X509_STORE_CTX_set_flags(X509_STORE_CTX *context, unsigned long flags);
 static const unsigned long netwatch_x509_flag_crl_check = 0x4;
 static const int netwatch_x509_error_application = 50;
 
-// DEFINE_STACK_OF(3): what its macros come to.
+// The functions behind the macros of DEFINE_STACK_OF(3).
 extern OPENSSL_STACK *OPENSSL_sk_new_null(void);
 extern int OPENSSL_sk_num(const OPENSSL_STACK *stack);
 extern void *OPENSSL_sk_value(const OPENSSL_STACK *stack, int index);
 extern int OPENSSL_sk_push(OPENSSL_STACK *stack, const void *value);
 extern void OPENSSL_sk_pop_free(OPENSSL_STACK *stack, void (*release)(void *));
 
-// d2i_X509(3): a buffer is written to, and its pointer moved on; without one the length is returned.
+// d2i_X509(3): writes to the buffer and advances its pointer. Without a buffer, only the length is returned.
 extern int i2d_X509(const X509 *certificate, unsigned char **buffer);
 
 extern BIO *BIO_new_mem_buf(const void *bytes, int count);

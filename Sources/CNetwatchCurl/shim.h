@@ -1,7 +1,7 @@
-// libcurl, and fixed-argument doors to its variadic functions, which Swift does not import.
+// libcurl, and wrappers with fixed arguments for its variadic functions, which Swift does not import.
 //
-// A variadic call takes whatever width it is given, so each door fixes the C type that libcurl reads:
-// `long`, `curl_off_t` (64 bits everywhere), a string, a pointer, or one kind of callback.
+// A variadic call accepts an argument of any width, so each wrapper fixes the C type that libcurl reads: `long`,
+// `curl_off_t` (always 64 bits), a string, a pointer, or one type of callback.
 #ifndef CNETWATCH_CURL_SHIM_H
 #define CNETWATCH_CURL_SHIM_H
 
@@ -11,7 +11,7 @@
 #error "netwatch needs libcurl 7.81 or newer (libcurl4-openssl-dev)"
 #endif
 
-// curl_easy_setopt is variadic.
+// Wrappers for curl_easy_setopt.
 static inline CURLcode netwatch_easy_set_long(CURL *easy, CURLoption option, long value) {
     return curl_easy_setopt(easy, option, value);
 }
@@ -20,12 +20,12 @@ static inline CURLcode netwatch_easy_set_offset(CURL *easy, CURLoption option, c
     return curl_easy_setopt(easy, option, value);
 }
 
-// libcurl copies the string, except for CURLOPT_POSTFIELDS, which is not set through this door.
+// libcurl copies the string, except for CURLOPT_POSTFIELDS, for which this function must not be used.
 static inline CURLcode netwatch_easy_set_string(CURL *easy, CURLoption option, const char *value) {
     return curl_easy_setopt(easy, option, value);
 }
 
-// For bytes, buffers, lists and the user's pointers of callbacks.
+// For bytes, buffers, lists and the user pointers of callbacks.
 static inline CURLcode netwatch_easy_set_pointer(CURL *easy, CURLoption option, const void *value) {
     return curl_easy_setopt(easy, option, value);
 }
@@ -70,13 +70,13 @@ static inline CURLcode netwatch_easy_set_ssl_context_callback(CURL *easy, curl_s
     return curl_easy_setopt(easy, CURLOPT_SSL_CTX_FUNCTION, callback);
 }
 
-// libcurl keeps a copy of the bytes.
+// libcurl copies the bytes.
 static inline CURLcode netwatch_easy_set_blob(CURL *easy, CURLoption option, const void *bytes, size_t count) {
     struct curl_blob blob = {(void *)bytes, count, CURL_BLOB_COPY};
     return curl_easy_setopt(easy, option, &blob);
 }
 
-// The bit mask is deprecated since 7.85 and the text does not exist before it.
+// The bit mask is deprecated since 7.85, and the string option does not exist before 7.85.
 static inline CURLcode netwatch_easy_allow_http_and_https_only(CURL *easy) {
 #if LIBCURL_VERSION_NUM >= 0x075500
     return curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
@@ -85,7 +85,7 @@ static inline CURLcode netwatch_easy_allow_http_and_https_only(CURL *easy) {
 #endif
 }
 
-// curl_easy_getinfo is variadic. A value that libcurl does not know stays 0.
+// Wrappers for curl_easy_getinfo. The result is 0 if libcurl does not know the value.
 static inline long netwatch_easy_get_long(CURL *easy, CURLINFO info) {
     long value = 0;
     curl_easy_getinfo(easy, info, &value);
@@ -98,7 +98,7 @@ static inline curl_off_t netwatch_easy_get_offset(CURL *easy, CURLINFO info) {
     return value;
 }
 
-// The text belongs to the handle.
+// The handle owns the string.
 static inline const char *netwatch_easy_get_string(CURL *easy, CURLINFO info) {
     char *value = NULL;
     curl_easy_getinfo(easy, info, &value);
@@ -111,14 +111,14 @@ static inline void *netwatch_easy_get_private(CURL *easy) {
     return value;
 }
 
-// Swift imports no macro that shifts a cast.
+// Swift does not import macros that shift a cast value.
 static const unsigned long netwatch_auth_basic = CURLAUTH_BASIC;
 static const unsigned long netwatch_auth_digest = CURLAUTH_DIGEST;
 static const unsigned long netwatch_auth_ntlm = CURLAUTH_NTLM;
 static const unsigned long netwatch_auth_negotiate = CURLAUTH_NEGOTIATE;
 static const unsigned long netwatch_auth_only = CURLAUTH_ONLY;
 
-// curl_multi_setopt is variadic.
+// Wrappers for curl_multi_setopt.
 static inline CURLMcode netwatch_multi_set_socket_callback(
     CURLM *multi, curl_socket_callback callback, void *context
 ) {

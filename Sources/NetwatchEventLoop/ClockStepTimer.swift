@@ -1,12 +1,12 @@
 internal import CNetwatchLinux
 internal import Glibc
 
-/// A timer that never expires, and whose descriptor becomes readable when `CLOCK_REALTIME` is set, and when
-/// the machine resumes, which sets it too.
+/// A timer that never expires. Its descriptor becomes readable when `CLOCK_REALTIME` is set, and when the machine
+/// resumes, which also sets that clock.
 package final class ClockStepTimer: Sendable {
     private let timer: FileDescriptor
 
-    /// Makes and arms it.
+    /// Creates and arms the timer.
     ///
     /// - Throws: ``SystemError`` of `timerfd_create` (`EMFILE`) or `timerfd_settime`.
     package init() throws(SystemError) {
@@ -20,7 +20,7 @@ package final class ClockStepTimer: Sendable {
         timer.rawValue
     }
 
-    /// Takes the news off the descriptor (`read(2)` fails with `ECANCELED`) and waits for the next.
+    /// Clears the event (`read(2)` fails with `ECANCELED`) and arms the timer for the next one.
     ///
     /// - Throws: ``SystemError`` of `timerfd_settime`.
     package func rearm() throws(SystemError) {
@@ -34,7 +34,7 @@ package final class ClockStepTimer: Sendable {
         never.seconds = .max
         let flags = TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET
         let result = timerfd_settime(timer.rawValue, flags, &never, nil)
-        // Set while it was being armed, says ECANCELED; it is armed all the same.
+        // ECANCELED means that the clock was set during this call. The timer is armed anyway.
         if result != 0, errno != ECANCELED { throw SystemError(call: "timerfd_settime", errno: errno) }
     }
 }

@@ -1,13 +1,13 @@
 internal import CNetwatchLinux
 internal import Glibc
 
-/// Whether this process may open more descriptors.
+/// Checks whether this process can open more descriptors.
 package enum DescriptorSupply {
-    /// How many a connection needs at a time: its socket, a file of certificates, and two for a name lookup.
+    /// The number of descriptors for one connection: its socket, a certificate file, and two for a name lookup.
     private static let needed = 4
 
-    /// Whether there are too few for another connection at this moment. The shortage that a failure came from may have
-    /// passed: the failed connection has returned its own descriptors.
+    /// Whether there are too few descriptors for another connection now. An earlier shortage may have passed, because
+    /// the failed connection has closed its own descriptors.
     package static var isShort: Bool {
         var opened: [FileDescriptorBox] = []
         for _ in 0..<needed {
@@ -18,7 +18,7 @@ package enum DescriptorSupply {
     }
 }
 
-/// A descriptor of nothing in particular, closed with its last reference.
+/// A descriptor that is used only as a placeholder. It is closed when the last reference is released.
 private final class FileDescriptorBox {
     private let descriptor: CInt
 

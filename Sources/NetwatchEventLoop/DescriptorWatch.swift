@@ -1,4 +1,4 @@
-/// A watch of a descriptor that ends with this object, and keeps the descriptor open until then.
+/// Watches a descriptor until this object is released, and keeps the descriptor open until then.
 package final class DescriptorWatch: Sendable {
     private let loop: EventLoop
     private let owner: any AnyObject & Sendable
@@ -6,7 +6,7 @@ package final class DescriptorWatch: Sendable {
 
     /// Watches a descriptor; see ``EventLoop/register(_:for:handler:)``.
     ///
-    /// - Parameter owner: What closes the descriptor when it goes.
+    /// - Parameter owner: The object that closes the descriptor in its `deinit`.
     /// - Throws: ``SystemError`` of `epoll_ctl`.
     package init(
         loop: EventLoop,

@@ -1,12 +1,13 @@
 internal import CNetwatchLinux
 internal import Glibc
 
-/// Starts a thread of our own that nobody joins. It runs `body` with every signal blocked, since signals
-/// belong to the threads that wait for them, and then ends.
+/// Starts a detached thread that runs `body` and exits. All signals are blocked on it, because other threads of the
+/// program handle them.
 ///
-/// - Parameter name: The thread's name, as `ps -L` and debuggers show it. Cut to 15 bytes by the kernel.
-/// - Parameter stackSize: The size of its stack in bytes, at least 16 KiB. Default `nil`: the system's, usually 8 MiB.
-/// - Throws: ``SystemError`` of `pthread_create` (`EAGAIN` when the process may have no more threads).
+/// - Parameter name: The thread's name, as shown by `ps -L` and debuggers. The kernel truncates it to 15 bytes.
+/// - Parameter stackSize: The size of the stack in bytes, at least 16 KiB. Default `nil`: the system's default,
+///   usually 8 MiB.
+/// - Throws: ``SystemError`` of `pthread_create` (`EAGAIN` if the process may not have more threads).
 package func startDetachedThread(
     named name: String,
     stackSize: Int? = nil,

@@ -1,12 +1,12 @@
 internal import Glibc
 
-/// Directories that are there for good.
+/// Functions for durable directories.
 package enum Directory {
-    /// Makes a directory and whatever is missing above it, and syncs every new name: one is durable only once
-    /// the directory that holds it is. Does nothing when it is there.
+    /// Creates a directory with all missing parents, and syncs the parent of each new one: a name is durable only
+    /// after the directory that contains it was synced. Does nothing if the directory exists.
     ///
-    /// - Parameter mode: The permissions of each new directory, whatever the umask.
-    /// - Returns: Whether the directory itself is new.
+    /// - Parameter mode: The permissions of each new directory, regardless of the umask.
+    /// - Returns: Whether the directory was created.
     /// - Throws: ``SystemError`` of `mkdir`, `chmod` or `fsync`.
     @discardableResult
     package static func make(_ path: String, mode: UInt32) throws(SystemError) -> Bool {
@@ -18,7 +18,7 @@ package enum Directory {
         let error = errno
         if error == EEXIST { return false }
         let parent = parent(of: path)
-        // A parent that is there all along is not what is missing.
+        // If the parent already exists, it is not the cause of the error.
         guard error == ENOENT, parent != path, try make(parent, mode: mode) else {
             throw SystemError(call: "mkdir \(path)", errno: error)
         }
@@ -31,7 +31,7 @@ package enum Directory {
         try systemCall("fsync \(path)") { fsync(directory.rawValue) }
     }
 
-    /// The path without its last component: `/a` of `/a/b/`, `.` of `a`.
+    /// Returns the path without its last component: `/a` for `/a/b/`, `.` for `a`.
     private static func parent(of path: String) -> String {
         let trimmed = path.reversed().drop { $0 == "/" }
         let rest = String(trimmed.drop { $0 != "/" }.drop { $0 == "/" }.reversed())

@@ -2,15 +2,16 @@ internal import Dispatch
 internal import Glibc
 internal import Synchronization
 
-/// The descriptors that libdispatch opens when it first needs them: an epoll instance, an eventfd, another for the main
-/// queue, and a timer for each of its three clocks. Where there is none left it ends the process, so they are opened while there are some.
+/// The descriptors that libdispatch opens on first use: an epoll instance, an eventfd, another one for the main
+/// queue, and a timer for each of its three clocks. libdispatch terminates the process if it cannot open them, so
+/// they are opened in advance.
 enum DispatchDescriptors {
     private static let count = 6
     private static let isReserved = Mutex(false)
 
-    /// Lets libdispatch open its descriptors, once for each process.
+    /// Makes libdispatch open its descriptors, once per process.
     ///
-    /// - Throws: ``SystemError`` when there are too few left.
+    /// - Throws: ``SystemError`` if too few are left.
     static func reserve() throws(SystemError) {
         let result = isReserved.withLock { isReserved -> Result<Void, SystemError> in
             guard !isReserved else { return .success(()) }
@@ -33,14 +34,15 @@ enum DispatchDescriptors {
         }
     }
 
-    /// A moment that has passed needs no timer. Timers that have fired keep their descriptor.
+    /// The deadlines lie in the future, because past ones need no timer. Timers keep their descriptors after they
+    /// have fired.
     private static func openAll() {
         DispatchQueue.main.async {}
         let queue = DispatchQueue.global()
         queue.asyncAfter(deadline: .now() + .milliseconds(1)) {}
         queue.asyncAfter(wallDeadline: .now() + .milliseconds(1)) {}
-        // The clock of `ContinuousClock`, for which Dispatch's Swift interface has no name: dispatch_time(3) marks it by
-        // the highest bit.
+        // The clock of `ContinuousClock`. Dispatch's Swift API has no name for it; dispatch_time(3) marks it with the
+        // highest bit.
         var now = timespec()
         clock_gettime(CLOCK_BOOTTIME, &now)
         let moment = UInt64(now.tv_sec) * 1_000_000_000 + UInt64(now.tv_nsec) + 1_000_000

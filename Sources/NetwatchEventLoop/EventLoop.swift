@@ -3,12 +3,11 @@ internal import Dispatch
 internal import Glibc
 internal import Synchronization
 
-/// One thread blocked in `epoll_wait(2)` that runs everything handed to it, one thing at a time.
+/// A thread that blocks in `epoll_wait(2)` and runs all its work serially.
 ///
-/// It is the serial executor of the actor that owns a thread-bound C library (libnl, a curl multi
-/// handle): the actor's jobs, its descriptors' events and its timers all run on this thread, so the
-/// handles need no lock. An instance owns its thread; when the instance goes away the thread finishes
-/// what was enqueued and ends.
+/// It is the serial executor of actors that own a thread-bound C library, such as libnl or a curl multi handle. The
+/// actor's jobs, its descriptor events and its timers all run on this thread, so the handles need no lock. An
+/// instance owns its thread. When the instance is released, the thread finishes the enqueued work and exits.
 package final class EventLoop: SerialExecutor {
     private let core = EventLoopCore()
     private let namespace: SocketNamespace?
@@ -20,9 +19,9 @@ package final class EventLoop: SerialExecutor {
     /// Starts the thread.
     ///
     /// - Parameters:
-    ///   - label: The thread's name, as `ps -L` and debuggers show it. Cut to 15 bytes by the kernel.
-    ///   - networkNamespace: A path to a network namespace (`/run/netns/NAME`, `/proc/PID/ns/net`) for
-    ///     ``inNetworkNamespace(_:)``. `nil`, the default, is the namespace of the calling thread.
+    ///   - label: The thread's name, as shown by `ps -L` and debuggers. The kernel truncates it to 15 bytes.
+    ///   - networkNamespace: The path of a network namespace (`/run/netns/NAME`, `/proc/PID/ns/net`) for
+    ///     ``inNetworkNamespace(_:)``. Default `nil`: the namespace of the calling thread.
     /// - Throws: ``SystemError`` of `open`, `setns` (`EPERM` without `CAP_SYS_ADMIN` over the namespace),
     ///   `epoll_create1`, `eventfd`, `timerfd_create` or `pthread_create`.
     package init(label: String, networkNamespace: String? = nil) throws(SystemError) {
@@ -35,16 +34,16 @@ package final class EventLoop: SerialExecutor {
         try start()
     }
 
-    /// Makes a loop without a thread. Work that it is given waits for a ``start()`` that succeeds.
+    /// Creates a loop without a thread. Enqueued work waits until ``start()`` succeeds.
     package init(startingLater label: String) {
         namespace = nil
         self.label = label
     }
 
-    /// Opens the descriptors and starts the thread, unless that was done. After a failure it may be called again.
+    /// Opens the descriptors and starts the thread, unless already done. Can be called again after a failure.
     ///
     /// - Throws: ``SystemError`` of `epoll_create1`, `eventfd`, `timerfd_create` or `pthread_create`;
-    ///   ``SystemError/forked`` in a child of fork(2), where the thread is missing.
+    ///   ``SystemError/forked`` in a child of fork(2), which does not have the thread.
     package func start() throws(SystemError) {
         try checkProcess()
         guard !isStarted.load(ordering: .acquiring) else { return }
@@ -61,11 +60,13 @@ package final class EventLoop: SerialExecutor {
         try result.get()
     }
 
-    /// Whether the thread runs in this process.
+    /// Whether the thread is running in this process.
     package var isRunning: Bool {
         isStarted.load(ordering: .acquiring) && generation == ForkGeneration.current
     }
 
+    /// Throws an error if the process was forked after the loop was created.
+    ///
     /// - Throws: ``SystemError/forked`` in a child of fork(2).
     package func checkProcess() throws(SystemError) {
         guard generation == ForkGeneration.current else { throw .forked }
@@ -75,19 +76,19 @@ package final class EventLoop: SerialExecutor {
         core.stop()
     }
 
-    /// Runs an actor's job on the thread. Callable from any thread.
+    /// Runs an actor's job on the thread. Can be called from any thread.
     package func enqueue(_ job: consuming ExecutorJob) {
         core.enqueue(.job(UnownedJob(job)))
     }
 
-    /// Runs a closure on the thread after everything enqueued before it. Callable from any thread.
+    /// Runs a closure on the thread after everything that was enqueued before. Can be called from any thread.
     package func execute(_ body: @escaping @Sendable () -> Void) {
         core.enqueue(.closure(body))
     }
 
-    /// Runs a closure on the thread and returns its result, at once when called there.
+    /// Runs a closure on the thread and returns its result. On the loop's own thread, it runs immediately.
     ///
-    /// The caller waits as it would for a lock that is held briefly: nothing that runs on a loop may block.
+    /// The caller blocks only briefly, as for a lock, because work on a loop must not block.
     package func runAndWait<Result: Sendable>(_ body: @escaping @Sendable () -> Result) -> Result {
         if isCurrent { return body() }
         let answer = Answer<Result>()
@@ -95,10 +96,10 @@ package final class EventLoop: SerialExecutor {
         return answer.wait()
     }
 
-    /// Opens a socket, or several, in the loop's network namespace. The calling thread is inside only while `body`
-    /// runs; see ``SocketNamespace``.
+    /// Opens sockets in the loop's network namespace. The calling thread is in the namespace only while `body` runs;
+    /// see ``SocketNamespace``.
     ///
-    /// - Throws: ``SystemError`` of `setns`, and what `body` throws.
+    /// - Throws: ``SystemError`` of `setns`, and the errors of `body`.
     package func inNetworkNamespace<Result: ~Copyable>(
         _ body: () throws(SystemError) -> Result
     ) throws(SystemError) -> Result {
@@ -123,7 +124,7 @@ package final class EventLoop: SerialExecutor {
 // MARK: - Descriptors
 
 extension EventLoop {
-    /// What a descriptor is watched for.
+    /// The events for which a descriptor is watched.
     package struct Interest: OptionSet, Sendable {
         package let rawValue: UInt32
 
@@ -135,7 +136,7 @@ extension EventLoop {
         package static let write = Interest(rawValue: EPOLLOUT)
     }
 
-    /// What `epoll_wait(2)` reported of a descriptor.
+    /// The events that `epoll_wait(2)` reported for a descriptor.
     package struct Readiness: OptionSet, Sendable {
         package let rawValue: UInt32
 
@@ -145,14 +146,14 @@ extension EventLoop {
 
         package static let readable = Readiness(rawValue: EPOLLIN)
         package static let writable = Readiness(rawValue: EPOLLOUT)
-        /// An error is pending on the descriptor. Reported whether asked for or not.
+        /// An error is pending on the descriptor. Always reported.
         package static let error = Readiness(rawValue: EPOLLERR)
-        /// The peer closed. Reported whether asked for or not.
+        /// The peer closed the connection. Always reported.
         package static let hangUp = Readiness(rawValue: EPOLLHUP)
     }
 
-    /// Names one watch of one descriptor, so that an event of a watch that ended is never delivered to a
-    /// later watch of a descriptor with the same number.
+    /// Identifies one watch of one descriptor. An event of a removed watch is therefore never delivered to a later
+    /// watch with the same descriptor number.
     package struct Registration: Hashable, Sendable {
         let token: UInt64
         let descriptor: CInt
@@ -160,7 +161,7 @@ extension EventLoop {
 
     /// Watches a descriptor, level-triggered. The handler runs on the loop's thread.
     ///
-    /// The caller keeps the descriptor open until ``unregister(_:)``.
+    /// The caller must keep the descriptor open until ``unregister(_:)``.
     ///
     /// - Throws: ``SystemError`` of `epoll_ctl`.
     package func register(
@@ -171,14 +172,14 @@ extension EventLoop {
         try core.register(descriptor, for: interest, handler: handler)
     }
 
-    /// Changes what a descriptor is watched for.
+    /// Changes the events for which a descriptor is watched.
     ///
     /// - Throws: ``SystemError`` of `epoll_ctl`.
     package func update(_ registration: Registration, to interest: Interest) throws(SystemError) {
         try core.update(registration, to: interest)
     }
 
-    /// Ends a watch. On the loop's thread its handler does not run again afterwards.
+    /// Removes a watch. If called on the loop's thread, the handler is not called again after this method returns.
     package func unregister(_ registration: Registration) {
         core.unregister(registration)
     }
@@ -187,16 +188,16 @@ extension EventLoop {
 // MARK: - Timers
 
 extension EventLoop {
-    /// Names one scheduled timer.
+    /// Identifies a scheduled timer.
     package struct Timer: Hashable, Sendable {
         let id: UInt64
         package let deadline: ContinuousClock.Instant
     }
 
-    /// Runs a closure on the loop's thread once a moment has come. Callable from any thread.
+    /// Runs a closure on the loop's thread at a deadline. Can be called from any thread.
     ///
-    /// `ContinuousClock` is `CLOCK_BOOTTIME` on Linux: time spent suspended counts, and a timer that came
-    /// due during it fires on resume.
+    /// `ContinuousClock` is `CLOCK_BOOTTIME` on Linux: suspended time counts, and a timer that expired during a
+    /// suspension fires on resume.
     @discardableResult
     package func schedule(
         at deadline: ContinuousClock.Instant,
@@ -205,7 +206,7 @@ extension EventLoop {
         core.schedule(at: deadline, body)
     }
 
-    /// Takes a timer back. On the loop's thread its closure does not run afterwards.
+    /// Cancels a timer. If called on the loop's thread, the closure is not called after this method returns.
     package func cancel(_ timer: Timer) {
         core.cancel(timer)
     }

@@ -2,7 +2,7 @@ internal import CNetwatchLinux
 internal import Glibc
 internal import Synchronization
 
-/// What an ``EventLoop`` and its thread share. It outlives whichever of the two ends first.
+/// The state shared by an ``EventLoop`` and its thread. It lives until both have ended.
 final class EventLoopCore: Sendable {
     enum Work: Sendable {
         case job(UnownedJob)
@@ -17,7 +17,7 @@ final class EventLoopCore: Sendable {
         var armedDeadline: ContinuousClock.Instant?
         var nextToken = firstFreeToken
         var isStopped = false
-        /// Whether the thread sleeps, or is about to, and has to be woken to see work.
+        /// Whether the thread sleeps, or is about to, and must be woken for new work.
         var isAsleep = false
     }
 
@@ -25,7 +25,7 @@ final class EventLoopCore: Sendable {
     private static let timerToken: UInt64 = 1
     private static let firstFreeToken: UInt64 = 2
 
-    // -1 until they are open, once for all.
+    // -1 until opened. They are opened only once.
     private let epoll = Atomic<CInt>(-1)
     private let wake = Atomic<CInt>(-1)
     private let timer = Atomic<CInt>(-1)
@@ -38,9 +38,10 @@ final class EventLoopCore: Sendable {
         for descriptor in [epoll, wake, timer] where descriptor >= 0 { close(descriptor) }
     }
 
-    /// Opens the descriptors. What was enqueued and scheduled before waits until the thread runs. Called by one thread.
+    /// Opens the descriptors. Work and timers added before wait until the thread runs. Must be called by one thread
+    /// at a time.
     ///
-    /// - Throws: ``SystemError``; then nothing is open, and it may be called again.
+    /// - Throws: ``SystemError``. Nothing is open then, and the method may be called again.
     func open() throws(SystemError) {
         guard epoll.load(ordering: .relaxed) < 0 else { return }
         let flags = O_CLOEXEC | O_NONBLOCK
@@ -111,12 +112,12 @@ final class EventLoopCore: Sendable {
 
     func unregister(_ registration: EventLoop.Registration) {
         removeHandler(registration.token)
-        // Fails only when the descriptor was closed before, which took it out of the set already.
+        // Fails only if the descriptor was already closed, which also removed it from the epoll set.
         try? control(EPOLL_CTL_DEL, registration.descriptor, 0, registration.token)
     }
 
     private func removeHandler(_ token: UInt64) {
-        // The handler may own the last reference to something whose deinit comes back here.
+        // The handler may own the last reference to an object whose deinit calls this class.
         let removed = state.withLock { $0.handlers.removeValue(forKey: token) }
         withExtendedLifetime(removed) {}
     }
@@ -150,33 +151,33 @@ final class EventLoopCore: Sendable {
         withExtendedLifetime(removed) {}
     }
 
-    /// Sets the timer descriptor to the earliest deadline, unless it is set to that or earlier already.
+    /// Arms the timer descriptor for the earliest deadline, unless it is already armed for that time or earlier.
     private func arm(_ state: inout State) {
         let timer = timer.load(ordering: .relaxed)
         guard timer >= 0, let earliest = state.timers.earliest else { return }
         if let armed = state.armedDeadline, armed <= earliest { return }
         state.armedDeadline = earliest
-        // A deadline that has passed becomes the shortest time there is: zero would disarm the timer.
+        // A past deadline becomes the shortest possible time, because zero would disarm the timer.
         let remaining = max(.nanoseconds(1), ContinuousClock.now.duration(to: earliest))
         var setting = netwatch_itimerspec()
         setting.seconds = Int(remaining.components.seconds)
         setting.nanoseconds = Int(remaining.components.attoseconds / 1_000_000_000)
         if setting.seconds == 0, setting.nanoseconds == 0 { setting.nanoseconds = 1 }
-        // Fails only for a bad descriptor or a malformed time; both would be our own mistake.
+        // Fails only for an invalid descriptor or time, which would be a bug.
         let result = timerfd_settime(timer, 0, &setting, nil)
         precondition(result == 0, "timerfd_settime: \(errnoDescription(errno))")
     }
 
     // MARK: The thread
 
-    /// Runs until ``stop()``, then finishes the work that is left.
+    /// Runs until ``stop()``, then finishes the remaining work.
     func run() {
         let epoll = epoll.load(ordering: .acquiring)
         while turn(epoll) {}
         runWork()
     }
 
-    /// Waits for something to happen and handles it. Returns false once the loop was stopped.
+    /// Waits for events and handles them. Returns `false` after the loop was stopped.
     private func turn(_ epoll: CInt) -> Bool {
         withUnsafeTemporaryAllocation(of: netwatch_epoll_event.self, capacity: 64) { events in
             let timeout = state.withLock { $0.fallAsleep() ? CInt(-1) : 0 }
@@ -224,11 +225,11 @@ final class EventLoopCore: Sendable {
     }
 
     private func wakeUp() {
-        // Fails when the counter is full, and then the thread is about to wake anyway, and when no thread was started.
+        // Fails if the counter is full, in which case the thread wakes up anyway, or if the thread was never started.
         eventfd_write(wake.load(ordering: .relaxed), 1)
     }
 
-    /// Empties the counter of an eventfd or a timerfd.
+    /// Resets the counter of an eventfd or a timerfd.
     private func drain(_ descriptor: CInt) {
         var counter: UInt64 = 0
         _ = read(descriptor, &counter, MemoryLayout.size(ofValue: counter))
@@ -236,7 +237,7 @@ final class EventLoopCore: Sendable {
 }
 
 extension EventLoopCore.State {
-    /// Returns whether there is nothing to do but to wait.
+    /// Returns whether there is no work, so that the thread can sleep.
     fileprivate mutating func fallAsleep() -> Bool {
         isAsleep = work.isEmpty && !isStopped
         return isAsleep

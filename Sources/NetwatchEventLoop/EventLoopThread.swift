@@ -1,6 +1,6 @@
 internal import Glibc
 
-/// Starts the thread of a loop and knows, on that thread, which loop it is.
+/// Starts the thread of a loop, and finds the loop of the current thread.
 enum EventLoopThread {
     private static let key: pthread_key_t = {
         var key = pthread_key_t()
@@ -9,7 +9,7 @@ enum EventLoopThread {
         return key
     }()
 
-    /// The core whose thread the caller runs on.
+    /// The core of the loop whose thread the caller runs on.
     static var current: EventLoopCore? {
         guard let pointer = pthread_getspecific(key) else { return nil }
         return Unmanaged<EventLoopCore>.fromOpaque(pointer).takeUnretainedValue()

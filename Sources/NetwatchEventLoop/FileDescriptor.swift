@@ -1,9 +1,9 @@
 internal import Glibc
 
-/// The one owner of an open file descriptor, closed when the owner goes out of scope.
+/// The unique owner of an open file descriptor, which it closes when it goes out of scope.
 ///
-/// `close(2)` may report a delayed write error; nothing netwatch writes through these descriptors
-/// (sockets, eventfds, timers, lock files) has one, so the result is not looked at.
+/// The result of `close(2)` is ignored. It could report a delayed write error, but nothing that netwatch writes
+/// through these descriptors (sockets, eventfds, timers, lock files) causes one.
 package struct FileDescriptor: ~Copyable, Sendable {
     package let rawValue: CInt
 
@@ -16,7 +16,7 @@ package struct FileDescriptor: ~Copyable, Sendable {
         _ = close(rawValue)
     }
 
-    /// Gives the descriptor to another owner, who closes it.
+    /// Transfers the descriptor to another owner, which must close it.
     consuming func release() -> CInt {
         let descriptor = rawValue
         discard self
@@ -30,8 +30,8 @@ extension FileDescriptor {
         FileDescriptor(owning: try systemCall("open \(path)") { open(path, O_RDONLY | O_CLOEXEC) })
     }
 
-    /// Opens a file for reading and writing, close-on-exec, and makes it when it is missing; with permissions
-    /// 0600 whatever the umask. A symbolic link is refused.
+    /// Opens a file for reading and writing, close-on-exec. Creates it if it is missing, with permissions 0600
+    /// regardless of the umask. Rejects a symbolic link.
     package static func openingPrivate(_ path: String) throws(SystemError) -> FileDescriptor {
         let flags = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW
         let file = FileDescriptor(owning: try systemCall("open \(path)") { open(path, flags, 0o600) })

@@ -1,17 +1,17 @@
 internal import Glibc
 internal import Synchronization
 
-/// How often this process was forked off from one that used netwatch.
+/// The number of times that this process was forked from one that used netwatch.
 ///
-/// A child of fork(2) has one thread only. Loops, pools and locks of its parent are there in memory, but the threads that
-/// would work on them are not, so whatever asked them for something would wait for ever. Whoever owns such a thing notes
-/// the generation it was made in, and refuses to be used in another. A child whose parent has not used netwatch before
-/// is a process like any other, and so is one that calls exec(2).
+/// A child of fork(2) has only one thread. The loops, pools and locks of its parent exist in memory, but without
+/// their threads, so a caller would wait forever. Objects that depend on threads record the generation in which they
+/// were created, and refuse to work in another one. A child whose parent had not used netwatch, or that calls
+/// exec(2), is not affected.
 package enum ForkGeneration {
     private static let forks = Atomic<Int>(0)
 
     private static let isCounting: Bool = {
-        // Made before the first fork, not in the child, where its maker may be gone.
+        // Initialized before the first fork. In the child, the thread that initializes it may no longer exist.
         _ = forks.load(ordering: .relaxed)
         return pthread_atfork(nil, nil, { ForkGeneration.forks.add(1, ordering: .relaxed) }) == 0
     }()
@@ -24,6 +24,6 @@ package enum ForkGeneration {
 }
 
 extension SystemError {
-    /// A thread, a pool or a store of a parent process was used.
+    /// The error for using a thread, a pool or a store of a parent process.
     package static let forked = SystemError(call: "use netwatch in a child of fork(2)", errno: ENOTSUP)
 }

@@ -1,6 +1,6 @@
 internal import Glibc
 
-/// An IPv4 or IPv6 address, the latter with the interface it is scoped to.
+/// An IPv4 or IPv6 address. An IPv6 address includes its zone.
 public struct IPAddress: Hashable, Sendable, CustomStringConvertible {
     /// The address family.
     public enum Family: Hashable, Sendable, CaseIterable {
@@ -13,10 +13,10 @@ public struct IPAddress: Hashable, Sendable, CustomStringConvertible {
     /// The address family.
     public let family: Family
 
-    /// The interface index of a zone (`fe80::1%eth0`, RFC 4007 §11); 0 when the address has none.
+    /// The interface index of the zone (`fe80::1%eth0`, RFC 4007 §11); 0 if the address has none.
     public let zone: UInt32
 
-    // Two words rather than an array or `UInt128`: whoever watches many hosts holds many addresses.
+    // Two words instead of an array or `UInt128`, because a program may watch many hosts with many addresses.
     private let high: UInt64
     private let low: UInt64
 
@@ -27,7 +27,7 @@ public struct IPAddress: Hashable, Sendable, CustomStringConvertible {
         low = UInt64(truncatingIfNeeded: bits)
     }
 
-    /// Makes an address of its bytes in network order, or returns `nil` unless there are 4 or 16.
+    /// Creates an address from its bytes in network byte order. Returns `nil` unless there are 4 or 16.
     public init?(bytes: some Collection<UInt8>, zone: UInt32 = 0) {
         let family: Family
         switch bytes.count {
@@ -39,10 +39,10 @@ public struct IPAddress: Hashable, Sendable, CustomStringConvertible {
         self.init(family: family, bits: value << (128 - family.bitWidth), zone: zone)
     }
 
-    /// Makes an address of its bytes in network order, or returns `nil` unless there are 4 or 16.
+    /// Creates an address from its bytes in network byte order. Returns `nil` unless there are 4 or 16.
     ///
-    /// Not generic: the kernel's answers are read through it, ten thousand at a time, and a generic
-    /// initializer is not specialized in another module.
+    /// Not generic: it reads the kernel's replies, ten thousand at a time, and a generic initializer is not
+    /// specialized in another module.
     package init?(raw bytes: UnsafeRawBufferPointer, zone: UInt32 = 0) {
         switch bytes.count {
         case 4:
@@ -58,10 +58,10 @@ public struct IPAddress: Hashable, Sendable, CustomStringConvertible {
         self.zone = zone
     }
 
-    /// Parses the numeric form of one address: dotted quad or RFC 4291 text, with a zone for IPv6.
+    /// Parses a numeric address: dotted-quad IPv4, or IPv6 text as in RFC 4291, optionally with a zone.
     ///
-    /// Returns `nil` for everything else, the short forms of `inet_aton(3)` such as `127.1` included. A
-    /// zone is an interface name, which has to exist, or an index.
+    /// Returns `nil` for everything else, including the short forms of `inet_aton(3)` such as `127.1`. A zone is the
+    /// name of an existing interface, or an index.
     public init?(_ text: String) {
         let parts = text.split(separator: "%", maxSplits: 1, omittingEmptySubsequences: false)
         if parts.count == 1, let bytes = Self.parse(text, family: AF_INET, count: 4) {
@@ -92,8 +92,8 @@ public struct IPAddress: Hashable, Sendable, CustomStringConvertible {
         (0..<family.bitWidth / 8).map { UInt8(truncatingIfNeeded: bits >> (120 - 8 * $0)) }
     }
 
-    /// The address as a number whose highest bit is its first, so that one arithmetic of prefixes serves
-    /// both families.
+    /// The address as a number whose most significant bit is the address's first bit. The same prefix arithmetic then
+    /// works for both families.
     package var bits: UInt128 {
         UInt128(high) << 64 | UInt128(low)
     }
@@ -103,19 +103,19 @@ public struct IPAddress: Hashable, Sendable, CustomStringConvertible {
         family == .ipv6 && high >> 54 == 0xfe80 >> 6
     }
 
-    /// Whether the address is the machine's own wherever it is: `127.0.0.0/8` (RFC 1122 §3.2.1.3), `::1`.
+    /// Whether the address is a loopback address: `127.0.0.0/8` (RFC 1122 §3.2.1.3) or `::1`.
     package var isLoopback: Bool {
         family == .ipv4 ? high >> 56 == 127 : high == 0 && low == 1
     }
 
-    /// The same address with another zone.
+    /// Returns the same address with another zone.
     package func inZone(_ zone: UInt32) -> IPAddress {
         IPAddress(family: family, bits: bits, zone: zone)
     }
 }
 
 extension IPAddress.Family {
-    /// How many bits an address has.
+    /// The number of bits in an address.
     package var bitWidth: Int {
         self == .ipv4 ? 32 : 128
     }
@@ -125,7 +125,7 @@ extension IPAddress.Family {
 
 extension IPAddress {
     private static func parse(_ text: String, family: CInt, count: Int) -> [UInt8]? {
-        // C would end the text there.
+        // C would treat a zero byte as the end of the text.
         if text.utf8.contains(0) { return nil }
         var bytes = [UInt8](repeating: 0, count: count)
         return inet_pton(family, text, &bytes) == 1 ? bytes : nil

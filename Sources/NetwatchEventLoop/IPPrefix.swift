@@ -1,12 +1,12 @@
 /// The addresses that begin with the same bits: `192.0.2.0/24`.
 package struct IPPrefix: Hashable, Sendable {
     package let family: IPAddress.Family
-    /// How many bits are the same, 0 to the family's ``IPAddress/Family/bitWidth``.
+    /// The number of common bits, 0 to the family's ``IPAddress/Family/bitWidth``.
     package let length: Int
     /// ``IPAddress/bits`` of the first address.
     package let firstBits: UInt128
 
-    /// The prefix of so many bits that an address lies in. A length that is too great is cut.
+    /// Creates the prefix of the given length that contains an address. A length that is too large is reduced.
     package init(_ address: IPAddress, length: Int) {
         self.init(address.family, bits: address.bits, length: length)
     }
@@ -20,7 +20,7 @@ package struct IPPrefix: Hashable, Sendable {
     /// All IPv6 multicast addresses (RFC 4291 §2.7).
     package static let ipv6Multicast = IPPrefix(.ipv6, bits: 0xff << 120, length: 8)
 
-    /// The prefix that covers every address.
+    /// Returns the prefix that covers all addresses.
     package static func everything(_ family: IPAddress.Family) -> IPPrefix {
         IPPrefix(family, bits: 0, length: 0)
     }
@@ -34,7 +34,8 @@ package struct IPPrefix: Hashable, Sendable {
         address.family == family && (firstBits...lastBits).contains(address.bits)
     }
 
-    /// Ones where addresses of the prefix differ; never below the family's own bits.
+    /// Returns a mask with the bits in which addresses of the prefix differ. For IPv4, the lower 96 bits are never
+    /// set.
     private static func hostMask(_ family: IPAddress.Family, _ length: Int) -> UInt128 {
         let all = UInt128.max << (128 - family.bitWidth)
         return length == 0 ? all : all & (UInt128.max >> length)

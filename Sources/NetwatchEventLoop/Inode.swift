@@ -1,6 +1,7 @@
 internal import Glibc
 
-/// Which file or directory something is: device and number, the same for an open descriptor and for a path.
+/// The identity of a file or directory: device and inode number. It is the same for a path and for an open
+/// descriptor.
 package struct Inode: Hashable, Sendable {
     private let device: dev_t
     private let number: ino_t
@@ -10,7 +11,7 @@ package struct Inode: Hashable, Sendable {
         number = status.st_ino
     }
 
-    /// What a path leads to, symbolic links followed.
+    /// Identifies the file at a path, following symbolic links.
     ///
     /// - Throws: ``SystemError`` of `stat`.
     package init(at path: String) throws(SystemError) {
@@ -19,7 +20,7 @@ package struct Inode: Hashable, Sendable {
         self.init(status)
     }
 
-    /// What a descriptor is open on.
+    /// Identifies the file behind a descriptor.
     ///
     /// - Throws: ``SystemError`` of `fstat`.
     package init(of descriptor: CInt) throws(SystemError) {

@@ -1,50 +1,52 @@
 internal import Glibc
 
-/// An `inotify(7)` instance: tells of changes of files and of names in directories.
+/// An `inotify(7)` instance, which reports changes of files and of directory entries.
 package final class Inotify: Sendable {
-    /// What happened.
+    /// A reported change.
     package struct Event: Hashable, Sendable {
-        /// The watch it happened to; -1 for an overflow, which happened to all.
+        /// The watch that the event belongs to; -1 for an overflow, which affects all watches.
         package let watch: CInt
-        /// `IN_…`.
+        /// The event mask, `IN_…`.
         package let mask: UInt32
-        /// The name in a watched directory; empty when it happened to the watched file or directory itself.
+        /// The name in a watched directory; empty if the event concerns the watched file or directory itself.
         package let name: String
     }
 
     private let file: FileDescriptor
 
-    /// - Throws: ``SystemError`` of `inotify_init1`: `EMFILE` when the user has as many instances as
-    ///   `fs.inotify.max_user_instances` allows, 128 by default.
+    /// Creates an instance.
+    ///
+    /// - Throws: ``SystemError`` of `inotify_init1`: `EMFILE` if the user already has `fs.inotify.max_user_instances`
+    ///   instances, 128 by default.
     package init() throws(SystemError) {
         let flags = O_CLOEXEC | O_NONBLOCK
         file = FileDescriptor(owning: try systemCall("inotify_init1") { inotify_init1(flags) })
     }
 
-    /// The descriptor to wait on.
+    /// The descriptor to wait for.
     package var descriptor: CInt {
         file.rawValue
     }
 
-    /// Watches a file or a directory, in place of an earlier watch of the same one.
+    /// Watches a file or a directory. Replaces an earlier watch of the same one.
     ///
-    /// - Parameter events: `IN_…`, flags included.
-    /// - Returns: The watch. Two paths to one file have one watch.
-    /// - Throws: ``SystemError`` of `inotify_add_watch`: `ENOENT`, `EACCES` without permission to read,
-    ///   `ENOSPC` beyond `fs.inotify.max_user_watches`.
+    /// - Parameter events: `IN_…`, including flags.
+    /// - Returns: The watch. Two paths to the same file share one watch.
+    /// - Throws: ``SystemError`` of `inotify_add_watch`: `ENOENT`, `EACCES` without read permission, `ENOSPC` beyond
+    ///   `fs.inotify.max_user_watches`.
     package func watch(_ path: String, for events: CInt) throws(SystemError) -> CInt {
         try systemCall("inotify_add_watch \(path)") {
             inotify_add_watch(file.rawValue, path, UInt32(bitPattern: events))
         }
     }
 
-    /// Ends a watch. Events that wait already are still read.
+    /// Removes a watch. Events that are already pending are still read.
     package func end(_ watch: CInt) {
-        // Fails when the watch ended by itself, as it does when its file goes.
+        // Fails if the watch ended by itself, because its file was removed.
         _ = inotify_rm_watch(file.rawValue, watch)
     }
 
-    /// Reads some of the events that wait; what is left keeps the descriptor readable. Never waits itself.
+    /// Reads some of the pending events. The rest keeps the descriptor readable. Never blocks.
     package func read() -> [Event] {
         withUnsafeTemporaryAllocation(byteCount: 16 * 1024, alignment: 8) { buffer in
             let count = Glibc.read(file.rawValue, buffer.baseAddress, buffer.count)
@@ -53,7 +55,7 @@ package final class Inotify: Sendable {
         }
     }
 
-    /// `struct inotify_event`: watch, mask, cookie, length of the name, and the name filled up with zeros.
+    /// Parses `struct inotify_event` entries: watch, mask, cookie, length of the name, and the zero-padded name.
     private static func events(in bytes: UnsafeRawBufferPointer) -> [Event] {
         let headerSize = 16
         var events: [Event] = []

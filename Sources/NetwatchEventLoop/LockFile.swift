@@ -1,13 +1,13 @@
 package import Glibc
 
-/// Proof that nobody else has a place: an exclusive `flock(2)` on a file or directory, held as long as the value lives.
+/// An exclusive `flock(2)` on a file or directory, held as long as the value exists.
 ///
-/// The kernel gives the lock back when the process ends, however it ends. The file holds the owner's process
-/// id, for the message to who comes too late; it stays when the lock goes, because two processes could each
-/// lock a file of one name if it was unlinked.
+/// The kernel releases the lock when the process ends for any reason. The file contains the owner's process ID, for
+/// the error message of other processes. It is not removed on unlock: if it were unlinked, two processes could each
+/// lock a different file with the same name.
 package struct LockFile: ~Copyable, Sendable {
     package enum Failure: Error, Hashable {
-        /// Somebody else has it. The process id is `nil` in the moment before it is written.
+        /// Another process holds the lock. The process ID is `nil` until that process has written it.
         case held(by: pid_t?)
         case system(SystemError)
     }
@@ -18,13 +18,13 @@ package struct LockFile: ~Copyable, Sendable {
         self.file = file
     }
 
-    /// Unlocks the file rather than only closing it. A program that another thread is starting at this moment holds a copy
-    /// of the descriptor until its `exec`, and a lock of flock(2) lasts until every copy is closed.
+    /// Unlocks the file explicitly, because closing it is not enough. A lock of flock(2) lasts until all duplicates
+    /// are closed, and a child process that another thread is starting holds a duplicate until its `exec`.
     deinit {
         flock(file.rawValue, LOCK_UN)
     }
 
-    /// Takes the lock, without waiting. The file is made, with permissions 0600, when it is missing.
+    /// Acquires the lock without blocking. Creates a missing file with permissions 0600.
     package static func taking(_ path: String) throws(Failure) -> LockFile {
         let lock = try locking(
             try failing { () throws(SystemError) in try FileDescriptor.openingPrivate(path) },
@@ -34,18 +34,19 @@ package struct LockFile: ~Copyable, Sendable {
         return lock
     }
 
-    /// Takes the lock of a directory, without waiting. It leaves no trace, so the owner is not known to others.
+    /// Acquires the lock of a directory without blocking. Nothing is written, so other processes cannot find out the
+    /// owner.
     package static func taking(directory path: String) throws(Failure) -> LockFile {
         try locking(try failing { () throws(SystemError) in try FileDescriptor.opening(path) }, path)
     }
 
-    /// The process that a lock file names; `nil` when there is no such file or nothing in it.
+    /// Returns the process ID in a lock file; `nil` if the file is missing or empty.
     package static func owner(namedIn path: String) -> pid_t? {
         guard let file = try? FileDescriptor.opening(path) else { return nil }
         return owner(in: file)
     }
 
-    /// Which file is locked.
+    /// Returns the identity of the locked file.
     ///
     /// - Throws: ``SystemError`` of `fstat`.
     package func inode() throws(SystemError) -> Inode { try Inode(of: file.rawValue) }

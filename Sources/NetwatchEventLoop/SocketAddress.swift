@@ -16,7 +16,7 @@ extension IPAddress {
         }
     }
 
-    /// The address that a socket is bound to (`getsockname(2)`); `nil` when it has none.
+    /// The address that a socket is bound to (`getsockname(2)`); `nil` if it has none.
     package init?(localOf descriptor: CInt) {
         var storage = sockaddr_storage()
         var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
@@ -29,12 +29,11 @@ extension IPAddress {
         self = address
     }
 
-    /// Hands the address to a call that takes a `sockaddr`: `sockaddr_in` or `sockaddr_in6`.
+    /// Passes the address to a function that takes a `sockaddr`, as a `sockaddr_in` or `sockaddr_in6`.
     ///
     /// - Parameters:
     ///   - port: The port, in host byte order.
-    ///   - scope: The interface index that a link-local address without a zone is taken to be of. Default 0,
-    ///     none.
+    ///   - scope: The interface index for a link-local address without a zone. Default 0: none.
     package func withSocketAddress<Result>(
         port: UInt16,
         scope: UInt32 = 0,

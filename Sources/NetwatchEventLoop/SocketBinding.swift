@@ -1,12 +1,12 @@
 internal import Glibc
 
-/// The way that a socket's packets have to take, whatever route the kernel would choose without it.
+/// The interface and source address of a socket's packets, independent of the route that the kernel would choose.
 package struct SocketBinding: Hashable, Sendable {
-    /// The interface that packets leave by; 0 leaves it to the kernel.
+    /// The interface through which packets leave; 0 leaves the choice to the kernel.
     package let interfaceIndex: UInt32
-    /// The address they come from; `nil` leaves it to the kernel.
+    /// The source address; `nil` leaves the choice to the kernel.
     package let source: IPAddress?
-    /// The family that the way is of.
+    /// The address family of the path.
     package let family: IPAddress.Family
 
     package init(interfaceIndex: UInt32, source: IPAddress?, family: IPAddress.Family) {
@@ -15,26 +15,26 @@ package struct SocketBinding: Hashable, Sendable {
         self.family = family
     }
 
-    /// Ties a socket that is not connected yet to the way.
+    /// Applies the binding to a socket that is not connected yet.
     ///
-    /// The interface is named by its index (`SO_BINDTOIFINDEX` of socket(7)), because a name can pass to
-    /// another one. Anyone may do that once since Linux 5.7; where it is refused, by an older kernel
-    /// (`EPERM`) or a sandbox (`ENOPROTOOPT`), the source address has to do.
+    /// The interface is identified by its index (`SO_BINDTOIFINDEX` of socket(7)), because a name can move to another
+    /// interface. Since Linux 5.7, any process may set this once per socket. If an older kernel (`EPERM`) or a
+    /// sandbox (`ENOPROTOOPT`) refuses it, only the source address is bound.
     ///
-    /// An interface that is gone is noticed by connect(2), with `ENODEV`.
+    /// If the interface no longer exists, connect(2) fails with `ENODEV`.
     ///
-    /// - Throws: ``SystemError``: `EADDRNOTAVAIL` when the source address is gone.
+    /// - Throws: ``SystemError``: `EADDRNOTAVAIL` if no interface has the source address.
     package func apply(to socket: CInt) throws(SystemError) {
         do throws(SystemError) {
             try set(SO_BINDTOIFINDEX, of: SOL_SOCKET, on: socket, to: CInt(bitPattern: interfaceIndex))
         } catch  where error.errno == EPERM || error.errno == ENOPROTOOPT {
-            // The source address alone.
+            // Bind only the source address.
         }
         if let source { try bind(socket, to: source) }
     }
 
     private func bind(_ socket: CInt, to source: IPAddress) throws(SystemError) {
-        // Lets connect(2) choose the port, which it can share among destinations. Nothing depends on it.
+        // Lets connect(2) choose the port, so that several destinations can share it. A failure is harmless.
         try? set(IP_BIND_ADDRESS_NO_PORT, of: CInt(IPPROTO_IP), on: socket, to: 1)
         try systemCall("bind \(source)") {
             source.withSocketAddress(port: 0, scope: interfaceIndex) { Glibc.bind(socket, $0, $1) }

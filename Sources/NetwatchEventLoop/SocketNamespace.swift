@@ -1,22 +1,22 @@
 internal import CNetwatchLinux
 
-/// The network namespace that a component opens its sockets in.
+/// The network namespace in which a component opens its sockets.
 ///
-/// A socket belongs to the namespace of the thread that opens it, and stays there. A thread that stayed in a namespace
-/// would also pass it on to every thread that is created because of it: Dispatch starts a worker from whichever thread
-/// submits work, and the worker keeps that thread's namespace for as long as it lives. A program's callbacks would then
-/// open their own sockets in the wrong namespace. So a thread enters the namespace only while it opens a socket, or looks
-/// up a name, and must not submit work or start a thread meanwhile.
+/// A socket stays in the namespace of the thread that opened it. A thread that stayed in a namespace would pass it on
+/// to new threads. Dispatch starts workers from any thread that submits work, and a worker keeps that thread's
+/// namespace for life. A program's callbacks would then open their own sockets in the wrong namespace. So a thread
+/// enters the namespace only to open a socket or to look up a name. It must not submit work or start a thread while
+/// it is inside.
 package final class SocketNamespace: Sendable {
     private let target: FileDescriptor
     private let home: FileDescriptor
     private let path: String
 
-    /// Opens a namespace; `run` enters it.
+    /// Opens a namespace. ``run(_:)`` enters it.
     ///
     /// - Parameter path: `/run/netns/NAME`, `/proc/PID/ns/net`.
-    /// - Throws: ``SystemError`` of `open`, or of `setns`: `EPERM` without `CAP_SYS_ADMIN` over this namespace and that of
-    ///   the calling thread, `EINVAL` when the file is not a network namespace.
+    /// - Throws: ``SystemError`` of `open`, or of `setns`: `EPERM` without `CAP_SYS_ADMIN` over this namespace and
+    ///   that of the calling thread, `EINVAL` if the file is not a network namespace.
     package init(_ path: String) throws(SystemError) {
         self.path = path
         home = try FileDescriptor.opening("/proc/thread-self/ns/net")
@@ -24,10 +24,10 @@ package final class SocketNamespace: Sendable {
         try run { () throws(SystemError) in }
     }
 
-    /// Runs `body` on the calling thread inside the namespace. The process's other threads stay where they are, and so do
-    /// files: the mounts do not change.
+    /// Runs `body` on the calling thread inside the namespace. Other threads are not affected. Files are not affected
+    /// either, because the mount namespace does not change.
     ///
-    /// - Throws: ``SystemError`` of `setns`, and what `body` throws.
+    /// - Throws: ``SystemError`` of `setns`, and the errors of `body`.
     package func run<Result: ~Copyable>(_ body: () throws(SystemError) -> Result) throws(SystemError)
         -> Result
     {
@@ -38,7 +38,8 @@ package final class SocketNamespace: Sendable {
         return try body()
     }
 
-    /// A thread that stayed would break the promise of this type, and the program would never know.
+    /// Returns to the original namespace. Terminates the process on failure, because the thread would otherwise stay
+    /// in the wrong namespace unnoticed.
     private func leave() {
         do throws(SystemError) {
             try enter(home, "/proc/thread-self/ns/net")

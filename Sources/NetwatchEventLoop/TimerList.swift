@@ -1,14 +1,14 @@
-/// Timers in the order they come due; equal deadlines in the order they were made.
+/// Timers sorted by deadline, and by creation for equal deadlines.
 ///
-/// A sorted array: a loop mostly has a handful of timers, and the next one due is looked at far more often than one
-/// is added.
+/// A sorted array, because a loop usually has only a few timers, and reads of the next deadline are far more frequent
+/// than insertions.
 struct TimerList {
     fileprivate struct Entry {
         let timer: EventLoop.Timer
         let body: @Sendable () -> Void
     }
 
-    /// Latest first, so that the earliest is taken off the end.
+    /// Sorted by descending deadline, so that the earliest is removed from the end.
     private var entries: [Entry] = []
     private var nextID: UInt64 = 0
 
@@ -27,14 +27,14 @@ struct TimerList {
         return timer
     }
 
-    /// Takes a timer out and returns its closure, so that the caller releases it outside any lock.
+    /// Removes a timer and returns its closure, so that the caller can release it outside any lock.
     mutating func remove(_ timer: EventLoop.Timer) -> (@Sendable () -> Void)? {
         let index = entries.dividingIndex { ($0.timer.deadline, $0.timer.id) <= (timer.deadline, timer.id) }
         guard index < entries.endIndex, entries[index].timer.id == timer.id else { return nil }
         return entries.remove(at: index).body
     }
 
-    /// Takes out and returns the earliest closure that is due.
+    /// Removes and returns the earliest closure if it is due.
     mutating func popDue(at now: ContinuousClock.Instant) -> (@Sendable () -> Void)? {
         guard let earliest, earliest <= now else { return nil }
         return entries.removeLast().body
@@ -42,7 +42,7 @@ struct TimerList {
 }
 
 extension [TimerList.Entry] {
-    /// The index of the first entry of the second part, in an array that a condition divides into two.
+    /// Returns the first index at which the condition is true. Once true, the condition must stay true to the end.
     fileprivate func dividingIndex(_ isInSecondPart: (TimerList.Entry) -> Bool) -> Int {
         var range = startIndex..<endIndex
         while !range.isEmpty {

@@ -1,14 +1,14 @@
-/// Values that are taken out in the order they were put in, each in constant time on average.
+/// A FIFO queue with amortized constant-time operations.
 package struct WaitingLine<Element> {
     private var arrived: [Element] = []
-    /// The next one to take last.
+    /// The next element to remove is the last one.
     private var leaving: [Element] = []
 
     package init() {}
 
     package var isEmpty: Bool { arrived.isEmpty && leaving.isEmpty }
 
-    /// The next one to be taken out.
+    /// The next element to be removed.
     package var first: Element? { leaving.last ?? arrived.first }
 
     package mutating func append(_ element: Element) {
@@ -23,13 +23,13 @@ package struct WaitingLine<Element> {
         return leaving.popLast()
     }
 
-    /// Takes everything out.
+    /// Removes and returns all elements.
     package mutating func removeAll() -> [Element] {
         defer { self = WaitingLine() }
         return leaving.reversed() + arrived
     }
 
-    /// Takes out what does not belong there any more.
+    /// Removes the elements for which the closure returns `false`.
     package mutating func keep(where isKept: (Element) -> Bool) {
         arrived = arrived.filter(isKept)
         leaving = leaving.filter(isKept)

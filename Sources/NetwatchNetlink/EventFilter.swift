@@ -2,34 +2,35 @@ internal import CNetwatchNetlink
 internal import Glibc
 package import NetwatchEventLoop
 
-/// What the kernel passes on of its notifications: a classic BPF program for the socket that listens.
+/// A classic BPF program that selects the notifications the kernel delivers to the listening socket.
 ///
-/// Only routes are ever held back: those that cover none of the watched addresses, of which a machine with a
-/// full table sees thousands a second. All else passes, and so do every default route, and the multicast routes by which
-/// ``NetlinkEvent`` knows that IPv6 has begun on an interface. The filter is an optimisation: a program that lets more through is never wrong.
+/// It rejects only routes that cover none of the watched addresses. A machine with a full routing table receives
+/// thousands of them per second. Everything else passes, including all default routes, and the multicast routes from
+/// which ``NetlinkEvent`` detects the start of IPv6 on an interface. The filter is an optimisation: passing too much
+/// is never wrong.
 package struct EventFilter {
     let program: [sock_filter]
-    /// What it watches over; `nil` when it lets everything through.
+    /// The covered prefixes; `nil` if the filter passes everything.
     package let prefixes: [IPPrefix]?
 
-    /// How many instructions a program may have. The kernel's limit is 4096 (`BPF_MAXINSNS`), and
-    /// `net.core.optmem_max`, 20 KiB before Linux 6.7, bounds the memory of the translated program: 2,000
-    /// instructions of it.
+    /// The maximum number of instructions in a program. The kernel's limit is 4096 (`BPF_MAXINSNS`).
+    /// `net.core.optmem_max`, 20 KiB before Linux 6.7, limits the memory of the translated program to 2,000
+    /// instructions.
     private static let longestProgram = 1800
 
-    /// Lets everything through.
+    /// Passes everything.
     package static let open = EventFilter(program: [.accept], prefixes: nil)
 
-    /// Lets through what may concern these addresses: all routes that cover one of them, and, when there
-    /// are too many to tell apart, routes near them.
+    /// Passes routes that may affect these addresses: all routes that cover one of them. With too many addresses, it
+    /// also passes routes near them.
     ///
-    /// - Parameter addresses: Of both families, in any order.
+    /// - Parameter addresses: Addresses of both families, in any order.
     package init(covering addresses: [IPAddress]) {
         let families = Dictionary(grouping: addresses, by: \.family)
         let groups = IPAddress.Family.allCases.map {
             PrefixCover(addresses: families[$0, default: []].map(\.bits), family: $0)
         }
-        // From every address for itself down to ever larger neighbourhoods.
+        // From one prefix per address to fewer and larger prefixes.
         for budget in [1024, 256, 64, 16, 4, 1] {
             let prefixes = groups.flatMap { $0.prefixes(atMost: budget) }
             let hasIPv6 = prefixes.contains { $0.family == .ipv6 }
@@ -47,7 +48,7 @@ package struct EventFilter {
         self.prefixes = prefixes
     }
 
-    /// Whether a route to an address would pass.
+    /// Returns whether a route to an address passes.
     package func covers(_ address: IPAddress) -> Bool {
         prefixes?.contains { $0.contains(address) } ?? true
     }
@@ -55,18 +56,18 @@ package struct EventFilter {
 
 // MARK: - The program
 
-/// Offsets of netlink(7) and rtnetlink(7) messages, which the kernel filters one at a time.
+/// Offsets in netlink(7) and rtnetlink(7) messages. The kernel filters one message at a time.
 private enum Offset {
     static let type: UInt32 = 4
     static let flags: UInt32 = 6
     static let family: UInt32 = 16
     static let prefixLength: UInt32 = 17
-    /// Behind `struct rtmsg`.
+    /// After `struct rtmsg`.
     static let attributes: UInt32 = 28
 }
 
-/// Slots of the program's scratch memory. The route's addresses are the numbers from `first` to `last`,
-/// in words of 32 bits, the highest first.
+/// Slots of the program's scratch memory. `first` and `last` hold the route's first and last address, in 32-bit
+/// words, the most significant first.
 private enum Slot {
     static let prefixLength: UInt32 = 0
     static func first(_ word: Int) -> UInt32 { UInt32(1 + word) }
@@ -77,12 +78,12 @@ private enum Slot {
 extension EventFilter {
     private static func program(for prefixes: [IPPrefix]) -> [sock_filter] {
         let ipv6 = routes(.ipv6, prefixes)
-        // The verifier wants every slot that is read to be written on every way to it.
+        // The kernel's checker requires that every slot is written before it is read, on every path.
         return [.load(0)] + Slot.all.map { .store($0) }
-            // Numbers of netlink are in the machine's order, loads in the network's.
+            // Netlink uses host byte order, but BPF loads use network byte order.
             + [.loadHalf(Offset.type)]
             + unless(anyOf: [UInt16(RTM_NEWROUTE), UInt16(RTM_DELROUTE)].map { UInt32($0.bigEndian) })
-            // Of a datagram with several messages the filter would see the first only.
+            // Accept: the filter would see only the first of several messages in a datagram.
             + [.loadHalf(Offset.flags), .jump(ifSet: UInt32(UInt16(NLM_F_MULTI).bigEndian), 0, 1), .accept]
             + [.loadByte(Offset.prefixLength), .jump(ifEqual: 0, 0, 1), .accept, .store(Slot.prefixLength)]
             + [.loadByte(Offset.family), .jump(ifEqual: UInt32(AF_INET6), 0, 1), .skip(1), .skip(ipv6.count)]
@@ -91,12 +92,12 @@ extension EventFilter {
             + routes(.ipv4, prefixes)
     }
 
-    /// Accepts unless the accumulator is one of two values.
+    /// Accepts unless the accumulator equals one of two values.
     private static func unless(anyOf values: [UInt32]) -> [sock_filter] {
         [.jump(ifEqual: values[0], 2, 0), .jump(ifEqual: values[1], 1, 0), .accept]
     }
 
-    /// Judges a route of one family; ends on every way.
+    /// Accepts or rejects a route of one family. Every path ends here.
     private static func routes(_ family: IPAddress.Family, _ prefixes: [IPPrefix]) -> [sock_filter] {
         let ranges = prefixes.filter { $0.family == family }.map { AddressRange($0) }
         guard !ranges.isEmpty else { return [.reject] }
@@ -108,7 +109,7 @@ extension EventFilter {
             + search(ranges.sorted { $0.first < $1.first }, word: 0)
     }
 
-    /// Leaves the offset of the `RTA_DST` attribute in X, or accepts what has none.
+    /// Stores the offset of the `RTA_DST` attribute in X. Accepts messages without one.
     private static var findDestination: [sock_filter] {
         let loadAttribute = UInt32(bitPattern: SKF_AD_OFF + SKF_AD_NLATTR)
         return [
@@ -117,7 +118,7 @@ extension EventFilter {
         ]
     }
 
-    /// Stores a word of the route's last address: its first with ones behind the prefix.
+    /// Stores a word of the route's last address: the word of the first address with all bits after the prefix set.
     private static func lastWord(_ word: Int) -> [sock_filter] {
         let start = 32 * UInt32(word)
         return [
@@ -130,10 +131,10 @@ extension EventFilter {
         ]
     }
 
-    /// Accepts if the route's range of this word meets one of the ranges, and so do the words behind it; else
-    /// rejects. The accumulator holds the word of the route's first address.
+    /// Accepts if the route's range overlaps one of the ranges in this word and in the following words; otherwise
+    /// rejects. The accumulator holds this word of the route's first address.
     ///
-    /// A binary search for the first range that ends at or behind it.
+    /// Binary search for the first range that ends at or after this word.
     private static func search(_ ranges: [AddressRange], word: Int) -> [sock_filter] {
         let groups = AddressRange.grouped(ranges, byWord: word)
         let beyond = groups.last!.last
@@ -145,7 +146,7 @@ extension EventFilter {
         let middle = groups.startIndex + (groups.count - 1) / 2
         let left = search(groups[...middle], word: word)
         let right = search(groups[(middle + 1)...], word: word)
-        // A conditional jump reaches 255 instructions far.
+        // A conditional jump can skip at most 255 instructions.
         let goRight: [sock_filter] =
             left.count <= 255
             ? [.jump(ifGreater: groups[middle].last, UInt8(left.count), 0)]
@@ -153,7 +154,7 @@ extension EventFilter {
         return goRight + left + right
     }
 
-    /// The route's range ends at or behind the start of the group's, or is rejected.
+    /// Rejects if the route's range ends before the start of the group's range.
     private static func meet(_ group: AddressRange.Group, word: Int) -> [sock_filter] {
         let begins: [sock_filter] = [
             .loadSlot(Slot.last(word)), .jump(ifAtLeast: group.first, 1, 0), .reject,
@@ -163,27 +164,27 @@ extension EventFilter {
     }
 }
 
-/// The addresses of a prefix.
+/// The address range of a prefix.
 private struct AddressRange {
     let first: UInt128
     let last: UInt128
 
     init(_ prefix: IPPrefix) {
         first = prefix.firstBits
-        // With ones behind the family's own bits too, so that an IPv4 range is whole behind its only word.
+        // For IPv4, the bits after the address are also set, so that a range is complete after its only word.
         last = prefix.lastBits | (prefix.family == .ipv4 ? UInt128.max >> 32 : 0)
     }
 
-    /// Ranges that are the same in one word of their addresses, which is all of them one value of it; or one
-    /// range of several values, behind which no word matters.
+    /// Ranges that share the same single value in one word, or one range that spans several values of the word. In
+    /// the latter case the following words do not matter.
     struct Group {
         let first: UInt32
         let last: UInt32
-        /// What to tell apart by the next word; empty when nothing is left to tell.
+        /// The ranges to distinguish by the next word; empty if none is needed.
         var inner: [AddressRange]
     }
 
-    /// - Parameter ranges: In order, apart from each other.
+    /// - Parameter ranges: Sorted and disjoint.
     static func grouped(_ ranges: [AddressRange], byWord word: Int) -> [Group] {
         ranges.reduce(into: []) { groups, range in
             let (first, last) = (range.word(word, of: range.first), range.word(word, of: range.last))
@@ -201,7 +202,7 @@ private struct AddressRange {
         UInt32(truncatingIfNeeded: bits >> (96 - 32 * word))
     }
 
-    /// Whether every value of the words behind this one belongs to the range.
+    /// Whether the range contains every value of the following words.
     private func isWhole(behind word: Int) -> Bool {
         let behind = word == 3 ? 0 : UInt128.max >> (32 * (word + 1))
         return first & behind == 0 && last & behind == behind

@@ -2,16 +2,16 @@ internal import CNetwatchNetlink
 internal import Glibc
 package import NetwatchEventLoop
 
-/// Receives the kernel's notifications about everything a path depends on. It sends nothing.
+/// Receives the kernel's notifications about everything that affects a path. Sends nothing.
 ///
-/// Not safe for concurrent use: one thread owns it.
+/// Not safe for concurrent use: it must be used by one thread.
 package final class EventSocket {
-    /// What one drain found.
+    /// The result of one drain.
     package struct Batch: Hashable, Sendable {
         package var events: [NetlinkEvent] = []
-        /// Notifications and datagrams that could not be read.
+        /// The number of notifications and datagrams that could not be parsed.
         package var malformed = 0
-        /// Datagrams of other processes, which were ignored.
+        /// The number of datagrams from other processes, which were ignored.
         package var foreign = 0
         /// Whether notifications were lost.
         package var isOverrun = false
@@ -23,17 +23,17 @@ package final class EventSocket {
     private let buffer: UnsafeMutableRawBufferPointer
     private var drops: UInt32 = 0
 
-    /// How many datagrams one drain takes, so that a storm does not keep the thread from its other work.
+    /// The maximum number of datagrams per drain, so that a storm does not block the thread's other work.
     private static let longestDrain = 1024
 
-    /// Opens a socket in the calling thread's network namespace and joins every group before anything is
-    /// read, so that no change after this call goes unnoticed.
+    /// Opens a socket in the network namespace of the calling thread. Joins all groups before anything is read, so
+    /// that no change after this call is missed.
     ///
     /// - Parameters:
-    ///   - receiveBufferSize: The receive buffer to ask for, in bytes.
-    ///   - inherited: A netlink socket of the route protocol that somebody else opened, with a greater
-    ///     buffer than this process may ask for, which stays as it is. A copy of the descriptor is used.
-    ///   - classes: What to be told of; for tests, everything else needs all.
+    ///   - receiveBufferSize: The requested receive buffer in bytes.
+    ///   - inherited: A netlink socket of the route protocol, opened by another process with a larger buffer than
+    ///     this process may request. The buffer is not changed. A duplicate of the descriptor is used.
+    ///   - classes: The classes of notifications to receive. Only tests pass fewer than all.
     /// - Throws: ``SystemError`` of `socket`, `bind`, or of joining a group.
     package init(
         receiveBufferSize: CInt,
@@ -42,7 +42,7 @@ package final class EventSocket {
     ) throws(SystemError) {
         if let inherited {
             handle = try NetlinkHandle.adopting(copyOf: inherited)
-            // Whoever had it before, perhaps this program before it was started anew, may have left a filter.
+            // A previous owner, perhaps this program before a restart, may have left a filter.
             try handle.attach(EventFilter.open.program)
         } else {
             handle = try NetlinkHandle.connected()
@@ -57,28 +57,27 @@ package final class EventSocket {
         buffer.deallocate()
     }
 
-    /// The descriptor to wait on. An error on it must be drained like data: a lost notification may leave
-    /// nothing else to see.
+    /// The descriptor to wait for. Drain it on an error as well as on data: after a lost notification, the error may
+    /// be the only sign.
     package var descriptor: CInt {
         handle.descriptor
     }
 
-    /// Has the kernel pass on only what the filter lets through, from now on. The change is atomic: no
-    /// notification is lost to it.
+    /// Makes the kernel deliver only what the filter passes. The change is atomic: no notification is lost.
     ///
-    /// - Throws: ``SystemError`` of `setsockopt`: `ENOMEM` when the program is larger than
-    ///   `net.core.optmem_max` allows. The filter before stays.
+    /// - Throws: ``SystemError`` of `setsockopt`: `ENOMEM` if the program is larger than `net.core.optmem_max`
+    ///   allows. The previous filter then stays attached.
     package func attach(_ filter: EventFilter) throws(SystemError) {
         try handle.attach(filter.program)
     }
 
-    /// Receives until nothing is waiting, or a good many datagrams have come; the rest keeps the descriptor
+    /// Receives until nothing is pending or the limit of datagrams is reached. The remaining ones keep the descriptor
     /// readable.
     ///
-    /// After an overrun the kernel drops everything, silently, until the queue has been empty once. Then
-    /// this does not return before it was, and only afterwards may the caller look at the kernel's state.
+    /// After an overrun, the kernel silently drops everything until the queue has been empty once. In that case this
+    /// method does not return before the queue was empty. Only then may the caller read the kernel's state.
     ///
-    /// - Throws: ``SystemError`` when the socket is unusable and has to be opened anew.
+    /// - Throws: ``SystemError`` if the socket is unusable and must be reopened.
     package func drain() throws(SystemError) -> Batch {
         var batch = Batch()
         var received = 0
@@ -97,8 +96,8 @@ package final class EventSocket {
         return batch
     }
 
-    /// A second witness beside `ENOBUFS`, which is reported once, to whoever reads next: the kernel also
-    /// counts what it dropped.
+    /// Detects lost messages by the kernel's drop counter, in addition to `ENOBUFS`. The kernel reports `ENOBUFS`
+    /// only once, to the next reader.
     private func noteDrops(_ batch: inout Batch) {
         let count = handle.dropCount
         if count != drops { batch.isOverrun = true }
@@ -107,7 +106,7 @@ package final class EventSocket {
 }
 
 extension EventSocket.Batch {
-    /// Adds what a datagram announces; bytes that are no message become ``NetlinkEvent/malformed``.
+    /// Adds the events of a datagram. Bytes that are not a message become ``NetlinkEvent/malformed``.
     package mutating func add(_ datagram: UnsafeMutableRawBufferPointer) {
         var messages = NetlinkMessages(datagram)
         while let message = messages.next() { add(NetlinkEvent(message)) }

@@ -1,11 +1,11 @@
 internal import CNetwatchNetlink
 package import NetwatchEventLoop
 
-/// An address that an interface has.
+/// An address of an interface.
 package struct InterfaceAddress: Hashable, Sendable {
     package let interface: UInt32
     package let address: IPAddress
-    /// How many bits of the address name its network.
+    /// The length of the network prefix in bits.
     package let prefixLength: UInt8
     /// `IFA_F_…` flags.
     package let flags: UInt32
@@ -17,8 +17,8 @@ package struct InterfaceAddress: Hashable, Sendable {
         self.flags = flags
     }
 
-    /// Whether the kernel will send from it: neither waiting for nor failed by duplicate address detection
-    /// (RFC 4862 §5.4). An optimistic address (RFC 4429) may be used while it waits.
+    /// Whether the kernel can send from the address: duplicate address detection (RFC 4862 §5.4) is neither pending
+    /// nor failed. An optimistic address (RFC 4429) is usable while detection is pending.
     package var isUsable: Bool {
         if flags & UInt32(IFA_F_DADFAILED) != 0 { return false }
         return flags & UInt32(IFA_F_TENTATIVE) == 0 || flags & UInt32(IFA_F_OPTIMISTIC) != 0
@@ -26,7 +26,7 @@ package struct InterfaceAddress: Hashable, Sendable {
 }
 
 extension InterfaceAddress {
-    /// Reads an address that libnl parsed; `nil` unless it is IPv4 or IPv6.
+    /// Reads an address that libnl parsed. Returns `nil` unless it is IPv4 or IPv6.
     init?(_ address: OpaquePointer) {
         guard let local = rtnl_addr_get_local(address) else { return nil }
         let bytes = UnsafeRawBufferPointer(

@@ -1,27 +1,28 @@
 internal import CNetwatchNetlink
 
-/// A network interface as the kernel describes it.
+/// A network interface as described by the kernel.
 package struct Link: Hashable, Sendable {
-    /// The interface index, its only identity: names change.
+    /// The interface index, which identifies the interface. Names can change.
     package let index: UInt32
     package let name: String
-    /// `IFF_…` flags of `netdevice(7)`, with those above 16 bits.
+    /// The `IFF_…` flags of `netdevice(7)`, including those above 16 bits.
     package let flags: UInt32
-    /// RFC 2863 operational state, `IF_OPER_…`.
+    /// The operational state of RFC 2863, `IF_OPER_…`.
     package let operationalState: UInt8
-    /// What made it, `IFLA_INFO_KIND`: `bridge`, `veth`, `tun`, …; `nil` for what hardware drivers make.
+    /// The kind of the link (`IFLA_INFO_KIND`): `bridge`, `veth`, `tun`, …; `nil` for hardware.
     package let kind: String?
-    /// The framing it speaks, `ARPHRD_…` (`ifi_type`). Wi-Fi and many modems claim Ethernet's.
+    /// The hardware type, which determines the framing: `ARPHRD_…` (`ifi_type`). Wi-Fi and many modems report
+    /// Ethernet.
     package let hardwareType: UInt16
-    /// The bridge, bond or VRF it is a port of; `nil` when it is none.
+    /// The bridge, bond or VRF that the link is a port of; `nil` if there is none.
     package let master: UInt32?
-    /// The interface it is stacked on (`IFLA_LINK`, and a VXLAN's own attribute for it), or the other end of
-    /// a veth pair; `nil` when it stands alone.
+    /// The lower interface (`IFLA_LINK`, or VXLAN's own attribute), or the other end of a veth pair; `nil` if there
+    /// is none.
     package let lowerLink: UInt32?
-    /// Whether ``lowerLink`` is an index of another network namespace (`IFLA_LINK_NETNSID`), so that an
-    /// interface of the same index here has nothing to do with it.
+    /// Whether ``lowerLink`` is an index in another network namespace (`IFLA_LINK_NETNSID`). An interface with the
+    /// same index in this namespace is then unrelated.
     package let lowerIsElsewhere: Bool
-    /// The largest packet it takes, in bytes.
+    /// The maximum packet size in bytes (MTU).
     package let mtu: UInt32
 
     /// `ARPHRD_ETHER` of `<linux/if_arp.h>`.
@@ -59,9 +60,9 @@ package struct Link: Hashable, Sendable {
         flags & UInt32(IFF_UP.rawValue) != 0
     }
 
-    /// Whether packets can leave: the rule of the kernel's operational-state document.
+    /// Whether packets can leave, by the rule in the kernel's documentation of operational states.
     ///
-    /// A driver that never reports a state (`UNKNOWN`: loopback, tunnels) is judged by its flags.
+    /// For drivers that never report a state (`UNKNOWN`: loopback, tunnels), the flags decide.
     package var hasCarrier: Bool {
         guard isUp else { return false }
         switch Int(operationalState) {
@@ -78,7 +79,7 @@ package struct Link: Hashable, Sendable {
 extension Link {
     /// Reads a link that libnl parsed.
     ///
-    /// libnl keeps the kind as text whether or not it knows how to parse the rest of it.
+    /// libnl keeps the kind as text, even if it cannot parse the attributes of that kind.
     init(_ link: OpaquePointer) {
         var otherNamespace: Int32 = 0
         self.init(
@@ -95,7 +96,7 @@ extension Link {
         )
     }
 
-    /// A VXLAN sends over the interface it names among its own attributes, never in `IFLA_LINK`.
+    /// Returns the lower interface. A VXLAN names it in its own attributes, never in `IFLA_LINK`.
     private static func lowerLink(_ link: OpaquePointer) -> UInt32? {
         var underlay: UInt32 = 0
         if rtnl_link_is_vxlan(link) != 0, rtnl_link_vxlan_get_link(link, &underlay) == 0 {
@@ -104,7 +105,7 @@ extension Link {
         return index(rtnl_link_get_link(link))
     }
 
-    /// An attribute that holds an interface index, where 0 means none.
+    /// Converts an attribute with an interface index, where 0 means none.
     private static func index(_ value: CInt) -> UInt32? {
         value == 0 ? nil : UInt32(bitPattern: value)
     }

@@ -6,24 +6,24 @@ struct NetlinkAttribute {
     let type: CInt
     let bytes: UnsafeRawBufferPointer
 
-    /// The value as a 32-bit number in host order, or `nil` when the attribute is shorter.
+    /// The value as a 32-bit number in host byte order; `nil` if the attribute is shorter.
     var number: UInt32? {
         bytes.count >= 4 ? bytes.loadUnaligned(as: UInt32.self) : nil
     }
 
-    /// The value as text up to its terminating zero, if it has one.
+    /// The value as text, up to the terminating zero if there is one.
     var text: String {
         String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
     }
 
-    /// The value as an address, or `nil` unless it has the length of one.
+    /// Returns the value as an address; `nil` if its length is not that of an address.
     func address(zone: UInt32 = 0) -> IPAddress? {
         let address = IPAddress(raw: bytes)
         return address?.isLinkLocal == true ? address?.inZone(zone) : address
     }
 }
 
-/// A run of attributes, iterated by libnl within its bounds.
+/// A sequence of attributes. libnl checks the bounds.
 struct NetlinkAttributes: Sequence, IteratorProtocol {
     private var position: UnsafeMutablePointer<nlattr>?
     private var remaining: CInt
@@ -33,7 +33,7 @@ struct NetlinkAttributes: Sequence, IteratorProtocol {
         remaining = CInt(bytes.count)
     }
 
-    /// Whether bytes are left that are no attribute.
+    /// Whether the remaining bytes are not an attribute.
     var isMalformed: Bool {
         remaining > 0
     }

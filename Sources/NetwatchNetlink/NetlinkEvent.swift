@@ -2,31 +2,31 @@ internal import CNetwatchNetlink
 internal import Glibc
 package import NetwatchEventLoop
 
-/// What a notification of the kernel is about. Notifications are hints: they say what may have changed,
-/// never what is true now.
+/// The subject of a kernel notification. Notifications are hints: they say what may have changed, never what the
+/// current state is.
 package enum NetlinkEvent: Hashable, Sendable {
-    /// The interface of this index.
+    /// The interface with this index.
     case link(UInt32)
-    /// An address of an interface, with the network that comes with it.
+    /// An address of an interface, with the network of that address.
     case address(interface: UInt32, IPPrefix)
-    /// A route to these addresses, in whichever table.
+    /// A route to these addresses, in any table.
     case route(IPPrefix)
     case rule
     case nextHop
-    /// A setting of an interface, or of all (`netconf`).
+    /// A setting of one interface or of all (`netconf`).
     case setting
-    /// Something that changes no path.
+    /// A change that affects no path.
     case irrelevant
-    /// Bytes that are no message, or a message too short for its type. Anything may have changed.
+    /// Bytes that are not a message, or a message that is too short for its type. Anything may have changed.
     case malformed
 }
 
 extension NetlinkEvent {
-    /// Classes of notifications, each with multicast groups of its own.
+    /// The classes of notifications. Each has its own multicast groups.
     package enum Class: Hashable, Sendable, CaseIterable {
         case link, address, route, rule, nextHop, setting
 
-        /// The groups that a path depends on.
+        /// The multicast groups of the class that affect paths.
         var groups: [rtnetlink_groups] {
             switch self {
             case .link: [RTNLGRP_LINK]
@@ -34,7 +34,7 @@ extension NetlinkEvent {
             case .route: [RTNLGRP_IPV4_ROUTE, RTNLGRP_IPV6_ROUTE]
             case .rule: [RTNLGRP_IPV4_RULE, RTNLGRP_IPV6_RULE]
             case .nextHop: [RTNLGRP_NEXTHOP]
-            // `ignore_routes_with_linkdown` changes what a lookup answers.
+            // `ignore_routes_with_linkdown` changes the results of lookups.
             case .setting: [RTNLGRP_IPV4_NETCONF, RTNLGRP_IPV6_NETCONF]
             }
         }
@@ -69,8 +69,8 @@ extension NetlinkEvent {
         message.familyHeader(header) == nil ? .malformed : event
     }
 
-    /// Link messages of another family are about a role of the link, not the link: an interface that leaves
-    /// a bridge is announced as an `AF_BRIDGE` deletion while it lives on.
+    /// Link messages of another family describe a role of the link, not the link itself. For example, an interface
+    /// that leaves a bridge is announced as an `AF_BRIDGE` deletion but still exists.
     private static func link(_ message: NetlinkMessage) -> NetlinkEvent {
         guard let header = message.familyHeader(ifinfomsg.self) else { return .malformed }
         if CInt(header.ifi_family) != AF_UNSPEC { return .irrelevant }
@@ -78,7 +78,8 @@ extension NetlinkEvent {
         return .link(UInt32(bitPattern: header.ifi_index))
     }
 
-    /// A wireless scan reports each step as a link message that holds nothing about the link.
+    /// Whether a link message is only a report from a wireless scan. Scans report each step in a link message without
+    /// any link properties.
     private static func isWirelessReport(_ message: NetlinkMessage) -> Bool {
         let types = Set(message.attributes(after: ifinfomsg.self).map(\.type))
         return types.contains(CInt(IFLA_WIRELESS)) && !types.contains(CInt(IFLA_MTU))
@@ -87,7 +88,8 @@ extension NetlinkEvent {
     private static func address(_ message: NetlinkMessage) -> NetlinkEvent {
         guard let header = message.familyHeader(ifaddrmsg.self) else { return .malformed }
         guard let family = IPAddress.Family(CInt(header.ifa_family)) else { return .irrelevant }
-        // The network's; on a point-to-point link IFA_LOCAL is this side's address and not of it.
+        // IFA_ADDRESS belongs to the network. On a point-to-point link, IFA_LOCAL is the local address and outside
+        // the network.
         let prefix = message.prefix(
             of: CInt(IFA_ADDRESS),
             after: ifaddrmsg.self,
@@ -111,8 +113,9 @@ extension NetlinkEvent {
         return beginsIPv6(message, prefix).map { .link($0) } ?? .route(prefix)
     }
 
-    /// With the route of its multicast addresses IPv6 begins on an interface. Nexthops over that which were dead are
-    /// alive again then, and nothing else says so when it gets no address.
+    /// Returns the interface on which IPv6 has just started, which the route for multicast addresses shows. Dead next
+    /// hops on that interface become usable again. If the interface gets no address, no other notification reports
+    /// this.
     private static func beginsIPv6(_ message: NetlinkMessage, _ prefix: IPPrefix) -> UInt32? {
         guard prefix == .ipv6Multicast else { return nil }
         return message.attributes(after: rtmsg.self).first { $0.type == CInt(RTA_OIF.rawValue) }?.number
@@ -120,7 +123,7 @@ extension NetlinkEvent {
 }
 
 extension IPAddress.Family {
-    /// `AF_INET` or `AF_INET6`; `nil` for other families.
+    /// Converts `AF_INET` or `AF_INET6`; `nil` for other families.
     init?(_ family: CInt) {
         switch family {
         case AF_INET: self = .ipv4
@@ -136,7 +139,7 @@ extension IPAddress.Family {
 }
 
 extension NetlinkMessage {
-    /// The prefix whose address is in the attribute; `nil` when there is none, or of another family.
+    /// Returns the prefix whose address is in the attribute; `nil` if the attribute is missing or has another family.
     fileprivate func prefix<Header: BitwiseCopyable>(
         of type: CInt,
         after header: Header.Type,

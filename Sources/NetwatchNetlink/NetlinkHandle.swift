@@ -4,32 +4,31 @@ internal import NetwatchEventLoop
 
 /// Owns one connected, non-blocking libnl socket of the route protocol.
 ///
-/// libnl builds and sends the messages; receiving is done on its descriptor, because libnl folds
-/// `ENOBUFS` and `ENOMEM` into one code and does not show the sender's address.
+/// libnl builds and sends the messages. This type receives them directly from the descriptor, because libnl maps
+/// `ENOBUFS` and `ENOMEM` to the same code and does not provide the sender's address.
 struct NetlinkHandle: ~Copyable {
-    /// What one receive call found.
+    /// The result of one receive call.
     enum Received: Equatable {
-        /// A datagram of the kernel, at the start of the buffer.
+        /// A datagram of the kernel with this length, at the start of the buffer.
         case datagram(Int)
-        /// Nothing is waiting (`EAGAIN`).
+        /// No datagram is pending (`EAGAIN`).
         case nothing
-        /// The kernel dropped messages for want of receive buffer (`ENOBUFS`), or a datagram did not fit
-        /// ours: either way something was missed.
+        /// Messages were lost: the receive buffer was full (`ENOBUFS`), or a datagram did not fit into our buffer.
         case overrun
-        /// A datagram that another process sent, which anyone with `CAP_NET_ADMIN` may. Not to be believed.
+        /// A datagram from another process, which any process with `CAP_NET_ADMIN` can send. Not trusted.
         case foreign
         case failed(errno: CInt)
     }
 
-    /// The kernel caps dump replies at 32 KiB; no notification comes near it.
+    /// The kernel limits dump replies to 32 KiB, and notifications are much smaller.
     static let bufferSize = 64 * 1024
 
     private let socket: OpaquePointer
 
-    /// Opens and connects a socket in the calling thread's network namespace.
+    /// Opens and connects a socket in the network namespace of the calling thread.
     ///
     /// - Throws: ``SystemError`` of `socket` or `bind`: `EPERM` or `EACCES` under seccomp and SELinux,
-    ///   `EPROTONOSUPPORT` or `EAFNOSUPPORT` where the kernel has no netlink.
+    ///   `EPROTONOSUPPORT` or `EAFNOSUPPORT` if the kernel has no netlink.
     static func connected() throws(SystemError) -> NetlinkHandle {
         guard let socket = nl_socket_alloc() else {
             throw SystemError(call: "nl_socket_alloc", errno: ENOMEM)
@@ -39,7 +38,7 @@ struct NetlinkHandle: ~Copyable {
         return handle
     }
 
-    /// Takes over a copy of a netlink socket that somebody else opened and bound.
+    /// Uses a duplicate of a netlink socket that another process opened.
     ///
     /// - Throws: ``SystemError``: `EPROTOTYPE` unless it is a netlink socket of the route protocol.
     static func adopting(copyOf descriptor: CInt) throws(SystemError) -> NetlinkHandle {
@@ -61,7 +60,7 @@ struct NetlinkHandle: ~Copyable {
         return handle
     }
 
-    /// To a socket without an address of its own the kernel announces nothing.
+    /// Binds the socket if it has no address. The kernel sends no notifications to an unbound socket.
     private static func bindIfNeeded(_ descriptor: CInt) throws(SystemError) {
         var address = sockaddr_nl()
         var length = socklen_t(MemoryLayout<sockaddr_nl>.size)
@@ -82,7 +81,7 @@ struct NetlinkHandle: ~Copyable {
     private func connect() throws(SystemError) {
         try netlinkCall("netlink socket") { nl_connect(socket, NETLINK_ROUTE) }
         try netlinkCall("nl_socket_set_nonblocking") { nl_socket_set_nonblocking(socket) }
-        // Replies are told apart by us; an acknowledgement per lookup would double the messages.
+        // Sequence numbers match the replies. An acknowledgement for each lookup would double the number of messages.
         nl_socket_disable_auto_ack(socket)
     }
 
@@ -103,7 +102,7 @@ struct NetlinkHandle: ~Copyable {
         }
     }
 
-    /// Sends messages that lie one behind the other.
+    /// Sends several contiguous messages.
     func send(_ messages: UnsafeRawBufferPointer) throws(SystemError) {
         try systemCall("send netlink requests") {
             Glibc.send(descriptor, messages.baseAddress, messages.count, 0)
@@ -116,7 +115,7 @@ struct NetlinkHandle: ~Copyable {
         return message.sequenceNumber
     }
 
-    /// Receives one datagram into `buffer`, never waiting.
+    /// Receives one datagram into `buffer`. Never blocks.
     func receive(into buffer: UnsafeMutableRawBufferPointer) -> Received {
         var sender = sockaddr_nl()
         var senderLength = socklen_t(MemoryLayout<sockaddr_nl>.size)
@@ -124,7 +123,7 @@ struct NetlinkHandle: ~Copyable {
         repeat {
             count = withUnsafeMutablePointer(to: &sender) { pointer in
                 pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                    // MSG_TRUNC makes the result the datagram's own length, however much fitted.
+                    // With MSG_TRUNC, the result is the real length of the datagram, even if it did not fit.
                     recvfrom(
                         descriptor,
                         buffer.baseAddress,
@@ -149,18 +148,18 @@ struct NetlinkHandle: ~Copyable {
         }
     }
 
-    /// Sets an option of level `SOL_NETLINK`. Kernels and sandboxes without it refuse; see the callers.
+    /// Sets an option of level `SOL_NETLINK`. Returns `false` if the kernel or a sandbox does not support it.
     @discardableResult
     func enable(_ option: CInt) -> Bool {
         var on: CInt = 1
         return setsockopt(descriptor, SOL_NETLINK, option, &on, socklen_t(MemoryLayout<CInt>.size)) == 0
     }
 
-    /// Asks for a receive buffer of so many bytes. A waiting route or address notification takes 832 of
-    /// them, a link notification 2304 (measured, Linux 6.18).
+    /// Requests a receive buffer of this many bytes. A pending route or address notification takes 832 bytes, a link
+    /// notification 2304 (measured on Linux 6.18).
     ///
-    /// `SO_RCVBUFFORCE` needs `CAP_NET_ADMIN` in the initial user namespace; without it the request is cut
-    /// to `net.core.rmem_max`.
+    /// `SO_RCVBUFFORCE` needs `CAP_NET_ADMIN` in the initial user namespace. Without it, the size is limited to
+    /// `net.core.rmem_max`.
     func setReceiveBuffer(_ bytes: CInt) {
         var size = bytes
         let length = socklen_t(MemoryLayout<CInt>.size)
@@ -169,8 +168,8 @@ struct NetlinkHandle: ~Copyable {
         }
     }
 
-    /// How many messages the kernel has dropped on this socket for want of buffer, since it was opened.
-    /// What a filter rejects does not count. 0 where the kernel does not tell (before Linux 4.12).
+    /// The number of messages that the kernel has dropped since the socket was opened because the buffer was full.
+    /// Messages rejected by a filter do not count. 0 before Linux 4.12, which does not report it.
     var dropCount: UInt32 {
         withUnsafeTemporaryAllocation(of: UInt32.self, capacity: Int(SK_MEMINFO_VARS)) { counters in
             counters.initialize(repeating: 0)
@@ -192,9 +191,9 @@ struct NetlinkHandle: ~Copyable {
     }
 }
 
-/// Turns a libnl call's negative result into the `errno` it came from.
+/// Converts a negative result of a libnl call to a ``SystemError`` with the original `errno`.
 ///
-/// The result's own code is useless for that: libnl maps several errors to one.
+/// The libnl error code is not used, because libnl maps several errors to one code.
 private func netlinkCall(_ name: String, _ body: () -> CInt) throws(SystemError) {
     errno = 0
     let result = body()

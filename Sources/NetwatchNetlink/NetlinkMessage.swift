@@ -1,6 +1,6 @@
 internal import CNetwatchNetlink
 
-/// One message inside a received datagram. Valid only while its buffer is.
+/// One message in a received datagram. Valid only as long as the buffer.
 struct NetlinkMessage {
     let header: UnsafeMutablePointer<nlmsghdr>
 
@@ -8,18 +8,18 @@ struct NetlinkMessage {
     var flags: UInt16 { header.pointee.nlmsg_flags }
     var sequenceNumber: UInt32 { header.pointee.nlmsg_seq }
 
-    /// Everything after the netlink header; its length was checked against the datagram's.
+    /// The bytes after the netlink header. Their length was checked against that of the datagram.
     var payload: UnsafeRawBufferPointer {
         UnsafeRawBufferPointer(start: nlmsg_data(header), count: Int(nlmsg_datalen(header)))
     }
 
-    /// The family's own header at the start of the payload, or `nil` when the payload is shorter.
+    /// Returns the family's own header at the start of the payload; `nil` if the payload is shorter.
     func familyHeader<Header: BitwiseCopyable>(_: Header.Type) -> Header? {
         guard payload.count >= MemoryLayout<Header>.size else { return nil }
         return payload.loadUnaligned(as: Header.self)
     }
 
-    /// The attributes behind the family's own header.
+    /// Returns the attributes after the family's own header.
     func attributes<Header: BitwiseCopyable>(after _: Header.Type) -> NetlinkAttributes {
         // 4 is NLMSG_ALIGNTO.
         let offset = (MemoryLayout<Header>.size + 3) & ~3
@@ -32,13 +32,13 @@ struct NetlinkMessages: Sequence, IteratorProtocol {
     private var position: UnsafeMutablePointer<nlmsghdr>?
     private var remaining: CInt
 
-    /// Reads a datagram; its bytes must stay valid, and be aligned to 4, while messages are read.
+    /// Creates an iterator over a datagram. Its bytes must stay valid and be aligned to 4 while messages are read.
     init(_ datagram: UnsafeMutableRawBufferPointer) {
         position = datagram.baseAddress?.assumingMemoryBound(to: nlmsghdr.self)
         remaining = CInt(datagram.count)
     }
 
-    /// Whether bytes are left that are no message: the datagram lies about its lengths.
+    /// Whether the remaining bytes are not a message, because the lengths in the datagram are wrong.
     var isMalformed: Bool {
         remaining > 0
     }

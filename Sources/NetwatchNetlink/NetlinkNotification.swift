@@ -2,26 +2,26 @@ internal import CNetwatchNetlink
 internal import Glibc
 package import NetwatchEventLoop
 
-/// One notification of the kernel, read for a person to look at. Nothing is decided by it: decisions rest on
-/// lookups, and ``NetlinkEvent`` is all that they take from a notification.
+/// A kernel notification in detail, for display only. Decisions are based on lookups and take only ``NetlinkEvent``
+/// from a notification.
 ///
-/// Numbers are as the kernel's headers have them; what a message does not say is `nil`.
+/// Numbers have the values of the kernel's headers. Properties that are missing in the message are `nil`.
 package struct NetlinkNotification: Hashable, Sendable {
-    /// What it is about.
+    /// The subject of the notification.
     package enum Kind: String, Hashable, Sendable {
         case link, address, route, rule, nextHop, setting
         /// A message of another type.
         case other
-        /// Bytes that are no message, or a message too short for its type.
+        /// Bytes that are not a message, or a message that is too short for its type.
         case malformed
     }
 
-    /// What became of it.
+    /// What happened to the subject.
     package enum Change: String, Hashable, Sendable {
         case new, deleted
     }
 
-    /// An address range: of a route, a rule or an interface.
+    /// The address range of a route, a rule or an interface.
     package struct Prefix: Hashable, Sendable, CustomStringConvertible {
         package let address: IPAddress
         package let length: UInt8
@@ -29,46 +29,46 @@ package struct NetlinkNotification: Hashable, Sendable {
         package var description: String { "\(address)/\(length)" }
     }
 
-    /// One way of a multipath route.
+    /// One next hop of a multipath route.
     package struct NextHop: Hashable, Sendable {
         package let interface: UInt32
         package let gateway: IPAddress?
     }
 
     package var kind: Kind
-    /// `nil` for ``Kind/other`` and ``Kind/malformed``.
+    /// What happened; `nil` for ``Kind/other`` and ``Kind/malformed``.
     package var change: Change?
-    /// `RTM_…`; 0 where there was no message.
+    /// The message type `RTM_…`; 0 if there was no message.
     package var messageType: UInt16 = 0
-    /// `AF_…`
+    /// The address family `AF_…`.
     package var family: UInt8?
-    /// The index of the interface.
+    /// The interface index.
     package var interface: UInt32?
     package var interfaceName: String?
     /// `IFF_…` of a link, `IFA_F_…` of an address, `RTNH_F_…` and `RTM_F_…` of a route, `FIB_RULE_…` of a rule.
     package var flags: UInt32?
     /// `IF_OPER_…` of a link.
     package var operationalState: UInt8?
-    /// The address of an interface, or where a route or rule applies; `nil` for everywhere.
+    /// The address of an interface, or the destinations of a route or rule; `nil` for all destinations.
     package var prefix: Prefix?
-    /// Where packets must come from for a route or rule to apply.
+    /// The source addresses to which a route or rule applies.
     package var from: Prefix?
     package var gateway: IPAddress?
-    /// The source address a route prefers.
+    /// The preferred source address of a route.
     package var source: IPAddress?
     /// `RTN_…` of a route, `FR_ACT_…` of a rule.
     package var action: UInt8?
     package var table: UInt32?
-    /// `RTPROT_…`: who made the route.
+    /// The origin of the route, `RTPROT_…`.
     package var origin: UInt8?
-    /// The metric of a route, the priority of a rule.
+    /// The metric of a route, or the priority of a rule.
     package var priority: UInt32?
     package var mark: UInt32?
-    /// The next hop object that a route uses, or that the message is about.
+    /// The ID of the next hop object that a route uses or that the message is about.
     package var nextHopID: UInt32?
     package var nextHops: [NextHop] = []
 
-    /// Reads every notification of a datagram. Bytes that cannot be read become one of
+    /// Reads all notifications in a datagram. Bytes that cannot be parsed become a notification of
     /// ``Kind/malformed``.
     package static func all(in datagram: [UInt8]) -> [NetlinkNotification] {
         var bytes = datagram
@@ -118,7 +118,7 @@ extension NetlinkNotification {
         self.family = family
     }
 
-    /// Hands over each attribute; returns whether all bytes were attributes.
+    /// Passes each attribute to `take`. Returns `nil` if there are bytes that are not an attribute.
     private mutating func read<Header: BitwiseCopyable>(
         _ message: NetlinkMessage,
         after header: Header.Type,
@@ -148,7 +148,7 @@ extension NetlinkNotification {
         var notification = NetlinkNotification(.address, change, family: header.ifa_family)
         notification.interface = header.ifa_index
         notification.flags = UInt32(header.ifa_flags)
-        // The address itself is IFA_LOCAL on point-to-point links, where IFA_ADDRESS is the far end.
+        // On point-to-point links, the address is IFA_LOCAL, and IFA_ADDRESS is the remote end.
         var hasLocal = false
         return notification.read(message, after: ifaddrmsg.self) { notification, attribute in
             switch Int(attribute.type) {
@@ -156,7 +156,7 @@ extension NetlinkNotification {
                 hasLocal = true
                 notification.prefix = attribute.prefix(header.ifa_prefixlen)
             case IFA_ADDRESS where !hasLocal: notification.prefix = attribute.prefix(header.ifa_prefixlen)
-            // The header has room for 8 of the flags.
+            // The header has room for only 8 of the flags.
             case IFA_FLAGS: notification.flags = attribute.number ?? notification.flags
             default: break
             }
@@ -182,7 +182,7 @@ extension NetlinkNotification {
         case CInt(RTA_VIA.rawValue): gateway = attribute.addressBehindFamily
         case CInt(RTA_PREFSRC.rawValue): source = attribute.address()
         case CInt(RTA_PRIORITY.rawValue): priority = attribute.number
-        // The header has room for the first 255 tables.
+        // The header has room for only the first 255 tables.
         case CInt(RTA_TABLE.rawValue): table = attribute.number ?? table
         case CInt(RTA_NH_ID.rawValue): nextHopID = attribute.number
         case CInt(RTA_MULTIPATH.rawValue): nextHops = Self.nextHops(attribute.bytes)
@@ -190,7 +190,7 @@ extension NetlinkNotification {
         }
     }
 
-    /// Reads `struct rtnexthop` entries, each as long as it says and aligned to 4, with their attributes.
+    /// Reads `struct rtnexthop` entries with their attributes. Each entry contains its length and is aligned to 4.
     private static func nextHops(_ bytes: UnsafeRawBufferPointer) -> [NextHop] {
         let size = MemoryLayout<rtnexthop>.size
         var rest = bytes[...]
@@ -257,17 +257,17 @@ extension NetlinkNotification {
 }
 
 extension NetlinkAttribute {
-    /// The value as an address with a length in bits.
+    /// Returns the value as an address with a prefix length in bits.
     fileprivate func prefix(_ length: UInt8) -> NetlinkNotification.Prefix? {
         address().map { NetlinkNotification.Prefix(address: $0, length: length) }
     }
 
-    /// The value of an `RTA_VIA` attribute behind its 16-bit family.
+    /// The address in an `RTA_VIA` attribute, after its 16-bit family.
     fileprivate var addressBehindFamily: IPAddress? {
         IPAddress(bytes: bytes.dropFirst(2))
     }
 
-    /// The address of an `RTA_GATEWAY` or `RTA_VIA` attribute; `nil` for another type.
+    /// The address in an `RTA_GATEWAY` or `RTA_VIA` attribute; `nil` for other types.
     fileprivate var gateway: IPAddress? {
         switch type {
         case CInt(RTA_GATEWAY.rawValue): address()

@@ -2,8 +2,8 @@ internal import Glibc
 internal import NetwatchEventLoop
 
 extension NetlinkRecording {
-    /// Reads a recording record by record, and believes nothing in it: every length is checked against what
-    /// a notification can be and against the file, and no more than one record is in memory.
+    /// Reads a recording one record at a time, so that only one record is in memory. The file is not trusted: every
+    /// length is checked against the file and against the maximum size of a notification.
     package struct Reader: ~Copyable {
         private let file: FileDescriptor
         private var offset = NetlinkRecording.headerSize
@@ -21,7 +21,7 @@ extension NetlinkRecording {
 
         private static func opened(_ path: String) throws(Failure) -> FileDescriptor {
             do throws(SystemError) {
-                // A pipe is not waited for.
+                // Do not block on a pipe.
                 let flags = O_RDONLY | O_NONBLOCK | O_CLOEXEC
                 let file = FileDescriptor(owning: try systemCall("open") { open(path, flags) })
                 let descriptor = file.rawValue
@@ -43,7 +43,7 @@ extension NetlinkRecording {
             guard version == NetlinkRecording.version else { throw .unknownVersion(version) }
         }
 
-        /// The next record; `nil` at the end.
+        /// Returns the next record; `nil` at the end.
         package mutating func next() throws(Failure) -> Record? {
             let header = try read(NetlinkRecording.recordHeaderSize, at: offset)
             if header.isEmpty { return nil }
@@ -77,7 +77,7 @@ extension NetlinkRecording {
             return body
         }
 
-        /// Reads so many bytes, or fewer where the file ends.
+        /// Reads up to `count` bytes; fewer only at the end of the file.
         private func read(_ count: Int, at offset: Int) throws(Failure) -> [UInt8] {
             let descriptor = file.rawValue
             var bytes = [UInt8](repeating: 0, count: count)
@@ -104,9 +104,9 @@ extension NetlinkRecording {
         }
     }
 
-    /// Reads a recording to its end, keeping nothing, and returns how many records it has.
+    /// Reads a whole recording without keeping it in memory, and returns the number of records.
     ///
-    /// - Throws: ``Failure`` at the first thing that is wrong with it.
+    /// - Throws: ``Failure`` for the first error in the file.
     package static func check(_ path: String) throws(Failure) -> Int {
         var reader = try Reader.opening(path)
         var count = 0
@@ -115,7 +115,7 @@ extension NetlinkRecording {
     }
 }
 
-/// A little-endian number, which the caller knows to be inside `bytes`.
+/// Reads a little-endian number. The caller must ensure that it lies inside `bytes`.
 private func number<Value: FixedWidthInteger>(in bytes: [UInt8], at offset: Int) -> Value {
     bytes.withUnsafeBytes { Value(littleEndian: $0.loadUnaligned(fromByteOffset: offset, as: Value.self)) }
 }

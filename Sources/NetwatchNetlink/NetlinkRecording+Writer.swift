@@ -2,16 +2,17 @@ internal import Glibc
 package import NetwatchEventLoop
 
 extension NetlinkRecording {
-    /// Writes a recording. What it has written is a whole recording at any time, also when the process is
-    /// killed or the disk is full.
+    /// Writes a recording. The file is a complete recording at any time, even if the process is killed or the disk is
+    /// full.
     package struct Writer: ~Copyable {
         private let file: FileDescriptor
         private let path: String
         private var size = 0
 
-        /// Makes the file, readable by this user only: notifications tell addresses and routes.
+        /// Creates the file with permissions for this user only, because notifications contain addresses and routes.
         ///
-        /// - Parameter replacesExisting: Empties a regular file that is there; otherwise that is refused.
+        /// - Parameter replacesExisting: Whether to truncate an existing regular file. If `false`, an existing file
+        ///   is an error.
         /// - Throws: ``SystemError`` of `open` (`EEXIST`), or of writing the header.
         package static func creating(
             _ path: String,
@@ -33,8 +34,8 @@ extension NetlinkRecording {
             return FileDescriptor(owning: try systemCall("open") { open(path, flags, 0o600) })
         }
 
-        /// Opens what is there, and empties it once it is known to be a file: neither a device nor a pipe is
-        /// given other permissions, or waited for.
+        /// Opens the file, and truncates it after checking that it is a regular file. So the permissions of a device
+        /// or pipe are not changed, and a pipe does not block.
         private static func emptied(_ path: String) throws(SystemError) -> FileDescriptor {
             let flags = O_WRONLY | O_CREAT | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC
             let file = FileDescriptor(owning: try systemCall("open") { open(path, flags, 0o600) })
@@ -47,7 +48,7 @@ extension NetlinkRecording {
             return file
         }
 
-        /// Adds a record. After an error the file ends with the record before.
+        /// Appends a record. After an error, the file ends with the previous record.
         ///
         /// - Throws: ``SystemError`` of `write`: `ENOSPC`, `EDQUOT`, `EFBIG`, `EIO`.
         package mutating func add(_ record: Record) throws(SystemError) {
@@ -82,7 +83,7 @@ extension NetlinkRecording {
 }
 
 extension NetlinkRecording.Record {
-    /// The record as it stands in the file.
+    /// The record in the file format.
     var bytes: [UInt8] {
         let (kind, body): (UInt32, [UInt8]) =
             switch received {

@@ -1,29 +1,28 @@
 internal import Glibc
 package import NetwatchEventLoop
 
-/// The file that a recording of notifications is: a header, then one record after another. Numbers are
-/// little-endian.
+/// The file format of a recording of notifications: a header followed by records. Numbers are little-endian.
 ///
 /// | bytes | header | | bytes | record |
 /// |---|---|---|---|---|
 /// | 0–7 | `netwatch` in ASCII | | 0–3 | kind: 1 datagram, 2 notifications were lost |
-/// | 8–11 | version: 1 | | 4–7 | length of what follows the record's 24 bytes |
+/// | 8–11 | version: 1 | | 4–7 | length of the data after the 24 bytes of the record header |
 /// | 12–15 | 0 | | 8–15 | nanoseconds of `CLOCK_BOOTTIME` |
 /// | | | | 16–23 | nanoseconds of `CLOCK_REALTIME` since 1970, signed |
 package enum NetlinkRecording {
-    /// The version that is written, and the newest that is read. A reader may not guess at a newer one.
+    /// The version that is written, and the newest that is read. A reader must reject newer versions.
     package static let version: UInt32 = 1
 
     static let magic = Array("netwatch".utf8)
     static let headerSize = 16
     static let recordHeaderSize = 24
 
-    /// One thing that was received, and when.
+    /// A received datagram or overrun, and the time of its arrival.
     package struct Record: Hashable, Sendable {
         package var received: NotificationSocket.Received
-        /// When, in nanoseconds of `CLOCK_BOOTTIME`, which never steps.
+        /// The time in nanoseconds of `CLOCK_BOOTTIME`, which never steps.
         package var monotonic: UInt64
-        /// When, in nanoseconds of `CLOCK_REALTIME` since 1970.
+        /// The time in nanoseconds of `CLOCK_REALTIME` since 1970.
         package var wall: Int64
 
         package init(_ received: NotificationSocket.Received, monotonic: UInt64, wall: Int64) {
@@ -32,7 +31,7 @@ package enum NetlinkRecording {
             self.wall = wall
         }
 
-        /// A record of what was received just now.
+        /// Creates a record with the current time.
         package init(now received: NotificationSocket.Received) {
             self.init(
                 received,
@@ -42,18 +41,18 @@ package enum NetlinkRecording {
         }
     }
 
-    /// Why a file is not read, each with the offset of the byte it is about.
+    /// Why a file cannot be read. `offset` is the position of the faulty record.
     package enum Failure: Error, Hashable, Sendable {
         case unreadable(SystemError)
-        /// It is a directory, a pipe, a device: nothing that can be read twice.
+        /// The file is a directory, a pipe or a device, which cannot be read twice.
         case notAFile
-        /// It does not begin like a recording.
+        /// The file does not begin with the header of a recording.
         case notARecording
-        /// A version that this program does not know.
+        /// The version is not supported by this program.
         case unknownVersion(UInt32)
-        /// A record of a kind that its version does not have.
+        /// The record has a kind that does not exist in this version.
         case unknownKind(UInt32, offset: Int)
-        /// A record that says it is longer than any notification, or one of a loss that is not empty.
+        /// The record is longer than any notification, or it is an overrun record that is not empty.
         case badLength(UInt32, offset: Int)
         /// The file ends inside the record that begins at this offset.
         case truncated(offset: Int)
@@ -77,7 +76,7 @@ extension NetlinkRecording.Failure: CustomStringConvertible {
     }
 }
 
-/// Nanoseconds of a clock; 64 bits last until the year 2262.
+/// Returns the time of a clock in nanoseconds. 64 bits last until the year 2262.
 private func nanoseconds(_ clock: clockid_t) -> Int64 {
     var time = timespec()
     clock_gettime(clock, &time)

@@ -2,7 +2,7 @@ internal import CNetwatchNetlink
 internal import Glibc
 internal import NetwatchEventLoop
 
-/// Owns one message to the kernel while it is built and sent.
+/// Owns a message to the kernel while it is built and sent.
 struct NetlinkRequest: ~Copyable {
     let pointer: OpaquePointer
 
@@ -10,8 +10,8 @@ struct NetlinkRequest: ~Copyable {
     ///
     /// - Parameters:
     ///   - type: `RTM_GETROUTE`, `RTM_GETLINK`, …
-    ///   - flags: `NLM_F_DUMP` or 0; `NLM_F_REQUEST` is added when it is sent.
-    ///   - header: The family's own header, `rtmsg`, `ifinfomsg`, …
+    ///   - flags: `NLM_F_DUMP` or 0; `NLM_F_REQUEST` is added on sending.
+    ///   - header: The family's own header: `rtmsg`, `ifinfomsg`, …
     static func message(
         type: CInt,
         flags: CInt = 0,
@@ -54,6 +54,6 @@ struct NetlinkRequest: ~Copyable {
         }
     }
 
-    /// A message has a page; none of ours fills it.
+    /// The error for a full message. A message has the size of a page, which no request here exceeds.
     private static var full: SystemError { SystemError(call: "netlink message", errno: EMSGSIZE) }
 }

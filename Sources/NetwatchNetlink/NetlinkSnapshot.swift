@@ -2,7 +2,7 @@ package import NetwatchEventLoop
 
 /// The interfaces and their addresses at one moment.
 package struct NetlinkSnapshot: Hashable, Sendable {
-    /// By index, which is an interface's identity.
+    /// The interfaces by index, which identifies them.
     package var links: [UInt32: Link]
     package var addresses: Set<InterfaceAddress>
 
@@ -11,34 +11,34 @@ package struct NetlinkSnapshot: Hashable, Sendable {
         self.addresses = Set(addresses)
     }
 
-    /// Asks the kernel for both.
+    /// Reads both from the kernel.
     ///
-    /// - Throws: ``SystemError`` when it does not answer.
+    /// - Throws: ``SystemError`` if the kernel does not answer.
     package init(reading socket: RequestSocket) throws(SystemError) {
         self.init(links: try socket.links().elements, addresses: try socket.addresses().elements)
     }
 
-    /// What became of an interface or an address.
+    /// What happened to an interface or an address.
     package enum Change: String, Hashable, Sendable {
-        /// It was there when the looking began.
+        /// It existed when the observation began.
         case present
         case added, changed, removed
     }
 
-    /// One difference between two moments.
+    /// One difference between two snapshots.
     package enum Difference: Hashable, Sendable {
         case link(Change, Link)
-        /// An address, with the link it is on.
+        /// An address, and the link that it belongs to.
         case address(Change, InterfaceAddress, Link?)
     }
 
-    /// Everything, as differences from nothing.
+    /// All links and addresses, as differences from an empty snapshot.
     package var everything: [Difference] {
         differences(from: NetlinkSnapshot(), new: .present)
     }
 
-    /// What is other than it was: what is gone first, then links before their addresses, in the order of
-    /// the interfaces' indexes.
+    /// Returns the differences from an older snapshot: removed items first, then links before their addresses, sorted
+    /// by interface index.
     package func differences(from old: NetlinkSnapshot) -> [Difference] {
         differences(from: old, new: .added)
     }
@@ -74,19 +74,20 @@ package struct NetlinkSnapshot: Hashable, Sendable {
 }
 
 extension Link {
-    /// Whether a person would be told the same: flags that say nothing about use come and go.
+    /// Whether both would be displayed the same. Flags that do not affect usability are ignored, because they change
+    /// often.
     fileprivate func isSame(as other: Link) -> Bool {
         name == other.name && isUp == other.isUp && hasCarrier == other.hasCarrier
     }
 }
 
 extension InterfaceAddress {
-    /// The address without its flags, which come and go.
+    /// The address without its flags, which change often.
     fileprivate var identity: InterfaceAddress {
         InterfaceAddress(interface: interface, address: address, prefixLength: prefixLength, flags: 0)
     }
 
-    /// By interface, IPv4 first, then as the bytes are.
+    /// Sorts by interface, then IPv4 before IPv6, then by bytes.
     package static func isBefore(_ left: InterfaceAddress, _ right: InterfaceAddress) -> Bool {
         if left.interface != right.interface { return left.interface < right.interface }
         if left.address.bytes.count != right.address.bytes.count {

@@ -1,24 +1,24 @@
 package import NetwatchEventLoop
 
-/// Receives the kernel's notifications as bytes, for those who show or record them.
+/// Receives the kernel's notifications as bytes, for displaying or recording them.
 ///
-/// Not safe for concurrent use: one thread owns it.
+/// Not safe for concurrent use: it must be used by one thread.
 package final class NotificationSocket {
-    /// What was received.
+    /// A received item.
     package enum Received: Hashable, Sendable {
-        /// A datagram of the kernel: one message or several.
+        /// A datagram of the kernel with one or more messages.
         case datagram([UInt8])
-        /// Notifications were lost, because they came faster than they were taken.
+        /// Notifications were lost, because they arrived faster than they were read.
         case overrun
     }
 
     private let handle: NetlinkHandle
     private let buffer: UnsafeMutableRawBufferPointer
 
-    /// Opens a socket in the calling thread's network namespace and joins every group.
+    /// Opens a socket in the network namespace of the calling thread and joins all groups.
     ///
-    /// - Parameter receiveBufferSize: The receive buffer to ask for, in bytes. Default 4 MiB, as
-    ///   `PathMonitor` asks for.
+    /// - Parameter receiveBufferSize: The requested receive buffer in bytes. Default 4 MiB, the same as in
+    ///   `PathMonitor`.
     /// - Throws: ``SystemError`` of `socket`, `bind`, or of joining a group.
     package init(receiveBufferSize: CInt = 4 * 1024 * 1024) throws(SystemError) {
         handle = try NetlinkHandle.connected()
@@ -31,15 +31,14 @@ package final class NotificationSocket {
         buffer.deallocate()
     }
 
-    /// The descriptor to wait on. An error on it must be received like data.
+    /// The descriptor to wait for. Call ``next()`` on an error as well as on data.
     package var descriptor: CInt {
         handle.descriptor
     }
 
-    /// Receives what is next without waiting; `nil` when nothing is there. What other processes sent is
-    /// passed over.
+    /// Receives the next item without blocking; `nil` if none is pending. Datagrams from other processes are skipped.
     ///
-    /// - Throws: ``SystemError`` when the socket is unusable.
+    /// - Throws: ``SystemError`` if the socket is unusable.
     package func next() throws(SystemError) -> Received? {
         while true {
             switch handle.receive(into: buffer) {

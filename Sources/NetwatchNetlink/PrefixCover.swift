@@ -3,12 +3,12 @@ internal import NetwatchEventLoop
 /// Covers many addresses of one family with few prefixes.
 struct PrefixCover {
     private let family: IPAddress.Family
-    /// Each once, in order.
+    /// The distinct addresses in ascending order.
     private let addresses: [UInt128]
-    /// For each length, how many neighbours have exactly so many leading bits in common.
+    /// For each length, the number of adjacent pairs that have exactly that many leading bits in common.
     private let commonLengths: [Int]
 
-    /// - Parameter addresses: ``IPAddress/bits``, in any order.
+    /// - Parameter addresses: ``IPAddress/bits`` of the addresses, in any order.
     init(addresses: [UInt128], family: IPAddress.Family) {
         let sorted = Set(addresses).sorted()
         self.family = family
@@ -18,10 +18,10 @@ struct PrefixCover {
         }
     }
 
-    /// Prefixes apart from each other, in order, that together cover every address.
+    /// Returns disjoint, sorted prefixes that together cover all addresses.
     ///
-    /// Neighbours share a prefix when they have at least so many bits in common, the same number all over:
-    /// then no prefix lies within another.
+    /// Adjacent addresses share a prefix if they have at least a minimum number of bits in common. The minimum is the
+    /// same everywhere, so no prefix lies within another.
     func prefixes(atMost limit: Int) -> [IPPrefix] {
         guard let first = addresses.first else { return [] }
         let length = longestLength(limit: limit)
@@ -37,7 +37,7 @@ struct PrefixCover {
         return prefixes + [prefix(from: start, to: end)]
     }
 
-    /// The most bits that neighbours can be asked to have in common while the groups stay few enough.
+    /// Returns the largest minimum of common bits for which there are not more groups than the limit.
     private func longestLength(limit: Int) -> Int {
         var groups = 1
         for length in 0...128 {

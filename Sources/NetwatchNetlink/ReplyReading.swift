@@ -1,8 +1,8 @@
 internal import CNetwatchNetlink
 
 extension RequestSocket {
-    /// Reads a datagram as each of the replies that it could be, and as what a person is shown of it, and
-    /// forgets them. For fuzzing.
+    /// Parses a datagram as every possible kind of reply and as a notification, and discards the results. For
+    /// fuzzing.
     package static func readReplies(in datagram: UnsafeMutableRawBufferPointer) {
         for message in NetlinkMessages(datagram) {
             _ = try? answer(message)

@@ -2,35 +2,35 @@ internal import CNetwatchNetlink
 internal import Glibc
 package import NetwatchEventLoop
 
-/// Asks the kernel questions. It joins no multicast group, so that every message on it is an answer.
+/// Sends requests to the kernel. It joins no multicast group, so that every message on it is a reply.
 ///
-/// The kernel answers while the request is being sent, so nothing here ever waits. Not safe for
-/// concurrent use: one thread owns it.
+/// The kernel replies while the request is being sent, so no method blocks. Not safe for concurrent use: it must be
+/// used by one thread.
 package final class RequestSocket {
-    /// What one dump brought.
+    /// The result of one dump.
     package struct Dump<Element> {
         package var elements: [Element] = []
-        /// Messages that could not be read.
+        /// The number of messages that could not be parsed.
         package var malformed = 0
-        /// Whether the table changed on every try while it was being read (`NLM_F_DUMP_INTR`), so that
-        /// the elements may be a mixture of before and after.
+        /// Whether the table changed during every attempt to read it (`NLM_F_DUMP_INTR`). The elements may then be a
+        /// mixture of old and new.
         package var isInterrupted = false
     }
 
     private let handle: NetlinkHandle
     private let buffer: UnsafeMutableRawBufferPointer
     private let requests: UnsafeMutableRawBufferPointer
-    /// Of the next lookup. Far from libnl's own, which begin with the time; a reply to an earlier request that
-    /// was given up must not be taken for that to a later one.
+    /// The sequence number of the next lookup. Far from libnl's own numbers, which start with the time. A reply to an
+    /// earlier, abandoned request must not be mistaken for the reply to a later one.
     private var sequenceNumber: UInt32 = 0
 
-    /// Opens a socket in the calling thread's network namespace.
+    /// Opens a socket in the network namespace of the calling thread.
     ///
     /// - Throws: ``SystemError`` of `socket` or `bind`.
     package init() throws(SystemError) {
         handle = try NetlinkHandle.connected()
-        // Both are refinements: without strict checking filters are ignored, without words an EINVAL that
-        // is a blackhole cannot be told from one that is our mistake.
+        // Both are optional. Without strict checking, the kernel ignores dump filters. Without error messages, an
+        // EINVAL for a blackhole cannot be distinguished from one for a malformed request.
         handle.enable(NETLINK_GET_STRICT_CHK)
         handle.enable(NETLINK_EXT_ACK)
         handle.setReceiveBuffer(1024 * 1024)
@@ -46,14 +46,14 @@ package final class RequestSocket {
 
     // MARK: Lookups
 
-    /// How many queries go to the kernel at once. It answers each with two datagrams before the call returns;
-    /// so many fit into the smallest receive buffer that an unprivileged process has.
+    /// The maximum number of queries in one send. The kernel answers each with two datagrams before the call returns.
+    /// This many fit into the smallest receive buffer of an unprivileged process.
     package static let batchSize = 64
 
-    /// Looks addresses up in the kernel's routing tables (`RTM_GETROUTE`), each in two ways.
+    /// Looks up addresses in the kernel's routing tables (`RTM_GETROUTE`), each in two ways.
     ///
-    /// - Returns: The answers, in the order of the queries. A refusal of the kernel is an answer.
-    /// - Throws: ``SystemError`` when the socket does not give all answers.
+    /// - Returns: The answers, in the order of the queries. A refusal by the kernel is also an answer.
+    /// - Throws: ``SystemError`` if not all answers arrive.
     package func lookUp(_ queries: [RouteQuery]) throws(SystemError) -> [RouteAnswer] {
         var answers: [RouteAnswer] = []
         for start in stride(from: 0, to: queries.count, by: Self.batchSize) {
@@ -63,8 +63,7 @@ package final class RequestSocket {
         return answers
     }
 
-    /// Sends two requests for each query. Returns the sequence number of the first, whose successors the
-    /// others have.
+    /// Sends two requests for each query. Returns the sequence number of the first; the others follow consecutively.
     private func ask(_ queries: ArraySlice<RouteQuery>) throws(SystemError) -> UInt32 {
         let firstNumber = sequenceNumber
         var writer = RouteQueryWriter(requests)
@@ -88,7 +87,7 @@ package final class RequestSocket {
         return answers
     }
 
-    /// One reply a datagram, in the order of the requests.
+    /// Reads one answer. There is one reply per datagram, in the order of the requests.
     private func readAnswer(_ sequenceNumber: UInt32) throws(SystemError) -> RouteLookup {
         while let datagram = try receive() {
             var messages = NetlinkMessages(datagram)
@@ -106,18 +105,18 @@ package final class RequestSocket {
 
     // MARK: Tables
 
-    /// Every interface.
+    /// Reads all interfaces.
     package func links() throws(SystemError) -> Dump<Link> {
         try dump(
             type: CInt(RTM_GETLINK),
             replyType: CInt(RTM_NEWLINK),
             header: ifinfomsg(),
-            // Statistics are most of a link message's bytes.
+            // Statistics would be most of a link message.
             extendedMask: UInt32(RTEXT_FILTER_SKIP_STATS)
         ) { Link(netwatch_link($0)) }
     }
 
-    /// Every address of every interface, both families.
+    /// Reads all addresses of all interfaces, of both families.
     package func addresses() throws(SystemError) -> Dump<InterfaceAddress> {
         try dump(
             type: CInt(RTM_GETADDR),
@@ -126,8 +125,8 @@ package final class RequestSocket {
         ) { InterfaceAddress(netwatch_address($0)) }
     }
 
-    /// Reads a table, again if it changed meanwhile, at most five times: under a storm of changes a
-    /// consistent reading may never come, and another recomputation is about to follow anyway.
+    /// Reads a table. If it changed in the meantime, reads it again, at most five times. Under a storm of changes
+    /// there may never be a consistent result, and another recomputation will follow anyway.
     private func dump<Element>(
         type: CInt,
         replyType: CInt,
@@ -159,7 +158,7 @@ package final class RequestSocket {
                 switch CInt(message.type) {
                 case NLMSG_DONE: return result
                 case NLMSG_ERROR: throw SystemError(call: "netlink dump", errno: message.refusal)
-                // libnl makes another kind of object of each.
+                // libnl creates a different type of object for each message type.
                 case type: result.add(message, element)
                 default: result.malformed += 1
                 }
@@ -169,7 +168,7 @@ package final class RequestSocket {
         throw SystemError(call: "netlink dump", errno: ENODATA)
     }
 
-    /// The next datagram of the kernel; `nil` when none is waiting.
+    /// Returns the next datagram of the kernel; `nil` if none is pending.
     private func receive() throws(SystemError) -> UnsafeMutableRawBufferPointer? {
         while true {
             switch handle.receive(into: buffer) {
@@ -184,21 +183,21 @@ package final class RequestSocket {
 }
 
 extension NetlinkMessage {
-    /// The error number of an `NLMSG_ERROR` message.
+    /// The error number in an `NLMSG_ERROR` message.
     fileprivate var refusal: CInt {
         familyHeader(nlmsgerr.self).map { -$0.error } ?? EBADMSG
     }
 }
 
 extension RequestSocket.Dump {
-    /// Lets libnl parse one message of a dump, and keeps what `element` makes of it.
+    /// Parses one message of a dump with libnl, and adds the result of `element`.
     mutating func add(_ message: NetlinkMessage, _ element: (OpaquePointer) -> Element?) {
         var parsed: OpaquePointer?
         withUnsafeMutablePointer(to: &parsed) { slot in
             let result = netwatch_parse_route_object(
                 message.header,
                 { object, context in
-                    // The object lives as long as its message unless it is retained.
+                    // libnl frees the object with its message unless it is retained.
                     nl_object_get(object)
                     context!.assumingMemoryBound(to: OpaquePointer?.self).pointee = object
                 },

@@ -1,26 +1,26 @@
 internal import CNetwatchNetlink
 package import NetwatchEventLoop
 
-/// What the kernel answered to the lookup of one address.
+/// The kernel's answer to the lookup of one address.
 package enum RouteLookup: Hashable, Sendable {
     case route(Route)
-    /// The kernel's error number, and the words it added (`NETLINK_EXT_ACK`) if any.
+    /// The kernel's error number, and its error message (`NETLINK_EXT_ACK`) if there is one.
     ///
-    /// `EINVAL` without words is a blackhole route; with words the request itself was wrong.
+    /// `EINVAL` without a message is a blackhole route. With a message, the request was malformed.
     case refused(errno: CInt, message: String?)
 }
 
-/// The route of an answered lookup.
+/// The route in the answer to a lookup.
 ///
-/// A plain lookup names the one next hop the kernel would use, with the source address it would choose.
-/// A lookup with `RTM_F_FIB_MATCH` describes the table entry instead: its prefix, and every next hop.
+/// A plain lookup returns the next hop that the kernel would use and the source address that it would choose. A
+/// lookup with `RTM_F_FIB_MATCH` returns the table entry instead: its prefix and all next hops.
 package struct Route: Hashable, Sendable {
     package enum Kind: Hashable, Sendable {
-        /// To another host (`RTN_UNICAST`).
+        /// A route to another host (`RTN_UNICAST`).
         case unicast
-        /// To this machine itself (`RTN_LOCAL`).
+        /// A route to this machine itself (`RTN_LOCAL`).
         case local
-        /// To several hosts, or any of several (`RTN_BROADCAST`, `RTN_MULTICAST`, `RTN_ANYCAST`).
+        /// A route to several hosts, or to any of several (`RTN_BROADCAST`, `RTN_MULTICAST`, `RTN_ANYCAST`).
         case group
         case other(UInt8)
 
@@ -35,31 +35,31 @@ package struct Route: Hashable, Sendable {
     }
 
     package var kind = Kind.other(0)
-    /// How many bits of the destination the table's entry fixes: 0 for a default route. Only a lookup with
-    /// `RTM_F_FIB_MATCH` tells; a plain one has the whole address.
+    /// The prefix length of the table entry: 0 for a default route. Only a lookup with `RTM_F_FIB_MATCH` returns it;
+    /// a plain lookup returns the length of the whole address.
     package var prefixLength = 0
-    /// The routing table that decided (`RTA_TABLE`): 254 is the main one. Only a lookup with
-    /// `RTM_F_FIB_MATCH` tells.
+    /// The routing table of the entry (`RTA_TABLE`); 254 is the main table. Only a lookup with `RTM_F_FIB_MATCH`
+    /// returns it.
     package var table: UInt32 = 0
     /// `RTNH_F_…` and `RTM_F_…` flags of the route.
     package var flags: UInt32 = 0
     package var outputInterface: UInt32?
     package var gateway: IPAddress?
-    /// The source address the kernel would choose (`RTA_PREFSRC`).
+    /// The source address that the kernel would choose (`RTA_PREFSRC`).
     package var source: IPAddress?
-    /// For how long the route is still valid, if it is not for ever: routes learnt from IPv6 router
-    /// advertisements expire, and the kernel announces that up to half a minute late.
+    /// The remaining lifetime; `nil` if unlimited. Routes from IPv6 router advertisements expire, and the kernel
+    /// announces the expiry up to half a minute late.
     package var lifetime: Duration?
-    /// Next hops of a multipath route; empty when there is one, which is then in the fields above.
+    /// The next hops of a multipath route. Empty for a single next hop, which is in the properties above.
     package var nextHops: [NextHop] = []
 
     package struct NextHop: Hashable, Sendable {
         package let interface: UInt32
-        /// `RTNH_F_…`
+        /// The flags `RTNH_F_…`.
         package let flags: UInt8
     }
 
-    /// Whether the kernel marked every next hop as without carrier or dead.
+    /// Whether the kernel marked every next hop as dead or without carrier.
     package var isDown: Bool {
         let down = UInt32(RTNH_F_LINKDOWN | RTNH_F_DEAD)
         if nextHops.isEmpty { return flags & down != 0 }
@@ -68,7 +68,7 @@ package struct Route: Hashable, Sendable {
 }
 
 extension Route {
-    /// Reads an `RTM_NEWROUTE` message; `nil` when it is malformed.
+    /// Reads an `RTM_NEWROUTE` message; `nil` if it is malformed.
     init?(_ message: NetlinkMessage) {
         guard let header = message.familyHeader(rtmsg.self) else { return nil }
         kind = Kind(header.rtm_type)
@@ -76,7 +76,8 @@ extension Route {
         prefixLength = Int(header.rtm_dst_len)
         table = UInt32(header.rtm_table)
         var attributes = message.attributes(after: rtmsg.self)
-        // A zone can only be told once the interface is known, whichever order they come in.
+        // The gateway's zone is known only after the interface has been read, and the attributes may come in any
+        // order.
         var gateway: NetlinkAttribute?
         while let attribute = attributes.next() {
             switch attribute.type {
@@ -94,15 +95,15 @@ extension Route {
         self.gateway = gateway?.address(zone: outputInterface ?? 0)
     }
 
-    /// Reads what is left of a route's life, in units of `USER_HZ`, which is 100 (`rta_expires`). Negative
-    /// when it has passed and nobody noticed yet.
+    /// Reads the remaining lifetime, in units of `USER_HZ`, which is 100 (`rta_expires`). Negative if the route has
+    /// expired but was not removed yet.
     private static func lifetime(_ bytes: UnsafeRawBufferPointer) -> Duration? {
         guard bytes.count >= MemoryLayout<rta_cacheinfo>.size else { return nil }
         let expires = Int64(bytes.loadUnaligned(as: rta_cacheinfo.self).rta_expires)
         return expires == 0 ? nil : .milliseconds(10 * max(0, expires))
     }
 
-    /// Reads `struct rtnexthop` entries, each as long as it says and aligned to 4.
+    /// Reads `struct rtnexthop` entries. Each contains its length and is aligned to 4.
     private static func nextHops(_ bytes: UnsafeRawBufferPointer) -> [NextHop] {
         var rest = bytes[...]
         var hops: [NextHop] = []
@@ -118,20 +119,20 @@ extension Route {
 }
 
 extension NetlinkAttribute {
-    /// The value of an `RTA_VIA` attribute behind its 16-bit family.
+    /// The value of an `RTA_VIA` attribute without its 16-bit family.
     fileprivate var withoutFamily: NetlinkAttribute {
         NetlinkAttribute(type: type, bytes: UnsafeRawBufferPointer(rebasing: bytes.dropFirst(2)))
     }
 }
 
 extension RouteLookup {
-    /// Reads an `NLMSG_ERROR` message; `nil` when it is malformed or an acknowledgement.
+    /// Reads an `NLMSG_ERROR` message; `nil` if it is malformed or an acknowledgement.
     init?(refusal message: NetlinkMessage) {
         guard let header = message.familyHeader(nlmsgerr.self), header.error != 0 else { return nil }
         self = .refused(errno: -header.error, message: Self.words(of: message, header))
     }
 
-    /// The kernel's words follow a copy of the request, unless it was capped to its header.
+    /// Returns the kernel's error message. It follows a copy of the request, which may be capped to its header.
     private static func words(of message: NetlinkMessage, _ header: nlmsgerr) -> String? {
         guard message.flags & UInt16(NLM_F_ACK_TLVS) != 0 else { return nil }
         let isCapped = message.flags & UInt16(NLM_F_CAPPED) != 0

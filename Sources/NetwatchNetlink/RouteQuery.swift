@@ -2,17 +2,17 @@ internal import CNetwatchNetlink
 internal import Glibc
 package import NetwatchEventLoop
 
-/// A question to the kernel's routing tables: which way would a packet take?
+/// A lookup in the kernel's routing tables: which path would a packet take?
 package struct RouteQuery: Hashable, Sendable {
-    /// Where the packet would go. A zone is the interface that it has to leave by.
+    /// The destination of the packet. A zone is the interface that it must leave through.
     package var destination: IPAddress
-    /// The interface that it has to leave by; 0 for any (`RTA_OIF`).
+    /// The interface that the packet must leave through; 0 for any (`RTA_OIF`).
     package var outputInterface: UInt32
-    /// The source address that it would carry (`RTA_SRC`).
+    /// The source address of the packet (`RTA_SRC`).
     package var source: IPAddress?
-    /// The firewall mark that it would carry (`RTA_MARK`).
+    /// The firewall mark of the packet (`RTA_MARK`).
     package var mark: UInt32?
-    /// The user who would send it (`RTA_UID`); `nil` for the one that asks.
+    /// The user ID of the sender (`RTA_UID`); `nil` for that of the calling process.
     package var userID: UInt32?
 
     package init(
@@ -32,9 +32,9 @@ package struct RouteQuery: Hashable, Sendable {
 
 /// Both answers to one query.
 package struct RouteAnswer: Hashable, Sendable {
-    /// The way a packet would take.
+    /// The path that a packet would take.
     package let lookup: RouteLookup
-    /// The entry of the table that decides (`RTM_F_FIB_MATCH`): its prefix, and whether its next hops are up.
+    /// The matching table entry (`RTM_F_FIB_MATCH`): its prefix, and whether its next hops are up.
     package let tableMatch: RouteLookup
 
     package init(lookup: RouteLookup, tableMatch: RouteLookup) {
@@ -43,10 +43,10 @@ package struct RouteAnswer: Hashable, Sendable {
     }
 }
 
-/// Writes `RTM_GETROUTE` messages one behind the other, so that many go to the kernel with one call. libnl
-/// would allocate a page for each.
+/// Writes contiguous `RTM_GETROUTE` messages, so that one call sends many of them. libnl would allocate a page for
+/// each.
 struct RouteQueryWriter {
-    /// Header, `struct rtmsg`, and five attributes with the longest addresses.
+    /// The header, `struct rtmsg`, and five attributes with the longest addresses.
     static let longestQuery = 16 + 12 + 2 * 20 + 3 * 8
 
     private let buffer: UnsafeMutableRawBufferPointer
@@ -73,7 +73,7 @@ struct RouteQueryWriter {
         if query.outputInterface != 0 { put(query.outputInterface, as: RTA_OIF) }
         if let mark = query.mark { put(mark, as: RTA_MARK) }
         if let user = query.userID { put(user, as: RTA_UID) }
-        // `nlmsg_len`, the first member.
+        // `nlmsg_len` is the first member.
         buffer.storeBytes(of: UInt32(count - start), toByteOffset: start, as: UInt32.self)
     }
 
@@ -84,7 +84,7 @@ struct RouteQueryWriter {
         route.rtm_src_len = UInt8(query.source?.family.bitWidth ?? 0)
         if matchesTable {
             route.rtm_flags |= UInt32(RTM_F_FIB_MATCH)
-            // IPv4 calls every table the main one unless it is asked; IPv6 does not take the question.
+            // Without this flag, IPv4 reports the main table for every table. IPv6 rejects the flag.
             if query.destination.family == .ipv4 { route.rtm_flags |= UInt32(RTM_F_LOOKUP_TABLE) }
         }
         return route
@@ -108,7 +108,7 @@ struct RouteQueryWriter {
         put(rtattr(rta_len: UInt16(4 + length), rta_type: UInt16(type.rawValue)))
     }
 
-    /// Everything put is a multiple of 4 long, as `NLMSG_ALIGNTO` and `RTA_ALIGNTO` ask for.
+    /// Appends a value. All values are multiples of 4 bytes, as `NLMSG_ALIGNTO` and `RTA_ALIGNTO` require.
     private mutating func put<Value: BitwiseCopyable>(_ value: Value) {
         buffer.storeBytes(of: value, toByteOffset: count, as: Value.self)
         count += MemoryLayout<Value>.size

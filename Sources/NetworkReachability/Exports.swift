@@ -1,3 +1,3 @@
-// The two types of a lower layer that stand in this module's interface.
+// The two types of a lower layer that appear in this module's API.
 @_exported public import struct NetwatchEventLoop.IPAddress
 @_exported public import struct NetwatchEventLoop.SystemError

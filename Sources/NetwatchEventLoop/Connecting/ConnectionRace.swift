@@ -11,39 +11,40 @@ package struct ConnectionCandidate: Hashable, Sendable {
     }
 }
 
-/// Decides which of a host's addresses is tried next. A value without I/O.
+/// Decides which address of a host is tried next. A pure value.
 ///
-/// RFC 8305 §4: the families take turns, beginning with that of the first address, so that a family without a route costs
-/// one delay and not one for each of its addresses.
+/// The families alternate, starting with that of the first address (RFC 8305 §4). A family without a route then costs
+/// one delay, not one per address.
 package struct ConnectionRace: Sendable {
-    /// The delay between the starts of two attempts: the Connection Attempt Delay that RFC 8305 §5 recommends.
+    /// The delay between the starts of two attempts: the Connection Attempt Delay recommended by RFC 8305 §5.
     package static let attemptDelay: Duration = .milliseconds(250)
-    /// The maximum number of attempts at once. A ninth replaces the oldest, which has run for two seconds by then: enough
-    /// for one retransmission of a lost SYN (RFC 6298 §2: 1 s).
+    /// The maximum number of concurrent attempts. A ninth replaces the oldest, which has then run for two seconds.
+    /// That is enough for one retransmission of a lost SYN (after 1 s, RFC 6298 §2).
     package static let mostAtOnce = 8
-    /// The maximum number of addresses of one host. The last attempt starts after 8 s, well before the default connection
-    /// timeout of 15 s.
+    /// The maximum number of addresses per host. The last attempt starts after 8 s, well before the default
+    /// connection timeout of 15 s.
     package static let mostAddresses = 32
 
-    /// What the caller must do now.
+    /// What the caller must do next.
     package enum Step: Equatable, Sendable {
-        /// Connect to a candidate, whose attempt has this number. First end the attempt with the other number, if any.
+        /// Connect to a candidate, in the attempt with this number. If `insteadOf` is not `nil`, first end that
+        /// attempt.
         case connect(Int, ConnectionCandidate, insteadOf: Int?)
         /// All attempts have failed.
         case failed
-        /// No address is left, and some attempts are still undecided.
+        /// No address is left, and some attempts are still in progress.
         case wait
     }
 
     private var waiting: ArraySlice<ConnectionCandidate>
     private let left: Int
     private var begun: [ConnectionAttempt] = []
-    /// The numbers of the undecided attempts, the oldest first.
+    /// The numbers of the attempts in progress, the oldest first.
     private var open: [Int] = []
 
     /// - Parameters:
-    ///   - candidates: In the order of preference (RFC 6724).
-    ///   - winner: The address that served last time. It is tried first if it is among the candidates.
+    ///   - candidates: The candidates in order of preference (RFC 6724).
+    ///   - winner: The address that last worked. It is tried first if it is one of the candidates.
     package init(_ candidates: [ConnectionCandidate], preferring winner: IPAddress? = nil) {
         let order = Self.winnerFirst(Self.takingTurns(candidates), winner)
         waiting = order.prefix(Self.mostAddresses)

@@ -1,8 +1,8 @@
 internal import Synchronization
 
-/// The address of each host that served last. The next connection tries it first and does not wait for dead addresses.
+/// The last working address of each host. The next connection tries it first and does not wait for dead addresses.
 package final class ConnectionWinners: Sendable {
-    /// The maximum number of hosts. When it is reached, all are forgotten.
+    /// The maximum number of hosts. When it is reached, all entries are removed.
     private static let limit = 1024
 
     private struct Destination: Hashable {
@@ -25,13 +25,13 @@ package final class ConnectionWinners: Sendable {
         }
     }
 
-    /// Forgets an address that accepted a connection and then did not answer.
+    /// Removes an address that accepted a connection and then did not answer.
     package func forget(_ address: IPAddress, of host: String, port: UInt16) {
         let destination = Destination(host: host, port: port)
         addresses.withLock { if $0[destination] == address { $0[destination] = nil } }
     }
 
-    /// Forgets all addresses, because the network has changed.
+    /// Removes all addresses, because the network has changed.
     package func removeAll() {
         addresses.withLock { $0 = [:] }
     }

@@ -1,9 +1,10 @@
 internal import Glibc
 
-/// Connects to the first address of a host that answers (RFC 8305, "Happy Eyeballs"): the next address is tried 250 ms after
-/// the one before, or at once when that has failed.
+/// Connects to the first address of a host that answers (RFC 8305, "Happy Eyeballs"). The next address is tried after
+/// 250 ms, or immediately when an attempt fails.
 ///
-/// Runs on its loop's thread. It has no timeout except the kernel's; the caller calls ``stop()`` when it takes too long.
+/// Runs on its loop's thread. It has no timeout except the kernel's; the caller must call ``stop()`` after its own
+/// timeout.
 package actor Connector {
     /// An established connection.
     package struct Connection: Sendable {
@@ -29,10 +30,11 @@ package actor Connector {
     package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
     /// - Parameters:
-    ///   - loop: The loop that connects, in its network namespace.
+    ///   - loop: The loop on which to connect, in its network namespace.
     ///   - race: The addresses.
     ///   - port: The port, 1 to 65535.
-    ///   - completion: Called once on the loop's thread, possibly before ``start()`` returns, and never after ``stop()``.
+    ///   - completion: Called once on the loop's thread, possibly before ``start()`` returns. Never called after
+    ///     ``stop()``.
     package init(
         loop: EventLoop,
         race: ConnectionRace,
@@ -71,7 +73,7 @@ package actor Connector {
         }
     }
 
-    /// Returns whether the attempt is under way.
+    /// Returns whether the attempt is in progress.
     private func connect(_ number: Int, _ candidate: ConnectionCandidate) -> Bool {
         do throws(SystemError) {
             let socket = try TCPSocket.connecting(to: candidate, port: port, on: loop)

@@ -1,7 +1,7 @@
 internal import Glibc
 internal import Synchronization
 
-/// A non-blocking TCP socket, closed with its last reference unless ``release()`` was called.
+/// A non-blocking TCP socket. It is closed when the last reference is released, unless ``release()`` was called.
 package final class TCPSocket: Sendable {
     package let descriptor: CInt
     private let isOwned = Atomic(true)
@@ -18,9 +18,10 @@ package final class TCPSocket: Sendable {
         return descriptor
     }
 
-    /// Opens a socket and starts to connect it. It becomes writable when the outcome is known.
+    /// Opens a socket and starts to connect it. The socket becomes writable when the result is known.
     ///
-    /// - Throws: ``SystemError`` of `socket`, of the binding, or of `connect` when it fails at once (`ENETUNREACH`).
+    /// - Throws: ``SystemError`` of `socket`, of the binding, or of `connect` if it fails immediately
+    ///   (`ENETUNREACH`).
     static func connecting(
         to candidate: ConnectionCandidate,
         port: UInt16,
@@ -43,19 +44,19 @@ package final class TCPSocket: Sendable {
                 }
             }
         } catch  where error.errno == EINPROGRESS {
-            // Expected of a non-blocking socket.
+            // Expected for a non-blocking socket.
         }
         return socket
     }
 
-    /// Without it a small write waits for the acknowledgement of the one before, which the other side may
+    /// Disables Nagle's algorithm. Otherwise a small write waits for the previous acknowledgement, which the peer may
     /// delay (RFC 9293 §3.7.4).
     private func sendAtOnce() {
         var isOn: CInt = 1
         setsockopt(descriptor, CInt(IPPROTO_TCP), TCP_NODELAY, &isOn, socklen_t(MemoryLayout<CInt>.size))
     }
 
-    /// What became of the attempt to connect: 0 or an error number.
+    /// The result of connecting: 0 or an error number.
     var outcome: CInt {
         var outcome: CInt = 0
         var size = socklen_t(MemoryLayout<CInt>.size)
@@ -63,9 +64,9 @@ package final class TCPSocket: Sendable {
         return outcome
     }
 
-    /// Receives what is there; nothing at the end of the stream.
+    /// Receives the available bytes; an empty array at the end of the stream.
     ///
-    /// - Throws: ``SystemError``: `EAGAIN` when nothing is there.
+    /// - Throws: ``SystemError``: `EAGAIN` if no bytes are available.
     package func receive(atMost count: Int) throws(SystemError) -> [UInt8] {
         var received = 0
         var failure: SystemError?
@@ -81,17 +82,17 @@ package final class TCPSocket: Sendable {
         return bytes
     }
 
-    /// Hands bytes to the kernel and returns how many it took.
+    /// Sends bytes and returns how many the kernel accepted.
     ///
-    /// - Throws: ``SystemError``: `EAGAIN` when it takes none now.
+    /// - Throws: ``SystemError``: `EAGAIN` if the kernel accepts none now.
     package func send(_ bytes: ArraySlice<UInt8>) throws(SystemError) -> Int {
         try systemCall("send") {
             bytes.withUnsafeBytes { Glibc.send(descriptor, $0.baseAddress, $0.count, CInt(MSG_NOSIGNAL)) }
         }
     }
 
-    /// Closes one side (`shutdown(2)`). Fails only when the connection is lost, which reading and writing
-    /// will show.
+    /// Shuts down one direction (`shutdown(2)`). It fails only if the connection is lost, which the next read or
+    /// write will report.
     package func shutDown(_ side: Int) {
         Glibc.shutdown(descriptor, CInt(side))
     }

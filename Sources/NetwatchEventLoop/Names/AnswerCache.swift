@@ -1,18 +1,18 @@
 internal import Glibc
 
-/// What recent lookups of names returned. A pure value.
+/// A cache of recent lookup results. A pure value.
 ///
-/// Holds a bounded number of names; the least recently used ones are evicted first.
+/// Holds a limited number of names; the least recently used ones are evicted first.
 struct AnswerCache: Sendable {
     typealias Instant = ContinuousClock.Instant
 
-    /// What is known of one name.
+    /// The results for one name.
     struct Entry: Sendable {
         /// The addresses of the last successful lookup; empty after an authoritative failure.
         var addresses: [IPAddress] = []
         /// When these addresses were returned.
         var answered: Instant?
-        /// How the last lookup failed; `nil` when it succeeded.
+        /// The error of the last lookup; `nil` if it succeeded.
         var failure: NameResolver.Failure?
         /// When the last lookup ended.
         var ended: Instant
@@ -23,11 +23,11 @@ struct AnswerCache: Sendable {
         fileprivate var lastUse: UInt64 = 0
     }
 
-    /// What the cache can answer.
+    /// The cache's answer for a name.
     enum Answer: Equatable {
         case fresh(NameResolver.Outcome)
-        /// An expired answer. The name servers failed to renew it when they were last asked if `isFailing`, and
-        /// should be asked again if `recheckIsDue`.
+        /// An expired answer. `isFailing` is true if the last lookup failed to refresh it. `recheckIsDue` is true if
+        /// the name servers should be asked again.
         case stale([IPAddress], isFailing: Bool, recheckIsDue: Bool)
         case none
     }
@@ -56,7 +56,7 @@ struct AnswerCache: Sendable {
         entries[name]?.staleAddresses(now)
     }
 
-    /// Whether the last lookup of a name was silent; `nil` if none is remembered.
+    /// Returns whether the last lookup of a name was silent; `nil` if the name is not cached.
     func isSilent(_ name: String) -> Bool? {
         entries[name]?.isSilent
     }
@@ -67,7 +67,7 @@ struct AnswerCache: Sendable {
         entries[name]?.lastUse = uses
     }
 
-    /// Takes the outcome of a lookup. A shortage of our own says nothing about the name and changes nothing.
+    /// Stores the result of a lookup. A local shortage of resources says nothing about the name and is ignored.
     mutating func store(_ outcome: NameResolver.Outcome, for name: String, isSilent: Bool, now: Instant) {
         var entry = entries[name] ?? Entry(ended: now)
         switch outcome {
@@ -85,8 +85,8 @@ struct AnswerCache: Sendable {
         if entries.count > capacity { evict() }
     }
 
-    /// None of a name's addresses could be connected to. They may have changed, so the name servers are asked before they
-    /// are returned again.
+    /// Records that none of a name's addresses could be connected to. They may have changed, so the next lookup asks
+    /// the name servers first.
     mutating func doubt(_ name: String) {
         entries[name]?.isDoubted = true
     }
@@ -95,7 +95,7 @@ struct AnswerCache: Sendable {
         entries = [:]
     }
 
-    /// Evicts an eighth at once, so that the cost of sorting is shared by many insertions.
+    /// Evicts an eighth of the capacity at once, so that many insertions share the cost of sorting.
     private mutating func evict() {
         let excess = entries.count - capacity + capacity / 8
         let oldestKept = entries.values.map(\.lastUse).sorted()[excess]
@@ -106,7 +106,7 @@ struct AnswerCache: Sendable {
 extension AnswerCache.Entry {
     fileprivate func freshOutcome(_ now: AnswerCache.Instant) -> NameResolver.Outcome? {
         if let failure {
-            // A stale answer serves the caller better than a failure that may pass.
+            // A stale answer is more useful than a failure that may be temporary.
             guard staleAddresses(now) == nil, now - ended < failure.cachedFor else { return nil }
             return .failure(failure)
         }

@@ -1,9 +1,9 @@
 internal import Glibc
 
-/// What `stat(2)` shows of some files, to notice that one was replaced or written.
+/// The `stat(2)` properties of some files, to detect that one was replaced or written.
 package struct FileFingerprints: Equatable, Sendable {
-    /// The files that decide how names are resolved: those of `resolv.conf(5)`, `hosts(5)`,
-    /// `nsswitch.conf(5)` and `gai.conf(5)`.
+    /// The files that configure name resolution: those of `resolv.conf(5)`, `hosts(5)`, `nsswitch.conf(5)` and
+    /// `gai.conf(5)`.
     package static let resolverPaths = [
         "/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/gai.conf",
     ]

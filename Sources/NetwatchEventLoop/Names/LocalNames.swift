@@ -1,6 +1,6 @@
 extension NameResolver {
-    /// The addresses of a literal, and of `localhost` and the names below it, which name servers must not be
-    /// asked for (RFC 6761 §6.3). `nil` for every other name.
+    /// Returns the addresses of a literal, and of `localhost` and names below it, for which name servers must not be
+    /// queried (RFC 6761 §6.3). Returns `nil` for all other names.
     static func localAddresses(of name: String) -> [IPAddress]? {
         if let literal = IPAddress(name) { return [literal] }
         return isLocalhost(name) ? loopback : nil

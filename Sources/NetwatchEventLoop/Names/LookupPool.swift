@@ -1,8 +1,13 @@
-/// Which question gets a thread next, and how many threads there should be. A pure value.
+/// Decides which question gets a thread next, and how many threads are needed. A pure value.
 ///
-/// A thread is blocked for as long as a name server is silent. So at most half of the pool runs lookups that
-/// are likely to block it, five eighths refreshes, six eighths first lookups that no caller waits for, and seven eighths
-/// other first lookups; the rest is left to names that answered promptly the last time.
+/// A thread is blocked for as long as a name server does not respond. Each class of lookups is therefore limited to a
+/// part of the pool:
+/// - lookups that are likely to block: half;
+/// - refreshes: five eighths;
+/// - first lookups that no caller waits for: six eighths;
+/// - other first lookups: seven eighths.
+///
+/// The rest is reserved for names whose last lookup was fast.
 struct LookupPool<Question: Hashable & Sendable>: Sendable {
     typealias Instant = ContinuousClock.Instant
     typealias Queue = LookupQueue<Question>
@@ -15,7 +20,7 @@ struct LookupPool<Question: Hashable & Sendable>: Sendable {
     }
 
     let size: Int
-    /// Threads that were started and have not ended.
+    /// The number of threads that were started and have not ended.
     private(set) var threads = 0
     private(set) var queue = Queue()
     private var running: [Question: Running] = [:]
@@ -24,10 +29,10 @@ struct LookupPool<Question: Hashable & Sendable>: Sendable {
         self.size = max(1, size)
     }
 
-    /// Whether a thread looks the question up now.
+    /// Returns whether a thread is looking the question up.
     func isRunning(_ question: Question) -> Bool { running[question] != nil }
 
-    /// When a thread began with the question.
+    /// Returns when a thread started the question; `nil` if none has.
     func start(of question: Question) -> Instant? { running[question]?.since }
 
     mutating func enqueue(_ question: Question, _ rank: Queue.Rank) {
@@ -38,10 +43,10 @@ struct LookupPool<Question: Hashable & Sendable>: Sendable {
         queue.remove(question)
     }
 
-    /// Removes and returns all questions that wait.
+    /// Removes and returns all waiting questions.
     mutating func dequeueAll() -> [Question] { queue.removeAll() }
 
-    /// Gives a thread its next question. A thread that gets none ends.
+    /// Assigns the next question to a thread. If there is none, the thread must exit.
     mutating func takeNext(now: Instant) -> Question? {
         let limited = limitedLookups(now: now)
         for rank in Queue.Rank.allCases where rank == .known || limited < limit(of: rank) {
@@ -53,22 +58,22 @@ struct LookupPool<Question: Hashable & Sendable>: Sendable {
         return nil
     }
 
-    /// A thread has ended its lookup. Returns how long it took.
+    /// Records the end of a lookup. Returns how long it took.
     mutating func end(_ question: Question, now: Instant) -> Duration {
         guard let lookup = running.removeValue(forKey: question) else { return .zero }
         return now - lookup.since
     }
 
-    /// Counts the threads that must be started now, and expects the caller to start them.
+    /// Returns the number of threads to start now, and counts them as started.
     mutating func grow(now: Instant) -> Int {
         guard queue.count > 0 else { return 0 }
-        // Threads that look nothing up are about to take a question.
+        // Idle threads are about to take a question.
         let missing = max(0, min(runnable(now) - (threads - running.count), size - threads))
         threads += missing
         return missing
     }
 
-    /// How many questions threads could begin with.
+    /// Returns the number of questions that could be started now.
     private func runnable(_ now: Instant) -> Int {
         var limited = limitedLookups(now: now)
         var count = queue.count(of: .known)
@@ -80,14 +85,14 @@ struct LookupPool<Question: Hashable & Sendable>: Sendable {
         return count
     }
 
-    /// A thread could not be started.
+    /// Records that a thread could not be started.
     mutating func threadFailed() { threads -= 1 }
 
     private func limit(of rank: Queue.Rank) -> Int {
         (size * rank.eighths + 7) / 8
     }
 
-    /// Lookups that count towards the limits. One that takes long does, whatever was expected of it.
+    /// The number of lookups that count towards the limits. Every slow lookup counts, whatever its rank.
     private func limitedLookups(now: Instant) -> Int {
         running.values.count { $0.rank != .known || $0.isOverdue(now) }
     }

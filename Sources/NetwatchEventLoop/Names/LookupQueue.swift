@@ -1,25 +1,26 @@
-/// Questions that wait for a thread, in the order of their arrival within each rank. A pure value.
+/// Questions that wait for a thread, in order of arrival within each rank. A pure value.
 struct LookupQueue<Question: Hashable & Sendable>: Sendable {
-    /// How soon a question gets a thread, the most urgent first, and how much of the pool it may use.
+    /// The priority of a question, the most urgent first, and its share of the pool.
     enum Rank: Int, CaseIterable, Sendable {
-        /// A caller waits for a name that answered promptly the last time.
+        /// A caller waits, and the last lookup of the name was fast.
         case known
-        /// A caller waits for a name that was never looked up.
+        /// A caller waits, and the name was never looked up.
         case first
-        /// A caller waits for a name that was silent lately.
+        /// A caller waits, and the last lookup of the name was silent.
         case silent
-        /// No caller waits to connect, but the name was never looked up.
+        /// No caller waits to connect, and the name was never looked up.
         case firstRefresh
         case refresh
         case silentRefresh
 
-        /// Which part of the pool may run lookups of this rank, together with all others but known ones, in eighths.
+        /// The share of the pool, in eighths, that may run lookups of this rank together with all ranks other than
+        /// `known`.
         var eighths: Int {
             switch self {
             case .known: 8
             case .first: 7
             case .firstRefresh: 6
-            // More than silent names, which would keep refreshes waiting for as long as there are such.
+            // More than for silent names, which could otherwise block all refreshes.
             case .refresh: 5
             case .silent, .silentRefresh: 4
             }
@@ -31,7 +32,8 @@ struct LookupQueue<Question: Hashable & Sendable>: Sendable {
         let ticket: UInt64
     }
 
-    /// A question that was moved or removed leaves its old place behind, whose ticket is no longer valid.
+    /// The queues, one per rank. A question that was moved or removed leaves an invalid entry, whose ticket no longer
+    /// matches.
     private var lines = Rank.allCases.map { _ in WaitingLine<Place>() }
     private var tickets: [Question: (rank: Rank, ticket: UInt64)] = [:]
     private var counts = Rank.allCases.map { _ in 0 }
@@ -40,14 +42,14 @@ struct LookupQueue<Question: Hashable & Sendable>: Sendable {
 
     var count: Int { tickets.count }
 
-    /// The places in the lines, invalid ones included.
+    /// The number of entries in the queues, including invalid ones.
     var places: Int { count + invalidPlaces }
 
     func count(of rank: Rank) -> Int { counts[rank.rawValue] }
 
     func rank(of question: Question) -> Rank? { tickets[question]?.rank }
 
-    /// Puts a question at the end of a rank, unless it is in that rank already.
+    /// Appends a question to a rank, unless it is already in that rank.
     mutating func insert(_ question: Question, _ rank: Rank) {
         guard self.rank(of: question) != rank else { return }
         remove(question)
@@ -61,7 +63,7 @@ struct LookupQueue<Question: Hashable & Sendable>: Sendable {
         guard let place = tickets.removeValue(forKey: question) else { return }
         counts[place.rank.rawValue] -= 1
         invalidPlaces += 1
-        // Callers that ask and give up again must not fill the memory.
+        // Without this, callers that repeatedly ask and abandon would fill the memory.
         if invalidPlaces > 64 + count { removeInvalidPlaces() }
     }
 
@@ -79,7 +81,7 @@ struct LookupQueue<Question: Hashable & Sendable>: Sendable {
         return nil
     }
 
-    /// Removes everything, and returns it by rank and arrival.
+    /// Removes all questions and returns them by rank and arrival.
     mutating func removeAll() -> [Question] {
         defer { self = LookupQueue() }
         return lines.indices.flatMap { index in

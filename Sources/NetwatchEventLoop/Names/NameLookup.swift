@@ -1,13 +1,13 @@
 internal import Glibc
 
 extension NameResolver {
-    /// Why a name has no addresses.
+    /// The error of a failed lookup.
     package struct Failure: Error, Hashable, CustomStringConvertible {
-        /// The code of `getaddrinfo(3)`: `EAI_NONAME`, `EAI_AGAIN`, …
+        /// The error code of `getaddrinfo(3)`: `EAI_NONAME`, `EAI_AGAIN`, …
         package let code: CInt
-        /// `errno` when the code is `EAI_SYSTEM`, else 0.
+        /// The `errno` if the code is `EAI_SYSTEM`, otherwise 0.
         package let errno: CInt
-        /// What is wrong with the machine's own configuration, if that may be the cause.
+        /// A fault in the machine's resolver configuration that may be the cause.
         package let configurationFault: ResolverConfigurationFault?
 
         package init(
@@ -28,28 +28,28 @@ extension NameResolver {
 
     package typealias Outcome = Result<[IPAddress], Failure>
 
-    /// How urgent an answer is.
+    /// The urgency of a lookup.
     package enum Urgency: Sendable {
-        /// The caller waits for the answer in order to connect. A cached answer will do.
+        /// The caller needs the answer to connect. A cached answer is acceptable.
         case needed
-        /// The caller wants to know whether the answer has changed. A cached answer is never returned.
+        /// The caller checks whether the answer has changed. A cached answer is never returned.
         case refresh
     }
 
-    /// A question that was asked, for ``NameResolver/abandon(_:)``.
+    /// A started lookup, for ``NameResolver/abandon(_:)``.
     package struct Lookup: Hashable, Sendable {
         let asker: ResolverCore.Asker
     }
 }
 
 extension NameResolver.Failure {
-    /// Whether the name servers said that the name, or its addresses, do not exist. That ends the use of a
-    /// stale answer (RFC 8767 §4).
+    /// Whether name servers answered that the name or its addresses do not exist. A stale answer is then no longer
+    /// used (RFC 8767 §4).
     package var isAuthoritative: Bool {
         code == EAI_NONAME || code == Self.noData
     }
 
-    /// Whether this process, and no name server, lacked something: memory, descriptors, threads.
+    /// Whether this process lacked memory, descriptors or threads. The name servers are not the cause then.
     package var isOwnShortage: Bool {
         code == EAI_MEMORY || code == EAI_SYSTEM && SystemError.shortages.contains(errno)
     }

@@ -1,21 +1,21 @@
 internal import Glibc
 internal import Synchronization
 
-/// Resolves names with `getaddrinfo(3)` on threads of its own, and keeps the answers for a while.
+/// Resolves names with `getaddrinfo(3)` on its own threads and caches the answers.
 ///
-/// A lookup may block for tens of seconds when name servers are silent, so it must never run on an event
-/// loop or on the cooperative pool. There are as many threads as lookups, up to a limit; a thread without work
-/// ends. Lookups of the same name join, until ``renew()``. ``ResolverCore`` decides; this class has the
+/// A lookup may block for tens of seconds while name servers do not respond, so it must never run on an event loop or
+/// on the cooperative pool. There is one thread per lookup, up to a limit, and idle threads exit. Concurrent lookups
+/// of the same name share one call, until ``renew()``. ``ResolverCore`` makes the decisions; this class provides the
 /// threads and the clock.
 ///
-/// A resolver of a network namespace asks its name servers from there. Which ones those are it reads, like
-/// everybody, from the files of the process's mount namespace; and what the C library hands to a service on
-/// this machine (`nscd`, `nss-resolve`) is looked up where that service is.
+/// A resolver for a network namespace queries the name servers from there. Their addresses come from the files of the
+/// process's mount namespace. Lookups that the C library delegates to a local service (`nscd`, `nss-resolve`) run in
+/// the namespace of that service.
 package final class NameResolver: Sendable {
     package typealias Completion = @Sendable (Outcome) -> Void
     typealias Instant = ContinuousClock.Instant
 
-    /// What there is to start.
+    /// The threads to start.
     fileprivate struct Growth {
         let threads: Int
         let needsTimer: Bool
@@ -25,7 +25,7 @@ package final class NameResolver: Sendable {
         var core: ResolverCore
         var files: FileFingerprints
         var completions: [ResolverCore.Asker: Completion] = [:]
-        /// Whether a thread delivers stale answers in time.
+        /// Whether a thread is running that delivers stale answers on time.
         var isTimed = false
     }
 
@@ -35,16 +35,16 @@ package final class NameResolver: Sendable {
     private let state: Mutex<State>
     private let generation = ForkGeneration.current
 
-    /// The resolver that the whole process shares.
+    /// The shared resolver of the process.
     package static let shared = NameResolver()
 
     /// - Parameters:
-    ///   - maximumThreads: How many lookups run at once. Default 128.
-    ///   - networkNamespace: A path to the network namespace that names are looked up in. `nil`, the default,
-    ///     is the process's own. One that cannot be entered fails every lookup, with `EAI_SYSTEM`.
+    ///   - maximumThreads: The maximum number of concurrent lookups. Default 128.
+    ///   - networkNamespace: The path of the network namespace in which names are looked up. Default `nil`: that of
+    ///     the process. If it cannot be entered, every lookup fails with `EAI_SYSTEM`.
     ///   - files: The files whose change empties the cache.
-    ///   - faults: Ways to break it, for tests.
-    ///   - lookUp: The blocking lookup; tests put their own here.
+    ///   - faults: Faults to inject, for tests.
+    ///   - lookUp: The blocking lookup; replaced by tests.
     package init(
         maximumThreads: Int = ResolverTimes.mostThreads,
         networkNamespace: String? = nil,
@@ -59,18 +59,17 @@ package final class NameResolver: Sendable {
         state = Mutex(State(core: core, files: FileFingerprints(of: files)))
     }
 
-    /// Looks a name up.
+    /// Looks up a name.
     ///
-    /// The addresses come in the order of `getaddrinfo(3)`, which is RFC 6724's, without duplicates; there are
-    /// 1 to 64 of them.
+    /// The result contains 1 to 64 addresses without duplicates, in the order of `getaddrinfo(3)` (RFC 6724).
     ///
     /// - Parameters:
-    ///   - name: The name; a literal is its own answer.
-    ///   - urgency: `needed` takes a cached answer, up to an hour old while name servers are silent (RFC 8767).
-    ///     `refresh` asks the name servers, after all who need an answer.
-    ///   - completion: Called once, unless the lookup is abandoned before: at once on the caller's thread when
-    ///     the answer is known, otherwise on a resolver thread. It must not block.
-    /// - Returns: What ``abandon(_:)`` takes.
+    ///   - name: The name. A literal is returned as it is.
+    ///   - urgency: `needed` accepts a cached answer, up to an hour old while name servers do not respond (RFC 8767).
+    ///     `refresh` asks the name servers, with lower priority.
+    ///   - completion: Called once, unless the lookup is abandoned first. Called immediately on the caller's thread
+    ///     if the answer is known, otherwise on a resolver thread. It must not block.
+    /// - Returns: The lookup, for ``abandon(_:)``.
     @discardableResult
     package func resolve(
         _ name: String,
@@ -81,7 +80,7 @@ package final class NameResolver: Sendable {
             completion(.success(addresses))
             return Lookup(asker: 0)
         }
-        // The lock, and lookups that others could join, are those of the parent's threads.
+        // In a child of fork(2), the lock and the pending lookups belong to the parent's threads.
         guard generation == ForkGeneration.current else {
             completion(.failure(Failure(code: EAI_SYSTEM, errno: SystemError.forked.errno)))
             return Lookup(asker: 0)
@@ -98,37 +97,37 @@ package final class NameResolver: Sendable {
         return Lookup(asker: asker)
     }
 
-    /// Gives up: the completion is not called any more, unless it has been called already or is being called.
+    /// Abandons a lookup. The completion is not called after this method returns, unless the call has already begun.
     ///
-    /// - Returns: Whether no thread had begun with the lookup, so that only this machine was short of threads.
+    /// - Returns: Whether no thread had started the lookup. If so, only a lack of threads on this machine delayed it.
     package func abandon(_ lookup: Lookup) -> Bool {
-        // The completion is released outside the lock: what it retains may come back here.
+        // The completion is released outside the lock, because an object that it retains may call this resolver.
         let (_, hadNotBegun) = state.withLock { state in
             (state.completions.removeValue(forKey: lookup.asker), state.core.abandon(lookup.asker))
         }
         return hadNotBegun
     }
 
-    /// When a thread began with a lookup; `nil` while it waits for one, and when it has ended.
+    /// Returns when a thread started a lookup; `nil` while it waits for a thread and after it has ended.
     package func start(of lookup: Lookup) -> ContinuousClock.Instant? {
         state.withLock { $0.core.start(of: lookup.asker) }
     }
 
-    /// Forgets all answers and makes later lookups join none that is under way: the network has changed, and
-    /// with it perhaps the answers. Callers that wait for a lookup under way get the answer of a new one.
+    /// Removes all answers and prevents later lookups from sharing those in progress, because the network has
+    /// changed. Callers that wait for a lookup in progress get the answer of a new one.
     package func renew() {
         state.withLock { $0.core.renew() }
         grow()
     }
 
-    /// None of a name's addresses could be connected to: the next lookup asks the name servers.
+    /// Records that none of a name's addresses could be connected to, so that the next lookup asks the name servers.
     package func doubt(_ name: String) {
         state.withLock { $0.core.cache.doubt(name.lowercased()) }
     }
 
-    /// What the resolver knows now.
+    /// Returns the resolver's current state.
     package func snapshot() -> ResolverSnapshot {
-        // Sorted outside, because others wait for the lock.
+        // Sort outside the lock, so that other callers do not wait.
         let core = state.withLock { $0.core }
         return ResolverSnapshot(core, now: .now)
     }
@@ -139,7 +138,7 @@ package final class NameResolver: Sendable {
         start(state.withLock { $0.grow() })
     }
 
-    /// Starts as many threads as there is work for, and the one that delivers stale answers.
+    /// Starts the required worker threads, and the thread that delivers stale answers.
     private func start(_ growth: Growth) {
         for _ in 0..<growth.threads { startThread() }
         if growth.needsTimer { startTimer() }
@@ -161,7 +160,7 @@ package final class NameResolver: Sendable {
         }
     }
 
-    /// Looks names up until none may be. Completions are called outside the namespace.
+    /// Runs lookups until none may be started. Completions are called outside the namespace.
     private func work(in namespace: SocketNamespace?) {
         while let question = state.withLock({ $0.core.takeNext(now: .now) }) {
             let outcome = lookUp(question.name, in: namespace)
@@ -179,7 +178,7 @@ package final class NameResolver: Sendable {
         }
     }
 
-    /// Starts no other thread: that would fail as well, and again and again.
+    /// Handles a failure to start a thread. Starts no other thread, because that would fail again and again.
     private func threadFailed(errno: CInt) {
         deliver { $0.threadFailed(Failure(code: EAI_SYSTEM, errno: errno), now: .now) }
     }
@@ -193,7 +192,7 @@ package final class NameResolver: Sendable {
         for (completion, outcome) in deliveries { completion?(outcome) }
     }
 
-    /// Without this thread callers wait for the lookup itself, which is the lesser evil.
+    /// Starts the thread that delivers stale answers. If that fails, callers wait for the lookup itself.
     private func startTimer() {
         do {
             try startDetachedThread(named: "nw-resolver", stackSize: ResolverTimes.stackSize) {
@@ -204,7 +203,7 @@ package final class NameResolver: Sendable {
         }
     }
 
-    /// Delivers stale answers while some may become due. All wait equally long, so nothing becomes due while
+    /// Delivers stale answers while any may become due. The delay is the same for all, so nothing becomes due while
     /// this thread sleeps until the next one.
     private func keepTime() {
         while let due = state.withLock({ $0.nextDue() }) {
@@ -216,7 +215,7 @@ package final class NameResolver: Sendable {
 }
 
 extension NameResolver.State {
-    /// The C library reads changed files again by itself.
+    /// Invalidates the cache if the files changed. The C library rereads changed files by itself.
     fileprivate mutating func renew(ifChanged files: FileFingerprints) {
         guard files != self.files else { return }
         self.files = files
@@ -239,7 +238,7 @@ extension NameResolver.State {
     }
 }
 
-/// Blocks the calling thread, or until a signal comes.
+/// Blocks the calling thread until a moment, or until a signal arrives.
 private func sleep(until moment: ContinuousClock.Instant) {
     let (seconds, attoseconds) = max(.zero, moment - .now).components
     var duration = timespec(tv_sec: Int(seconds), tv_nsec: Int(attoseconds / 1_000_000_000))

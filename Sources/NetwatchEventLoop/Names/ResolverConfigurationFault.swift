@@ -1,9 +1,9 @@
 internal import Glibc
 
-/// Why `resolv.conf(5)` names no server that could be asked.
+/// Why `resolv.conf(5)` provides no usable name server.
 ///
-/// `getaddrinfo(3)` then asks the name server of this machine (127.0.0.1), usually in vain, and reports
-/// `EAI_AGAIN`, from which nobody would guess the cause.
+/// `getaddrinfo(3)` then queries the local name server (127.0.0.1), which usually does not exist, and reports
+/// `EAI_AGAIN`. That code does not show the cause.
 package enum ResolverConfigurationFault: Hashable, Sendable, CustomStringConvertible {
     case unreadable(path: String, errno: CInt)
     case noNameServer(path: String)
@@ -17,7 +17,7 @@ package enum ResolverConfigurationFault: Hashable, Sendable, CustomStringConvert
 
     package static let path = "/etc/resolv.conf"
 
-    /// Reads the file; `nil` when it names at least one server.
+    /// Reads the file. Returns `nil` if it names at least one server.
     package init?(readingFrom path: String = path) {
         do throws(SystemError) {
             guard try NameServers.read(from: path).isEmpty else { return nil }
@@ -30,12 +30,12 @@ package enum ResolverConfigurationFault: Hashable, Sendable, CustomStringConvert
 
 /// The name servers of `resolv.conf(5)`.
 package enum NameServers {
-    /// As many as the C library asks (`MAXNS` of <resolv.h>).
+    /// The maximum number of servers that the C library queries (`MAXNS` of <resolv.h>).
     private static let most = 3
-    /// The C library reads the whole file; nobody needs this much.
+    /// The C library reads the whole file, but real files are never this long.
     private static let longestFile = 64 * 1024
 
-    /// Returns their addresses as they are written.
+    /// Returns the servers' addresses as written in the file.
     package static func read(
         from path: String = ResolverConfigurationFault.path
     ) throws(SystemError) -> [String] {
@@ -48,7 +48,7 @@ package enum NameServers {
 
     static func parse(_ text: String) -> [String] {
         let servers = text.split(whereSeparator: \.isNewline).compactMap { line -> String? in
-            // The keyword begins the line (resolv.conf(5)).
+            // The keyword must be at the start of the line (resolv.conf(5)).
             let words = line.split(whereSeparator: \.isWhitespace)
             guard line.hasPrefix("nameserver"), words.count >= 2, words[0] == "nameserver" else { return nil }
             return String(words[1])

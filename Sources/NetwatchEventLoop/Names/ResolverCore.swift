@@ -1,26 +1,26 @@
-/// What a resolver decides: which answers come from the cache, which questions are looked up and when, and who
-/// gets which answer. A pure value; it calls nobody and knows no clock.
+/// The decisions of a resolver: which answers come from the cache, which questions are looked up and when, and which
+/// caller gets which answer. A pure value: it makes no calls and reads no clock.
 package struct ResolverCore: Sendable {
     package typealias Asker = UInt64
     typealias Instant = ContinuousClock.Instant
     typealias Outcome = NameResolver.Outcome
 
-    /// What lookups that join each other have in common.
+    /// The key of a lookup. Lookups with the same key share one call.
     struct Question: Hashable, Sendable {
         let name: String
         let generation: UInt64
     }
 
-    /// An answer to be delivered.
+    /// An answer to deliver.
     struct Delivery: Equatable, Sendable {
         let asker: Asker
         let outcome: Outcome
     }
 
     struct Inquiry: Sendable {
-        /// In the order of their numbers.
+        /// The callers, in the order of their numbers.
         var askers: [(number: Asker, urgency: NameResolver.Urgency)] = []
-        /// Whether the lookup goes on without any asker, to renew a stale answer.
+        /// Whether the lookup continues without any caller, to refresh a stale answer.
         var isKept = false
 
         var isNeeded: Bool { askers.contains { $0.urgency == .needed } }
@@ -30,10 +30,11 @@ package struct ResolverCore: Sendable {
     private(set) var pool: LookupPool<Question>
     private(set) var inquiries: [Question: Inquiry] = [:]
     private var questions: [Asker: Question] = [:]
-    /// When askers get a stale answer unless the lookup ends before. All wait equally long, so they are in order.
+    /// When callers get a stale answer unless the lookup ends first. The delay is the same for all, so the entries
+    /// are sorted.
     private var staleDeadlines = WaitingLine<(due: Instant, asker: Asker)>()
     private var lastAsker: Asker = 0
-    /// Rises whenever the answers of lookups under way may no longer be right.
+    /// Increases when the answers of lookups in progress may no longer be valid.
     private(set) var generation: UInt64 = 0
     private(set) var silence = SilenceRecord()
     private let faults: ResolverFaults
@@ -46,7 +47,7 @@ package struct ResolverCore: Sendable {
 
     // MARK: Questions
 
-    /// Takes a question. Returns the number of the asker, and the answer if there is one already.
+    /// Adds a question. Returns the number of the caller, and the answer if it is known.
     mutating func ask(_ name: String, _ urgency: NameResolver.Urgency, now: Instant) -> (Asker, Outcome?) {
         lastAsker += 1
         let question = Question(name: name, generation: generation)
@@ -83,12 +84,12 @@ package struct ResolverCore: Sendable {
         place(question)
     }
 
-    /// Whether the present lookup has not answered within the client response timer.
+    /// Whether the lookup in progress has exceeded the client response timer.
     private func isLate(_ question: Question, now: Instant) -> Bool {
         pool.start(of: question).map { now - $0 >= ResolverTimes.clientResponse } ?? false
     }
 
-    /// Puts a question that no thread has begun with where it belongs in the queue.
+    /// Updates the queue for a question that no thread has started.
     private mutating func place(_ question: Question) {
         guard !pool.isRunning(question), let inquiry = inquiries[question] else { return }
         guard inquiry.isKept || !inquiry.askers.isEmpty else {
@@ -106,14 +107,14 @@ package struct ResolverCore: Sendable {
         }
     }
 
-    /// The asker gives up. Returns whether no thread had begun with its question.
+    /// Removes a caller. Returns whether no thread had started its question.
     mutating func abandon(_ asker: Asker) -> Bool {
         guard let question = remove(asker) else { return false }
         defer { if !faults.keepsAbandoned { place(question) } }
         return !pool.isRunning(question)
     }
 
-    /// When a thread began with the asker's question.
+    /// Returns when a thread started the caller's question.
     func start(of asker: Asker) -> Instant? {
         questions[asker].flatMap { pool.start(of: $0) }
     }
@@ -130,15 +131,15 @@ package struct ResolverCore: Sendable {
 
     mutating func grow(now: Instant) -> Int { pool.grow(now: now) }
 
-    /// A thread could not be started. If there is no other, all who wait get this failure, which no name
-    /// server is to blame for.
+    /// Handles a failure to start a thread. If no other thread exists, all waiting callers get this failure, which is
+    /// not the fault of a name server.
     mutating func threadFailed(_ failure: NameResolver.Failure, now: Instant) -> [Delivery] {
         pool.threadFailed()
         guard pool.threads == 0 else { return [] }
         return pool.dequeueAll().flatMap { deliveries(of: .failure(failure), to: $0, now: now) }
     }
 
-    /// Takes the outcome of a lookup.
+    /// Records the result of a lookup.
     mutating func end(_ question: Question, _ outcome: Outcome, now: Instant) -> [Delivery] {
         let outcome = outcome.map(Self.distinct)
         let isSilent = pool.end(question, now: now) >= ResolverTimes.silence
@@ -162,7 +163,7 @@ package struct ResolverCore: Sendable {
         }
     }
 
-    /// A stale answer serves better than a failure, unless the name servers said that there is none.
+    /// Returns a stale answer instead of a failure, unless name servers answered that there is no address.
     private func orStale(_ outcome: Outcome, _ name: String, now: Instant) -> Outcome {
         guard case .failure(let failure) = outcome, !failure.isAuthoritative else { return outcome }
         return cache.staleAddresses(of: name, now: now).map { .success($0) } ?? outcome
@@ -185,7 +186,7 @@ package struct ResolverCore: Sendable {
     /// When the next stale answer may be due.
     var nextDue: Instant? { staleDeadlines.first?.due }
 
-    /// Returns the stale answers that are due. Their lookups go on.
+    /// Returns the stale answers that are due. Their lookups continue.
     mutating func takeDue(now: Instant) -> [Delivery] {
         var deliveries: [Delivery] = []
         while let next = staleDeadlines.first, next.due <= now {
@@ -205,9 +206,9 @@ package struct ResolverCore: Sendable {
         return Delivery(asker: asker, outcome: .success(addresses))
     }
 
-    /// Forgets all answers, and makes later questions join no lookup that is under way: the network or the
-    /// configuration has changed. What waits for a thread, and callers that wait for a lookup under way, get an answer of
-    /// the new network. A refresh under way is its caller's to repeat.
+    /// Removes all answers and prevents later questions from joining lookups in progress, because the network or the
+    /// configuration has changed. Queued questions, and callers that need the answer of a lookup in progress, get an
+    /// answer from the new network. A refresh in progress must be repeated by its caller.
     mutating func renew() {
         generation += 1
         cache.removeAll()
@@ -218,7 +219,7 @@ package struct ResolverCore: Sendable {
         }
     }
 
-    /// Moves askers of a question to the same question of the new network.
+    /// Moves callers of a question to the same question in the current generation.
     private mutating func move(_ old: Question, _ isMoved: (NameResolver.Urgency) -> Bool) {
         guard old.generation < generation, var inquiry = inquiries.removeValue(forKey: old) else { return }
         let question = Question(name: old.name, generation: generation)

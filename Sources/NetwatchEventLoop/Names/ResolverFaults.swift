@@ -1,8 +1,8 @@
-/// Ways to break a resolver, for tests that show that such a break would be noticed.
+/// Faults that tests inject, to show that they would be noticed.
 package struct ResolverFaults: Sendable {
-    /// Names that were silent get threads like all others.
+    /// Names that were silent are not limited to a part of the threads.
     package var forgetsSilence = false
-    /// A question that all askers gave up stays in the queue.
+    /// A question stays in the queue after all callers abandoned it.
     package var keepsAbandoned = false
 
     package init() {}

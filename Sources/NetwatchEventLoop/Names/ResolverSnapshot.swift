@@ -1,12 +1,12 @@
-/// What a resolver knows at one moment.
+/// The state of a resolver at one moment.
 package struct ResolverSnapshot: Hashable, Sendable {
-    /// A name that was looked up, or is being looked up.
+    /// A name that was looked up or is being looked up.
     package struct Name: Hashable, Sendable {
-        /// What a caller would get who needs an answer now.
+        /// The answer for a caller that needs one now.
         package enum State: String, Hashable, Sendable {
             /// An answer younger than ``ResolverTimes/freshness``.
             case fresh
-            /// An older answer, which is renewed when it is needed, and used while it cannot be renewed.
+            /// An older answer. It is refreshed when needed, and used while it cannot be refreshed.
             case stale
             case failed
             /// No answer yet.
@@ -16,21 +16,21 @@ package struct ResolverSnapshot: Hashable, Sendable {
         package let name: String
         package let state: State
         package let addresses: [IPAddress]
-        /// How long ago the addresses were returned, or the failure if there are none.
+        /// The time since the addresses were returned, or since the failure if there are none.
         package let age: Duration?
-        /// How the last lookup failed.
+        /// The error of the last lookup.
         package let failure: NameResolver.Failure?
-        /// Whether the last lookup, or the present one, takes longer than ``ResolverTimes/silence``.
+        /// Whether the last lookup, or the one in progress, took longer than ``ResolverTimes/silence``.
         package let isSilent: Bool
     }
 
-    /// In alphabetical order.
+    /// The names in alphabetical order.
     package let names: [Name]
-    /// How long no name server has answered promptly; `nil` while they answer, or were not asked.
+    /// How long no name server has answered promptly; `nil` while they do, or if none was asked.
     package let silence: Duration?
-    /// Lookups under way.
+    /// The number of lookup threads.
     package let threads: Int
-    /// Questions that wait for a thread.
+    /// The number of questions that wait for a thread.
     package let waiting: Int
 
     init(_ core: ResolverCore, now: ContinuousClock.Instant) {

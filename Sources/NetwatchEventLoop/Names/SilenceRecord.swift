@@ -1,10 +1,10 @@
-/// Since when no name server has answered promptly. A pure value.
+/// The time since which no name server has answered promptly. A pure value.
 struct SilenceRecord: Hashable, Sendable {
-    /// When the first lookup ended in silence after which none was answered promptly.
+    /// The end of the first silent lookup since the last prompt answer.
     private(set) var since: ContinuousClock.Instant?
 
-    /// - Parameter isAnswered: Whether a name server answered. A lookup that failed at once, for want of a route, says
-    ///   nothing.
+    /// - Parameter isAnswered: Whether a name server answered. A lookup that failed immediately because there is no
+    ///   route has no effect.
     mutating func note(isSilent: Bool, isAnswered: Bool, now: ContinuousClock.Instant) {
         if isSilent { since = since ?? now } else if isAnswered { since = nil }
     }

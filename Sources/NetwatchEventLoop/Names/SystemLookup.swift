@@ -1,7 +1,7 @@
 internal import Glibc
 
 extension NameResolver {
-    /// `getaddrinfo(3)` for stream sockets of both families.
+    /// Calls `getaddrinfo(3)` for stream sockets of both families.
     package static func getAddresses(of name: String) -> Outcome {
         var hints = addrinfo()
         hints.ai_family = AF_UNSPEC
@@ -18,8 +18,8 @@ extension NameResolver {
         return addresses.isEmpty ? .failure(Failure(code: EAI_NONAME)) : .success(addresses)
     }
 
-    /// A shortage of descriptors keeps the C library from its files and sockets, and is then reported as
-    /// `EAI_AGAIN` or `EAI_NONAME` with `errno` left behind.
+    /// Detects a shortage of descriptors. The C library then cannot open its files and sockets, and reports
+    /// `EAI_AGAIN` or `EAI_NONAME`, but `errno` shows the cause.
     private static func failure(_ code: CInt, errno: CInt) -> Failure {
         if code == EAI_SYSTEM || shortages.contains(errno) { return Failure(code: EAI_SYSTEM, errno: errno) }
         let fault = code == EAI_AGAIN ? ResolverConfigurationFault() : nil

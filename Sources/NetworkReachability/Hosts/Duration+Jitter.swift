@@ -1,7 +1,7 @@
 extension Duration {
-    /// This duration, or up to that part of it more or less, in whole milliseconds.
+    /// Returns this duration varied by at most `part` of itself in either direction, in whole milliseconds.
     ///
-    /// - Parameter random: A number from 0 to 1.
+    /// - Parameter random: A random number from 0 to 1. 0.5 leaves the duration unchanged.
     func jittered(by part: Double, _ random: Double) -> Duration {
         .milliseconds((self / .milliseconds(1) * (1 + part * (2 * random - 1))).rounded())
     }

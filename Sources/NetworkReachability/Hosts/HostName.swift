@@ -1,6 +1,6 @@
-/// Names of hosts, as RFC 1123 §2.1 allows them.
+/// Validation of host names (RFC 1123 §2.1).
 enum HostName {
-    /// The name in lower case, without the dot at its end.
+    /// Returns the name in lower case, without a trailing dot.
     static func normalized(_ text: String) throws(InvalidHost) -> String {
         if text.isEmpty { throw InvalidHost(text, .empty) }
         if let reason = reasonOfMistakenForm(text) { throw InvalidHost(text, reason) }
@@ -15,7 +15,7 @@ enum HostName {
         return name
     }
 
-    /// What people give instead of a host.
+    /// Returns the reason for common mistakes, such as a URL or a port.
     private static func reasonOfMistakenForm(_ text: String) -> InvalidHost.Reason? {
         if text.contains("://") { return .scheme }
         if text.contains(where: { "/?#".contains($0) }) { return .path }
@@ -29,7 +29,8 @@ enum HostName {
         }
     }
 
-    /// Decimal, or hexadecimal: resolvers take such names for addresses, by the rules of `inet_aton(3)`.
+    /// Whether a label is a decimal or hexadecimal number. Resolvers read a name that ends in one as an address, by
+    /// the rules of `inet_aton(3)`.
     private static func isNumber(_ label: Substring) -> Bool {
         label.allSatisfy(\.isNumber) || label.hasPrefix("0x") && label.dropFirst(2).allSatisfy(\.isHexDigit)
     }

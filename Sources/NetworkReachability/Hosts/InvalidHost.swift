@@ -1,19 +1,19 @@
-/// A text that names no host, and why.
+/// The error for text that is not a valid host.
 public struct InvalidHost: Error, Hashable, Sendable {
-    /// What is wrong with it. New reasons may be added.
+    /// Why the text is not a valid host. New reasons may be added.
     public struct Reason: RawRepresentable, Hashable, Sendable {
-        /// The reason as it stands in machine-readable output.
+        /// The reason in machine-readable output.
         public let rawValue: String
 
-        /// Makes a reason of its machine-readable form.
+        /// Creates a reason from its machine-readable form.
         public init(rawValue: String) {
             self.rawValue = rawValue
         }
     }
 
-    /// The text.
+    /// The rejected text.
     public let text: String
-    /// What is wrong with it.
+    /// Why the text was rejected.
     public let reason: Reason
 
     init(_ text: String, _ reason: Reason) {
@@ -23,40 +23,40 @@ public struct InvalidHost: Error, Hashable, Sendable {
 }
 
 extension InvalidHost.Reason {
-    /// There is nothing in it.
+    /// The text is empty.
     public static let empty = Self(rawValue: "empty")
-    /// It is a URL.
+    /// The text is a URL.
     public static let scheme = Self(rawValue: "scheme")
-    /// It goes on behind the host.
+    /// The text has a path, a query or a prefix length after the host.
     public static let path = Self(rawValue: "path")
-    /// It has a user before the host.
+    /// The text has a user name before the host.
     public static let user = Self(rawValue: "user")
-    /// It ends with a port.
+    /// The text ends with a port.
     public static let port = Self(rawValue: "port")
-    /// It is an address as URLs write it.
+    /// The text is an address in brackets, as in URLs.
     public static let brackets = Self(rawValue: "brackets")
-    /// It has a zone that is no interface's name or index.
+    /// The zone is neither the name nor the index of an interface.
     public static let unknownZone = Self(rawValue: "unknownZone")
-    /// It has a zone, but is no IPv6 address.
+    /// The text has a zone but is not an IPv6 address.
     public static let zone = Self(rawValue: "zone")
-    /// It is longer than any name may be.
+    /// The name is longer than 253 bytes.
     public static let tooLong = Self(rawValue: "tooLong")
-    /// A label of it is too long or empty.
+    /// A label is empty or longer than 63 bytes.
     public static let labelLength = Self(rawValue: "labelLength")
-    /// A label of it begins or ends with a hyphen.
+    /// A label begins or ends with a hyphen.
     public static let hyphen = Self(rawValue: "hyphen")
-    /// It has characters that no name has.
+    /// The name contains a character that is not allowed in host names.
     public static let character = Self(rawValue: "character")
-    /// It looks like an address, but is none.
+    /// The text looks like an address but is not a valid one.
     public static let mistypedAddress = Self(rawValue: "mistypedAddress")
-    /// It is an address that stands for none or several hosts.
+    /// The address does not identify a single host: it is unspecified, multicast or broadcast.
     public static let notOneHost = Self(rawValue: "notOneHost")
-    /// It is a link-local address of no particular link.
+    /// The address is link-local and has no zone.
     public static let noZone = Self(rawValue: "noZone")
 }
 
 extension InvalidHost.Reason: CustomStringConvertible {
-    /// The reason in words for a person.
+    /// A human-readable description of the reason.
     public var description: String {
         switch self {
         case .empty: "it is empty"
@@ -81,7 +81,7 @@ extension InvalidHost.Reason: CustomStringConvertible {
 }
 
 extension InvalidHost: CustomStringConvertible {
-    /// A sentence for a person: the text between backticks, and what is wrong with it.
+    /// A human-readable message: the text in backticks and the reason.
     public var description: String {
         "`\(text)` is not a host: \(reason)"
     }

@@ -1,12 +1,13 @@
-/// How many lookups a second may be spent on renewing what is known of watched names. A pure value.
+/// Limits how many lookups per second refresh the addresses of watched names. A pure value.
 ///
-/// The generic cell rate algorithm (ITU-T I.371): lookups are spread evenly, and a second's worth may come at once.
+/// Implements the generic cell rate algorithm (ITU-T I.371): lookups are spread evenly, with bursts of up to one
+/// second's worth.
 struct LookupBudget: Sendable {
     typealias Instant = ContinuousClock.Instant
 
     private let spacing: Duration
     private let burst: Duration
-    /// When the next lookup is due if all come evenly.
+    /// When the next lookup would be due if lookups were evenly spaced.
     private var next: Instant?
 
     /// - Parameter perSecond: At least 1.
@@ -15,7 +16,7 @@ struct LookupBudget: Sendable {
         burst = .seconds(1) - spacing
     }
 
-    /// Reserves a lookup. Returns when it may start, which is not before `now`.
+    /// Reserves a lookup and returns the time when it may start, never before `now`.
     mutating func reserve(now: Instant) -> Instant {
         let due = max(next ?? now, now)
         next = due + spacing

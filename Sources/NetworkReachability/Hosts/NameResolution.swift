@@ -1,57 +1,58 @@
 internal import NetwatchEventLoop
 
-/// The addresses of a watched name, and when to ask for them again. A pure value.
+/// The addresses of a watched name, and the time of the next lookup. A pure value.
 ///
-/// Addresses once found are kept when a later lookup fails: the name server is often behind the very path that is
-/// being judged. Only when name servers say twice in a row that there are none do they go.
+/// A failed lookup does not remove known addresses: the name server is often behind the very path that is being
+/// judged. They are removed only after name servers answer twice in a row that there are none.
 struct NameResolution: Sendable {
     typealias Instant = ContinuousClock.Instant
 
-    /// Why a lookup is asked for.
+    /// The reason for a lookup.
     enum Cause {
-        /// Its time has come.
+        /// The scheduled time has come.
         case schedule
-        /// The way to the host is another one.
+        /// The path to the host has changed.
         case pathChange
-        /// The machine is connected otherwise, or resolves names otherwise: a lookup under way may be in vain.
+        /// The network or the resolver configuration has changed, so a lookup in progress may be useless.
         case networkChange
     }
 
-    /// A lookup for the caller to start. Its number tells its end from that of an earlier one.
+    /// A lookup that the caller must start. The number distinguishes its result from that of an earlier lookup.
     struct Lookup: Equatable {
         let number: UInt64
     }
 
-    /// How long after a failed lookup the next one follows: 1 s, doubling up to the refresh interval.
+    /// The delay before the retry after a failed lookup: 1 s, doubled after each failure up to the refresh interval.
     static let firstRetryDelay: Duration = .seconds(1)
-    /// The same for a name whose addresses are out of reach: its records may be about to change.
+    /// The first delay while the addresses are unreachable, doubled like ``firstRetryDelay``. The records may be
+    /// about to change.
     static let firstDelayWhileUnreachable: Duration = .seconds(5)
-    /// How long a new watch waits for its first lookup before it gets a status all the same.
+    /// How long a new watch waits for its first lookup before it gets a status without it.
     static let firstStatusDelay: Duration = .seconds(2)
-    /// Delays differ by so much at random, so that names that were watched together are not looked up together.
+    /// The random variation of delays, so that names watched at the same time are not looked up at the same time.
     static let jitter = 0.1
 
     let name: String
     private let interval: Duration
     private(set) var addresses: [IPAddress] = []
-    /// When the next lookup is due; `nil` while one is under way.
+    /// When the next lookup is due; `nil` while one is in progress.
     private(set) var due: Instant?
-    /// Whether a status must wait for the first lookup, and until when.
+    /// The deadline until which the first status waits for the first lookup; `nil` when it need not wait.
     private(set) var firstStatusDue: Instant?
-    /// Whether the addresses can be reached, as far as it is known.
+    /// Whether the addresses are reachable; `nil` if unknown.
     private(set) var isReachable: Bool?
 
     private var current: Lookup?
     private var lastNumber: UInt64 = 0
     private var isAskedAgain = false
-    /// Whether the budget allows the lookup at `due`.
+    /// Whether a lookup at `due` is reserved in the budget.
     private var isReserved = false
     private var failuresInARow = 0
-    /// How many answers in a row said that there are no addresses.
+    /// The number of consecutive answers that said that there are no addresses.
     private var absencesInARow = 0
     private var refreshesWhileUnreachable = 0
 
-    /// - Parameter interval: How often the addresses are asked for while all is well.
+    /// - Parameter interval: The refresh interval while lookups succeed and the addresses are reachable.
     init(name: String, interval: Duration, now: Instant) {
         self.name = name
         self.interval = interval
@@ -63,12 +64,13 @@ struct NameResolution: Sendable {
         due.map { $0 <= now } ?? false
     }
 
-    /// Asks for a lookup. Returns the one to start now, if any. The first one needs no budget.
+    /// Requests a lookup and returns the one to start now, if any. The first lookup needs no budget.
     mutating func ask(_ cause: Cause, budget: inout LookupBudget, now: Instant) -> Lookup? {
         if cause != .schedule { forgetDelays() }
-        // An answer of another network says nothing about this one.
+        // An answer from another network says nothing about this one.
         if cause == .networkChange { absencesInARow = 0 }
-        // What is reserved was asked for by a change of the network.
+        // A reservation made while a lookup is in progress comes from a network change, so it may replace that
+        // lookup.
         guard current == nil || cause == .networkChange || isReserved else {
             isAskedAgain = true
             return nil
@@ -93,10 +95,10 @@ struct NameResolution: Sendable {
         (failuresInARow, refreshesWhileUnreachable) = (0, 0)
     }
 
-    /// Takes the result of a lookup. One that a later lookup has replaced changes nothing.
+    /// Records the result of a lookup. The result of a lookup that a later one replaced is ignored.
     ///
-    /// - Parameter random: A number from 0 to 1, which decides about the jitter.
-    /// - Returns: Whether the caller has to ask for another one, because something changed while it ran.
+    /// - Parameter random: A random number from 0 to 1 for the jitter.
+    /// - Returns: Whether the caller must request another lookup, because something changed in the meantime.
     mutating func end(_ lookup: Lookup, _ outcome: NameResolver.Outcome, now: Instant, random: Double) -> Bool
     {
         guard lookup == current else { return false }
@@ -119,12 +121,12 @@ struct NameResolution: Sendable {
         case .failure(let failure): absencesInARow = failure.isAuthoritative ? absencesInARow + 1 : 0
         }
         failuresInARow += 1
-        // Routers without an uplink, and name servers that start, give such an answer once.
+        // One such answer is not enough: routers without an uplink and name servers that are starting give it too.
         if absencesInARow >= 2 { addresses = [] }
     }
 
-    /// Addresses in another order are the same answer, name servers turn them round, unless the families are
-    /// in another: then the resolver prefers another one than before.
+    /// Stores the addresses. The same set in another order counts as unchanged, because name servers rotate their
+    /// answers. A different order of the families is a change: the resolver then prefers the other family.
     private mutating func take(_ found: [IPAddress]) {
         let isSame = Set(found) == Set(addresses) && found.map(\.family) == addresses.map(\.family)
         if !isSame { addresses = found }
@@ -140,7 +142,7 @@ struct NameResolution: Sendable {
         min(delay * (1 << min(times, 10)), interval)
     }
 
-    /// Takes what the kernel says of the addresses. Those that are out of reach are asked for sooner.
+    /// Records whether the kernel can reach the addresses. Unreachable addresses are refreshed sooner.
     mutating func note(isReachable: Bool, now: Instant) {
         let wasReachable = self.isReachable
         self.isReachable = isReachable
@@ -149,7 +151,7 @@ struct NameResolution: Sendable {
         if let due, !isReserved, failuresInARow == 0 { self.due = min(due, now + delay) }
     }
 
-    /// Whether a status may be published: the first lookup ended, or has taken too long.
+    /// Whether a status may be published: the first lookup has ended or timed out.
     mutating func mayHaveStatus(now: Instant) -> Bool {
         if let due = firstStatusDue, due <= now { firstStatusDue = nil }
         return firstStatusDue == nil

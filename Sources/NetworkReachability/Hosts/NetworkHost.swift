@@ -1,6 +1,6 @@
 internal import NetwatchEventLoop
 
-/// Something whose reachability can be watched: a host name or an address literal.
+/// A host whose reachability can be watched: a host name or an address literal.
 public struct NetworkHost: Hashable, Sendable {
     enum Kind: Hashable, Sendable {
         case address(IPAddress)
@@ -12,23 +12,26 @@ public struct NetworkHost: Hashable, Sendable {
     /// The host as it was given.
     public let text: String
 
-    /// What ``init(_:)`` accepts, in words for a message to a person.
+    /// A human-readable description of what ``init(_:)`` accepts.
     public static let acceptedForms =
         "a host name (`example.com`) or an address (`192.0.2.1`, `2001:db8::1`, `fe80::1%eth0`), "
         + "without scheme, port, path or brackets"
 
-    /// Makes a host of a name or an address literal.
+    /// Creates a host from a name or an address literal.
     ///
-    /// Names follow RFC 1123 §2.1 and RFC 1035 §2.3.4: labels of 1 to 63 letters, digits, hyphens or
-    /// underscores, 253 bytes in all, a dot at the end allowed; internationalised names in their `xn--`
-    /// form. A last label of digits only is refused, because it can only be a mistyped address.
+    /// A name consists of labels of 1 to 63 letters, digits, hyphens or underscores, and has at most 253 bytes (RFC
+    /// 1123 §2.1, RFC 1035 §2.3.4). A trailing dot is allowed. Internationalised names must be in `xn--` form. A name
+    /// whose last label is a decimal or `0x` number is rejected, because it can only be a mistyped address.
     ///
-    /// Refused is anything else: a URL, a port, an empty string; an address that is not one host's
-    /// (multicast, `255.255.255.255`, `0.0.0.0`, `::`); and a link-local IPv6 address without the zone that
-    /// tells its link apart from the others (RFC 4007 §11), which is looked up in the process's own network
-    /// namespace. An IPv4-mapped IPv6 address (`::ffff:192.0.2.1`) is the IPv4 address.
+    /// Everything else is rejected, including:
+    /// - a URL, a port or an empty string;
+    /// - an address that does not identify one host (multicast, `255.255.255.255`, `0.0.0.0`, `::`);
+    /// - a link-local IPv6 address without a zone, because the zone selects the link (RFC 4007 §11). Zones are looked
+    ///   up in the network namespace of the process.
     ///
-    /// - Throws: ``InvalidHost``, which says what is wrong.
+    /// An IPv4-mapped IPv6 address (`::ffff:192.0.2.1`) is treated as the IPv4 address.
+    ///
+    /// - Throws: ``InvalidHost`` with the reason.
     public init(validating text: String) throws(InvalidHost) {
         self.text = text
         if let address = IPAddress(text)?.unmapped {
@@ -39,7 +42,7 @@ public struct NetworkHost: Hashable, Sendable {
         }
     }
 
-    /// Makes a host of what ``init(validating:)`` accepts, else `nil`.
+    /// Creates a host from the text, or returns `nil` if ``init(validating:)`` would throw.
     public init?(_ text: String) {
         guard let host = try? NetworkHost(validating: text) else { return nil }
         self = host
@@ -52,28 +55,28 @@ extension NetworkHost: CustomStringConvertible {
 }
 
 extension NetworkHost {
-    /// Two spellings of one name (`Example.com`, `example.com.`) are one host.
+    /// Compares normalized names: `Example.com` and `example.com.` are the same host.
     public static func == (left: NetworkHost, right: NetworkHost) -> Bool {
         left.kind == right.kind
     }
 
-    /// Two spellings of one name hash alike.
+    /// Hashes the normalized name.
     public func hash(into hasher: inout Hasher) {
         hasher.combine(kind)
     }
 }
 
 extension IPAddress {
-    /// The IPv4 address that an IPv4-mapped one stands for (RFC 4291 §2.5.5.2), which is the one that sockets
-    /// then connect to; else the address itself.
+    /// The IPv4 address in an IPv4-mapped address (RFC 4291 §2.5.5.2), otherwise the address itself. Sockets connect
+    /// to the IPv4 address.
     fileprivate var unmapped: IPAddress {
         let prefix = [UInt8](repeating: 0, count: 10) + [0xff, 0xff]
         guard family == .ipv6, bytes.starts(with: prefix) else { return self }
         return IPAddress(bytes: bytes.dropFirst(prefix.count)) ?? self
     }
 
-    /// Why it is not the address of one host; `nil` when it is. Unspecified, multicast and the limited broadcast
-    /// are not, and a link-local one of no particular link stands for as many as there are links.
+    /// Why the address does not identify one host; `nil` if it does. Unspecified, multicast and limited broadcast
+    /// addresses do not. A link-local IPv6 address without a zone exists once per link.
     fileprivate var reasonAgainstHost: InvalidHost.Reason? {
         let isMulticast = family == .ipv4 ? bits >> 124 == 0xe : bits >> 120 == 0xff
         let isBroadcast = family == .ipv4 && bits >> 96 == 0xffff_ffff
@@ -81,8 +84,8 @@ extension IPAddress {
         return isLinkLocal && zone == 0 ? .noZone : nil
     }
 
-    /// The address of a host as a resolver gave it; `nil` when it is not one host's, as the `0.0.0.0` of
-    /// name servers that block.
+    /// The address, unmapped, if a resolver's answer identifies one host, otherwise `nil`. Blocking name servers
+    /// answer `0.0.0.0`, for example.
     var ofHost: IPAddress? {
         let address = unmapped
         return address.reasonAgainstHost == nil ? address : nil

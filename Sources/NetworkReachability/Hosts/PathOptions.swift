@@ -1,28 +1,31 @@
 public import NetwatchEventLoop
 
-/// What is special about the packets whose way is asked for. Policy rules may send them elsewhere than
-/// others; ask with what the connections will really use.
+/// Socket options that affect how the kernel routes the packets.
+///
+/// Policy rules may route such packets differently, so set the same options that the connections will use.
 public struct PathOptions: Hashable, Sendable {
-    /// The firewall mark (`SO_MARK`). Default `nil`: none. Asking needs no privilege; setting it on a socket
-    /// does.
+    /// The firewall mark (`SO_MARK`). Default `nil`: none. A lookup with a mark needs no privilege, but setting the
+    /// mark on a socket does.
     public var mark: UInt32?
 
-    /// The user who sends, for rules with `uidrange`. Default `nil`: this process's.
+    /// The user ID of the sender, for rules with `uidrange`. Default `nil`: the user of this process.
     public var userID: UInt32?
 
-    /// The interface that packets have to leave by (`SO_BINDTODEVICE`), by name. Default `nil`: any. While
-    /// there is none of that name, nothing is reachable. The zone of an address takes precedence.
+    /// The name of the interface that packets must leave through (`SO_BINDTODEVICE`). Default `nil`: any.
+    ///
+    /// Nothing is reachable while no interface has this name. The zone of an address takes precedence.
     public var interface: String?
 
-    /// The source address (`bind(2)`). Default `nil`: the kernel's choice. While no interface has it, nothing
-    /// is reachable, nor is any address of the other family.
+    /// The source address (`bind(2)`). Default `nil`: the kernel chooses it.
+    ///
+    /// Nothing is reachable while no interface has this address. Addresses of the other family are never reachable.
     public var source: IPAddress?
 
-    /// Makes options of the defaults.
+    /// Creates options with the default values.
     public init() {}
 }
 
-/// Options that take no room where they are the defaults, as almost everywhere.
+/// Path options that need no allocation when they are the defaults, which is the common case.
 struct SparseOptions: Hashable, Sendable {
     private final class Box: Sendable {
         let options: PathOptions

@@ -1,16 +1,18 @@
-/// What is watched: one host, or the way out in general.
+/// The target of a watch: one host, or the network in general.
 public enum PathTarget: Hashable, Sendable {
     /// The routes to one host.
-    // Indirect, as the path of a verdict is: whoever watches many hosts has each in many statuses.
+    // Indirect, like the path of a verdict, so that the many statuses of a host share one copy of it.
     indirect case host(NetworkHost)
 
-    /// Whether this machine has a way out in either family: a default route that works, or another route,
-    /// of a policy rule or of a full table, that covers one of
-    /// ``PathMonitor/Configuration/generalAddresses``. No packet is sent.
+    /// Whether this machine has a working route out in either family. No packet is sent.
     ///
-    /// Neither 0.0.0.0 nor a search for a default route would do: the kernel answers a lookup of 0.0.0.0 with
-    /// the loopback interface, and a machine with a full table, or with policy rules, may have no default
-    /// route in its main table.
+    /// That is either a working default route or another route that covers one of
+    /// ``PathMonitor/Configuration/generalAddresses``. Such a route may come from a policy rule or from a full
+    /// routing table.
+    ///
+    /// A lookup of 0.0.0.0 would not do, because the kernel answers it with the loopback interface. A search for a
+    /// default route would not do either: a machine with a full table or with policy rules may have none in its main
+    /// table.
     case general
 }
 

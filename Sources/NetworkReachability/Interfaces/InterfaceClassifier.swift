@@ -1,9 +1,9 @@
 internal import NetwatchNetlink
 
-/// Tells the types of interfaces, in the order of NetworkManager: what made the interface, its framing,
-/// what sysfs says, and at last its name.
+/// Determines the types of interfaces. The order of the criteria is that of NetworkManager: the link kind, the
+/// hardware type (framing), sysfs, and finally the name.
 struct InterfaceClassifier: Sendable {
-    /// What an answer rests on. A link that has another name or another kind is asked about anew.
+    /// The key of a cached type. A link whose name or kind changes is classified again.
     private struct Identity: Hashable {
         let index: UInt32
         let name: String
@@ -23,7 +23,7 @@ struct InterfaceClassifier: Sendable {
         self.sysfs = sysfs
     }
 
-    /// The types of all links. Links that are not among them are forgotten.
+    /// Returns the types of all links. Removes all other links from the cache.
     mutating func types(of links: [UInt32: Link]) -> [UInt32: InterfaceType] {
         var stillKnown: [Identity: InterfaceType] = [:]
         let types = links.mapValues { link in
@@ -35,8 +35,8 @@ struct InterfaceClassifier: Sendable {
         return types
     }
 
-    /// The type of a link, and whether it may be remembered: an answer for want of sysfs may not, because
-    /// the interface may be so new, or just renamed, that sysfs follows in a moment.
+    /// Returns the type of a link, and whether it may be cached. An answer without sysfs may not: for a new or just
+    /// renamed interface, sysfs may follow in a moment.
     private func type(of link: Link) -> (InterfaceType, isCertain: Bool) {
         if let type = known[Identity(link)] { return (type, true) }
         if let type = InterfaceType(kindOf: link) ?? InterfaceType(framingOf: link) { return (type, true) }
@@ -46,7 +46,7 @@ struct InterfaceClassifier: Sendable {
 }
 
 extension InterfaceType {
-    /// Decides by `IFLA_INFO_KIND`. It comes first, since a veth or a bridge has Ethernet's framing.
+    /// Classifies by `IFLA_INFO_KIND`. This comes first, because a veth or a bridge has Ethernet framing.
     fileprivate init?(kindOf link: Link) {
         guard let kind = link.kind, let type = Self.kinds[kind] else { return nil }
         self = type
@@ -62,7 +62,7 @@ extension InterfaceType {
             .cellular: ["wwan", "rmnet"],
             .infiniband: ["ipoib"],
             .pointToPoint: ["ppp"],
-            // A port of a switch chip, and a Wi-Fi interface that a driver imitates.
+            // A port of a switch chip, and a Wi-Fi interface simulated by a driver.
             .ethernet: ["dsa"],
             .wifi: ["virt_wifi"],
             .tunnel: [
@@ -76,7 +76,7 @@ extension InterfaceType {
         }
     }()
 
-    /// Decides by `ifi_type`, where that names one thing only.
+    /// Classifies by `ifi_type`, where that is unambiguous.
     fileprivate init?(framingOf link: Link) {
         switch link.hardwareType {
         case Framing.loopback: self = .loopback
@@ -88,7 +88,7 @@ extension InterfaceType {
         }
     }
 
-    /// Decides by what sysfs says, and by what remains when it says nothing.
+    /// Classifies by sysfs and the name, and falls back to Ethernet or other.
     fileprivate init(_ link: Link, _ evidence: SysfsReader.Evidence) {
         if let type = Self.ofDevice(link, evidence.deviceType) {
             self = type
@@ -106,14 +106,15 @@ extension InterfaceType {
         switch deviceType {
         case "wlan": .wifi
         case "wwan": .cellular
-        // Without Ethernet's framing it carries IPv6 over low energy radio (RFC 7668), not a network of ours.
+        // Without Ethernet framing, this is IPv6 over Bluetooth Low Energy (RFC 7668), which is not a personal area
+        // network.
         case "bluetooth": link.hardwareType == Framing.ethernet ? .bluetooth : .other
         case "gadget", "dsa": .ethernet
         default: nil
         }
     }
 
-    /// The modem drivers of telephones that never came into the kernel, which only their names betray.
+    /// Whether the link belongs to a phone modem driver outside the mainline kernel. Only its name identifies it.
     private static func isForeignModem(_ link: Link) -> Bool {
         let framings = [Framing.ethernet, Framing.rawIP, Framing.qualcommRawIP]
         guard framings.contains(link.hardwareType) else { return false }
@@ -121,7 +122,7 @@ extension InterfaceType {
     }
 }
 
-/// `ARPHRD_…` of `<linux/if_arp.h>`, and two numbers that drivers outside the kernel use.
+/// `ARPHRD_…` values from `<linux/if_arp.h>`, and two numbers used by drivers outside the mainline kernel.
 private enum Framing {
     static let ethernet = Link.ethernetFraming
     static let infiniband: UInt16 = 32

@@ -1,16 +1,16 @@
 internal import NetwatchNetlink
 
-/// How the interfaces of one moment rest on one another. Pure: no call is made here.
+/// The layering of the interfaces at one moment. Pure: makes no system calls.
 struct InterfaceStack: Sendable {
     private let links: [UInt32: Link]
     private let types: [UInt32: InterfaceType]
     private let ports: [UInt32: [Link]]
-    /// Interfaces that could have a default route to the outside, the likelier first.
+    /// The interfaces that could have a default route to the outside, the most likely first.
     private var underlayCandidates: [Link] = []
 
     /// - Parameters:
-    ///   - links: Every interface by its index.
-    ///   - types: The type of each, of ``InterfaceClassifier``.
+    ///   - links: All interfaces by index.
+    ///   - types: Their types, from ``InterfaceClassifier``.
     init(links: [UInt32: Link], types: [UInt32: InterfaceType]) {
         self.links = links
         self.types = types
@@ -18,11 +18,11 @@ struct InterfaceStack: Sendable {
         if types.values.contains(.tunnel) { underlayCandidates = sortedUnderlayCandidates() }
     }
 
-    /// Whether a default route leads over an interface; asked for tunnels only, a few times at most.
+    /// Returns whether a default route uses the interface. Called only for tunnels, and only a few times.
     typealias HasDefaultRoute = (UInt32) -> Bool
 
-    /// The interfaces that a packet passes on its way down, from this one to the one that carries it in the
-    /// end. The kernel allows no circle, but a table that was read while it changed may show one.
+    /// Returns the interfaces that a packet passes, from this one down to the one that finally carries it. The kernel
+    /// allows no cycles, but a table that was read during a change may contain one.
     func way(down index: UInt32, hasDefaultRoute: HasDefaultRoute) -> [UInt32] {
         var way = [index]
         var seen: Set = [index]
@@ -36,7 +36,7 @@ struct InterfaceStack: Sendable {
         case .bridge, .bond: return carryingPort(of: index)
         case .tunnel: return underlay(of: link, hasDefaultRoute)
         case .vlan, .macvlan, .other: return lowerLinkHere(link)
-        // The rest are media. What a veth names is no interface below it but its other end.
+        // All other types are media. The lower link of a veth is not below it; it is its other end.
         default: return nil
         }
     }
@@ -46,8 +46,8 @@ struct InterfaceStack: Sendable {
         return lower
     }
 
-    /// The port that leads out of the machine rather than to a container on it; of several one that has a
-    /// carrier; of several such the oldest.
+    /// Returns the port of a bridge or bond that leads out of the machine, not to a local container. Ports with
+    /// carrier come first, then the oldest port.
     private func carryingPort(of index: UInt32) -> UInt32? {
         func rank(_ port: Link) -> (Int, Int, UInt32) {
             let isInner = [.veth, .tunnel, .other].contains(types[port.index])
@@ -60,9 +60,10 @@ struct InterfaceStack: Sendable {
 // MARK: - Tunnels
 
 extension InterfaceStack {
-    /// The interface that a tunnel's own packets leave by: the one it names, else one with a default route.
+    /// Returns the interface that a tunnel's own packets leave through: its lower link, otherwise one with a default
+    /// route.
     ///
-    /// Where the packets go is known to the tunnel's driver or its program only. A tunnel made in another
+    /// Only the tunnel's driver or program knows where the packets really go. A tunnel that was created in another
     /// namespace sends from there.
     private func underlay(of tunnel: Link, _ hasDefaultRoute: HasDefaultRoute) -> UInt32? {
         if tunnel.lowerLink != nil { return lowerLinkHere(tunnel) }
@@ -83,7 +84,8 @@ extension InterfaceStack {
 }
 
 extension InterfaceType {
-    /// Wired before Wi-Fi before mobile, as network managers number the metrics of default routes.
+    /// The usual precedence: wired, Wi-Fi, mobile. Network managers assign the metrics of default routes in this
+    /// order.
     fileprivate var usualPrecedence: Int {
         switch self {
         case .wifi: 1
@@ -96,9 +98,9 @@ extension InterfaceType {
 // MARK: - Description
 
 extension InterfaceStack {
-    /// Describes one interface; `nil` when it is not there.
+    /// Describes one interface. Returns `nil` if it does not exist.
     ///
-    /// - Parameter addresses: Its addresses; those of other interfaces are left out.
+    /// - Parameter addresses: The addresses of the interface. Those of other interfaces are ignored.
     func describe(
         _ index: UInt32,
         addresses: [InterfaceAddress],
@@ -122,7 +124,7 @@ extension InterfaceStack {
         )
     }
 
-    /// Describes every interface, in the order of their indexes.
+    /// Describes all interfaces, sorted by index.
     func describeAll(
         addresses: [InterfaceAddress],
         hasDefaultRoute: HasDefaultRoute

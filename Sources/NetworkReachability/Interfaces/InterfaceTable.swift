@@ -5,9 +5,9 @@ internal import NetwatchNetlink
 struct InterfaceTable: Hashable, Sendable {
     let links: [UInt32: Link]
     let addresses: [UInt32: [InterfaceAddress]]
-    /// Whether there is a loopback interface that carries nothing, not even to this machine itself.
+    /// Whether a loopback interface exists but is down, so that the machine cannot reach itself.
     let isLoopbackDown: Bool
-    /// What each interface is.
+    /// The description of each interface.
     var descriptions: [UInt32: NetworkInterface] = [:]
 
     init(links: [Link] = [], addresses: [InterfaceAddress] = []) {
@@ -16,13 +16,13 @@ struct InterfaceTable: Hashable, Sendable {
         isLoopbackDown = links.contains { $0.isLoopback && !$0.isUp }
     }
 
-    /// The index of the interface of this name; `nil` when there is none.
+    /// Returns the index of the interface with this name; `nil` if there is none.
     func index(named name: String) -> UInt32? {
         links.values.first { $0.name == name }?.index
     }
 
-    /// Whether some interface has an address that may be sent from; `nil` when none has it at all. On the
-    /// interface given, if it is there too: the same link-local address may stand on several.
+    /// Returns whether packets can be sent from the address; `nil` if no interface has it. The given interface takes
+    /// precedence, because several interfaces may have the same link-local address.
     func isUsable(source: IPAddress, on interface: UInt32?) -> Bool? {
         func usable(on index: UInt32) -> Bool? {
             addresses[index]?.first { $0.address.bits == source.bits && $0.address.family == source.family }?
@@ -32,8 +32,8 @@ struct InterfaceTable: Hashable, Sendable {
         return addresses.keys.sorted().lazy.compactMap(usable).first
     }
 
-    /// The addresses that a name server elsewhere could be asked from. Links that come and go without one,
-    /// like those of containers, change nothing.
+    /// The addresses from which a remote name server can be queried. Links without such an address, like those of
+    /// containers, do not affect this set.
     var waysOut: Set<InterfaceAddress> {
         let usable = addresses.values.joined().filter { address in
             guard let link = links[address.interface], !link.isLoopback, link.hasCarrier else { return false }
@@ -42,8 +42,8 @@ struct InterfaceTable: Hashable, Sendable {
         return Set(usable.map(\.withoutLifetimes))
     }
 
-    /// Whether an interface can now carry packets that could not before. Ports of bridges, like the links of
-    /// containers, carry none of this machine's own.
+    /// Returns whether an interface can now carry packets and could not before. Ports of bridges, like the links of
+    /// containers, do not count: they carry no packets of this machine.
     func hasBetterLink(than before: InterfaceTable) -> Bool {
         links.values.contains { link in
             let isPort = link.master != nil && addresses[link.index] == nil
@@ -53,7 +53,7 @@ struct InterfaceTable: Hashable, Sendable {
 }
 
 extension InterfaceAddress {
-    /// The address without the flags that router advertisements change back and forth.
+    /// The address without the flags that router advertisements toggle.
     fileprivate var withoutLifetimes: InterfaceAddress {
         InterfaceAddress(interface: interface, address: address, flags: 0)
     }

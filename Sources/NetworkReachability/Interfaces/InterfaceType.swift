@@ -1,11 +1,11 @@
-/// What kind of network interface something is.
+/// The type of a network interface.
 ///
-/// The raw value is the form in machine-readable output.
+/// The raw value is used in machine-readable output.
 public enum InterfaceType: String, Hashable, Sendable, CaseIterable {
-    /// The machine itself.
+    /// The loopback interface.
     case loopback
-    /// Wired Ethernet, and whatever cannot be told from it: a telephone tethered by USB, a virtual
-    /// machine's card, and, where sysfs cannot be read, Wi-Fi.
+    /// Wired Ethernet, and everything that looks the same: a phone tethered over USB, the network card of a virtual
+    /// machine, and Wi-Fi if sysfs cannot be read.
     case ethernet
     /// IEEE 802.11.
     case wifi
@@ -15,27 +15,27 @@ public enum InterfaceType: String, Hashable, Sendable, CaseIterable {
     case bluetooth
     /// IP over InfiniBand.
     case infiniband
-    /// A software switch over its ports.
+    /// A software bridge with its ports.
     case bridge
-    /// Several interfaces used as one: bond or team.
+    /// Several interfaces combined into one: bond or team.
     case bond
-    /// A share of another interface with a tag of its own.
+    /// A VLAN: a tagged subinterface of another interface.
     case vlan
-    /// A share of another interface with an address of its own: macvlan, ipvlan and their taps.
+    /// A subinterface with its own address: macvlan, ipvlan and their taps.
     case macvlan
-    /// A cable between two network namespaces: usually a container's.
+    /// A virtual cable between two network namespaces, usually to a container.
     case veth
-    /// An interface whose packets travel inside other packets, or through a program: WireGuard, tun, VXLAN,
+    /// An interface whose packets are encapsulated in other packets or processed by a program: WireGuard, tun, VXLAN,
     /// GRE, …
     case tunnel
-    /// PPP: a DSL line or a serial modem, which the interface does not tell.
+    /// PPP: a DSL line or a serial modem. The interface does not show which.
     case pointToPoint
-    /// Anything else.
+    /// Any other type.
     case other
 }
 
 extension InterfaceType: CustomStringConvertible {
-    /// The type in words for a person.
+    /// A human-readable name of the type.
     public var description: String {
         switch self {
         case .ethernet: "Ethernet"
@@ -50,9 +50,9 @@ extension InterfaceType: CustomStringConvertible {
 }
 
 extension NetworkReachabilityManager.ConnectionType {
-    /// The kind of connection that a medium makes; see ``NetworkInterface/medium``.
+    /// The connection type for a medium; see ``NetworkInterface/medium``.
     ///
-    /// Bluetooth and PPP may end in a telephone, but nothing on this machine's side says so.
+    /// Bluetooth and PPP may lead to a phone, but nothing on this machine shows it.
     init(medium: InterfaceType) {
         self = medium == .cellular ? .wwan : .ethernetOrWiFi
     }

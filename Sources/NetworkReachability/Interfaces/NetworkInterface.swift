@@ -2,38 +2,38 @@ public import NetwatchEventLoop
 
 /// A network interface at one moment.
 public struct NetworkInterface: Hashable, Sendable {
-    /// Its index, which is its identity: names change.
+    /// The interface index, which identifies the interface. Names can change.
     public let index: UInt32
-    /// Its name.
+    /// The interface name.
     public let name: String
-    /// What it is.
+    /// The type of the interface.
     public let type: InterfaceType
-    /// What carries its packets in the end: the Wi-Fi under a bridge, the Ethernet under a WireGuard tunnel.
-    /// The same as ``type`` for what rests on nothing, or on something that cannot be told.
+    /// The type of the lowest interface that carries the packets: the Wi-Fi under a bridge, the Ethernet under a
+    /// WireGuard tunnel. The same as ``type`` if there is no lower interface or if it is unknown.
     public let medium: InterfaceType
-    /// Whether it is switched on.
+    /// Whether the interface is administratively up.
     public let isUp: Bool
-    /// Whether packets can leave by it: a cable is in, a radio is associated.
+    /// Whether packets can leave through the interface: a cable is plugged in or a radio is associated.
     public let hasCarrier: Bool
-    /// Whether it is a tunnel, or rests on one.
+    /// Whether the interface is a tunnel or runs over one.
     public let isTunnel: Bool
-    /// The addresses that it can send from, in the kernel's order.
+    /// The addresses that the interface can send from, in the kernel's order.
     public let addresses: [IPAddress]
-    /// The largest packet it takes, in bytes.
+    /// The maximum packet size in bytes (MTU).
     public let mtu: Int
-    /// Whether its traffic costs money.
+    /// Whether traffic on the interface is metered.
     public let metered: Metered
 
     /// Whether the traffic of an interface costs money or is limited.
     ///
-    /// The kernel does not know. A mobile network is taken to cost, as desktops take it; of everything else
-    /// only a network manager could tell, and it is not asked.
+    /// The kernel does not know this. Mobile networks count as metered, as in desktop environments. For other
+    /// interfaces only a network manager would know, and netwatch does not query one.
     public enum Metered: String, Hashable, Sendable {
-        /// It does, or is to be treated so.
+        /// The traffic is metered, or should be treated as metered.
         case yes
-        /// It does not.
+        /// The traffic is not metered.
         case no
-        /// It could not be told.
+        /// Unknown whether the traffic is metered.
         case unknown
     }
 }
@@ -42,7 +42,7 @@ extension NetworkInterface.Metered {
     init(medium: InterfaceType) {
         switch medium {
         case .cellular: self = .yes
-        // It leaves the machine not at all.
+        // Loopback traffic never leaves the machine.
         case .loopback: self = .no
         default: self = .unknown
         }
@@ -50,7 +50,7 @@ extension NetworkInterface.Metered {
 }
 
 extension NetworkInterface: CustomStringConvertible {
-    /// The interface in words for a person: `eth0 (Ethernet): up, 192.0.2.7, 2001:db8::7`.
+    /// A human-readable description: `eth0 (Ethernet): up, 192.0.2.7, 2001:db8::7`.
     public var description: String {
         let state = hasCarrier ? "up" : isUp ? "no carrier" : "down"
         let kind = medium == type ? "\(type)" : "\(type) over \(medium)"

@@ -2,39 +2,39 @@ internal import Glibc
 internal import NetwatchEventLoop
 internal import NetwatchNetlink
 
-/// Reads what sysfs tells of an interface and netlink does not.
+/// Reads properties of interfaces that netlink does not provide from sysfs.
 ///
-/// sysfs shows the network namespace in which it was mounted, whatever namespace the reader is in: a
-/// monitor of another namespace must use ``none``.
+/// sysfs shows the network namespace in which it was mounted, not the namespace of the reader. A monitor of another
+/// namespace must use ``none``.
 struct SysfsReader: Sendable {
-    /// What there is to know.
+    /// The properties read for one interface.
     struct Evidence: Hashable, Sendable {
-        /// The driver's word for the device: `DEVTYPE=` of `uevent`.
+        /// The device type set by the driver: `DEVTYPE=` in `uevent`.
         var deviceType: String?
-        /// Whether it belongs to a radio: `phy80211` is there. `wireless` exists only in kernels with the
-        /// old wireless extensions.
+        /// Whether the interface belongs to a radio, which the presence of `phy80211` shows. The file `wireless`
+        /// would not do: it exists only in kernels with the old wireless extensions.
         var isWireless = false
     }
 
-    /// Knows nothing of any interface.
+    /// A reader that returns nothing for every interface.
     static let none = SysfsReader(root: nil)
-    /// Where the system mounts it.
+    /// The reader of the system's sysfs.
     static let system = SysfsReader(root: "/sys/class/net")
 
-    /// sysfs never gives more than a page.
+    /// The size of a page: no sysfs attribute is longer.
     private static let longestFile = 4096
 
     private let root: String?
 
-    /// - Parameter root: The directory that holds a directory for each interface.
+    /// - Parameter root: The directory with one subdirectory per interface.
     init(root: String?) {
         self.root = root
     }
 
-    /// What is known of a link; `nil` when nothing is.
+    /// Returns the properties of a link; `nil` if they cannot be read.
     ///
-    /// Interfaces are found by name, and names move between interfaces. So the answer counts only if it
-    /// comes with the link's own index.
+    /// Interfaces are found by name, and a name can move to another interface. So the properties are used only if the
+    /// link's own index is next to them.
     func evidence(of link: Link) -> Evidence? {
         guard let root, Self.isInterfaceName(link.name) else { return nil }
         let directory = "\(root)/\(link.name)"
@@ -44,7 +44,7 @@ struct SysfsReader: Sendable {
         return Evidence(deviceType: uevent["DEVTYPE"], isWireless: isWireless)
     }
 
-    /// The kernel's own rule for names, so that none leads out of the root.
+    /// The kernel's rule for interface names. It also keeps the path inside the root.
     private static func isInterfaceName(_ name: String) -> Bool {
         let isShort = (1..<Int(IF_NAMESIZE)).contains(name.utf8.count)
         let forbidden: Set<Character> = ["/", ":", "\0"]
@@ -52,7 +52,7 @@ struct SysfsReader: Sendable {
         return isShort && isClean && name != "." && name != ".."
     }
 
-    /// The lines `KEY=value` of a `uevent` file.
+    /// Parses the lines `KEY=value` of a `uevent` file.
     private static func values(_ text: String) -> [Substring: String] {
         let pairs = text.split(separator: "\n").compactMap { line -> (Substring, String)? in
             guard let equals = line.firstIndex(of: "=") else { return nil }
@@ -61,7 +61,7 @@ struct SysfsReader: Sendable {
         return Dictionary(pairs) { first, _ in first }
     }
 
-    /// The text of a file; `nil` unless it is a regular file of less than a page. Never waits.
+    /// Returns the text of a file; `nil` unless it is a regular file shorter than a page. Never blocks.
     private static func contents(of path: String) -> String? {
         let flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY
         guard let number = try? systemCall("open", { open(path, flags) }) else { return nil }

@@ -1,34 +1,34 @@
 internal import NetwatchEventLoop
 internal import NetwatchNetlink
 
-/// Every address that is looked up, each once, with what is known of it and who wants to know; and which of
-/// them an announcement of the kernel may concern.
+/// All addresses to look up, each once, with their last verdicts and watchers. Determines which addresses a kernel
+/// notification may affect.
 ///
 /// Confined to the monitor's thread.
 struct AddressBook {
-    /// Names an address together with its options.
+    /// The index of an address and its options.
     typealias Slot = Int32
 
     fileprivate struct Record {
         let key: Key
-        /// `nil` until it has been looked up.
+        /// The last verdict; `nil` until the first lookup.
         var verdict: PathStatus.Verdict?
         var expiry: ContinuousClock.Instant?
         var interface: UInt32 = 0
         var isMultipath = false
-        /// Who wants to know: at least one, as a rule no more; `nil` in a hole.
+        /// The first watcher, usually the only one; `nil` if the slot is free.
         var watcher: WatchedTarget?
         var otherWatchers: [WatchedTarget] = []
     }
 
-    /// Whether an address has to be looked up, and how soon.
+    /// Whether an address must be looked up, and how soon.
     ///
-    /// Kept apart from the records: marking all of them touches nothing else.
+    /// Stored separately from the records, so that marking all addresses does not touch the records.
     fileprivate enum Mark {
-        /// There is no address.
+        /// The slot is free.
         case absent
         case none
-        /// To make sure, when nothing urgent is left.
+        /// Look up when no urgent address is left, to confirm the verdict.
         case patient
         case urgent
     }
@@ -38,8 +38,8 @@ struct AddressBook {
         let options: SparseOptions
     }
 
-    /// With holes where addresses were given up, which are used again.
-    // Not optional: looking at a part of an optional record would copy all of it.
+    /// The records. Slots of removed addresses are reused.
+    // Not optional: reading a part of an optional record would copy all of it.
     private var records: [Record] = []
     private var marks: [Mark] = []
     private var holes: [Slot] = []
@@ -49,12 +49,12 @@ struct AddressBook {
     private var patient = SlotQueue()
     private var turn = 0
 
-    /// How many addresses there are.
+    /// The number of addresses.
     var count: Int { slots.count }
 
-    // MARK: Who watches what
+    // MARK: Watchers
 
-    /// Has a target rest on these addresses instead of those before.
+    /// Replaces the addresses of a target.
     mutating func assign(_ addresses: [IPAddress], to target: WatchedTarget) {
         let before = target.slots
         let options = SparseOptions(target.key.options)
@@ -104,37 +104,37 @@ struct AddressBook {
         for target in records[Int(slot)].otherWatchers { body(target) }
     }
 
-    /// Every address, some of them twice.
+    /// All addresses. An address with several sets of options appears several times.
     var addresses: [IPAddress] {
         slots.keys.map(\.address)
     }
 
     func address(at slot: Slot) -> IPAddress { records[Int(slot)].key.address }
 
-    // MARK: What is known
+    // MARK: Verdicts
 
     func verdict(at slot: Slot) -> PathStatus.Verdict? {
         records[Int(slot)].verdict
     }
 
-    /// When what is known ends to be valid without any event; `nil` when it does not.
+    /// When the verdict expires without any event; `nil` if it does not.
     func expiry(at slot: Slot) -> ContinuousClock.Instant? {
         records[Int(slot)].expiry
     }
 
-    /// Takes what was found out. Returns whether those who watch must hear of it.
+    /// Stores a judgement. Returns whether the watchers must be notified.
     mutating func update(_ slot: Slot, _ judgement: Judgement, now: ContinuousClock.Instant) -> Bool {
         guard marks[Int(slot)] != .absent else { return false }
-        // A little later than the kernel says.
+        // Slightly later than the kernel says.
         let expiry = judgement.lifetime.map { now + $0 + Self.expiryMargin } ?? upcomingExpiry(at: slot, now)
         return records[Int(slot)].update(judgement, expiry: expiry) || expiry != nil
     }
 
-    /// The kernel rounds what is left down to 10 ms, counts in ticks of up to 10 ms, and drops a route one tick
-    /// after its time.
+    /// The kernel rounds the remaining lifetime down to 10 ms, counts in ticks of up to 10 ms, and drops a route one
+    /// tick after it expires.
     private static let expiryMargin: Duration = .milliseconds(50)
 
-    /// In its last 10 ms a route looks as if it would never expire.
+    /// In the last 10 ms of its lifetime, the kernel reports a route as if it never expired.
     private func upcomingExpiry(
         at slot: Slot,
         _ now: ContinuousClock.Instant
@@ -142,19 +142,19 @@ struct AddressBook {
         records[Int(slot)].expiry.flatMap { $0 > now ? $0 : nil }
     }
 
-    // MARK: What has to be looked up
+    // MARK: Pending lookups
 
     var hasMarks: Bool { !urgent.isEmpty || !patient.isEmpty }
 
-    /// An address that has to be looked up.
+    /// An address that must be looked up.
     struct Marked {
         let slot: Slot
         let address: IPAddress
         let options: SparseOptions
     }
 
-    /// Takes out what has to be looked up, what was marked first first: what is urgent before what can wait, but
-    /// for every fourth time, so that a storm of the former does not keep the latter for ever.
+    /// Removes and returns addresses to look up, in the order of marking. Urgent ones come first, except in every
+    /// fourth call, so that a storm of urgent ones does not block the others forever.
     mutating func takeMarked(atMost limit: Int) -> [Marked] {
         if !urgent.isEmpty, !patient.isEmpty { turn += 1 }
         let isUrgent = patient.isEmpty || !urgent.isEmpty && turn % 4 != 0
@@ -170,12 +170,12 @@ struct AddressBook {
         }
     }
 
-    /// Whether any of these has to be looked up.
+    /// Whether any of these addresses must be looked up.
     func isMarked(_ slots: [Slot]) -> Bool {
         slots.contains { marks[Int($0)] != .none }
     }
 
-    /// Marks all: at once, because they may have changed; or patiently, to make sure that they have not.
+    /// Marks all addresses: urgently because they may have changed, or patiently to confirm them.
     mutating func markEverything(patiently isPatient: Bool = false) {
         let mark: Mark = isPatient ? .patient : .urgent
         for index in records.indices { self.mark(Slot(index), mark) }
@@ -185,11 +185,11 @@ struct AddressBook {
         for slot in slots { mark(slot) }
     }
 
-    /// Marks what an announcement may concern: a route, the addresses it covers; an interface, whatever
-    /// leads over it or might do so now; anything else, all.
+    /// Marks the addresses that an event may affect. For a route: the addresses that it covers. For an interface: the
+    /// addresses reached over it, or possibly reached over it now. For anything else: all addresses.
     ///
-    /// The addresses of an interface are found by looking at each, a few nanoseconds apiece. Only routes come
-    /// by the thousand, and only they are looked for.
+    /// The addresses of an interface are found by a scan, at a few nanoseconds each. Only route events come by the
+    /// thousand, so only they use the sorted index.
     mutating func mark(_ event: NetlinkEvent) {
         switch event {
         case .route(let prefix):
@@ -220,9 +220,9 @@ struct AddressBook {
 }
 
 extension AddressBook.Record {
-    /// Takes what was found out. Returns whether the verdict is another one.
+    /// Stores a judgement. Returns whether the verdict changed.
     ///
-    /// One that is the same is not replaced: statuses share it.
+    /// An equal verdict is not replaced, because statuses share it.
     fileprivate mutating func update(_ judgement: Judgement, expiry: ContinuousClock.Instant?) -> Bool {
         self.expiry = expiry
         interface = judgement.interface
@@ -232,7 +232,7 @@ extension AddressBook.Record {
         return true
     }
 
-    /// Returns whether nobody is left.
+    /// Removes a watcher. Returns whether no watcher is left.
     fileprivate mutating func remove(_ target: WatchedTarget) -> Bool {
         if let index = otherWatchers.firstIndex(where: { $0 === target }) {
             otherWatchers.remove(at: index)
@@ -244,18 +244,18 @@ extension AddressBook.Record {
         return false
     }
 
-    /// Whether the way may be another after a change of an interface. It may be a new one wherever there is
-    /// none now.
+    /// Whether a change of the interface may change the path. Any interface may provide a path to an address that has
+    /// none.
     fileprivate func mayDepend(on interface: UInt32) -> Bool {
         guard let verdict else { return true }
         return self.interface == interface || isMultipath || !verdict.isReachable || !key.options.areDefaults
     }
 }
 
-/// Slots that wait their turn.
+/// A queue of slots to look up.
 private struct SlotQueue {
     private var slots: [AddressBook.Slot] = []
-    /// Those before it have been taken out.
+    /// The index of the first slot that has not been taken.
     private var first = 0
 
     var isEmpty: Bool { first == slots.count }

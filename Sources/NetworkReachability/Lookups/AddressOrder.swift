@@ -1,10 +1,10 @@
 internal import NetwatchEventLoop
 
-/// Finds the addresses that a prefix covers: they lie side by side when addresses are in order.
+/// Finds the addresses that a prefix covers. In sorted order they are adjacent.
 ///
-/// A sorted array rather than a tree of bits: it takes 32 bytes an address, and is sorted again, in almost
-/// linear time, when the first prefix is asked for after addresses came. Those that went stay in it until
-/// half of it is stale; asking for one of them costs a lookup too many and nothing else.
+/// A sorted array instead of a bit trie: it needs 32 bytes per address. It is sorted again, in almost linear time, by
+/// the first query after an insertion. Removed addresses stay in the array until more than half of it is stale. A
+/// stale entry causes at most one unnecessary lookup.
 struct AddressOrder {
     fileprivate struct Entry {
         let bits: UInt128
@@ -20,7 +20,7 @@ struct AddressOrder {
     private var ipv6 = Family()
     private var stale = 0
 
-    /// Whether it is worth the work to begin anew.
+    /// Whether the array should be rebuilt.
     var isMostlyStale: Bool {
         stale > 64 && stale > (ipv4.entries.count + ipv6.entries.count) / 2
     }
@@ -37,7 +37,7 @@ struct AddressOrder {
         stale += 1
     }
 
-    /// The slots of the addresses that lie within a prefix.
+    /// Returns the slots of the addresses within a prefix.
     mutating func slots(within prefix: IPPrefix) -> [AddressBook.Slot] {
         switch prefix.family {
         case .ipv4: ipv4.slots(prefix.firstBits...prefix.lastBits)
@@ -61,7 +61,7 @@ extension AddressOrder.Family {
 }
 
 extension RandomAccessCollection {
-    /// The index of the first element that satisfies a condition which, once true, stays true to the end.
+    /// Returns the first index at which the condition is true. Once true, the condition must stay true to the end.
     fileprivate func partitionPoint(_ isBehind: (Element) -> Bool) -> Index {
         var (low, count) = (startIndex, count)
         while count > 0 {

@@ -1,13 +1,13 @@
 internal import Glibc
 internal import NetwatchEventLoop
 
-/// Asks the kernel for a way where netlink is missing, as in some sandboxes: `connect(2)` on a UDP socket
-/// looks the route up without sending, and `getsockname(2)` tells the source address it chose.
+/// Looks up a path without netlink, which some sandboxes block. `connect(2)` on a UDP socket looks up the route
+/// without sending anything, and `getsockname(2)` returns the chosen source address.
 ///
-/// It shows neither the interface nor its carrier, and a sandbox may refuse for reasons of its own, so it
-/// says yes or nothing. Its socket belongs to the calling thread's network namespace.
+/// This shows neither the interface nor its carrier, and a sandbox may refuse for unrelated reasons. So the result is
+/// either reachable or unknown. The socket belongs to the network namespace of the calling thread.
 enum ConnectOracle {
-    /// The discard service (RFC 863); nothing is sent to it.
+    /// The discard service (RFC 863). Nothing is sent to it.
     private static let port: in_port_t = 9
 
     static func judge(_ address: IPAddress, _ options: PathOptions) -> Judgement {
@@ -35,7 +35,7 @@ enum ConnectOracle {
         return IPAddress(localOf: owner.rawValue)
     }
 
-    /// Returns whether everything that was asked for is asked for. Another user cannot be.
+    /// Returns whether all options were applied. A socket cannot be given another user ID.
     private static func apply(_ options: PathOptions, to descriptor: CInt) -> Bool {
         if options.userID != nil { return false }
         if var mark = options.mark {

@@ -1,14 +1,15 @@
 internal import NetwatchEventLoop
 internal import NetwatchNetlink
 
-/// The monitor's two sockets: one that only listens, one that only asks. Confined to the monitor's thread.
+/// The monitor's two netlink sockets: one for notifications, one for requests. Confined to the monitor's thread.
 final class NetlinkConnection {
     let events: EventSocket
     let reader: PathReader
     private let loop: EventLoop
     private let registration: EventLoop.Registration
 
-    /// Opens both sockets, the listening one first: what changes while the state is first read is seen.
+    /// Opens both sockets. The notification socket comes first, so that no change is missed while the state is first
+    /// read.
     ///
     /// - Throws: ``SystemError`` of the socket or the event loop.
     init(
@@ -25,7 +26,7 @@ final class NetlinkConnection {
         }
         let requests = try loop.inNetworkNamespace { () throws(SystemError) in try RequestSocket() }
         reader = PathReader(socket: requests, configuration)
-        // An inherited socket may be full, and deaf until it has been empty once.
+        // An inherited socket may be full. It then receives nothing until it has been emptied once.
         _ = try events.drain()
         self.loop = loop
         registration = try loop.register(events.descriptor, for: .read) { _ in onEvents() }

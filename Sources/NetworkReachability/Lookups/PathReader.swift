@@ -1,9 +1,9 @@
 internal import NetwatchEventLoop
 internal import NetwatchNetlink
 
-/// Reads the kernel's present state: interfaces, and the verdict on any address.
+/// Reads the kernel's current state: the interfaces, and the verdict on any address.
 ///
-/// Confined to the monitor's thread, like the socket it owns.
+/// Confined to the monitor's thread, like the socket that it owns.
 final class PathReader {
     private let socket: RequestSocket
     private let generalAddresses: [IPAddress]
@@ -13,19 +13,19 @@ final class PathReader {
     init(socket: RequestSocket, _ configuration: PathMonitor.Configuration) {
         self.socket = socket
         generalAddresses = configuration.generalAddresses
-        // sysfs shows the namespace that it was mounted in.
+        // sysfs shows the namespace in which it was mounted.
         classifier = InterfaceClassifier(sysfs: configuration.networkNamespace == nil ? .system : .none)
     }
 
-    /// How a reading of the tables went.
+    /// The outcome of reading the tables.
     struct Reading {
-        /// Messages of the kernel that could not be read.
+        /// The number of kernel messages that could not be parsed.
         let malformed: Int
         /// Whether the tables kept changing while they were read.
         let isInterrupted: Bool
     }
 
-    /// Reads the interfaces and their addresses anew.
+    /// Reads the interfaces and their addresses again.
     func readInterfaces() throws(SystemError) -> Reading {
         let links = try socket.links()
         let addresses = try socket.addresses()
@@ -40,7 +40,7 @@ final class PathReader {
     private func describe(_ addresses: [InterfaceAddress]) {
         let types = classifier.types(of: interfaces.links)
         let stack = InterfaceStack(links: interfaces.links, types: types)
-        // Of many tunnels each asks about the same interfaces.
+        // With many tunnels, each asks about the same interfaces.
         var known: [UInt32: Bool] = [:]
         let all = stack.describeAll(addresses: addresses) { interface in
             let answer = known[interface] ?? hasDefaultRoute(over: interface)
@@ -50,19 +50,19 @@ final class PathReader {
         interfaces.descriptions = Dictionary(uniqueKeysWithValues: all.map { ($0.index, $0) })
     }
 
-    /// Whether packets to the outside could leave by an interface.
+    /// Whether packets to the outside could leave through an interface.
     private func hasDefaultRoute(over interface: UInt32) -> Bool {
         let queries = generalAddresses.map { RouteQuery($0, outputInterface: interface) }
         let answers = (try? socket.lookUp(queries)) ?? []
         return answers.contains { if case .route = $0.tableMatch { true } else { false } }
     }
 
-    /// How many addresses may be judged at once.
+    /// The maximum number of addresses per call of ``judge(_:)``.
     static let batchSize = RequestSocket.batchSize
 
-    /// Judges addresses, each with the options of those who want to know; in their order.
+    /// Judges addresses, each with its options. Returns the judgements in the same order.
     ///
-    /// - Throws: ``SystemError`` when the kernel does not answer.
+    /// - Throws: ``SystemError`` if the kernel does not answer.
     func judge(_ addresses: [(IPAddress, SparseOptions)]) throws(SystemError) -> [Judgement] {
         let queries = addresses.map { query($0.0, $0.1) }
         var answers = try socket.lookUp(queries.compactMap(\.self))[...]
@@ -72,7 +72,7 @@ final class PathReader {
         }
     }
 
-    /// `nil` when the interface that has to be used is not there.
+    /// Returns the query; `nil` if the required interface does not exist.
     private func query(_ address: IPAddress, _ sparseOptions: SparseOptions) -> RouteQuery? {
         if sparseOptions.areDefaults { return RouteQuery(address) }
         let options = sparseOptions.options

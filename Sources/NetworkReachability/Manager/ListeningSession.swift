@@ -1,18 +1,18 @@
 internal import Dispatch
 internal import Synchronization
 
-/// What lies between the begin of listening and its end.
+/// One period of listening, from start to stop.
 final class ListeningSession: Sendable {
     private struct State {
         var watch: PathWatch?
         var isEnded = false
-        /// What the queue has not come to yet.
+        /// The statuses that the queue has not processed yet.
         var waiting: [NetworkReachabilityManager.NetworkReachabilityStatus] = []
         var latest: NetworkReachabilityManager.NetworkReachabilityStatus?
     }
 
-    /// How many statuses wait for a queue that does not come to them, as a main queue that nobody runs; then the
-    /// newest takes the place of the last.
+    /// The maximum number of statuses waiting for a queue that does not run, such as a main queue without a run loop.
+    /// At the limit, a new status replaces the last one waiting.
     private static let longestLine = 64
 
     private let queue: DispatchQueue
@@ -20,12 +20,12 @@ final class ListeningSession: Sendable {
     private let state = Mutex(State())
 
     init(queue: DispatchQueue, call: @escaping NetworkReachabilityManager.Listener) {
-        // Serial even where the listener's queue is concurrent.
+        // Serial, even if the listener's queue is concurrent.
         self.queue = DispatchQueue(label: "netwatch.reachability", target: queue)
         self.call = call
     }
 
-    /// Keeps the watch whose statuses come to ``take(_:)``, unless the session ended meanwhile.
+    /// Stores the watch that feeds ``take(_:)``. Cancels it if the session has already ended.
     func begin(_ watch: PathWatch) {
         let isEnded = state.withLock { state in
             if !state.isEnded { state.watch = watch }
@@ -43,7 +43,7 @@ final class ListeningSession: Sendable {
         watch?.cancel()
     }
 
-    /// Takes a status in, to be told on the queue.
+    /// Enqueues a status for delivery on the queue.
     func take(_ path: PathStatus) {
         let isLonger = state.withLock { state in
             let isFull = state.waiting.count == Self.longestLine
@@ -54,7 +54,7 @@ final class ListeningSession: Sendable {
         if isLonger { queue.async { self.tellNext() } }
     }
 
-    /// Tells what has waited longest, if it differs from what was told before.
+    /// Delivers the oldest waiting status if it differs from the last delivered one.
     private func tellNext() {
         let status = state.withLock { state -> NetworkReachabilityManager.NetworkReachabilityStatus? in
             guard !state.isEnded, !state.waiting.isEmpty else { return nil }

@@ -1,19 +1,19 @@
 public import Dispatch
 
-// What Alamofire 5 added to the manager, with its names.
+// Additions of Alamofire 5 to the manager, under the same names.
 extension NetworkReachabilityManager {
-    /// Starts calling a listener, which replaces the one before; otherwise as ``startListening()``.
+    /// Starts calling a listener, which replaces the previous one. Otherwise the same as ``startListening()``.
     ///
     /// - Parameters:
-    ///   - queue: Where it is called. Default the main queue.
-    ///   - listener: What is called.
-    /// - Returns: Whether the kernel can be asked.
+    ///   - queue: The queue on which the listener is called. Default: the main queue.
+    ///   - listener: The closure to call.
+    /// - Returns: Whether netlink is available.
     @discardableResult
     public func startListening(
         onQueue queue: DispatchQueue = .main,
         onUpdatePerforming listener: @escaping Listener
     ) -> Bool {
-        // The listener before must not be replaced while its queue still has something for it.
+        // Stop first: the previous queue may still hold statuses for the previous listener.
         stopListening()
         listenerQueue = queue
         self.listener = listener

@@ -3,13 +3,12 @@ internal import Synchronization
 
 /// Listens for changes of the reachability of one host, or of the network in general.
 ///
-/// It tells whether a packet could leave this machine towards the host, never whether the host would
-/// answer. Do not ask it whether to send: send, and use it to explain a failure or to know when to try
-/// again.
+/// It reports whether a packet could leave this machine towards the host, never whether the host would answer. Do not
+/// use it to decide whether to send. Send, and use it to explain a failure or to decide when to retry.
 ///
-/// Keep a reference to the manager for as long as it should listen. It may be used from any thread.
+/// Retain the manager for as long as it should listen. It can be used from any thread.
 public final class NetworkReachabilityManager: Sendable {
-    /// Receives the status each time it changed.
+    /// A closure that receives the status after each change.
     public typealias Listener = @Sendable (NetworkReachabilityStatus) -> Void
 
     private struct State {
@@ -19,7 +18,7 @@ public final class NetworkReachabilityManager: Sendable {
         var session: ListeningSession?
     }
 
-    /// A manager of the network in general, like `NetworkReachabilityManager()`.
+    /// A manager for the network in general, like `NetworkReachabilityManager()`.
     public static let `default` = NetworkReachabilityManager()
 
     private let target: PathTarget
@@ -27,32 +26,33 @@ public final class NetworkReachabilityManager: Sendable {
     private let monitor: PathMonitor
     private let state = Mutex(State())
 
-    /// Makes a manager for one host.
+    /// Creates a manager for one host.
     ///
-    /// - Parameter host: A name or an address literal; see ``NetworkHost/init(validating:)``. A scheme, a
-    ///   port or an empty string gives `nil`; ``init(validating:options:monitor:)`` says why.
+    /// - Parameter host: A name or an address literal; see ``NetworkHost/init(validating:)``. Returns `nil` for a
+    ///   scheme, a port, an empty string and other invalid hosts; ``init(validating:options:monitor:)`` throws the
+    ///   reason.
     public convenience init?(host: String) {
         self.init(host: host, monitor: .shared)
     }
 
-    /// Makes a manager for the network in general; see ``PathTarget/general``. Never `nil`.
+    /// Creates a manager for the network in general; see ``PathTarget/general``. Never returns `nil`.
     public convenience init?() {
         self.init(target: .general)
     }
 
-    /// Makes a manager for one host on a monitor of your own.
+    /// Creates a manager for one host on the given monitor.
     public convenience init?(host: String, monitor: PathMonitor) {
         guard let host = NetworkHost(host) else { return nil }
         self.init(target: .host(host), monitor: monitor)
     }
 
-    /// Makes a manager for one host.
+    /// Creates a manager for one host.
     ///
     /// - Parameters:
     ///   - host: A name or an address literal.
-    ///   - options: What is special about the packets whose way is asked for. Default nothing.
-    ///   - monitor: The monitor to ask. Default the one that the process shares.
-    /// - Throws: ``InvalidHost``, which says what is wrong with the host.
+    ///   - options: The socket options of the packets. Default: none.
+    ///   - monitor: The monitor to use. Default: the shared monitor of the process.
+    /// - Throws: ``InvalidHost`` with the reason why the host is not valid.
     public convenience init(
         validating host: String,
         options: PathOptions = PathOptions(),
@@ -61,12 +61,12 @@ public final class NetworkReachabilityManager: Sendable {
         self.init(target: .host(try NetworkHost(validating: host)), options: options, monitor: monitor)
     }
 
-    /// Makes a manager for any target.
+    /// Creates a manager for any target.
     ///
     /// - Parameters:
-    ///   - target: What to listen for.
-    ///   - options: What is special about the packets whose way is asked for. Default nothing.
-    ///   - monitor: The monitor to ask. Default the one that the process shares.
+    ///   - target: The target to watch.
+    ///   - options: The socket options of the packets. Default: none.
+    ///   - monitor: The monitor to use. Default: the shared monitor of the process.
     public init(target: PathTarget, options: PathOptions = PathOptions(), monitor: PathMonitor = .shared) {
         self.target = target
         self.options = options
@@ -79,16 +79,16 @@ public final class NetworkReachabilityManager: Sendable {
 
     // MARK: Status
 
-    /// What is known of the way to the host, in more detail than ``networkReachabilityStatus``: over which
-    /// interface, from which address, or why not. The first question starts a watch.
+    /// The reachability of the host in more detail than ``networkReachabilityStatus``: the interface and the source
+    /// address, or the reason. The first access starts a watch.
     public var pathStatus: PathStatus {
         watch.status
     }
 
-    /// The watch behind the getters, made when first needed.
+    /// The watch behind the getters, created on first use.
     private var watch: PathWatch {
         if let watch = state.withLock({ $0.watch }) { return watch }
-        // Not under the lock: on the monitor's own thread it may call others, who may come back here.
+        // Not under the lock: on the monitor's own thread, `watch` may call subscribers, which may call this manager.
         let new = monitor.watch(target, options: options) { _ in }
         return state.withLock { state in
             let watch = state.watch ?? new
@@ -97,38 +97,38 @@ public final class NetworkReachabilityManager: Sendable {
         }
     }
 
-    /// The statuses, the present one first, none the same as the one before. Only the newest is kept for a
-    /// slow reader. Each call gives a sequence of its own.
+    /// The statuses, starting with the current one, without consecutive duplicates. A slow reader gets only the
+    /// newest one. Each call returns an independent sequence.
     public var statuses: ReachabilityStatuses {
         ReachabilityStatuses(paths: paths)
     }
 
-    /// The statuses in detail, the present one first. Unlike ``statuses`` they tell when only the way
-    /// changed. Only the newest is kept for a slow reader. Each call gives a sequence of its own.
+    /// The detailed statuses, starting with the current one. Unlike ``statuses``, they also report a change that
+    /// affects only the path. A slow reader gets only the newest one. Each call returns an independent sequence.
     public var paths: AsyncStream<PathStatus> {
         monitor.statuses(of: target, options: options)
     }
 
     // MARK: Listening
 
-    /// Called with the first status and each new one, on ``listenerQueue``. May be replaced at any time.
+    /// Called with the first status and each new one on ``listenerQueue``. Can be replaced at any time.
     public var listener: Listener? {
         get { state.withLock { $0.listener } }
         set { state.withLock { $0.listener = newValue } }
     }
 
-    /// The queue the listener is called on. Default the main queue. A change takes effect with the next
+    /// The queue on which the listener is called. Default: the main queue. A change takes effect with the next
     /// ``startListening()``.
     public var listenerQueue: DispatchQueue {
         get { state.withLock { $0.listenerQueue } }
         set { state.withLock { $0.listenerQueue = newValue } }
     }
 
-    /// Starts calling the listener: with the present status first, offline included, then with each that
-    /// differs from the one before. Calls come one at a time. Starting again starts over.
+    /// Starts calling the listener: first with the current status, even if it is offline, then with each status that
+    /// differs from the previous one. Calls are serial. Calling this method again restarts listening.
     ///
-    /// - Returns: `false` when the kernel cannot be asked now; the listener is then told `unknown` of what cannot
-    ///   be told otherwise, and the truth once it can.
+    /// - Returns: `false` if netlink is unavailable. The listener then receives `unknown` for a target that cannot be
+    ///   judged by other means, and the real status once netlink is available.
     @discardableResult
     public func startListening() -> Bool {
         let session = ListeningSession(queue: listenerQueue) { [weak self] status in
@@ -143,8 +143,8 @@ public final class NetworkReachabilityManager: Sendable {
         return monitor.failure == nil
     }
 
-    /// Stops calling the listener. Once this returned on ``listenerQueue``, it is not called again; called
-    /// from elsewhere, a call that has begun may still be running.
+    /// Stops calling the listener. If called on ``listenerQueue``, the listener is not called again after this method
+    /// returns. If called from elsewhere, a call that has already begun may still be running.
     public func stopListening() {
         let session = state.withLock { state in
             defer { state.session = nil }
@@ -153,12 +153,12 @@ public final class NetworkReachabilityManager: Sendable {
         session?.end()
     }
 
-    /// Calls another listener beside ``listener``, whatever that one does, in the same way.
+    /// Adds another listener, which is called in the same way and independently of ``listener``.
     ///
     /// - Parameters:
-    ///   - queue: Where it is called. Default the main queue.
-    ///   - listener: What is called.
-    /// - Returns: What has to be retained for as long as the listener is to be called.
+    ///   - queue: The queue on which the listener is called. Default: the main queue.
+    ///   - listener: The closure to call.
+    /// - Returns: An object that must be retained for as long as the listener should be called.
     public func addListener(
         onQueue queue: DispatchQueue = .main,
         _ listener: @escaping Listener
@@ -173,7 +173,7 @@ public final class NetworkReachabilityManager: Sendable {
     }
 }
 
-/// One listener that was added. It is called until this is cancelled or released.
+/// An added listener. It is called until this object is cancelled or released.
 public final class ReachabilityListening: Sendable {
     private let session: ListeningSession
 
@@ -185,7 +185,8 @@ public final class ReachabilityListening: Sendable {
         session.end()
     }
 
-    /// Ends the listening. Once this returned on the listener's queue, the listener is not called again.
+    /// Removes the listener. If called on the listener's queue, the listener is not called again after this method
+    /// returns.
     public func cancel() {
         session.end()
     }

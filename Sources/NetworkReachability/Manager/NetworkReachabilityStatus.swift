@@ -1,51 +1,52 @@
 extension NetworkReachabilityManager {
-    /// What is known of the host.
+    /// The reachability of the host.
     public enum NetworkReachabilityStatus: Hashable, Sendable {
-        /// It could not be told: the name has not been resolved yet, or the kernel could not be asked.
+        /// Unknown: the name has not been resolved yet, or netlink is unavailable.
         case unknown
-        /// There is no way to the host.
+        /// The host is not reachable.
         case notReachable
-        /// There is a way to the host, over this kind of connection.
+        /// The host is reachable over this type of connection.
         case reachable(ConnectionType)
     }
 
-    /// The kind of interface the way leads over.
+    /// The type of connection that carries the packets.
     public enum ConnectionType: Hashable, Sendable {
-        /// Ethernet, Wi-Fi, and everything that is no mobile network.
+        /// Ethernet, Wi-Fi, and everything else that is not a mobile network.
         case ethernetOrWiFi
-        /// A mobile network, be it under a tunnel; see ``NetworkPath/medium``.
+        /// A mobile network, directly or under a tunnel; see ``NetworkPath/medium``.
         case wwan
 
-        /// ``wwan``, as Alamofire 5 calls it. Not a case of its own: a `switch` needs `.wwan`.
+        /// The Alamofire 5 name of ``wwan``. Not a separate case: use `.wwan` in a `switch`.
         public static var cellular: ConnectionType { .wwan }
     }
 
-    /// The status now. Known at once for an address; `unknown` for a name until its first lookup ended.
+    /// The current status. Known immediately for an address; `unknown` for a name until its first lookup has
+    /// finished.
     public var networkReachabilityStatus: NetworkReachabilityStatus {
         NetworkReachabilityStatus(pathStatus)
     }
 
-    /// ``networkReachabilityStatus``, as Alamofire 5 calls it.
+    /// The Alamofire 5 name of ``networkReachabilityStatus``.
     public var status: NetworkReachabilityStatus {
         networkReachabilityStatus
     }
 
-    /// Whether there is a way to the host, over whatever kind of connection.
+    /// Whether the host is reachable over any type of connection.
     public var isReachable: Bool {
         pathStatus.isReachable
     }
 
-    /// Whether there is a way to the host over a mobile network.
+    /// Whether the host is reachable over a mobile network.
     public var isReachableOnWWAN: Bool {
         networkReachabilityStatus == .reachable(.wwan)
     }
 
-    /// ``isReachableOnWWAN``, as Alamofire 5 calls it.
+    /// The Alamofire 5 name of ``isReachableOnWWAN``.
     public var isReachableOnCellular: Bool {
         isReachableOnWWAN
     }
 
-    /// Whether there is a way to the host over Ethernet or Wi-Fi.
+    /// Whether the host is reachable over Ethernet or Wi-Fi.
     public var isReachableOnEthernetOrWiFi: Bool {
         networkReachabilityStatus == .reachable(.ethernetOrWiFi)
     }
@@ -62,7 +63,7 @@ extension NetworkReachabilityManager.NetworkReachabilityStatus {
 }
 
 extension NetworkReachabilityManager.NetworkReachabilityStatus: CustomStringConvertible {
-    /// The status in words for a person.
+    /// A human-readable description of the status.
     public var description: String {
         switch self {
         case .unknown: "unknown"

@@ -1,12 +1,12 @@
-/// The statuses of a ``NetworkReachabilityManager``, the present one first, none the same as the one before. Only
-/// the newest is kept for a slow reader.
+/// The statuses of a ``NetworkReachabilityManager``, starting with the current one, without consecutive duplicates. A
+/// slow reader gets only the newest one.
 public struct ReachabilityStatuses: AsyncSequence, Sendable {
-    /// It never fails.
+    /// The sequence never fails.
     public typealias Failure = Never
 
     let paths: AsyncStream<PathStatus>
 
-    /// Reads the statuses one by one. The sequence does not end by itself.
+    /// Iterates over the statuses. The sequence does not end by itself.
     public struct AsyncIterator: AsyncIteratorProtocol {
         var paths: AsyncStream<PathStatus>.AsyncIterator
         private var latest: NetworkReachabilityManager.NetworkReachabilityStatus?
@@ -15,12 +15,12 @@ public struct ReachabilityStatuses: AsyncSequence, Sendable {
             self.paths = paths.makeAsyncIterator()
         }
 
-        /// The type of the sequence's elements.
+        /// The element type of the sequence.
         public typealias Element = NetworkReachabilityManager.NetworkReachabilityStatus
-        /// It never fails.
+        /// The iterator never fails.
         public typealias Failure = Never
 
-        /// The next status that differs from the one before; `nil` when the task was cancelled.
+        /// Returns the next status that differs from the previous one; `nil` if the task was cancelled.
         public mutating func next(
             isolation actor: isolated (any Actor)?
         ) async -> NetworkReachabilityManager.NetworkReachabilityStatus? {
@@ -34,7 +34,7 @@ public struct ReachabilityStatuses: AsyncSequence, Sendable {
         }
     }
 
-    /// Starts to read. For one reader.
+    /// Creates an iterator. The sequence supports only one reader.
     public func makeAsyncIterator() -> AsyncIterator {
         AsyncIterator(paths)
     }

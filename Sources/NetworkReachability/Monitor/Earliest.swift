@@ -1,5 +1,5 @@
-/// The earliest of some moments, which may be none; asked for at every announcement of the kernel, so that no
-/// array is made.
+/// Returns the earlier of two optional instants. Used instead of an array, because it runs for every kernel
+/// notification.
 func earliest(
     _ first: ContinuousClock.Instant?,
     _ second: ContinuousClock.Instant?

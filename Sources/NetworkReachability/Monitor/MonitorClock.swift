@@ -1,12 +1,12 @@
 package import NetwatchEventLoop
 
-/// What a monitor knows of time: tests put their own here.
+/// The clock and timers of a monitor, which tests can replace.
 package struct MonitorClock: Sendable {
     package typealias Instant = ContinuousClock.Instant
     package typealias Cancellation = @Sendable () -> Void
 
     package var now: @Sendable () -> Instant
-    /// Runs something on an event loop once a moment has come, unless it is called off.
+    /// Runs a closure on an event loop at an instant, unless it is cancelled.
     package var schedule: @Sendable (EventLoop, Instant, @escaping @Sendable () -> Void) -> Cancellation
 
     package init(
@@ -17,7 +17,7 @@ package struct MonitorClock: Sendable {
         self.schedule = schedule
     }
 
-    /// `CLOCK_BOOTTIME`: time spent suspended counts, and what came due meanwhile is done on resume.
+    /// Based on `CLOCK_BOOTTIME`: suspended time counts, and timers that expired during a suspension fire on resume.
     package static let system = MonitorClock(
         now: { .now },
         schedule: { loop, moment, body in

@@ -1,10 +1,10 @@
 internal import NetwatchEventLoop
 
-// What is true at this moment, whatever is held back.
+// The kernel's state at this moment, including changes that are still held back.
 extension MonitorCore {
-    /// Judges addresses anew, after everything that the kernel has announced so far. Nothing is watched for it.
+    /// Judges addresses now, after processing all pending kernel notifications. Starts no watch.
     ///
-    /// - Parameter addresses: `nil` for the way out in general.
+    /// - Parameter addresses: The addresses of one host; `nil` for ``PathTarget/general``.
     func verdictNow(on addresses: [IPAddress]?) -> PathStatus.Verdict {
         receiveEvents()
         defer { finish() }
@@ -18,9 +18,9 @@ extension MonitorCore {
         return Finding(judgements.map(\.verdict))?.verdict ?? .unknown(.lookupFailed)
     }
 
-    /// Looks the addresses of a watched target up again, whatever is held back.
+    /// Judges the addresses of a watched target again, ignoring the settle time.
     ///
-    /// - Returns: `nil` when the target is not watched.
+    /// - Returns: `nil` if the target is not watched.
     func verdictNow(on target: PathTarget) -> (verdict: PathStatus.Verdict, generation: UInt64)? {
         guard let watched = targets[WatchKey(target: target, options: PathOptions())] else { return nil }
         let addresses = watched.slots.map { book.address(at: $0) }
@@ -28,11 +28,11 @@ extension MonitorCore {
         return (verdict, watched.hold.currentGeneration)
     }
 
-    /// What was found out last about each address of a target that is reachable.
+    /// Returns the last known path to each reachable address of a target.
     func paths(to key: WatchKey) -> [NetworkPath] {
         (targets[key]?.slots ?? []).compactMap { book.verdict(at: $0)?.path }
     }
 
-    /// A name server may give any number of addresses; nobody tries more of them.
+    /// A name server may return any number of addresses, but clients do not try more than this.
     private static let mostAsked = 16
 }

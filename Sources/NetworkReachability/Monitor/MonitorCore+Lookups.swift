@@ -1,7 +1,7 @@
 internal import NetwatchEventLoop
 internal import NetwatchNetlink
 
-// What is looked up, and what follows from it.
+// Route lookups and the status changes that follow from them.
 extension MonitorCore {
     func recompute(_ run: RecomputeSchedule.Run, now: ContinuousClock.Instant) {
         statistics.recomputations += 1
@@ -10,13 +10,13 @@ extension MonitorCore {
         if run == .everything {
             interfacesAreStale = true
             book.markEverything(patiently: true)
-            // Does nothing unless it failed before.
+            // Has no effect unless it failed before.
             resolverConfiguration?.start()
         }
         lookUpWhatIsMarked(run, now: now)
     }
 
-    /// Reads the interfaces anew. Names may have other addresses where the machine is connected otherwise.
+    /// Reads the interfaces again. If the machine's own addresses changed, names may resolve to other addresses.
     func readInterfaces() {
         snapshotIsStale = true
         guard let reader = connection?.reader else { return }
@@ -29,19 +29,19 @@ extension MonitorCore {
         } catch {
             disconnect(error)
         }
-        // The kernel revives next hops over it without a word.
+        // The kernel restores next hops over a link without a notification.
         if reader.interfaces.hasBetterLink(than: before) { book.markEverything() }
         if reader.interfaces.waysOut != before.waysOut { resolveAll() }
     }
 
-    /// How many addresses are looked up in one turn of the loop, about 1 ms: making sure of a hundred thousand
-    /// must not keep what is urgent waiting.
+    /// The number of addresses looked up in one turn of the loop, which takes about 1 ms. Confirming a hundred
+    /// thousand addresses must not delay urgent ones.
     private static let sliceSize = 4 * PathReader.batchSize
 
-    /// Looks up the addresses that may have changed, and concludes what that means for who is watched.
+    /// Looks up the marked addresses and updates the targets that use them.
     ///
-    /// - Parameter resolvesAgain: Whether a path that turns out to be another one has its name resolved again;
-    ///   not when it is another one because the name was resolved.
+    /// - Parameter resolvesAgain: Whether a changed path causes a new lookup of the name. `false` if a name lookup
+    ///   caused the change.
     func lookUpWhatIsMarked(
         _ run: RecomputeSchedule.Run = .changed,
         now: ContinuousClock.Instant,
@@ -69,7 +69,7 @@ extension MonitorCore {
         if book.hasMarks { goOn(run) } else { isRenewing = false }
     }
 
-    /// Looks up the rest in the next turn of the loop.
+    /// Looks up the remaining addresses in the next turn of the loop.
     private func goOn(_ run: RecomputeSchedule.Run) {
         guard !isGoingOn else { return }
         isGoingOn = true
@@ -89,14 +89,14 @@ extension MonitorCore {
         do {
             return try reader.judge(marked.map { ($0.address, $0.options) })
         } catch {
-            // As after an overrun, they are tried again and again, ever more slowly.
+            // Retried like after an overrun, with increasing delays.
             schedule.noteEvents(isOverrun: true, now: now)
             unanswered += marked.map(\.slot)
             return marked.map { _ in Judgement(.unknown(.lookupFailed)) }
         }
     }
 
-    /// What sockets tell where netlink is missing.
+    /// Judges addresses by connected sockets, because netlink is unavailable.
     private func connectJudgements(on marked: ArraySlice<AddressBook.Marked>) -> [Judgement] {
         do {
             return try loop.inNetworkNamespace { () throws(SystemError) in
@@ -111,8 +111,7 @@ extension MonitorCore {
         configuration.faults.answersLate && run == .changed && book.verdict(at: slot) != nil
     }
 
-    /// Draws the conclusion for a target from what is known of its addresses, and tells its subscribers of a
-    /// new status.
+    /// Updates a target from the verdicts on its addresses, and queues a new status for its subscribers.
     func judge(_ target: WatchedTarget, now: ContinuousClock.Instant, resolvesAgain: Bool = true) {
         let generation = target.hold.published?.pathGeneration
         let status = target.update(finding(on: target), now: now)
@@ -140,7 +139,8 @@ extension MonitorCore {
         Finding(target.slots.compactMap { book.verdict(at: $0) }) ?? unresolved
     }
 
-    /// A name that never resolved is out of reach when everything is; otherwise it cannot be told.
+    /// The finding for a name that was never resolved: not reachable if the network in general is not reachable,
+    /// otherwise unknown.
     private var unresolved: Finding {
         if connection == nil { return Finding(.unknown(.noNetlink)) }
         let way = Finding(general.slots.compactMap { book.verdict(at: $0) })
@@ -148,7 +148,7 @@ extension MonitorCore {
         return Finding(.unknown(.unresolved))
     }
 
-    /// Time has passed that nobody saw: every path is suspect, and everything is looked up again.
+    /// Handles time that was not observed: every path is suspect, and everything is looked up again.
     func renew() {
         for target in targets.values { target.hold.suspectPath() }
         isRenewing = true

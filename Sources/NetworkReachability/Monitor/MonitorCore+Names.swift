@@ -1,9 +1,9 @@
 internal import NetwatchEventLoop
 
-// The names of watched hosts.
+// Name lookups for watched hosts.
 extension MonitorCore {
-    /// The machine is connected otherwise, or resolves names otherwise. The names that cannot be reached are
-    /// looked up first.
+    /// Resolves all names again after a change of the network or of the resolver configuration. Names that are not
+    /// reachable come first.
     func resolveAll() {
         resolver.renew()
         let names = targets.values.filter { $0.name != nil }
@@ -14,7 +14,7 @@ extension MonitorCore {
         }
     }
 
-    /// Looks the name of a target up, now or when the budget allows it.
+    /// Resolves the name of a target, now or when the budget allows it.
     func resolve(_ target: WatchedTarget, _ cause: NameResolution.Cause = .schedule) {
         guard let name = target.name else { return }
         let lookup = name.resolution.ask(cause, budget: &lookupBudget, now: now)
@@ -28,13 +28,13 @@ extension MonitorCore {
         let earlier = name.lookup
         name.lookup = resolver.resolve(name.resolution.name, urgency: .refresh) { [weak self] outcome in
             guard let self else { return }
-            // Not at once: the answer may be known already, and this turn is not over yet.
+            // Not immediately: the answer may be cached, and this turn is not finished yet.
             loop.execute { self.assumeIsolated { $0.resolved(key, lookup, outcome) } }
         }
         if let earlier { _ = resolver.abandon(earlier) }
     }
 
-    /// From the first name on.
+    /// Starts watching the resolver configuration when the first name is watched.
     private func watchResolverConfiguration() {
         guard resolverConfiguration == nil else { return }
         let watch = ResolverConfigurationWatch(loop: loop, paths: configuration.resolverFiles) {

@@ -1,4 +1,4 @@
-// What the monitor shows of the whole network.
+// Snapshots of the whole network.
 extension MonitorCore {
     typealias SnapshotReceiver = @Sendable (NetworkSnapshot) -> Void
 
@@ -11,7 +11,7 @@ extension MonitorCore {
         snapshotReceivers[id] = nil
     }
 
-    /// Tells whoever wants to know, if there is anything new.
+    /// Delivers a new snapshot to all receivers if anything changed.
     func publishSnapshot() {
         snapshotIsStale = false
         let next = currentSnapshot(generation: snapshot.generation + 1)

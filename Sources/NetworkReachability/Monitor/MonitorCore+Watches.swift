@@ -1,6 +1,6 @@
 internal import NetwatchEventLoop
 
-// Who watches what.
+// Subscriptions to targets.
 extension MonitorCore {
     func subscribe(_ subscriber: WatchedTarget.Subscriber, to key: WatchKey) {
         if let target = targets[key] {
@@ -44,15 +44,15 @@ extension MonitorCore {
         if let lookup = target.name?.lookup { _ = resolver.abandon(lookup) }
     }
 
-    /// The status last published, or what can be said of a target that has none yet.
+    /// Returns the last published status, or `resolving` for a target without a status.
     func status(of key: WatchKey) -> PathStatus {
         let resolving = Finding(.unknown(.resolving))
         return targets[key]?.hold.published
             ?? PathStatus(target: key.target, finding: resolving, pathGeneration: 0)
     }
 
-    /// Has a target rest on these addresses. What concerns new ones passes the filter before they are looked
-    /// up, so that no change goes unnoticed.
+    /// Sets the addresses of a target. The filter is opened for new addresses before they are looked up, so that no
+    /// change is missed.
     func rest(_ target: WatchedTarget, on addresses: [IPAddress]) {
         filter.cover(addresses, connection?.events, now: now)
         book.assign(addresses, to: target)

@@ -2,13 +2,13 @@ internal import NetwatchEventLoop
 internal import NetwatchNetlink
 internal import Synchronization
 
-/// The monitor's state, confined to its thread: notifications mark it stale, lookups decide, and what
-/// changed is told to the subscribers.
+/// The monitor's state, confined to its thread. Notifications mark addresses as stale, route lookups decide, and
+/// subscribers are notified of changes.
 actor MonitorCore {
     nonisolated let loop: EventLoop
     nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
-    /// Why the kernel cannot be asked; `nil` while it can.
+    /// Why netlink is unavailable; `nil` while it is available.
     nonisolated let failure = Mutex<SystemError?>(nil)
 
     let configuration: PathMonitor.Configuration
@@ -18,12 +18,12 @@ actor MonitorCore {
     var schedule: RecomputeSchedule
     var interfacesAreStale = true
     var isGoingOn = false
-    /// What the kernel gave no answer about.
+    /// The slots for which the kernel gave no answer.
     var unanswered: [AddressBook.Slot] = []
-    /// Whether every path is suspect until it has been looked up anew.
+    /// Whether every path is suspect until it has been looked up again.
     var isRenewing = false
-    /// Statuses on their way to whoever watches, in order. Told at the end of a turn: a subscriber may come back
-    /// here, and what it brings about must not overtake what others are yet to hear.
+    /// Statuses to deliver to subscribers, in order. Delivered at the end of a turn: a subscriber may call back into
+    /// the monitor, and the resulting statuses must not overtake earlier ones.
     var outbox = Outbox()
     private var timer: (due: ContinuousClock.Instant, cancel: MonitorClock.Cancellation)?
 
@@ -31,9 +31,9 @@ actor MonitorCore {
     var filter: RouteFilter
     var targets: [WatchKey: WatchedTarget] = [:]
     var wakeUps = WakeUps<WatchedTarget>()
-    /// What may be spent on renewing the addresses of names.
+    /// Limits the name lookups for refreshes.
     var lookupBudget: LookupBudget
-    /// Always watched: a name that never resolved is judged by it.
+    /// The general target. Always watched, because it decides about names that were never resolved.
     let general: WatchedTarget
 
     var statistics = PathMonitor.Statistics()
@@ -69,13 +69,13 @@ actor MonitorCore {
 
     var now: ContinuousClock.Instant { configuration.clock.now() }
 
-    /// Runs `body` on the monitor's thread: at once when called there, as subscribers do.
+    /// Runs `body` on the monitor's thread; immediately if already on it, as in subscribers.
     nonisolated func perform(_ body: @escaping @Sendable (isolated MonitorCore) -> Void) {
         if loop.isCurrent { return assumeIsolated(body) }
         loop.execute { self.assumeIsolated(body) }
     }
 
-    // MARK: The connection to the kernel
+    // MARK: Netlink
 
     func start() {
         targets[general.key] = general
@@ -86,7 +86,7 @@ actor MonitorCore {
         finish()
     }
 
-    /// After a suspension, or a step of the clock, time has passed that nobody saw.
+    /// A suspension or a clock step means that time has passed unobserved.
     private func observeClocks() {
         clocks = ClockObserver(loop: loop) { [weak self] _ in self?.perform { $0.renew() } }
         clocks?.start()
@@ -105,7 +105,7 @@ actor MonitorCore {
         }
     }
 
-    /// Without the kernel little is known. The sockets are opened again after a while.
+    /// Closes the sockets after an error. They are reopened after the reconnect interval.
     func disconnect(_ error: SystemError) {
         connection = nil
         failure.withLock { $0 = error }
@@ -128,7 +128,7 @@ actor MonitorCore {
         finish()
     }
 
-    /// Takes what the kernel announced. Nothing in it is believed but that something may have changed.
+    /// Processes notifications. They are trusted only as a hint that something may have changed.
     func take(_ received: EventSocket.Batch) {
         let batch = configuration.faults.interceptor?(received) ?? received
         statistics.add(batch)
@@ -155,14 +155,14 @@ actor MonitorCore {
         book.markEverything()
     }
 
-    // MARK: What is due
+    // MARK: Timers
 
-    /// Does whatever is due, and sets the timer to the next thing that will be.
+    /// Performs all due work and sets the timer for the next.
     func tick() {
         let now = self.now
         let due = wakeUps.takeDue(at: now)
         for target in due { book.mark(target.slots) }
-        // A route may outlive its lifetime for a moment, and then says nothing more of its end.
+        // A route may exist for a moment after its lifetime, and the kernel then no longer reports when it ends.
         if due.contains(where: { $0.hasExpired(at: now) }) { schedule.noteEvents(isOverrun: false, now: now) }
         if let reconnect = reconnectDue, reconnect <= now {
             connect()
@@ -184,13 +184,13 @@ actor MonitorCore {
 
     private func attend(to target: WatchedTarget, now: ContinuousClock.Instant) {
         guard targets[target.key] === target else { return }
-        // There is so much to look up that its turn is yet to come.
+        // Its addresses are still waiting in the lookup queue. Try again later.
         if book.isMarked(target.slots) { return wakeUps.set(target, now + .milliseconds(1)) }
         judge(target, now: now)
         if target.name?.resolution.isDue(at: now) == true { resolve(target) }
     }
 
-    /// Ends whatever this thread was woken for.
+    /// Ends a turn: delivers statuses, publishes a snapshot and sets the timer.
     func finish() {
         outbox.deliver()
         if snapshotIsStale { publishSnapshot() }

@@ -1,13 +1,13 @@
 package import NetwatchNetlink
 
-/// Ways to break a monitor, for tests that show that such a break would be noticed.
+/// Faults that tests inject, to show that they would be noticed.
 package struct MonitorFaults: Sendable {
-    /// Announcements that the monitor is deaf to.
+    /// The classes of notifications that the monitor does not receive.
     package var ignoredClasses: Set<NetlinkEvent.Class> = []
-    /// Lookups after an announcement answer what they did before it, as when the kernel announces a change
-    /// before it makes it.
+    /// Whether lookups after a notification return the old answer, as when the kernel announces a change before
+    /// making it.
     package var answersLate = false
-    /// Called for each batch of announcements, whose result is taken instead.
+    /// Called for each batch of notifications. Its result is used instead of the batch.
     package var interceptor: (@Sendable (EventSocket.Batch) -> EventSocket.Batch)?
 
     package init() {}

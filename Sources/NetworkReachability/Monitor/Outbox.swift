@@ -1,6 +1,6 @@
-/// Statuses that are still to be told, each to one subscriber, in the order in which they were found out.
+/// A queue of statuses to deliver to subscribers, in order.
 ///
-/// A class, since telling one may put in another.
+/// A class, because delivering a status may add another one.
 final class Outbox {
     private var entries: [(WatchedTarget.Subscriber, PathStatus)] = []
     private var isDelivering = false
@@ -9,7 +9,8 @@ final class Outbox {
         entries.append((subscriber, status))
     }
 
-    /// Tells everything, also what comes in meanwhile; when that is being done already, those who do it will.
+    /// Delivers all statuses, including those added in the meantime. A nested call does nothing, because the outer
+    /// call continues.
     func deliver() {
         guard !isDelivering else { return }
         isDelivering = true

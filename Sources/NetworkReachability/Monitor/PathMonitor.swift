@@ -3,83 +3,89 @@ public import NetwatchEventLoop
 internal import NetwatchNetlink
 internal import Synchronization
 
-/// Watches the ways to hosts, as the kernel would choose them.
+/// Watches the paths that the kernel would choose to hosts.
 ///
-/// The kernel's notifications (rtnetlink(7)) say that something may have changed; what is true is then
-/// looked up in the kernel's own routing tables, together with the carrier of the interface and the source
-/// address. An instance owns one thread and two netlink sockets, needs no privilege, and sends nothing but
-/// DNS queries for watched names.
+/// The kernel's notifications (rtnetlink(7)) say that something may have changed. The monitor then looks up the path
+/// in the kernel's own routing tables and checks the carrier of the interface and the source address. An instance
+/// owns one thread and two netlink sockets and needs no privileges. It sends nothing but DNS queries for watched
+/// names.
 ///
-/// Statuses of one watch differ from one to the next and are delivered one at a time. The edge to reachable
-/// is reported at once; the edge away from it after ``Configuration/settle``.
+/// Consecutive statuses of one watch differ and are delivered one at a time. A change to reachable is reported
+/// immediately, a loss after ``Configuration/settle``.
 public final class PathMonitor: Sendable {
-    /// How a monitor works. The defaults suit everything but tests.
+    /// The settings of a monitor. The defaults suit everything but tests.
     public struct Configuration: Sendable {
-        /// A path to the network namespace to watch (`/run/netns/NAME`, `/proc/PID/ns/net`). Needs
-        /// `CAP_SYS_ADMIN` over that namespace and over the program's own. Default `nil`: the namespace of the
-        /// thread that makes the monitor. Name servers are asked from there too, but which
-        /// ones they are is read from the process's own files, and zones are looked up in the process's own
-        /// namespace. Callbacks, and the threads that are started because of them, stay in the program's namespace.
+        /// The path of the network namespace to watch (`/run/netns/NAME`, `/proc/PID/ns/net`). Default `nil`: the
+        /// namespace of the thread that creates the monitor.
+        ///
+        /// Requires `CAP_SYS_ADMIN` over that namespace and over the program's own. Name servers are queried from the
+        /// watched namespace, but their addresses are read from the files of the process. Zones are looked up in the
+        /// namespace of the process. Callbacks, and threads started by them, stay in the program's namespace.
         public var networkNamespace: String?
-        /// How long the edge away from reachable is held back. Default 30 ms, 0 to 250 ms; what lies outside is
-        /// moved to the nearer end, here and below.
+        /// How long a loss of reachability is held back. Default 30 ms, range 0 to 250 ms. Here and below, values
+        /// outside the range are clamped.
         public var settle: Duration = .milliseconds(30) {
             didSet { settle = min(max(settle, .zero), .milliseconds(250)) }
         }
-        /// How long after the last notification everything is looked up once more, because the kernel
-        /// announces some changes before it makes them; while they keep coming, at the latest ten times as
-        /// long after the first. Default 150 ms, at least 10 ms.
+        /// How long after the last notification everything is looked up again, because the kernel announces some
+        /// changes before it makes them. While notifications keep arriving, this happens at the latest ten times this
+        /// long after the first. Default 150 ms, minimum 10 ms.
         public var confirmDelay: Duration = .milliseconds(150) {
             didSet { confirmDelay = max(confirmDelay, .milliseconds(10)) }
         }
-        /// How often everything is looked up without any notification. Default 60 s, at least 100 ms.
+        /// How often everything is looked up without any notification. Default 60 s, minimum 100 ms.
         public var auditInterval: Duration = .seconds(60) {
             didSet { auditInterval = max(auditInterval, .milliseconds(100)) }
         }
-        /// How long after a failure the netlink sockets are opened again, and how often, without them, each
-        /// path is looked up by other means. Default 5 s, at least 10 ms.
+        /// How long after a failure the netlink sockets are reopened. While they are missing, also how often each
+        /// path is looked up by other means. Default 5 s, minimum 10 ms.
         public var reconnectInterval: Duration = .seconds(5) {
             didSet { reconnectInterval = max(reconnectInterval, .milliseconds(10)) }
         }
-        /// How often the addresses of a watched name are looked up again, give or take 10 %, while nothing else calls
-        /// for it. Default 30 s, from 1 s to 1 h. A name whose addresses are out of reach is looked up after 5 s, 5 s,
-        /// 10 s, 20 s, and then this often; after a failed lookup the next one follows after 1 s, doubling up to this
-        /// interval. A change of the network or of the resolver's configuration calls for a lookup at once.
+        /// How often the addresses of a watched name are refreshed, ±10 %, if nothing else causes a lookup. Default
+        /// 30 s, range 1 s to 1 h.
         ///
-        /// A name's status follows its records within twice this interval, unless ``nameLookupsPerSecond`` is too few.
+        /// A name whose addresses are unreachable is looked up after 5 s, 5 s, 10 s, 20 s, and then at this interval.
+        /// A failed lookup is retried after 1 s, with a delay that doubles up to this interval. A change of the
+        /// network or of the resolver configuration causes an immediate lookup.
+        ///
+        /// The status of a name follows its records within twice this interval, unless ``nameLookupsPerSecond`` is
+        /// too low.
         public var nameRefreshInterval: Duration = .seconds(30) {
             didSet { nameRefreshInterval = min(max(nameRefreshInterval, .seconds(1)), .seconds(3600)) }
         }
-        /// How many lookups a second the monitor starts at most in order to renew addresses of watched names, all
-        /// together; first lookups are not counted. Default 20, from 1 to 10,000. With more names than this and
-        /// ``nameRefreshInterval`` allow, 600 by default, each is looked up less often.
+        /// The maximum number of lookups per second that refresh watched names, for all names together. First lookups
+        /// do not count. Default 20, range 1 to 10,000.
+        ///
+        /// With more names than this and ``nameRefreshInterval`` allow (600 by default), each name is refreshed less
+        /// often.
         public var nameLookupsPerSecond = 20 {
             didSet { nameLookupsPerSecond = min(max(nameLookupsPerSecond, 1), 10_000) }
         }
-        /// The receive buffer to ask for, in bytes; without `CAP_NET_ADMIN` the kernel grants at most
-        /// `net.core.rmem_max`. Default 4 MiB, enough for 5,000 waiting route notifications.
+        /// The requested receive buffer in bytes. Without `CAP_NET_ADMIN`, the kernel grants at most
+        /// `net.core.rmem_max`. Default 4 MiB, enough for 5,000 pending route notifications.
         public var receiveBufferSize = 4 * 1024 * 1024
 
-        /// Whether the kernel is to hold back announcements of routes that cover no watched address, which
-        /// spares a wake-up for each. Default `true`. The statuses are the same either way.
+        /// Whether the kernel suppresses notifications of routes that cover no watched address, which saves a wake-up
+        /// for each. Default `true`. The statuses are the same either way.
         public var filtersRoutes = true
-        /// The addresses that decide about ``PathTarget/general``, nothing being sent to them. Default two of
-        /// the root name servers (`a` and `k`, IANA root hints), whose addresses are as stable and as widely
-        /// routed as any; an empty list means them too.
+        /// The addresses that decide about ``PathTarget/general``. Nothing is sent to them. Default: the IPv4 and
+        /// IPv6 addresses of two root name servers (`a` and `k` in the IANA root hints), which are as stable and as
+        /// widely routed as any. An empty list selects the default.
         public var generalAddresses = rootNameServers {
             didSet { if generalAddresses.isEmpty { generalAddresses = Self.rootNameServers } }
         }
-        /// The descriptor of a netlink socket of the route protocol (`NETLINK_ROUTE`) to listen on, which
-        /// somebody with more privilege opened with a larger buffer, like systemd's `ListenNetlink=` with
-        /// `ReceiveBuffer=`. It has to belong to the namespace that is watched. A copy is used. Default
-        /// `nil`: one is opened.
+        /// The descriptor of a netlink socket (`NETLINK_ROUTE`) to listen on. Default `nil`: the monitor opens one.
+        ///
+        /// A more privileged process can open it with a larger buffer, for example systemd with `ListenNetlink=` and
+        /// `ReceiveBuffer=`. It must belong to the watched namespace. The monitor uses a duplicate.
         public var inheritedSocket: CInt?
 
         /// For tests.
         package var resolverFiles = ResolverConfigurationWatch.systemPaths
         /// For tests.
         package var clock = MonitorClock.system
-        /// Ways to break the monitor, for tests.
+        /// Faults to inject, for tests.
         package var faults = MonitorFaults()
 
         private static let rootNameServers = [
@@ -87,16 +93,16 @@ public final class PathMonitor: Sendable {
             IPAddress("193.0.14.129")!, IPAddress("2001:7fd::1")!,
         ]
 
-        /// Makes a configuration of the defaults.
+        /// Creates a configuration with the default values.
         public init() {}
     }
 
-    /// What a monitor has counted since it was made.
+    /// Counters of a monitor since its creation.
     package struct Statistics: Hashable, Sendable {
         package var recomputations = 0
-        /// Addresses looked up.
+        /// The number of addresses looked up.
         package var lookups = 0
-        /// Lookups of names that were started.
+        /// The number of name lookups started.
         package var nameLookups = 0
         package var overruns = 0
         package var malformed = 0
@@ -109,10 +115,10 @@ public final class PathMonitor: Sendable {
         }
     }
 
-    /// The monitor of this process's network namespace, which managers use by default.
+    /// The monitor of the process's network namespace. Managers use it by default.
     public static let shared = PathMonitor()
 
-    /// `nil` where the namespace cannot be entered.
+    /// The core; `nil` if the namespace cannot be entered.
     private let monitorCore: MonitorCore?
     private let startFailure: Mutex<SystemError?>
     private let isRetrying = Atomic(false)
@@ -121,13 +127,15 @@ public final class PathMonitor: Sendable {
 
     /// Starts a monitor.
     ///
-    /// It always starts: where there is no netlink, where the namespace cannot be entered, and while there are no
-    /// descriptors or threads, ``failure`` tells why; starting is tried again with each use and every
-    /// ``Configuration/reconnectInterval``. Without netlink every path is looked up now and then by other means, which can tell that there is one
-    /// but not that there is none: then the status is `unknown`. Returns when the kernel's state has been
-    /// read once, which takes about a millisecond.
+    /// This always succeeds. If netlink, the namespace, descriptors or threads are unavailable, ``failure`` contains
+    /// the error. Starting is retried with each use and every ``Configuration/reconnectInterval``.
     ///
-    /// - Parameter configuration: How the monitor works.
+    /// Without netlink, paths are looked up periodically by other means. These can find a path but cannot prove that
+    /// there is none, so the status is then `unknown`.
+    ///
+    /// Returns after the kernel's state has been read once, which takes about a millisecond.
+    ///
+    /// - Parameter configuration: The settings of the monitor.
     public convenience init(configuration: Configuration = Configuration()) {
         let namespace = configuration.networkNamespace
         let resolver = namespace.map { NameResolver(networkNamespace: $0) } ?? .shared
@@ -139,7 +147,7 @@ public final class PathMonitor: Sendable {
         do throws(SystemError) {
             let loop = try Self.loop(configuration.networkNamespace)
             let core = MonitorCore(loop: loop, configuration: configuration, resolver: resolver)
-            // Work that comes before the thread runs waits for it, and this is the first.
+            // Work enqueued before the thread starts waits for it, and this is the first item.
             loop.execute { core.assumeIsolated { $0.start() } }
             monitorCore = core
             startFailure = Mutex(nil)
@@ -155,7 +163,7 @@ public final class PathMonitor: Sendable {
         return try EventLoop(label: "nw-path", networkNamespace: networkNamespace)
     }
 
-    /// The monitor's core, while it has a thread; starts it if need be.
+    /// The monitor's core, if it has a thread. Starts the thread if needed.
     private var core: MonitorCore? {
         guard let monitorCore else { return nil }
         do throws(SystemError) {
@@ -168,8 +176,8 @@ public final class PathMonitor: Sendable {
         }
     }
 
-    /// Watches that were begun without a thread get their statuses once there is one. Not by Dispatch, which ends the
-    /// process when it lacks the descriptors for a timer.
+    /// Retries starting the thread later, so that watches begun without it get their statuses. Does not use Dispatch,
+    /// which terminates the process if it has no descriptors for a timer.
     private func startLater() {
         guard !isRetrying.exchange(true, ordering: .relaxed) else { return }
         let (seconds, attoseconds) = reconnectInterval.components
@@ -182,13 +190,13 @@ public final class PathMonitor: Sendable {
                 _ = self?.core
             }
         } catch {
-            // The next use tries again.
+            // The next use of the monitor tries again.
             isRetrying.store(false, ordering: .relaxed)
         }
     }
 
-    /// Why the kernel cannot be asked: the failed system call and its error. `nil` while all is well. A
-    /// namespace that cannot be entered is final; netlink is tried again.
+    /// Why netlink is unavailable: the failed system call and its error. `nil` while it is available. If the
+    /// namespace cannot be entered, the failure is final; netlink is retried.
     public var failure: SystemError? {
         guard let core else { return startFailure.withLock { $0 } }
         return core.failure.withLock { $0 }
@@ -197,12 +205,12 @@ public final class PathMonitor: Sendable {
     /// Watches a target.
     ///
     /// - Parameters:
-    ///   - target: What to watch.
-    ///   - options: What is special about the packets whose way is asked for. Default nothing.
-    ///   - onUpdate: Called with the first status, and then with every one that differs from the one
-    ///     before. It runs on the monitor's thread and must not block. The first call comes at once for an
-    ///     address; for a name when its first lookup ends, at the latest after 2 s.
-    /// - Returns: The watch, which lasts as long as it is retained and not cancelled.
+    ///   - target: The target to watch.
+    ///   - options: The socket options of the packets. Default: none.
+    ///   - onUpdate: Called with the first status and then with each status that differs from the previous one. It
+    ///     runs on the monitor's thread and must not block. The first call comes immediately for an address. For a
+    ///     name it comes when the first lookup finishes, after 2 s at the latest.
+    /// - Returns: The watch, which lasts until it is cancelled or released.
     public func watch(
         _ target: PathTarget,
         options: PathOptions = PathOptions(),
@@ -217,12 +225,14 @@ public final class PathMonitor: Sendable {
         return watch
     }
 
-    /// The statuses of a target, the present one first; for a name it takes up to 2 s. Only the newest is kept for
-    /// a slow reader. The sequence does not end by itself; ending the reading ends the watch.
+    /// Returns the statuses of a target, starting with the current one. For a name, the first one takes up to 2 s.
+    ///
+    /// A slow reader gets only the newest status. The sequence does not end by itself. The watch ends when iteration
+    /// ends.
     ///
     /// - Parameters:
-    ///   - target: What to watch.
-    ///   - options: What is special about the packets whose way is asked for. Default nothing.
+    ///   - target: The target to watch.
+    ///   - options: The socket options of the packets. Default: none.
     public func statuses(
         of target: PathTarget,
         options: PathOptions = PathOptions()
@@ -233,12 +243,13 @@ public final class PathMonitor: Sendable {
         }
     }
 
-    /// Judges addresses once, as it is when the monitor's thread comes to it: the edge away from reachable too,
-    /// which ``watch(_:options:onUpdate:)`` holds back for ``Configuration/settle``. Returns at once.
+    /// Judges addresses once, at the moment when the monitor's thread runs the request. The verdict includes a loss
+    /// that ``watch(_:options:onUpdate:)`` still holds back for ``Configuration/settle``. Returns immediately.
     ///
     /// - Parameters:
-    ///   - addresses: Of one host, of which one is enough; `nil` for the way out in general.
-    ///   - answer: Called once, on the monitor's thread, which it must not block.
+    ///   - addresses: The addresses of one host, of which one reachable address is enough; `nil` for
+    ///     ``PathTarget/general``.
+    ///   - answer: Called once on the monitor's thread, which it must not block.
     package func judge(
         _ addresses: [IPAddress]?,
         answer: @escaping @Sendable (PathStatus.Verdict) -> Void
@@ -247,11 +258,11 @@ public final class PathMonitor: Sendable {
         core.perform { answer($0.verdictNow(on: addresses)) }
     }
 
-    /// Judges a watched target once, as ``judge(_:answer:)`` judges addresses: by new lookups, and including a loss
-    /// that ``watch(_:options:onUpdate:)`` still holds back. Returns immediately.
+    /// Judges a watched target once by new lookups, like ``judge(_:answer:)`` for addresses. The verdict includes a
+    /// loss that ``watch(_:options:onUpdate:)`` still holds back. Returns immediately.
     ///
-    /// - Parameter answer: Called once with the verdict and the path's generation, or with `nil` when the target is not
-    ///   watched. It runs on the monitor's thread, which it must not block.
+    /// - Parameter answer: Called once with the verdict and the generation of the path, or with `nil` if the target
+    ///   is not watched. It runs on the monitor's thread, which it must not block.
     package func judge(
         _ target: PathTarget,
         answer: @escaping @Sendable ((verdict: PathStatus.Verdict, generation: UInt64)?) -> Void
@@ -260,27 +271,27 @@ public final class PathMonitor: Sendable {
         core.perform { answer($0.verdictNow(on: target)) }
     }
 
-    /// The paths to all addresses of a watched target that there is a path to, in the order of preference: that of its
-    /// status first. Empty when nobody watches it.
+    /// Returns the paths to all reachable addresses of a watched target, in order of preference: the path of its
+    /// status comes first. Empty if the target is not watched.
     func paths(to target: PathTarget) async -> [NetworkPath] {
         guard let core else { return [] }
         return await core.paths(to: WatchKey(target: target, options: PathOptions()))
     }
 
-    /// The interfaces and the way out in general, now. Read on the monitor's thread, for which the caller waits
-    /// as it would for a lock.
+    /// The current interfaces and general reachability. Read on the monitor's thread; the caller blocks briefly, as
+    /// for a lock.
     public var snapshot: NetworkSnapshot {
         guard let core else { return Self.unknowableSnapshot }
         return core.loop.runAndWait { core.assumeIsolated { $0.snapshot } }
     }
 
-    /// What ``snapshot`` shows, now and after each change. Only the newest is kept for a slow reader.
+    /// The value of ``snapshot``, now and after each change. A slow reader gets only the newest one.
     public var snapshots: AsyncStream<NetworkSnapshot> {
         AsyncStream(bufferingPolicy: .bufferingNewest(1)) { continuation in
             if core == nil { continuation.yield(Self.unknowableSnapshot) }
             let id = nextID.add(1, ordering: .relaxed).newValue
             monitorCore?.perform { $0.subscribeToSnapshots(id) { continuation.yield($0) } }
-            // Not only the subscription but the monitor too lasts as long as somebody reads.
+            // Retains the monitor too, not only the subscription, until iteration ends.
             continuation.onTermination = { [self] _ in
                 self.monitorCore?.perform { $0.unsubscribeFromSnapshots(id) }
             }
@@ -295,8 +306,8 @@ public final class PathMonitor: Sendable {
         monitorCore?.perform { $0.unsubscribe(id, from: key) }
     }
 
-    /// The status of a watched target, read on the monitor's thread. The caller waits as it would for a
-    /// lock: nothing on that thread ever blocks.
+    /// Returns the status of a watched target, read on the monitor's thread. The caller waits as for a lock; nothing
+    /// on that thread ever blocks.
     func statusNow(of key: WatchKey) -> PathStatus {
         guard let core else { return Self.unknowable(key.target) }
         return core.loop.runAndWait { core.assumeIsolated { $0.status(of: key) } }
@@ -308,7 +319,7 @@ public final class PathMonitor: Sendable {
 
     // MARK: For tests
 
-    /// What this monitor has counted.
+    /// The counters of this monitor.
     package var statistics: Statistics {
         guard let core else { return Statistics() }
         return core.loop.runAndWait { core.assumeIsolated { $0.statistics } }
@@ -319,17 +330,17 @@ public final class PathMonitor: Sendable {
         core?.perform { $0.renew() }
     }
 
-    /// Makes the kernel's filter tight around what is watched now, without waiting for more to come.
+    /// Narrows the kernel's filter to the currently watched addresses immediately.
     package func tightenFilter() {
         core?.perform { $0.tightenFilter() }
     }
 
-    /// Takes everything that the kernel has announced so far and acts on it, however short ago it last did.
+    /// Processes all pending kernel notifications, without waiting for the minimum spacing.
     package func catchUp() {
         core?.loop.runAndWait { [core] in core?.assumeIsolated { $0.catchUp() } }
     }
 
-    /// Takes bytes as if the kernel had sent them.
+    /// Processes bytes as if the kernel had sent them.
     package func ingest(_ datagram: [UInt8]) {
         core?.perform { core in
             var bytes = datagram
@@ -339,7 +350,7 @@ public final class PathMonitor: Sendable {
         }
     }
 
-    /// Runs something on the monitor's thread, which receives nothing meanwhile.
+    /// Runs a closure on the monitor's thread, which receives nothing in the meantime.
     package func occupy(_ body: @escaping @Sendable () -> Void) {
         core?.loop.execute(body)
     }

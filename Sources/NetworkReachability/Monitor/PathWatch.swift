@@ -1,8 +1,8 @@
 internal import Synchronization
 
-/// One watch of one target. It lasts until it is cancelled or released.
+/// A watch of one target. It lasts until it is cancelled or released.
 public final class PathWatch: Sendable {
-    /// What the monitor's thread and the watch share; it keeps neither of them alive.
+    /// The state shared by the monitor's thread and the watch. It retains neither of them.
     final class Delivery: Sendable {
         private struct State {
             var latest: PathStatus?
@@ -39,7 +39,7 @@ public final class PathWatch: Sendable {
 
     private let key: WatchKey
 
-    /// What is watched.
+    /// The watched target.
     public var target: PathTarget { key.target }
 
     init(
@@ -58,13 +58,13 @@ public final class PathWatch: Sendable {
         cancel()
     }
 
-    /// The newest status. Before the first one has been delivered it is read from the monitor's thread, for which
-    /// the caller waits as it would for a lock; for a name whose first lookup is still running it is `unknown`.
+    /// The newest status. Before the first delivery it is read from the monitor's thread, for which the caller waits
+    /// as for a lock. For a name it is `unknown` until the first lookup finishes.
     public var status: PathStatus {
         delivery.latest ?? monitor.statusNow(of: key)
     }
 
-    /// Ends the watch. Its callback may be running on the monitor's thread while this returns, but is not
+    /// Ends the watch. The callback may still be running on the monitor's thread when this method returns, but is not
     /// called again.
     public func cancel() {
         delivery.cancel()

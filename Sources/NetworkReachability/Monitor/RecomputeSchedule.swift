@@ -1,18 +1,20 @@
-/// When everything is looked up anew. A pure value.
+/// Schedules new lookups. A pure value.
 ///
-/// The first event after a quiet time is acted on at once. A storm of events is acted on every
-/// ``spacing``; a storm that overruns the receive buffer less often, up to once a second. A quiet time
-/// after the last event everything is looked up once more, because the kernel announces some changes
-/// before it makes them; and if there is no quiet time, now and then all the same. Once in a long while
-/// everything is looked up without any reason, because the kernel makes some changes silently.
+/// - The first event after a quiet period causes a lookup immediately.
+/// - During a storm of events, lookups run every ``spacing``. If the storm overruns the receive buffer, they run less
+///   often, down to once a second.
+/// - After a quiet period, everything is looked up again, because the kernel announces some changes before it makes
+///   them. If events keep arriving, this still happens from time to time.
+/// - Everything is also looked up at long intervals without any event, because the kernel makes some changes
+///   silently.
 struct RecomputeSchedule: Sendable {
-    /// Shortest time between two recomputations during a storm.
+    /// The minimum time between two recomputations during a storm.
     static let spacing: Duration = .milliseconds(10)
-    /// Waiting times while the receive buffer keeps overrunning: NetworkManager's cap is 1 s too.
+    /// The delays while the receive buffer keeps overrunning. NetworkManager's maximum is also 1 s.
     static let firstOverrunSpacing: Duration = .milliseconds(50)
     static let longestOverrunSpacing: Duration = .seconds(1)
 
-    /// How many times the delay a confirmation is put off at most while events keep coming.
+    /// The maximum delay of a confirmation while events keep arriving, as a multiple of the confirm delay.
     static let longestConfirmFactor = 10
 
     private let confirmDelay: Duration
@@ -32,17 +34,17 @@ struct RecomputeSchedule: Sendable {
         auditDue = now + auditInterval
     }
 
-    /// The next moment at which `takeDue(now:)` is worth asking.
+    /// The next time at which `takeDue(now:)` should be called.
     var nextDue: ContinuousClock.Instant {
         min(earliest(eventDue, pacedConfirmDue) ?? auditDue, auditDue)
     }
 
-    /// Not before the events that wait are looked into, which are made to wait when they are too many.
+    /// When the confirmation is due, but not before pending events, which are delayed when there are too many.
     private var pacedConfirmDue: ContinuousClock.Instant? {
         confirmDue.map { max($0, eventDue ?? $0) }
     }
 
-    /// Notes that something may have changed.
+    /// Records that something may have changed.
     mutating func noteEvents(isOverrun: Bool, now: ContinuousClock.Instant) {
         let deadline = confirmDeadline ?? now + confirmDelay * Self.longestConfirmFactor
         confirmDeadline = deadline
@@ -56,28 +58,28 @@ struct RecomputeSchedule: Sendable {
     }
 
     private var currentSpacing: Duration {
-        // The first overrun is answered like any event; from the second on the waiting time doubles.
+        // The first overrun is handled like any event. From the second one on, the delay doubles.
         guard overrunsInARow > 1 else { return Self.spacing }
         let doublings = min(overrunsInARow - 2, 10)
         return min(Self.longestOverrunSpacing, Self.firstOverrunSpacing * (1 << doublings))
     }
 
-    /// What has to be looked up anew.
+    /// What to look up.
     enum Run: Hashable, Sendable {
-        /// What the events since the last run were about.
+        /// The addresses that events since the last run may affect.
         case changed
-        /// Everything, events or not.
+        /// All addresses, whether or not there were events.
         case everything
     }
 
-    /// Takes the recomputation that is due, if any; it counts as done.
+    /// Returns the due recomputation, if any, and marks it as done.
     mutating func takeDue(now: ContinuousClock.Instant) -> Run? {
         guard nextDue <= now else { return nil }
         let isConfirmed = pacedConfirmDue.map { $0 <= now } ?? false
         let run: Run = isConfirmed || auditDue <= now ? .everything : .changed
         if !overrunSinceLastRun { overrunsInARow = 0 }
         overrunSinceLastRun = false
-        // Making sure delays nothing: what is announced right after it is acted on at once.
+        // A confirmation does not delay the next event, which is handled immediately.
         if eventDue != nil { lastRun = now }
         eventDue = nil
         if isConfirmed { (confirmDue, confirmDeadline) = (nil, nil) }

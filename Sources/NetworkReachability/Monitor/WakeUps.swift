@@ -1,24 +1,25 @@
-/// Who has to be looked after when: a binary heap, so that ten thousand names cost no more than their number's logarithm
-/// whenever one is due.
+/// The wake-up times of the keys. A binary heap, so that with ten thousand names each wake-up takes only logarithmic
+/// time.
 struct WakeUps<Key: Hashable> {
     private typealias Entry = (moment: ContinuousClock.Instant, key: Key)
 
     private var due: [Key: ContinuousClock.Instant] = [:]
-    /// No entry is earlier than its parent at `(index - 1) / 2`. One whose key has another moment by now is obsolete.
+    /// A heap: no entry is earlier than its parent at `(index - 1) / 2`. An entry is obsolete if its key has another
+    /// time in `due`.
     private var heap: [Entry] = []
 
-    /// Not later than the earliest moment: one that was put off may have been it.
+    /// A lower bound of the earliest time: the first entry may be obsolete.
     var earliest: ContinuousClock.Instant? { heap.first?.moment }
 
     mutating func set(_ key: Key, _ moment: ContinuousClock.Instant?) {
         guard due[key] != moment else { return }
         due[key] = moment
         if let moment { insert((moment, key)) }
-        // Moments that are put off again and again must not fill the memory.
+        // Frequently postponed keys must not make the heap grow without limit.
         if heap.count > 64 + 2 * due.count { removeObsolete() }
     }
 
-    /// Takes out everyone whose moment has come.
+    /// Removes and returns all keys whose time has come.
     mutating func takeDue(at now: ContinuousClock.Instant) -> [Key] {
         var keys: [Key] = []
         while let first = heap.first, first.moment <= now {

@@ -1,6 +1,6 @@
 internal import NetwatchEventLoop
 
-/// What a watch is about: the target, and the packets whose way is asked for.
+/// The key of a watch: the target and the options of the packets.
 struct WatchKey: Hashable, Sendable {
     let target: PathTarget
     private let sparseOptions: SparseOptions
@@ -13,20 +13,20 @@ struct WatchKey: Hashable, Sendable {
     var options: PathOptions { sparseOptions.options }
 }
 
-/// What the monitor keeps about one watched target. Confined to the monitor's thread.
+/// The monitor's state of one watched target. Confined to the monitor's thread.
 final class WatchedTarget {
     let key: WatchKey
-    /// What is known of it, and published.
+    /// The current finding and the published status.
     var hold: StatusHold
-    /// The lookups of its name; `nil` for everything that is none. Apart, so that addresses, which are watched by the
-    /// thousand, have no room for it.
+    /// The name lookups; `nil` for targets that are not names. A separate object, so that watched addresses, of which
+    /// there may be thousands, do not need memory for it.
     let name: WatchedName?
-    /// Where its addresses stand in the monitor's ``AddressBook``, in the resolver's order.
+    /// The slots of its addresses in the monitor's ``AddressBook``, in the resolver's order.
     var slots: [AddressBook.Slot] = []
-    /// When a route that the last verdict rests on expires.
+    /// When a route that the last verdict depends on expires.
     var expiryDue: ContinuousClock.Instant?
     private(set) var subscribers: [Subscriber]
-    /// Whether it waits, in this turn, to be judged anew.
+    /// Whether the target is queued in this turn to be judged again.
     var isConcerned = false
 
     struct Subscriber {
@@ -51,7 +51,7 @@ final class WatchedTarget {
         }
     }
 
-    /// The next moment at which this target needs attention without any event.
+    /// The next time at which this target needs attention without any event.
     var nextDue: ContinuousClock.Instant? {
         earliest(
             earliest(hold.heldUntil, expiryDue),
@@ -71,7 +71,7 @@ final class WatchedTarget {
         subscribers.removeAll { $0.id == id }
     }
 
-    /// Takes a fresh finding. Returns the new status when it differs from the one before.
+    /// Processes a new finding. Returns the new status if it differs from the published one.
     func update(_ finding: Finding, now: ContinuousClock.Instant) -> PathStatus? {
         if name?.resolution.mayHaveStatus(now: now) == false { return nil }
         if !slots.isEmpty { name?.resolution.note(isReachable: finding.verdict.isReachable, now: now) }
@@ -79,10 +79,10 @@ final class WatchedTarget {
     }
 }
 
-/// The name of a watched target, and the lookup that is under way.
+/// The name of a watched target and the lookup in progress.
 final class WatchedName {
     var resolution: NameResolution
-    /// For giving up.
+    /// The lookup in progress, kept so that it can be abandoned.
     var lookup: NameResolver.Lookup?
 
     init(_ resolution: NameResolution) { self.resolution = resolution }

@@ -1,4 +1,4 @@
-/// What was found out about a target from the verdicts on its addresses.
+/// The combined result for a target, from the verdicts on its addresses.
 struct Finding: Hashable, Sendable {
     let verdict: PathStatus.Verdict
     var supportsIPv4 = false
@@ -9,8 +9,8 @@ struct Finding: Hashable, Sendable {
         note(verdict)
     }
 
-    /// Reachable by the first address that is, in the resolver's order (RFC 6724); otherwise unknown if any
-    /// is; otherwise what is wrong with the first. `nil` when there are none.
+    /// Combines verdicts, which are in the resolver's order (RFC 6724). The first reachable verdict decides, then the
+    /// first unknown one, then the first of all. Returns `nil` if there are no verdicts.
     init?(_ verdicts: some Collection<PathStatus.Verdict>) {
         let decisive =
             verdicts.first(where: \.isReachable) ?? verdicts.first(where: \.isUnknown) ?? verdicts.first

@@ -1,33 +1,33 @@
 public import NetwatchEventLoop
 
-/// The way the kernel would send a packet.
+/// The path on which the kernel would send a packet.
 ///
-/// A route may have several next hops, between which the kernel chooses for each flow. The path is then the one that it
-/// chooses when only the destination is known; a connection to the same address may use another.
+/// A route may have several next hops, and the kernel chooses one per flow. This is the path that the kernel chooses
+/// if only the destination is known. A connection to the same address may use another one.
 public struct NetworkPath: Hashable, Sendable {
-    /// The address the packet would go to.
+    /// The destination address of the packet.
     public let destination: IPAddress
-    /// The interface it would leave by: its index, which is its identity. 0 where netlink is missing.
+    /// The index of the outgoing interface, which identifies it. 0 if netlink is unavailable.
     public let interfaceIndex: UInt32
-    /// The interface's name when the path was looked up; empty where netlink is missing.
+    /// The name of the interface at the time of the lookup. Empty if netlink is unavailable.
     public let interfaceName: String
-    /// What the interface is; ``InterfaceType/other`` where netlink is missing.
+    /// The type of the interface. ``InterfaceType/other`` if netlink is unavailable.
     public let interfaceType: InterfaceType
-    /// What carries the interface's packets in the end: the Wi-Fi under a bridge, the Ethernet under a tunnel.
+    /// The type of the lowest interface that carries the packets: the Wi-Fi under a bridge, the Ethernet under a
+    /// tunnel.
     public let medium: InterfaceType
-    /// Whether the way leads through a tunnel.
+    /// Whether the path leads through a tunnel.
     public let isTunnel: Bool
-    /// The next router, or `nil` when the destination is on the interface's own network.
+    /// The next router, or `nil` if the destination is on the interface's own network.
     public let gateway: IPAddress?
-    /// The source address the packet would carry.
+    /// The source address of the packet.
     public let source: IPAddress?
     /// Whether the destination is this machine itself. Such a path says nothing about the network.
     public let isLocal: Bool
-    /// How many bits of the destination the deciding route fixes: 0 for a default route, all of them for a
-    /// host's own.
+    /// The prefix length of the matching route: 0 for a default route, all bits for a host route.
     public var prefixLength: Int { Int(shortPrefixLength) }
     private let shortPrefixLength: UInt8
-    /// The routing table that decided: 254 is the main one, 255 the local one, others are chosen by rules.
+    /// The routing table of the matching route. 254 is the main table, 255 the local table; rules select others.
     public let table: UInt32
 
     init(
@@ -52,14 +52,14 @@ public struct NetworkPath: Hashable, Sendable {
         self.table = table
     }
 
-    /// Whether another path leads the same way for a connection: same interface, source and gateway.
+    /// Whether a connection would use the same interface, source and gateway on both paths.
     func isSameWay(as other: NetworkPath) -> Bool {
         interfaceIndex == other.interfaceIndex && source == other.source && gateway == other.gateway
     }
 }
 
 extension NetworkPath: CustomStringConvertible {
-    /// The path in words for a person: `over eth0 from 192.0.2.7 via 192.0.2.1`.
+    /// A human-readable description: `over eth0 from 192.0.2.7 via 192.0.2.1`.
     public var description: String {
         if isLocal { return "on this machine" }
         let parts = [

@@ -2,7 +2,7 @@ internal import Glibc
 internal import NetwatchEventLoop
 internal import NetwatchNetlink
 
-/// Decides whether one address can be reached, from what the kernel answered. Pure: no call is made here.
+/// Decides whether one address is reachable from the kernel's answer. Pure: makes no system calls.
 struct PathDecision {
     let query: RouteQuery
     let answer: RouteAnswer
@@ -11,7 +11,7 @@ struct PathDecision {
     private var destination: IPAddress { query.destination }
 
     var verdict: PathStatus.Verdict {
-        // IPv6 ignores a source that no interface has, and IPv4 calls it a missing route.
+        // IPv6 ignores a source address that no interface has, and IPv4 reports a missing route for it.
         if let source = query.source, !canSend(from: source) { return .notReachable(.noSource) }
         switch answer.lookup {
         case .refused(let errno, let message): return Self.refusal(errno: errno, message: message)
@@ -25,19 +25,19 @@ struct PathDecision {
 
     private static func refusal(errno: CInt, message: String?) -> PathStatus.Verdict {
         switch errno {
-        // The second: a kernel booted without IPv6 does not know the family.
+        // EOPNOTSUPP: a kernel booted without IPv6 does not know the family.
         case ENETUNREACH, EOPNOTSUPP: .notReachable(.noRoute)
         case EHOSTUNREACH: .notReachable(.unreachable)
         case EACCES: .notReachable(.prohibited)
-        // The same number stands for a malformed request, but then the kernel says what is wrong with it.
+        // EINVAL also means a malformed request, but then the kernel adds a message.
         case EINVAL where message == nil: .notReachable(.blackhole)
         default: .unknown(.lookupFailed)
         }
     }
 
     private func verdict(on route: Route) -> PathStatus.Verdict {
-        // What this machine sends to itself goes by the loopback interface, even to the address of another one.
-        // While that is down, the kernel takes its addresses for others to be found over the default route.
+        // Packets to this machine itself use the loopback interface, even to the address of another interface. While
+        // loopback is down, the kernel looks for its addresses behind the default route.
         if interfaces.isLoopbackDown, route.kind == .local || destination.isLoopback {
             return .notReachable(.loopbackDown)
         }
@@ -50,8 +50,8 @@ struct PathDecision {
     }
 
     private func unicastVerdict(on route: Route) -> PathStatus.Verdict {
-        // Told to use an interface, an IPv4 lookup takes any address for a neighbour on it when there is no
-        // route; only the table knows.
+        // With a required interface and no route, an IPv4 lookup treats any address as a neighbour on that interface.
+        // Only the table match shows that there is no route.
         if query.outputInterface != 0, case .refused = answer.tableMatch { return .notReachable(.noRoute) }
         guard let interface = route.outputInterface, hasCarrier(interface) else {
             return .notReachable(.noCarrier)
@@ -60,20 +60,21 @@ struct PathDecision {
         return .reachable(path(route, isLocal: false))
     }
 
-    /// An interface that is not in the table is gone, or so new that its own event is still to come.
+    /// An interface that is missing from the table was removed, or is so new that its own event has not arrived yet.
     private func hasCarrier(_ interface: UInt32) -> Bool {
         guard interfaces.links[interface]?.hasCarrier == true else { return false }
         if case .route(let match) = answer.tableMatch { return !match.isDown }
         return true
     }
 
-    /// The kernel routes by a source it cannot use: a link-local one towards a global destination, or one
-    /// that duplicate address detection has not passed; and for IPv4 by none at all.
+    /// Whether the route has a source address that can be used. The kernel also returns routes with a link-local
+    /// source for a global destination, with a source that has not passed duplicate address detection, and for IPv4
+    /// without any source.
     private func hasUsableSource(_ route: Route) -> Bool {
         guard let source = query.source ?? route.source else { return false }
         if destination.family == .ipv4 { return true }
         if source.isLinkLocal, !destination.isLinkLocal { return false }
-        // Not in the table means changed since it was read; that change has its own event.
+        // An address that is not in the table has changed since the table was read. That change has its own event.
         return interfaces.isUsable(source: source, on: route.outputInterface) ?? true
     }
 
@@ -95,7 +96,7 @@ struct PathDecision {
 }
 
 extension PathDecision {
-    /// What was decided, and what it rests on.
+    /// The verdict and what it depends on.
     var judgement: Judgement {
         var judgement = Judgement(verdict)
         judgement.lifetime = tableRoute?.lifetime
@@ -105,14 +106,14 @@ extension PathDecision {
     }
 }
 
-/// The verdict on one address, and what could make it another.
+/// The verdict on one address, and what could change it.
 struct Judgement: Hashable, Sendable {
     let verdict: PathStatus.Verdict
-    /// For how long it is valid without any event; `nil` when for ever.
+    /// How long the verdict is valid if no event arrives; `nil` if without limit.
     var lifetime: Duration?
-    /// The interface that the way leads over, with carrier or without; 0 when there is none.
+    /// The interface of the route, with or without carrier; 0 if there is none.
     var interface: UInt32 = 0
-    /// Whether other interfaces could take over.
+    /// Whether the route has several next hops, so that other interfaces could take over.
     var isMultipath = false
 
     init(_ verdict: PathStatus.Verdict) {

@@ -1,46 +1,48 @@
-/// What is known about the way to a ``PathTarget``.
+/// The reachability of a ``PathTarget``.
 ///
-/// It says whether a packet could leave this machine towards the target, never whether the target would
-/// answer. It is a hint for when to try, not a permission to send.
+/// It says whether a packet could leave this machine towards the target, never whether the target would answer. Use
+/// it as a hint for when to try, not as a condition for sending.
 public struct PathStatus: Hashable, Sendable {
-    /// The answer and what it rests on.
+    /// The result and the path or reason behind it.
     public enum Verdict: Hashable, Sendable {
-        /// It could not be told.
+        /// The reachability could not be determined.
         case unknown(Reason)
-        /// The kernel would refuse to send, or would send into nowhere.
+        /// The kernel would refuse to send, or would drop the packet.
         case notReachable(Reason)
-        /// The kernel would send, this way.
-        // Indirect, so that all who keep a verdict share one path.
+        /// The kernel would send on this path.
+        // Indirect, so that all copies of a verdict share one path.
         indirect case reachable(NetworkPath)
     }
 
     /// Why a target is not reachable or could not be judged. New reasons may be added.
     public struct Reason: RawRepresentable, Hashable, Sendable {
-        /// The reason as it stands in machine-readable output.
+        /// The reason in machine-readable output.
         public let rawValue: String
 
-        /// Makes a reason of its machine-readable form.
+        /// Creates a reason from its machine-readable form.
         public init(rawValue: String) {
             self.rawValue = rawValue
         }
     }
 
-    /// What was asked about.
+    /// The target of the status.
     public let target: PathTarget
-    /// The answer.
+    /// The verdict on the target.
     public let verdict: Verdict
-    /// Rises when the interface, the source address or the gateway of the path changed, even if the verdict
-    /// did not, and when a path was lost and found again too quickly to be reported: connections made
-    /// before may be dead. 0 until there is a path, 1 with the first; each target has its own.
+    /// A counter that increases when existing connections may be dead.
+    ///
+    /// It increases when the interface, the source address or the gateway of the path changes, even if the verdict
+    /// stays the same. It also increases when a path was lost and found again too quickly to be reported. It is 0
+    /// until there is a path and 1 for the first path. Each target has its own counter.
     public let pathGeneration: UInt64
-    /// Rises when the interface, the source address or the gateway became another one, and after time that was not
-    /// observed (a suspension). Unlike ``pathGeneration`` it stays the same when the same path was lost and found
-    /// again: connections that were made before may then still be alive.
+    /// A counter that increases when the interface, the source address or the gateway changes, and after time that
+    /// was not observed (a suspension). Unlike ``pathGeneration``, it stays the same when the same path was lost and
+    /// found again, because connections made before may then still be alive.
     package let wayGeneration: UInt64
-    /// Whether an IPv4 address of the target is reachable; for ``PathTarget/general``, whether there is a way out
+    /// Whether an IPv4 address of the target is reachable. For ``PathTarget/general``: whether there is a route out
     /// by IPv4.
     public let supportsIPv4: Bool
-    /// Whether an IPv6 address of the target is reachable; for ``PathTarget/general``, whether there is a way out
+    /// Whether an IPv6 address of the target is reachable. For ``PathTarget/general``: whether there is a route out
     /// by IPv6.
     public let supportsIPv6: Bool
 
@@ -53,7 +55,7 @@ public struct PathStatus: Hashable, Sendable {
         supportsIPv6 = finding.supportsIPv6
     }
 
-    /// Whether the answer is yes.
+    /// Whether the target is reachable.
     public var isReachable: Bool {
         path != nil
     }
@@ -61,7 +63,7 @@ public struct PathStatus: Hashable, Sendable {
     /// The path, if the target is reachable.
     public var path: NetworkPath? { verdict.path }
 
-    /// Why not, if the target is not known to be reachable.
+    /// The reason, if the target is not known to be reachable.
     public var reason: Reason? {
         switch verdict {
         case .unknown(let reason), .notReachable(let reason): reason
@@ -71,37 +73,37 @@ public struct PathStatus: Hashable, Sendable {
 }
 
 extension PathStatus.Reason {
-    /// No route covers the address, or an `unreachable` rule does, or the kernel has no IPv6 (`ENETUNREACH`).
+    /// No route covers the address, an `unreachable` rule matches, or the kernel has no IPv6 (`ENETUNREACH`).
     public static let noRoute = Self(rawValue: "noRoute")
-    /// An `unreachable` route covers it (`EHOSTUNREACH`).
+    /// An `unreachable` route covers the address (`EHOSTUNREACH`).
     public static let unreachable = Self(rawValue: "unreachable")
-    /// A `prohibit` route or rule covers it (`EACCES`).
+    /// A `prohibit` route or rule covers the address (`EACCES`).
     public static let prohibited = Self(rawValue: "prohibited")
-    /// A `blackhole` route covers it (`EINVAL` without further words).
+    /// A `blackhole` route covers the address (`EINVAL` without a message).
     public static let blackhole = Self(rawValue: "blackhole")
-    /// There is a route, but its interface has no carrier: the cable is out.
+    /// There is a route, but its interface has no carrier, for example because the cable is unplugged.
     public static let noCarrier = Self(rawValue: "noCarrier")
-    /// The loopback interface is down, and nothing reaches this machine itself without it.
+    /// The loopback interface is down. The machine cannot reach itself without it.
     public static let loopbackDown = Self(rawValue: "loopbackDown")
-    /// There is no interface of the name in ``PathOptions/interface``.
+    /// No interface has the name in ``PathOptions/interface``.
     public static let noInterface = Self(rawValue: "noInterface")
-    /// There is a route, but no source address the far side could answer to; or no interface has the one in
+    /// There is a route but no source address that the destination could reply to, or no interface has the address in
     /// ``PathOptions/source``.
     public static let noSource = Self(rawValue: "noSource")
-    /// The address is a broadcast or multicast address here.
+    /// The address is a broadcast or multicast address on this machine.
     public static let notUnicast = Self(rawValue: "notUnicast")
-    /// The name has never been resolved, although there is a way out.
+    /// The name has never been resolved, although there is a route out.
     public static let unresolved = Self(rawValue: "unresolved")
-    /// The first lookup of the name has not ended yet. Only getters tell it.
+    /// The first lookup of the name has not finished yet. Only getters return this reason; it is never delivered.
     public static let resolving = Self(rawValue: "resolving")
-    /// The kernel could not be asked; ``PathMonitor/failure`` tells why.
+    /// Netlink is unavailable; see ``PathMonitor/failure`` for the error.
     public static let noNetlink = Self(rawValue: "noNetlink")
-    /// The kernel answered with an error that says nothing about the route.
+    /// The kernel returned an error that says nothing about the route.
     public static let lookupFailed = Self(rawValue: "lookupFailed")
 }
 
 extension PathStatus.Reason: CustomStringConvertible {
-    /// The reason in words for a person.
+    /// A human-readable description of the reason.
     public var description: String {
         switch self {
         case .noRoute: "no route"
@@ -123,14 +125,14 @@ extension PathStatus.Reason: CustomStringConvertible {
 }
 
 extension PathStatus: CustomStringConvertible {
-    /// The status in words for a person: `example.com: reachable over eth0 from 192.0.2.7 via 192.0.2.1`.
+    /// A human-readable description: `example.com: reachable over eth0 from 192.0.2.7 via 192.0.2.1`.
     public var description: String {
         "\(target): \(verdict)"
     }
 }
 
 extension PathStatus.Verdict: CustomStringConvertible {
-    /// The verdict in words for a person.
+    /// A human-readable description of the verdict.
     public var description: String {
         switch self {
         case .unknown(let reason): "unknown: \(reason)"

@@ -1,16 +1,16 @@
-/// Turns verdicts about one target into the statuses that are published. A pure value.
+/// Converts the verdicts about one target into the statuses to publish. A pure value.
 ///
-/// The first status and the edge to reachable are published at once. Every other change waits, because
-/// links blink and pass through states on their way: what is back within the settle time is not reported
-/// as lost, and a reason that lasts shorter is not reported at all. Only the generation of a path that was
-/// lost and found rises.
+/// The first status and every change to reachable are published at once. All other changes are held back for the
+/// settle time, because links flap and pass through intermediate states. A path that returns within the settle time
+/// is not reported as lost, and a reason that lasts for a shorter time is not reported at all. Only the generation
+/// increases when a path was lost and found again.
 struct StatusHold: Sendable {
     private let target: PathTarget
     private let settle: Duration
 
-    /// The status last published.
+    /// The last published status.
     private(set) var published: PathStatus?
-    /// Until when a change is held back; `nil` when nothing is.
+    /// The time until which a change is held back; `nil` if none is.
     private(set) var heldUntil: ContinuousClock.Instant?
     private var isSuspect = false
     /// The last reachable verdict. It shares its path with the published status.
@@ -23,7 +23,7 @@ struct StatusHold: Sendable {
         self.settle = settle
     }
 
-    /// Takes a fresh finding. Returns the new status when it differs from the one before.
+    /// Processes a new finding. Returns the new status if it differs from the published one.
     mutating func update(_ finding: Finding, now: ContinuousClock.Instant) -> PathStatus? {
         if case .reachable(let path) = finding.verdict {
             noteWay(path, finding.verdict)
@@ -37,14 +37,14 @@ struct StatusHold: Sendable {
         return publish(finding, generation: published?.pathGeneration ?? 0)
     }
 
-    /// Has the generation rise with the next path that is found, even if it is the one before: time passed
-    /// that nobody saw, and connections may have died in it.
+    /// Makes the generation increase with the next path found, even if it is the same as before. Call it after time
+    /// that was not observed, in which connections may have died.
     mutating func suspectPath() {
         isSuspect = true
         isWaySuspect = true
     }
 
-    /// The generation of a path that the kernel has at this moment, whatever is published.
+    /// The generation of a path that the kernel has now, even if the path is not published yet.
     var currentGeneration: UInt64 {
         guard let published else { return 0 }
         let isSettled = published.isReachable && heldUntil == nil && !isSuspect
@@ -66,7 +66,7 @@ struct StatusHold: Sendable {
         wayGeneration += 1
     }
 
-    /// The generation rises when the way changed, and when it had been lost since it was last seen.
+    /// The generation increases if the path changed, or if it was lost since it was last seen.
     private func generation(of path: NetworkPath) -> UInt64 {
         guard let published else { return 1 }
         let isSameWay = published.path?.isSameWay(as: path) == true

@@ -2,33 +2,33 @@ internal import NetwatchEventLoop
 
 /// Watches a target and probes the paths to it, as long as it is retained and not cancelled.
 ///
-/// The probe runs when the target becomes reachable and when the path changes
-/// (``PathStatus/pathGeneration``), then again after the interval, give or take 10 %. What is captive or
-/// failed is tried again sooner: after 1 s, then 2 s, 4 s, … up to the interval, give or take 25 %. Two probes
-/// never run at once, and start 250 ms apart at least. A probe whose path has gone is cancelled, and its
-/// result dropped. Of all validators of the process 128 probe at the same time; others wait their turn.
+/// A probe runs when the target becomes reachable and when the path changes (``PathStatus/pathGeneration``), and then
+/// after each interval, ±10 %. A captive or failed path is probed again after 1 s, 2 s, 4 s, … up to the interval,
+/// ±25 %. Probes of one validator never overlap and start at least 250 ms apart. A probe is cancelled, and its result
+/// dropped, when its path is lost. At most 128 probes run at once in the process; the others wait.
 ///
-/// A probe never changes what the kernel says: ``ValidatedStatus/status`` is what a watch would have told.
+/// A probe never changes what the kernel reports: ``ValidatedStatus/status`` is the status that a watch would
+/// deliver.
 public final class PathValidator: Sendable {
-    /// What is watched.
+    /// The watched target.
     public let target: PathTarget
     private let core: ValidationCore?
     private let watch: PathWatch
 
     /// Starts watching and probing.
     ///
-    /// Where the probes' thread cannot be started, for want of descriptors or threads, every path is `failed`
+    /// If the probe thread cannot be started because descriptors or threads are exhausted, every path is `failed`
     /// with the reason.
     ///
     /// - Parameters:
-    ///   - monitor: Who knows the paths. It should watch the process's own network namespace, where the
-    ///     sockets of the probes that come with this package belong.
-    ///   - target: What to watch.
-    ///   - probe: How to try a path.
-    ///   - interval: The time from the end of one probe to the start of the next over the same path. Default
-    ///     30 s, at least 1 s. `nil` probes each path once, and when ``check()`` asks for it.
-    ///   - onUpdate: Called with the first status, with every one that differs from the one before, and with
-    ///     each result. Calls come one at a time, on the probes' thread, and must not block it.
+    ///   - monitor: The monitor that knows the paths. It should watch the network namespace of the process, because
+    ///     the sockets of the built-in probes belong to that namespace.
+    ///   - target: The target to watch.
+    ///   - probe: The probe to run.
+    ///   - interval: The time from the end of one probe to the start of the next over the same path. Default 30 s,
+    ///     minimum 1 s. With `nil`, each path is probed once, and whenever ``check()`` is called.
+    ///   - onUpdate: Called with the first status, with each status that differs from the previous one, and with each
+    ///     result. Calls are serial. They run on the probe thread and must not block it.
     public init(
         monitor: PathMonitor = .shared,
         target: PathTarget,
@@ -61,14 +61,14 @@ public final class PathValidator: Sendable {
         cancel()
     }
 
-    /// Probes now, because a request just failed. It does nothing while a probe runs or there is no path, and
-    /// starts a probe at most once a second.
+    /// Probes now, for example because a request failed. Does nothing while a probe is running or while there is no
+    /// path. Starts at most one probe per second.
     public func check() {
         core?.check()
     }
 
-    /// Ends the watch and the probe that runs. The callback may be running while this returns, but is not
-    /// called again.
+    /// Ends the watch and cancels a running probe. The callback may still be running when this method returns, but is
+    /// not called again.
     public func cancel() {
         watch.cancel()
         core?.stop()
@@ -76,13 +76,14 @@ public final class PathValidator: Sendable {
 }
 
 extension PathMonitor {
-    /// The statuses of a target together with what a probe finds out, the present status first. Only the
-    /// newest is kept for a slow reader. Probing ends with the stream; see ``PathValidator``.
+    /// Returns the statuses of a target with the results of a probe, starting with the current status. A slow reader
+    /// gets only the newest one. Probing ends with the stream; see ``PathValidator``.
     ///
     /// - Parameters:
-    ///   - target: What to watch.
-    ///   - probe: How to try a path.
-    ///   - interval: How often to try the same path. Default 30 s, at least 1 s; `nil` is once.
+    ///   - target: The target to watch.
+    ///   - probe: The probe to run.
+    ///   - interval: The time between probes of the same path. Default 30 s, minimum 1 s. `nil` probes each path
+    ///     once.
     public func validatedStatuses(
         of target: PathTarget,
         by probe: any Probe,

@@ -1,64 +1,65 @@
-/// One way to find out whether a path really carries traffic.
+/// A method to find out whether a path really carries traffic.
 ///
-/// A ``PathMonitor`` knows whether packets could leave; a probe sends some and waits for the answer. It never
-/// decides about reachability: networks that drop what a probe sends are networks all the same.
+/// A ``PathMonitor`` knows whether packets could leave; a probe sends packets and waits for the answer. A probe never
+/// decides about reachability, because a network that drops its packets may still carry others.
 ///
-/// A probe of your own limits itself in time and in what it reads, and leaves by the path it is given.
+/// A custom probe must limit its own duration and the amount that it reads, and must use the given path.
 public protocol Probe: Sendable {
-    /// What is done, for people and for machine-readable output: `tcp 443`, `https`.
+    /// The name for messages and machine-readable output: `tcp 443`, `https`.
     var name: String { get }
 
-    /// Tries the path once.
+    /// Probes the path once.
     ///
-    /// Called on the cooperative pool, which it must not block; by one ``PathValidator`` never twice at the
-    /// same time. Cancelling the task ends the attempt at once; what is then returned is dropped, but the next
-    /// attempt waits for it.
+    /// Called on the cooperative pool, which it must not block. One ``PathValidator`` never makes two calls at the
+    /// same time. When the task is cancelled, the probe must stop immediately. Its result is then dropped, but the
+    /// next probe waits for it to return.
     ///
     /// - Parameters:
-    ///   - host: The watched host; `nil` when it is the way out in general.
-    ///   - path: The path to try.
+    ///   - host: The watched host; `nil` for ``PathTarget/general``.
+    ///   - path: The path to probe.
     func run(to host: NetworkHost?, over path: NetworkPath) async -> ProbeResult
 }
 
-/// A probe that, like a client, tries the other addresses of a host when the first does not answer (RFC 8305).
+/// A probe that tries the other addresses of a host if the first does not answer, as clients do (RFC 8305).
 package protocol RacingProbe: Probe {
-    /// Tries the paths, one 250 ms after the other and at once after a failure, until one carries traffic.
+    /// Tries the paths in order until one carries traffic. The next attempt starts 250 ms after the previous one, or
+    /// immediately after a failure.
     ///
     /// - Parameters:
     ///   - host: The watched host.
-    ///   - paths: One for each address of the host that there is a path to, in the order of preference; at least one.
+    ///   - paths: The paths to the host's reachable addresses, one per address, in order of preference; at least one.
     func run(to host: NetworkHost?, over paths: [NetworkPath]) async -> ProbeResult
 }
 
-/// What a path turned out to carry.
+/// The result of validating a path.
 public enum PathValidation: Hashable, Sendable {
-    /// It has not been tried.
+    /// The path has not been probed.
     case none
-    /// Traffic comes through.
+    /// The path carries traffic.
     case valid
-    /// A portal stands in the way, and lets traffic through once somebody has dealt with it.
+    /// A captive portal blocks traffic until the user logs in or accepts its terms.
     case captive(CaptivePortal)
-    /// It was tried in vain; why, in words for a person.
+    /// The probe failed, with a human-readable reason.
     case failed(String)
 }
 
-/// What one attempt found out.
+/// The result of one probe.
 public struct ProbeResult: Hashable, Sendable {
-    /// What the path carries.
+    /// Whether the path carries traffic.
     public let validation: PathValidation
-    /// How long the answer took; `nil` when none came.
+    /// The time until the answer; `nil` if there was none.
     public let latency: Duration?
-    /// What the network's portal said about itself, which it does also when it lets traffic through; `nil`
-    /// when no portal was heard of.
+    /// The information from the network's captive portal, also when it lets traffic through; `nil` if no portal is
+    /// known.
     public let portal: CaptivePortal?
 
-    /// Makes a result.
+    /// Creates a result.
     ///
     /// - Parameters:
-    ///   - validation: What the path carries.
-    ///   - latency: How long the answer took. Default `nil`.
-    ///   - portal: What a portal that lets traffic through said. Default `nil`; of one that does not, what
-    ///     stands in the validation.
+    ///   - validation: Whether the path carries traffic.
+    ///   - latency: The time until the answer. Default `nil`.
+    ///   - portal: The information from a portal that lets traffic through. Default `nil`. For a `captive`
+    ///     validation, the portal in the validation is used instead.
     public init(_ validation: PathValidation, latency: Duration? = nil, portal: CaptivePortal? = nil) {
         self.validation = validation
         self.latency = latency
@@ -66,31 +67,31 @@ public struct ProbeResult: Hashable, Sendable {
     }
 }
 
-/// What is known of a captive portal: the keys of RFC 8908 §5. A portal that was only run into has at most
-/// the URL that it redirected to.
+/// The properties of a captive portal: the keys of RFC 8908 §5. If the portal was only detected by a redirect, at
+/// most the URL is known.
 public struct CaptivePortal: Hashable, Sendable {
-    /// The page where a user is let through, or told how.
+    /// The page on which the user can log in or get instructions.
     public var userPortalURL: String?
-    /// A page about the place the network is at.
+    /// A page about the venue of the network.
     public var venueInfoURL: String?
     /// Whether the session can be extended at ``userPortalURL`` before it ends.
     public var canExtendSession: Bool?
-    /// In how many seconds traffic is held back again.
+    /// The number of seconds until traffic is blocked again.
     public var secondsRemaining: UInt64?
-    /// After how many bytes, sent and received together, traffic is held back again.
+    /// The number of bytes, sent and received together, until traffic is blocked again.
     public var bytesRemaining: UInt64?
 
-    /// Makes a portal of which nothing is known.
+    /// Creates a portal without any properties.
     public init() {}
 
-    /// Makes a portal of which only the page is known.
+    /// Creates a portal of which only the page is known.
     public init(userPortalURL: String?) {
         self.userPortalURL = userPortalURL
     }
 }
 
 extension PathValidation: CustomStringConvertible {
-    /// The answer in words: `valid`, `captive (https://portal.example/)`, `failed (connection refused)`.
+    /// A human-readable description: `valid`, `captive (https://portal.example/)`, `failed (connection refused)`.
     public var description: String {
         switch self {
         case .none: "not tried"

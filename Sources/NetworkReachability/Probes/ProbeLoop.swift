@@ -1,20 +1,22 @@
 internal import NetwatchEventLoop
 internal import Synchronization
 
-/// The thread of the probes, started when it is first needed.
+/// The event loop of the probes. Its thread starts with the first use.
 package final class ProbeLoop: Sendable {
-    /// The one in the process's own network namespace, which all share.
+    /// The shared loop in the network namespace of the process.
     package static let shared = ProbeLoop()
 
     private let networkNamespace: String?
     private let started = Mutex<EventLoop?>(nil)
 
-    /// - Parameter networkNamespace: Where its sockets belong; `nil`, the default, is the process's own.
+    /// - Parameter networkNamespace: The namespace for the sockets. Default `nil`: that of the process.
     package init(networkNamespace: String? = nil) {
         self.networkNamespace = networkNamespace
     }
 
-    /// - Throws: ``SystemError`` of the thread's start, which the next call tries again.
+    /// Returns the loop and starts it if needed.
+    ///
+    /// - Throws: ``SystemError`` if the thread cannot be started. The next call tries again.
     func get() throws(SystemError) -> EventLoop {
         try started.withLock { loop throws(SystemError) in
             if let loop { return loop }

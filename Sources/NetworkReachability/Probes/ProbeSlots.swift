@@ -1,9 +1,9 @@
 internal import Synchronization
 
-/// How many probes run at once.
+/// Limits the number of concurrent probes.
 ///
-/// When a link comes up every watched host may be probed in the same moment, and ten thousand sockets are more
-/// than a process may have. Those that find no slot wait their turn.
+/// When a link comes up, all watched hosts may be probed at the same moment, and a process may not open ten thousand
+/// sockets. Probes without a slot wait.
 final class ProbeSlots: Sendable {
     private struct Waiter {
         let id: UInt64
@@ -16,8 +16,8 @@ final class ProbeSlots: Sendable {
         var nextID: UInt64 = 0
     }
 
-    /// Those of the process: 128, an eighth of the 1,024 descriptors that a process usually gets
-    /// (`RLIMIT_NOFILE` of getrlimit(2)).
+    /// The slots of the process: 128, an eighth of the usual limit of 1,024 descriptors (`RLIMIT_NOFILE` in
+    /// getrlimit(2)).
     static let shared = ProbeSlots(count: 128)
 
     private let state: Mutex<State>
@@ -26,10 +26,10 @@ final class ProbeSlots: Sendable {
         state = Mutex(State(free: count))
     }
 
-    /// How many wait.
+    /// The number of waiting probes.
     var waiting: Int { state.withLock { $0.waiters.count } }
 
-    /// Waits for a slot. Returns false, without one, when the task is cancelled before.
+    /// Waits for a slot. Returns `false`, without a slot, if the task is cancelled first.
     func take() async -> Bool {
         let id = state.withLock { state in
             state.nextID += 1
@@ -42,7 +42,7 @@ final class ProbeSlots: Sendable {
         }
     }
 
-    /// Gives a slot back.
+    /// Releases a slot.
     func giveBack() {
         let next = state.withLock { state -> Waiter? in
             guard state.waiters.isEmpty else { return state.waiters.removeFirst() }
@@ -54,7 +54,7 @@ final class ProbeSlots: Sendable {
 
     private func wait(_ waiter: Waiter) {
         let answer = state.withLock { state -> Bool? in
-            // Looked at under the lock: whoever cancels later finds the waiter.
+            // Checked under the lock, so that a later cancellation finds the waiter.
             if Task.isCancelled { return false }
             guard state.free > 0 else {
                 state.waiters.append(waiter)

@@ -1,7 +1,7 @@
 internal import Glibc
 internal import NetwatchEventLoop
 
-/// One connection being made, on the probes' thread.
+/// One connection attempt on the probe thread.
 actor TCPAttempt {
     private let loop: EventLoop
     private let paths: [NetworkPath]
@@ -23,7 +23,7 @@ actor TCPAttempt {
         self.timeout = timeout
     }
 
-    /// Makes the connection and returns how that went. Once.
+    /// Makes the connection and returns the result. Call it only once.
     func run() async -> ProbeResult {
         await withCheckedContinuation { continuation in
             waiter = continuation
@@ -31,7 +31,7 @@ actor TCPAttempt {
         }
     }
 
-    /// Ends the attempt, before or after it began. Callable from any thread.
+    /// Cancels the attempt, whether or not it has started. Can be called from any thread.
     nonisolated func cancel() {
         loop.execute { self.assumeIsolated { $0.end(ProbeResult(.failed("cancelled"))) } }
     }
@@ -59,7 +59,7 @@ actor TCPAttempt {
         switch outcome {
         case .success: return ProbeResult(.valid, latency: elapsed)
         case .failure(let failure):
-            // Only the far side refuses; every other error is made on this side, or half-way.
+            // Only the remote side refuses. All other errors come from this machine or from a router on the path.
             let isRefused = failure.attempts.contains { $0.error?.errno == ECONNREFUSED }
             return ProbeResult(.failed(Self.words(for: failure)), latency: isRefused ? elapsed : nil)
         }
@@ -83,7 +83,7 @@ actor TCPAttempt {
         waiter = nil
     }
 
-    /// What is wrong with the address, or with each of them.
+    /// Returns the error of the only address, or a list of all errors.
     private static func words(for failure: ConnectionFailure) -> String {
         guard failure.attempts.count > 1 else {
             return failure.attempts.first?.error.map(words(for:)) ?? "no address"

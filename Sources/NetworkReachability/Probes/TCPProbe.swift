@@ -1,32 +1,31 @@
 internal import NetwatchEventLoop
 
-/// Finds out whether a TCP connection can be made.
+/// A probe that checks whether a TCP connection can be made.
 ///
-/// It goes to the path's destination, from the path's interface and source address, and is closed as soon as
-/// it is made; nothing is sent over it. A ``PathValidator`` also tries the other addresses of its host, each over the path
-/// to it, as a client does (RFC 8305): 250 ms apart, at once after a failure. Sockets belong to the process's own network
-/// namespace.
+/// It connects to the path's destination from the path's interface and source address. It closes the connection
+/// immediately and sends nothing over it. A ``PathValidator`` also tries the other addresses of its host over their
+/// paths, as clients do (RFC 8305): 250 ms apart, and immediately after a failure. The sockets belong to the network
+/// namespace of the process.
 ///
-/// A refusal (`RST`) counts as `failed("connection refused")`: something answered, and the result has a
-/// latency to show for it, but it may have been a firewall near by. A portal that takes every connection
-/// counts as `valid`; to detect one, use a probe that knows what the answer should be.
+/// A refusal (`RST`) counts as `failed("connection refused")`. The result then has a latency, because something
+/// answered, but that may have been a nearby firewall. A portal that accepts every connection counts as `valid`. To
+/// detect a portal, use a probe that knows the expected answer.
 public struct TCPProbe: Probe, RacingProbe {
-    /// How long an attempt may take: 10 ms to 60 s.
+    /// The accepted range of timeouts: 10 ms to 60 s.
     public static let acceptedTimeouts: ClosedRange<Duration> = .milliseconds(10)...Duration.seconds(60)
 
-    /// The port that is connected to.
+    /// The destination port.
     public let port: UInt16
-    /// How long an attempt may take.
+    /// The timeout of an attempt.
     public let timeout: Duration
     private let loop: ProbeLoop
 
-    /// Makes a probe. Its thread, which all TCP probes share, starts with the first attempt.
+    /// Creates a probe. All TCP probes share one thread, which starts with the first attempt.
     ///
     /// - Parameters:
     ///   - port: The port, 1 to 65535.
-    ///   - timeout: How long an attempt may take. Default 3 s, in which a lost first packet is sent again
-    ///     (RFC 6298 §2 has the initial timeout of 1 s). Values outside ``acceptedTimeouts`` are brought
-    ///     into it.
+    ///   - timeout: The timeout of an attempt. Default 3 s, which allows a lost first packet to be retransmitted (the
+    ///     initial timeout is 1 s, RFC 6298 §2). Values outside ``acceptedTimeouts`` are clamped.
     public init(port: UInt16, timeout: Duration = .seconds(3)) {
         self.init(port: port, timeout: timeout, loop: .shared)
     }
@@ -40,7 +39,7 @@ public struct TCPProbe: Probe, RacingProbe {
     /// The protocol and the port: `tcp 443`.
     public var name: String { "tcp \(port)" }
 
-    /// Makes one connection. The host does not matter: the path names the address.
+    /// Makes one connection. `host` is ignored, because the path contains the address.
     public func run(to host: NetworkHost?, over path: NetworkPath) async -> ProbeResult {
         await run(to: host, over: [path])
     }
@@ -60,14 +59,14 @@ public struct TCPProbe: Probe, RacingProbe {
 }
 
 extension Duration {
-    /// The nearest duration within the range.
+    /// Returns the nearest duration within the range.
     package func clamped(to range: ClosedRange<Duration>) -> Duration {
         min(max(self, range.lowerBound), range.upperBound)
     }
 }
 
 extension NetworkPath {
-    /// The destination and what ties a socket to this path.
+    /// The destination and the socket binding for this path.
     package var candidate: ConnectionCandidate {
         let needsZone = destination.isLinkLocal && destination.zone == 0
         return ConnectionCandidate(
@@ -76,9 +75,9 @@ extension NetworkPath {
         )
     }
 
-    /// What ties a socket to this path.
+    /// The socket binding for this path.
     package var binding: SocketBinding {
-        // What is for this machine goes by loopback, and bound to that a socket finds nobody else's address.
+        // Local packets use loopback. A socket bound to loopback cannot reach the addresses of other interfaces.
         SocketBinding(
             interfaceIndex: isLocal ? 0 : interfaceIndex,
             source: source,

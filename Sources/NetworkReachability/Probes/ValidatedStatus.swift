@@ -1,17 +1,17 @@
-/// A status, and what a probe found out about its path.
+/// A status and the result of probing its path.
 public struct ValidatedStatus: Hashable, Sendable {
-    /// What the kernel says, untouched by any probe.
+    /// The kernel's status, which probes never change.
     public let status: PathStatus
-    /// The newest result over this very path; `nil` until there is one, and when there is no path.
+    /// The newest result for this path; `nil` before the first result and while there is no path.
     public let probe: ProbeResult?
 
-    /// Makes a validated status.
+    /// Creates a validated status.
     public init(status: PathStatus, probe: ProbeResult?) {
         self.status = status
         self.probe = probe
     }
 
-    /// What the path carries: that of ``probe``, or `none` without one.
+    /// The validation of ``probe``, or `none` without a result.
     public var validation: PathValidation {
         probe?.validation ?? .none
     }

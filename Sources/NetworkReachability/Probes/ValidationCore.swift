@@ -1,7 +1,7 @@
 internal import NetwatchEventLoop
 internal import Synchronization
 
-/// What a ``PathValidator`` does, on the probes' thread: carries out what the schedule decides.
+/// The implementation of ``PathValidator`` on the probe thread. Performs the actions of the schedule.
 actor ValidationCore {
     private typealias Schedule = ValidationSchedule<ContinuousClock.Instant>
 
@@ -19,7 +19,7 @@ actor ValidationCore {
 
     nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
-    /// - Parameter paths: Those to all addresses of the target, for a probe that tries them all.
+    /// - Parameter paths: Returns the paths to all addresses of the target, for a ``RacingProbe``.
     init(
         loop: EventLoop,
         target: PathTarget,
@@ -48,7 +48,7 @@ actor ValidationCore {
         perform { $0.act { $0.check(now: .now) } }
     }
 
-    /// Nothing is published once this has returned, unless it is being published already.
+    /// Stops the validator. After this method returns, no further call of `onUpdate` starts.
     nonisolated func stop() {
         isStopped.store(true, ordering: .sequentiallyConsistent)
         perform { $0.end() }
@@ -58,7 +58,7 @@ actor ValidationCore {
         loop.execute { self.assumeIsolated { body($0) } }
     }
 
-    // MARK: On the probes' thread
+    // MARK: On the probe thread
 
     private var hasStopped: Bool { isStopped.load(ordering: .sequentiallyConsistent) }
 
@@ -76,7 +76,7 @@ actor ValidationCore {
 
     private func start(over path: NetworkPath) {
         let (probe, host, slots, paths) = (probe, host, slots, paths)
-        // Detached, because a probe is not ours to run on this thread.
+        // Detached, because the probe must not run on this thread.
         flight = Task.detached { [weak self] in
             let result = await Self.run(probe, to: host, over: path, orOneOf: paths, in: slots)
             await self?.hasEnded(result)
@@ -92,7 +92,7 @@ actor ValidationCore {
     ) async -> ProbeResult {
         guard await slots.take() else { return ProbeResult(.failed("cancelled")) }
         defer { slots.giveBack() }
-        // The way out in general has no addresses of its own.
+        // The general target has no addresses of its own.
         guard host != nil, let probe = probe as? any RacingProbe else {
             return await probe.run(to: host, over: path)
         }

@@ -1,34 +1,34 @@
-/// Says when the path of one target is probed, and what is then known. A pure value.
+/// Decides when the path of one target is probed, and which status to publish. A pure value.
 ///
-/// At most one probe runs at a time. One whose path is gone is cancelled, and its result is dropped; the next
-/// one starts when it has ended. Statuses pass through unaltered.
+/// At most one probe runs at a time. If its path is lost, the probe is cancelled and its result dropped, and the next
+/// probe starts when it has ended. Statuses pass through unchanged.
 struct ValidationSchedule<Instant: InstantProtocol>: Sendable where Instant.Duration == Duration {
-    /// What is to be done, in this order.
+    /// The actions to perform, in this order.
     enum Action: Hashable, Sendable {
         case publish(ValidatedStatus)
-        /// Start a probe over this path. Its end comes back, also after ``cancel``.
+        /// Start a probe over this path. Its end must be reported, even after ``cancel``.
         case start(NetworkPath)
-        /// Cancel the probe that runs.
+        /// Cancel the running probe.
         case cancel
     }
 
     private enum Flight: Sendable {
         case none
         case running
-        /// It was cancelled and has not ended yet.
+        /// Cancelled, but not ended yet.
         case ending
     }
 
-    /// How long after the first failure the path is tried again; each further one doubles it.
+    /// The delay before the retry after the first failure, doubled after each further failure.
     static var firstRetry: Duration { .seconds(1) }
-    /// The shortest time between two starts: a link that blinks is not answered with a storm.
+    /// The minimum time between two starts, so that a flapping link does not cause a storm of probes.
     static var spacing: Duration { .milliseconds(250) }
-    /// The shortest time between two starts when nothing but ``check(now:)`` calls for the second. Whoever
-    /// sends a thousand requests in vain asks a thousand times.
+    /// The minimum time before a start that only ``check(now:)`` requested. A client calls it for every failed
+    /// request.
     static var checkSpacing: Duration { .seconds(1) }
-    /// By how much the interval is varied, up and down, so that many machines do not probe in step.
+    /// The relative random variation of the interval, so that many machines do not probe at the same time.
     static var intervalJitter: Double { 0.1 }
-    /// The same of the time after a failure, when machines of one network fail together.
+    /// The same for the delay after a failure, because the machines of one network fail together.
     static var retryJitter: Double { 0.25 }
 
     private let interval: Duration?
@@ -39,20 +39,20 @@ struct ValidationSchedule<Instant: InstantProtocol>: Sendable where Instant.Dura
     private var lastStart: Instant?
     private var failures = 0
 
-    /// - Parameter interval: The time from the end of a probe to the start of the next one over the same
-    ///   path, at least 1 s. `nil` probes each path once.
+    /// - Parameter interval: The time from the end of a probe to the start of the next one over the same path, at
+    ///   least 1 s. With `nil`, each path is probed once.
     init(interval: Duration?) {
         self.interval = interval.map { max($0, Self.firstRetry) }
     }
 
-    /// When ``timeHasPassed(now:)`` is wanted; `nil` while there is nothing to wait for.
+    /// When to call ``timeHasPassed(now:)``; `nil` if no call is needed.
     var nextDue: Instant? {
         if case .none = flight { due } else { nil }
     }
 
-    // MARK: What happened
+    // MARK: Events
 
-    /// The target has a new status.
+    /// Records a new status of the target.
     mutating func take(_ new: PathStatus, now: Instant) -> [Action] {
         let isSamePath = Self.isSamePath(status, new)
         status = new
@@ -63,7 +63,7 @@ struct ValidationSchedule<Instant: InstantProtocol>: Sendable where Instant.Dura
         return cancelFlight() + publish() + startIfDue(now: now)
     }
 
-    /// Somebody doubts the path. A probe that runs already will answer that too.
+    /// Requests a probe of the path. A probe that is already running is enough.
     mutating func check(now: Instant) -> [Action] {
         guard status?.path != nil, case .none = flight else { return [] }
         let start = earliestStart(after: Self.checkSpacing, now: now)
@@ -71,9 +71,9 @@ struct ValidationSchedule<Instant: InstantProtocol>: Sendable where Instant.Dura
         return startIfDue(now: now)
     }
 
-    /// The probe that was started has ended.
+    /// Records the end of the probe.
     ///
-    /// - Parameter random: A number from 0 to 1, which decides about the jitter.
+    /// - Parameter random: A random number from 0 to 1 for the jitter.
     mutating func ended(_ new: ProbeResult, now: Instant, random: Double) -> [Action] {
         let isWanted = if case .running = flight { true } else { false }
         flight = .none
@@ -84,14 +84,14 @@ struct ValidationSchedule<Instant: InstantProtocol>: Sendable where Instant.Dura
         return publish()
     }
 
-    /// The moment of ``nextDue`` may have come.
+    /// Starts a probe if one is due.
     mutating func timeHasPassed(now: Instant) -> [Action] {
         startIfDue(now: now)
     }
 
-    // MARK: What to do
+    // MARK: Decisions
 
-    /// Whether a result over one path holds for the other.
+    /// Whether a result for one path also applies to the other.
     private static func isSamePath(_ old: PathStatus?, _ new: PathStatus) -> Bool {
         old?.pathGeneration == new.pathGeneration && old?.path?.destination == new.path?.destination
     }
@@ -127,7 +127,7 @@ struct ValidationSchedule<Instant: InstantProtocol>: Sendable where Instant.Dura
 }
 
 extension PathValidation {
-    /// Whether there is no hurry to ask again.
+    /// Whether the next probe can wait for the full interval.
     fileprivate var isGood: Bool {
         switch self {
         case .none, .valid: true

@@ -1,15 +1,15 @@
 internal import NetwatchEventLoop
 internal import Synchronization
 
-/// Tells when the machine has resumed and when its clock was set, without looking from time to time.
+/// Reports when the machine resumed from a suspension and when its clock was set, without polling.
 ///
-/// Confined to the loop's thread, like what it tells.
+/// Confined to the loop's thread, including the callback.
 actor ClockObserver {
     nonisolated let loop: EventLoop
     nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
-    /// Why the kernel does not wake us when the clock is set; `nil` while it does. ``check()`` works
-    /// all the same.
+    /// Why the kernel does not notify this process of clock changes; `nil` while it does. ``check()`` works in either
+    /// case.
     nonisolated let failure = Mutex<SystemError?>(nil)
 
     private let readClocks: @Sendable () -> ClockReading
@@ -19,7 +19,7 @@ actor ClockObserver {
     private var watch: DescriptorWatch?
 
     /// - Parameters:
-    ///   - readClocks: The clocks; tests put their own here.
+    ///   - readClocks: Reads the clocks; replaced by tests.
     ///   - onFinding: Called on the loop's thread.
     init(
         loop: EventLoop,
@@ -32,7 +32,7 @@ actor ClockObserver {
         clocks = ClockWatch(readClocks())
     }
 
-    /// Begins to observe. Callable from any thread; at once on the loop's.
+    /// Starts observing. Can be called from any thread; on the loop's thread it takes effect immediately.
     nonisolated func start() {
         loop.runAndWait { self.assumeIsolated { $0.arm() } }
     }
@@ -53,25 +53,25 @@ actor ClockObserver {
         }
     }
 
-    /// Armed again before the clocks are read, so that no step falls between.
+    /// Rearms the timer before it reads the clocks, so that no step is missed in between.
     private func clockWasSet() {
         do throws(SystemError) {
             try timer?.rearm()
         } catch {
-            // A timer that cannot be armed would stay readable for ever.
+            // A timer that cannot be rearmed would stay readable forever.
             watch = nil
             failure.withLock { $0 = error }
         }
         check()
     }
 
-    /// Compares the clocks now, for whoever is awake anyway.
+    /// Compares the clocks now, for callers that are already awake for another reason.
     func check() {
         for finding in clocks.compare(with: readClocks()) { onFinding(finding) }
     }
 }
 
 extension ClockObserver {
-    /// The descriptor that the kernel wakes us by; `nil` when it does not.
+    /// The descriptor that becomes readable when the clock is set; `nil` if the timer failed.
     var descriptor: CInt? { timer?.descriptor }
 }

@@ -1,16 +1,15 @@
 internal import Glibc
 
-/// The three clocks of the kernel at one moment.
+/// The readings of the kernel's three clocks at one moment.
 struct ClockReading: Hashable, Sendable {
-    /// Stands still while the machine is suspended.
+    /// Stops while the machine is suspended.
     var monotonic: Duration
-    /// Goes on while the machine is suspended.
+    /// Continues while the machine is suspended.
     var boottime: Duration
-    /// The time of day, which somebody may set.
+    /// The time of day, which can be set.
     var realtime: Duration
 
-    /// Reads the clocks. The thread may be interrupted between two of them, so of a few readings the one
-    /// that took the shortest counts.
+    /// Reads the clocks. The thread may be preempted between two reads, so this returns the fastest of four attempts.
     static func now() -> ClockReading {
         let attempts = (0..<4).map { _ in
             let reading = ClockReading(
@@ -25,32 +24,34 @@ struct ClockReading: Hashable, Sendable {
 
     private static func read(_ clock: clockid_t) -> Duration {
         var time = timespec()
-        // Fails only for a clock that is none.
+        // Fails only for an invalid clock ID.
         clock_gettime(clock, &time)
         return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)
     }
 }
 
-/// Finds out, from readings of the clocks, that the machine was asleep. A pure value.
+/// Detects suspensions and clock steps by comparing clock readings. A pure value.
 struct ClockWatch: Sendable {
-    /// What happened since the reading before.
+    /// What happened since the previous reading.
     enum Finding: Hashable, Sendable {
-        /// The machine was suspended for so long.
+        /// The machine was suspended for this long.
         case resumed(after: Duration)
-        /// The time of day jumped by so much, forwards if positive. A virtual machine that was paused does
-        /// not notice, until somebody sets its clock.
+        /// The time of day jumped by this much, forwards if positive. A virtual machine that was paused notices the
+        /// pause only when its clock is set.
         case clockStepped(by: Duration)
     }
 
-    /// Far more than the time between two of the clocks' readings, and less than any suspension.
+    /// The shortest difference that counts as a suspension. Far longer than the time between two clock reads, and
+    /// shorter than any suspension.
     static let shortestSuspension: Duration = .milliseconds(100)
 
-    /// More than a leap second and than the steps by which time daemons set a running clock right (0.128 s
-    /// of ntpd, 0.4 s of systemd-timesyncd, 1 s in chrony's usual settings); less than any pause that a
-    /// path does not outlive.
+    /// The smallest change of the time of day that counts as a step.
     ///
-    /// Slewing, at most 500 ppm by NTP, needs no allowance: it changes the pace of all three clocks alike.
-    /// Nor does a suspension, for which the kernel sets both the others forward.
+    /// Larger than a leap second and the steps that time daemons make to a running clock: 0.128 s in ntpd, 0.4 s in
+    /// systemd-timesyncd, 1 s in the usual settings of chrony. Smaller than any pause that breaks a path.
+    ///
+    /// Slewing (at most 500 ppm in NTP) needs no allowance, because it changes the rate of all three clocks
+    /// equally. Neither does a suspension: the kernel advances both other clocks by it.
     static let smallestStep: Duration = .seconds(2)
 
     private var last: ClockReading
@@ -59,7 +60,7 @@ struct ClockWatch: Sendable {
         last = first
     }
 
-    /// Compares the clocks with what they showed the last time.
+    /// Compares the clocks with the previous reading.
     mutating func compare(with reading: ClockReading) -> [Finding] {
         let before = last
         last = reading
@@ -73,10 +74,10 @@ struct ClockWatch: Sendable {
 }
 
 extension ClockReading {
-    /// How long the machine has been suspended since it was started.
+    /// The total time for which the machine has been suspended since boot.
     fileprivate var suspended: Duration { boottime - monotonic }
 
-    /// What the time of day has been set to, as the moment of the machine's start.
+    /// The offset of the time of day, expressed as the time of boot.
     fileprivate var setting: Duration { realtime - boottime }
 }
 

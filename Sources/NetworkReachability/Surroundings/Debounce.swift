@@ -1,8 +1,8 @@
-/// Makes one report of changes that come in bursts. A pure value.
+/// Combines bursts of changes into one report. A pure value.
 struct Debounce: Sendable {
-    /// How long nothing must have changed.
+    /// How long there must be no changes before the report.
     let quiet: Duration
-    /// How long a report may be put off by ever new changes.
+    /// The maximum time by which further changes can delay a report.
     let longest: Duration
 
     private var first: ContinuousClock.Instant?
@@ -13,7 +13,7 @@ struct Debounce: Sendable {
         self.longest = longest
     }
 
-    /// When the report is due; `nil` when there is nothing to report.
+    /// When the report is due; `nil` if there is nothing to report.
     var due: ContinuousClock.Instant? {
         guard let first, let last else { return nil }
         return min(last + quiet, first + longest)
@@ -24,7 +24,7 @@ struct Debounce: Sendable {
         last = now
     }
 
-    /// Whether to report now, which is then done with.
+    /// Returns whether the report is due, and resets the state if it is.
     mutating func takeDue(at now: ContinuousClock.Instant) -> Bool {
         guard let due, due <= now else { return false }
         (first, last) = (nil, nil)

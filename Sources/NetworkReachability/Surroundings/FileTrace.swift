@@ -1,26 +1,25 @@
 internal import Glibc
 
-/// What decides what a path leads to: the names on the way that could come to mean something else, and the
-/// file in the end.
+/// What a path resolves to: the file, and the directory entries on the way that could change.
 struct FileTrace: Hashable, Sendable {
-    /// A name in a directory.
+    /// A directory entry.
     struct Name: Hashable, Sendable {
         let directory: String
         let name: String
     }
 
-    /// Every symbolic link on the way, and the name in the end; or the first that does not exist, which
-    /// stands in the nearest directory that does.
+    /// All symbolic links on the way, and the last entry. If an entry does not exist, it is the last one, in the
+    /// nearest directory that exists.
     ///
-    /// Plain directories on the way are left out: they are hardly ever replaced, and noise to watch.
+    /// Plain directories on the way are omitted: they are hardly ever replaced, and watching them produces noise.
     private(set) var names: [Name] = []
-    /// The regular file the path leads to; `nil` when there is none.
+    /// The regular file that the path resolves to; `nil` if there is none.
     private(set) var file: String?
 
-    /// As many symbolic links as the kernel follows.
+    /// The kernel's own limit on symbolic links.
     private static let mostLinks = 40
 
-    /// Follows an absolute path, one name at a time.
+    /// Resolves an absolute path, one component at a time.
     init(following path: String) {
         var resolved: [Substring] = []
         var rest = Self.components(path)
@@ -53,7 +52,7 @@ struct FileTrace: Hashable, Sendable {
         case link(to: String)
         case directory
         case file
-        /// Nothing, or what is no configuration: writing to `/dev/null` does not change it.
+        /// Nothing, or not a configuration file: a write to `/dev/null` does not change it.
         case other
 
         init(of path: String) {
@@ -77,7 +76,7 @@ struct FileTrace: Hashable, Sendable {
         return count > 0 ? String(decoding: bytes[..<count], as: UTF8.self) : nil
     }
 
-    /// The names of a path, the first one last.
+    /// Returns the components of a path in reverse order.
     private static func components(_ path: String) -> [Substring] {
         path.split(separator: "/").filter { $0 != "." }.reversed()
     }

@@ -1,11 +1,11 @@
 internal import Glibc
 internal import NetwatchEventLoop
 
-/// Watches what some paths lead to, through symbolic links and across replacements. One thread uses it.
+/// Watches what some paths resolve to, through symbolic links and across replacements. Used by one thread.
 ///
-/// Directories are watched for their names, since a file that is replaced by `rename(2)` takes a watch of
-/// itself along; and the files for their contents, since a write to a file that was mounted over a name, as
-/// container engines do with `/etc/resolv.conf`, shows in another directory.
+/// Directories are watched for their entries, because a watch on a file stays with the old file when `rename(2)`
+/// replaces it. Files are watched for their contents, because a write to a bind-mounted file does not appear in the
+/// directory. Container engines mount `/etc/resolv.conf` like that.
 final class FileWatches {
     private static let nameEvents =
         IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR
@@ -14,9 +14,9 @@ final class FileWatches {
 
     private let paths: [String]
     let inotify: Inotify
-    /// For each watch the names that matter in its directory; none for a file's.
+    /// The relevant names in the directory of each watch; empty for a watch on a file.
     private var names: [CInt: Set<String>] = [:]
-    /// Why something could not be watched; `nil` when everything is.
+    /// Why something could not be watched; `nil` if everything is watched.
     private(set) var failure: SystemError?
 
     init(_ paths: [String], by inotify: Inotify) {
@@ -25,7 +25,7 @@ final class FileWatches {
         arm()
     }
 
-    /// Reads what happened. Returns whether any of the paths may lead to something else now.
+    /// Reads the pending events. Returns whether any of the paths may resolve to something else now.
     func takeChanges() -> Bool {
         let isChanged = inotify.read().contains(where: matters)
         if isChanged { arm() }
@@ -34,15 +34,15 @@ final class FileWatches {
 
     private func matters(_ event: Inotify.Event) -> Bool {
         if event.mask & UInt32(IN_Q_OVERFLOW) != 0 { return true }
-        // A watch that was ended meanwhile.
+        // Without an entry, the watch was removed in the meantime.
         guard let names = names[event.watch] else { return false }
         return event.name.isEmpty || names.contains(event.name)
     }
 
-    /// Watches what is to be watched now, and nothing else.
+    /// Updates the watches to match what the paths resolve to now.
     ///
-    /// What changes while the paths are followed is not watched yet, so they are followed again until
-    /// nothing did; a few times at most, since what changes that fast will be heard of.
+    /// A change made while the paths are resolved is not watched yet, so they are resolved again until the result is
+    /// stable. Five attempts are enough: a path that changes this fast causes further events.
     private func arm() {
         var traces = paths.map(FileTrace.init)
         for _ in 0..<5 {
@@ -58,7 +58,7 @@ final class FileWatches {
     private func watch(_ traces: [FileTrace]) -> [CInt: Set<String>] {
         failure = nil
         var watches: [CInt: Set<String>] = [:]
-        // Directories first: a file replaced after that is heard of.
+        // Directories first: a file that is replaced after that causes an event.
         for entry in traces.flatMap(\.names) {
             guard let watch = watch(entry.directory, for: Self.nameEvents) else { continue }
             watches[watch, default: []].insert(entry.name)
@@ -74,7 +74,7 @@ final class FileWatches {
         do throws(SystemError) {
             return try inotify.watch(path, for: events)
         } catch {
-            // Gone meanwhile, which the next look at the traces shows.
+            // The file or directory was removed in the meantime. The next trace will show it.
             if error.errno != ENOENT, error.errno != ENOTDIR { failure = failure ?? error }
             return nil
         }

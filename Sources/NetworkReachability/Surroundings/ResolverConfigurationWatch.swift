@@ -1,10 +1,10 @@
 internal import NetwatchEventLoop
 internal import Synchronization
 
-/// Tells when the files changed that decide how names are resolved.
+/// Reports changes to the files that configure name resolution.
 ///
-/// Confined to the loop's thread, like what it tells. The C library reads the files anew by itself; what was
-/// resolved before is what a change makes old.
+/// Confined to the loop's thread, including the callback. The C library rereads the files by itself. The report is
+/// needed because earlier lookup results become outdated.
 actor ResolverConfigurationWatch {
     nonisolated let loop: EventLoop
     nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
@@ -12,10 +12,10 @@ actor ResolverConfigurationWatch {
     /// The files of `resolv.conf(5)`, `hosts(5)`, `nsswitch.conf(5)` and `gai.conf(5)`.
     static let systemPaths = FileFingerprints.resolverPaths
 
-    /// What keeps changes from being noticed, or some of them; `nil` when nothing does.
+    /// Why some or all changes cannot be noticed; `nil` if they can.
     nonisolated let failure = Mutex<SystemError?>(nil)
 
-    /// How long after a failure ``start()`` tries again at the earliest.
+    /// The minimum time after a failure before ``start()`` tries again.
     static let retryInterval: Duration = .seconds(60)
 
     private let paths: [String]
@@ -29,12 +29,12 @@ actor ResolverConfigurationWatch {
     private var descriptorWatch: DescriptorWatch?
 
     /// - Parameters:
-    ///   - paths: The files. Those that do not exist are waited for.
-    ///   - quiet: How long nothing must have changed before `onChange` is called. Default 100 ms, in which a
-    ///     program that writes several of them is done.
-    ///   - longest: How long after the first change `onChange` is called at the latest. Default 1 s.
-    ///   - retryInterval: How long after a failure ``start()`` tries again at the earliest. Default 60 s.
-    ///   - makeInotify: Opens what reports; tests put failures here.
+    ///   - paths: The files to watch. They need not exist yet.
+    ///   - quiet: How long there must be no changes before `onChange` is called. Default 100 ms, enough for a program
+    ///     that writes several of the files.
+    ///   - longest: The maximum time between the first change and the call of `onChange`. Default 1 s.
+    ///   - retryInterval: The minimum time after a failure before ``start()`` tries again. Default 60 s.
+    ///   - makeInotify: Opens inotify; tests inject failures here.
     ///   - onChange: Called on the loop's thread.
     init(
         loop: EventLoop,
@@ -53,14 +53,17 @@ actor ResolverConfigurationWatch {
         debounce = Debounce(quiet: quiet, longest: longest)
     }
 
-    /// Begins to watch; what changes after the return is told. Callable from any thread; at once on the
-    /// loop's. A failure is not fatal: see ``failure``, and call it again later, which does nothing unless
-    /// there was one.
+    /// Starts watching; changes after the return are reported. Can be called from any thread; on the loop's thread it
+    /// takes effect immediately.
+    ///
+    /// A failure is not fatal: see ``failure``, and call this method again later. Without a failure, calling it again
+    /// has no effect.
     nonisolated func start() {
         loop.runAndWait { self.assumeIsolated { $0.open() } }
     }
 
-    /// Opens everything, anew if something is not watched. Whatever changed in between went unnoticed.
+    /// Opens inotify and the watches, again if something is not watched. A successful retry reports a change, because
+    /// changes in between went unnoticed.
     private func open() {
         let isRetry = failure.withLock { $0 != nil }
         guard watches == nil || isRetry, retryDue.map({ $0 <= .now }) ?? true else { return }
@@ -112,6 +115,6 @@ actor ResolverConfigurationWatch {
 }
 
 extension ResolverConfigurationWatch {
-    /// Whether a change was noticed that is yet to be told.
+    /// Whether a change was noticed but not reported yet.
     var hasNews: Bool { debounce.due != nil }
 }
