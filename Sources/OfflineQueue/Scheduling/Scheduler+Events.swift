@@ -50,7 +50,8 @@ extension Scheduler {
     }
 
     /// Gives the slots back that a claim had no requests for.
-    private mutating func claimAnswered(_ id: Int64, slots count: Int, taken: Int, due: Moment?, now: Moment) {
+    private mutating func claimAnswered(_ id: Int64, slots count: Int, taken: Int, due: Moment?, now: Moment)
+    {
         lanes[id]!.inflight -= count - taken
         slots.release(count - taken, of: lanes[id]!.origin)
         if taken > 0 { lanes[id]!.lastTry = now }
