@@ -36,6 +36,8 @@ final class ControlListener: Sendable {
         /// Whether accepting pauses for a moment.
         var isPaused = false
         var isStopped = false
+        /// Whether descriptors or memory ran out, and nothing was accepted since.
+        var isShort = false
         /// Why the path could not be served the last time, to log it once.
         var obstacle: ControlSocketError?
     }
@@ -95,6 +97,7 @@ extension ControlListener {
         if let delay = environment.makeRoom() { return pause(for: delay) }
         do throws(SystemError) {
             guard let connection = try acceptOne() else { return }
+            state.withLock { $0.isShort = false }
             try handOver(connection)
         } catch {
             failed(error)
@@ -127,7 +130,12 @@ extension ControlListener {
             return
         case EMFILE, ENFILE, ENOBUFS, ENOMEM:
             pause(for: Self.pause)
-            log(error)
+            let isNew = state.withLock { state in
+                defer { state.isShort = true }
+                return !state.isShort
+            }
+            // It is tried ten times a second.
+            if isNew { log(error) }
         default:
             log(error)
         }
