@@ -36,16 +36,23 @@ package final class SQLiteQueueStore: QueueStore {
         (database, openedLog) = try await QueueDatabase.open(in: directory)
         let batcher = CommitBatcher(database: database, directory: directory)
         do {
-            environment = try await batcher.write(CommitBatcher.Load(rows: 1)) { database in
-                try StoreEnvironment(opening: database, directory: path, settings: settings, clock: clock)
-            }
             let reserve = FileSystem.space(at: path)?.reserve(settings.limits.diskReserve) ?? 0
-            spool =
+            let spool =
                 if let files {
                     BodySpool(files: files, reserve: reserve)
                 } else {
                     try await BodySpool.opening("\(path)/spool", reserve: reserve)
                 }
+            self.spool = spool
+            environment = try await batcher.write(CommitBatcher.Load(rows: 1)) { database in
+                try StoreEnvironment(
+                    opening: database,
+                    directory: path,
+                    settings: settings,
+                    clock: clock,
+                    stagedBytes: spool.stagedBytes
+                )
+            }
             batcher.watch(try await Self.location(of: directory, spool))
             reader = try await Self.reader(of: directory)
         } catch {
