@@ -29,8 +29,8 @@ extension OfflineQueue {
     /// Appends to a body that is uploaded in pieces, or begins one.
     ///
     /// A body that receives no piece for ten minutes is removed. There are at most 64, and their bytes count against
-    /// ``QueueLimits/bytes``; when either limit is reached, the body that has been without a piece for longest is
-    /// removed, if that is ten seconds or more. An empty piece counts.
+    /// ``QueueLimits/bytes``, for bodies and for requests. When either limit is reached, bodies that have been without a
+    /// piece for ten seconds are removed, the longest ones first, if that makes enough room. An empty piece counts.
     ///
     /// - Parameters:
     ///   - id: A name for the body, made by the caller.
@@ -53,15 +53,28 @@ extension OfflineQueue {
     }
 
     private nonisolated func makeRoom(for count: Int64, of id: String) async throws {
-        guard count > 0 else { return }
-        let room = try await store.archive.room().bytes
-        while case let used = await staged.byteCount, used + count > room {
-            if await staged.removeStalled(except: id) { continue }
+        guard count > 0, let excess = try await excess(of: count) else { return }
+        guard await staged.removeStalled(freeing: excess, except: id) else {
+            let (used, room) = (await staged.byteCount, try await store.archive.room().bytes)
             throw QueueError(
                 .queueFull,
                 "uploads have \(used) bytes, and the queue has room for \(room)"
             )
         }
+    }
+
+    /// Removes uploads whose clients are gone, if that makes room for requests.
+    nonisolated func makeRoom(for requests: [NewRequest]) async throws {
+        guard store.spool.stagedBytes.count > 0,
+            let excess = try await excess(of: requests.reduce(0) { $0 + $1.size })
+        else { return }
+        _ = await staged.removeStalled(freeing: excess)
+    }
+
+    /// By how much these bytes exceed the queue's limit, with what it has and what is uploaded; `nil` when they fit.
+    private nonisolated func excess(of count: Int64) async throws -> Int64? {
+        let excess = try await staged.byteCount + count - store.archive.room().bytes
+        return excess > 0 ? excess : nil
     }
 
     /// The uploads that no request uses yet, by their names.
@@ -73,6 +86,7 @@ extension OfflineQueue {
     /// - Throws: ``QueueError/Code/unknownStagedBody``.
     public nonisolated func removeStagedBody(_ id: String) async throws -> StagedBody {
         guard let body = await staged.remove(id) else { throw QueueError.unknownStagedBody(id) }
+        room.changed()
         return body
     }
 
@@ -82,6 +96,7 @@ extension OfflineQueue {
         for body in await staged.list() {
             if let body = await staged.remove(body.id) { removed.append(body) }
         }
+        room.changed()
         return removed
     }
 

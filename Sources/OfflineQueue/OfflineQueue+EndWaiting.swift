@@ -38,23 +38,12 @@ extension OfflineQueue {
         endWaiters[id, default: [:]][waiter] = EndWaiter(deadline: deadline)
         defer { removeEndWaiter(waiter, of: id) }
         armEndTimer(deadline)
-        while phase != .stopped, !hasFailed, !Task.isCancelled, deadline.map({ $0 > .now }) ?? true,
-            try await isUnderWay(id)
-        {
-            await suspend(waiter, of: id)
-        }
-    }
-
-    func recheckEnd(of id: String) {
-        for waiter in (endWaiters[id] ?? [:]).keys { wake(waiter, of: id) }
-    }
-
-    func recheckEnds() {
-        for id in endWaiters.keys { recheckEnd(of: id) }
+        guard phase != .stopped, !hasFailed, try await isUnderWay(id) else { return }
+        await suspend(waiter, of: id)
     }
 
     private func isUnderWay(_ id: String) async throws -> Bool {
-        try await store.details(of: id)?.summary.state.isFinal == false
+        try await store.standings(of: [id])[id]?.state.isFinal == false
     }
 
     private func removeEndWaiter(_ waiter: Int, of id: String) {
@@ -62,17 +51,23 @@ extension OfflineQueue {
         if endWaiters[id]?.isEmpty == true { endWaiters[id] = nil }
     }
 
-    /// Returns when the waiter is woken, at once if it was since it was suspended last.
+    /// Returns when the waiter is woken, at once if it was already.
     private func suspend(_ waiter: Int, of id: String) async {
-        guard endWaiters[id]?[waiter]?.isWoken == false else {
-            endWaiters[id]?[waiter]?.isWoken = false
-            return
-        }
+        guard endWaiters[id]?[waiter]?.isWoken == false else { return }
         await withTaskCancellationHandler {
             await withCheckedContinuation { endWaiters[id]?[waiter]?.continuation = $0 }
         } onCancel: {
             Task { await self.wake(waiter, of: id) }
         }
+    }
+
+    /// Ends the waiting of all.
+    func wakeEndWaiters() {
+        for id in endWaiters.keys { wakeEndWaiters(of: id) }
+    }
+
+    private func wakeEndWaiters(of id: String) {
+        for waiter in (endWaiters[id] ?? [:]).keys { wake(waiter, of: id) }
     }
 
     private func wake(_ waiter: Int, of id: String) {
@@ -82,6 +77,35 @@ extension OfflineQueue {
         }
         endWaiters[id]?[waiter]?.continuation = nil
         continuation.resume()
+    }
+}
+
+// MARK: - Ends
+
+extension OfflineQueue {
+    /// Any request may be over.
+    func recheckEnds() {
+        recheckEnds(of: endWaiters.keys)
+    }
+
+    /// Some requests may be over. One look at the store serves all who wait, and those who ask while it is under way
+    /// share the next: otherwise a thousand waiters would cost a busy producer a thousand looks for each change.
+    func recheckEnds(of ids: some Sequence<String>) {
+        endCandidates.formUnion(ids.lazy.filter { self.endWaiters[$0] != nil })
+        guard !endCandidates.isEmpty, !isCheckingEnds else { return }
+        isCheckingEnds = true
+        Task { await self.checkEnds() }
+    }
+
+    private func checkEnds() async {
+        while !endCandidates.isEmpty {
+            let ids = Array(endCandidates)
+            endCandidates = []
+            // Without an answer they look themselves, and report the error.
+            let standings = (try? await store.standings(of: ids)) ?? [:]
+            for id in ids where standings[id]?.state.isFinal ?? true { wakeEndWaiters(of: id) }
+        }
+        isCheckingEnds = false
     }
 }
 

@@ -247,7 +247,7 @@ extension OfflineQueue {
             inflight[request.sequence] = nil
             handle(judgement.settled(lane: claim.lane, due: due))
         }
-        recheckEnd(of: request.id)
+        recheckEnds(of: [request.id])
     }
 
     /// Sends the request that was claimed with a conclusion.

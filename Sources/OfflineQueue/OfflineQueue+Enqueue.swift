@@ -81,6 +81,7 @@ extension OfflineQueue {
     {
         while true {
             let generation = room.generation
+            try await makeRoom(for: requests)
             do {
                 return try await store.enqueue(requests)
             } catch let error as QueueError where error.code == .queueFull && requests.waitForRoom {
@@ -102,6 +103,17 @@ extension OfflineQueue {
         if shortest < Sweeper.longestPause { sweeper.hurry(shortest) }
         if requests.contains(where: { $0.options.replaceKey != nil || $0.options.whenFull == .dropOldest }) {
             await answerWithoutAttempt()
+        }
+    }
+}
+
+extension QueueRequest.Body {
+    /// The length that the caller says it has; `nil` for a file.
+    fileprivate var declaredSize: Int64? {
+        switch self {
+        case .data(let data): Int64(data.count)
+        case .staged(_, let size): size
+        case .file: nil
         }
     }
 }
@@ -128,16 +140,16 @@ extension OfflineQueue {
     /// ([SQLite's measurement](https://www.sqlite.org/intern-v-extern-blob.html)).
     package static let longestInlineBody = 64 * 1024
 
-    /// Who asks again for a request that is there already may have its file no more, and the pieces of a body are
-    /// used up by the first call.
+    /// A caller who asks again for a request that is there already may have its file no more, and an upload is used up
+    /// by the first call. Of those the length is compared as far as it is known.
     private nonisolated func body(of draft: RequestDraft) async throws -> NewRequest.Body {
         do {
             return try await place(draft)
-        } catch {
+        } catch let error as QueueError where [.bodyFileUnusable, .unknownStagedBody].contains(error.code) {
             guard draft.options.id != nil, try await !store.archive.known([draft.id]).isEmpty else {
                 throw error
             }
-            return .unreadable
+            return .gone(size: draft.body.declaredSize)
         }
     }
 

@@ -59,8 +59,10 @@ extension OfflineQueue {
     /// Answers those whose requests came to an end, or are held, by something else than an attempt.
     func answerWithoutAttempt() async {
         recheckEnds()
-        for id in Array(waiters.keys) {
-            guard let request = (try? await store.details(of: id))?.summary else { continue }
+        guard !waiters.isEmpty, let standings = try? await store.standings(of: Array(waiters.keys)) else {
+            return
+        }
+        for (id, request) in standings {
             if let reason = request.holdReason {
                 answer(id, .queued(id: id, reason: .held(reason)))
             } else if request.state.isFinal {

@@ -64,6 +64,9 @@ public actor OfflineQueue {
     var waiters: [String: Waiter] = [:]
     var endWaiters: [String: [Int: EndWaiter]] = [:]
     var endTimer: EndTimer?
+    /// Requests with waiters that may be over.
+    var endCandidates: Set<String> = []
+    var isCheckingEnds = false
     var nextWaiter = 0
     var inflight: [Int64: Inflight] = [:]
     var claimsUnderWay = 0
@@ -167,7 +170,7 @@ extension OfflineQueue {
         for chore in chores { chore.cancel() }
         await drained(within: configuration.stopTimeout)
         for id in Array(waiters.keys) { answer(id, .queued(id: id, reason: .stopped)) }
-        recheckEnds()
+        wakeEndWaiters()
         for attempt in inflight.values { attempt.transfer.cancel() }
         await staged.removeAll()
         await store.close()
@@ -191,6 +194,6 @@ extension OfflineQueue {
         hasFailed = true
         failureContinuation.yield(error)
         handle(.stop)
-        recheckEnds()
+        wakeEndWaiters()
     }
 }

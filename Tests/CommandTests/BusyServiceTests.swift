@@ -55,6 +55,32 @@ internal import Testing
         #expect(service.requests.count == 2)
     }
 
+    /// The pause is as long as a command usually waits for a busy service.
+    @Test func `what is uploaded outlasts a busy service, which is told that it goes on`() async throws {
+        let file = directory.file("body")
+        try Data(count: (1 << 20) + 5).write(to: URL(fileURLWithPath: file))
+        let refused = Recorder<String>()
+        let service = try ScriptedServer(unixPath: socket) { request in
+            let isEmpty = request.method == "PATCH" && request.body.isEmpty
+            let isFirst = request.target.hasSuffix("offset=0")
+            if !isEmpty, !isFirst, request.method != "DELETE", !refused.values.contains(request.method) {
+                refused.record(request.method)
+                return .respond(status: 503, headers: [.init("Retry-After", "5")], body: [])
+            }
+            if request.method == "POST" { return .respond(#"{"id":"a","state":"queued","v":1}"#) }
+            let isWhole = request.body.count == 5 || request.target.hasSuffix("offset=\((1 << 20) + 5)")
+            return .respond(#"{"id":"a","size":\#((1 << 20) + (isWhole ? 5 : 0)),"v":1}"#)
+        }
+        let sent = try await Command.run("send", "http://127.0.0.1:1/", "-T", file, "--socket", socket)
+        #expect(sent.ending == .exited(0) && sent.output == ["a"], "\(sent.errors)")
+        let seen = service.requests.map { "\($0.method) \($0.body.isEmpty ? 0 : 1)" }
+        #expect(
+            seen == ["PATCH 1", "PATCH 1", "PATCH 0", "PATCH 1", "POST 1", "PATCH 0", "POST 1"],
+            "\(seen)"
+        )
+        #expect(refused.values == ["PATCH", "POST"])
+    }
+
     @Test func `a service that is not running is 69`() async throws {
         for path in [directory.file("nothing"), socket] {
             if path == socket { _ = try ScriptedServer(unixPath: socket) }

@@ -27,18 +27,18 @@ internal import Testing
         #expect(ledger.enter(.call, ids[2]) == .full)
         #expect(ledger.enter(.upload, ids[3]) == .admitted)
         // The response is on its way: the slot is free already.
-        #expect(ledger.move(ids[1], to: .responding(bytes: 5), now: start) == [])
+        #expect(ledger.move(ids[1], to: .listing(5), now: start) == [])
         #expect(ledger.enter(.call, ids[2]) == .admitted)
-        ledger.remove(ids[0])
+        ledger.close(ids[0])
         #expect(ledger.enter(.wait, ids[1]) == .admitted)
     }
 
     @Test func `a connection that was closed gets no slot`() {
         var (ledger, ids) = ledger(1, .init())
-        ledger.remove(ids[0])
+        ledger.close(ids[0])
         #expect(ledger.enter(.call, ids[0]) == .gone)
         #expect(ledger.move(ids[0], to: .idle, now: start) == [])
-        ledger.remove(ids[0])
+        ledger.close(ids[0])
     }
 
     @Test func `the oldest idle connection makes room for one more`() {
@@ -51,14 +51,59 @@ internal import Testing
 
     @Test func `unread responses make room by their number and by their bytes, the newest never`() {
         var (ledger, ids) = ledger(5, limits { ($0.respondingBytes, $0.respondingConnections) = (100, 3) })
-        #expect(ledger.move(ids[0], to: .responding(bytes: 60), now: start) == [])
-        #expect(ledger.move(ids[1], to: .responding(bytes: 30), now: start) == [])
-        #expect(ledger.move(ids[2], to: .responding(bytes: 30), now: start) == [ids[0]])
-        #expect(ledger.move(ids[3], to: .responding(bytes: 500), now: start) == [ids[1], ids[2]])
-        #expect(ledger.move(ids[4], to: .responding(bytes: 1), now: start) == [ids[3]])
+        #expect(ledger.move(ids[0], to: .listing(60), now: start) == [])
+        #expect(ledger.move(ids[1], to: .listing(30), now: start) == [])
+        #expect(ledger.move(ids[2], to: .listing(30), now: start) == [ids[0]])
+        #expect(ledger.move(ids[3], to: .listing(500), now: start) == [ids[1], ids[2]])
+        #expect(ledger.move(ids[4], to: .listing(1), now: start) == [ids[3]])
         var (many, others) = self.ledger(4, limits { $0.respondingConnections = 3 })
-        for id in others.prefix(3) { #expect(many.move(id, to: .responding(bytes: 1), now: start) == []) }
-        #expect(many.move(others[3], to: .responding(bytes: 1), now: start) == [others[0]])
+        for id in others.prefix(3) { #expect(many.move(id, to: .listing(1), now: start) == []) }
+        #expect(many.move(others[3], to: .listing(1), now: start) == [others[0]])
+    }
+
+    @Test func `a listing makes room before the answer of an edit, which cannot be asked for again`() {
+        var (ledger, ids) = ledger(4, limits { $0.respondingConnections = 2 })
+        let edit = ConnectionLedger.Place.responding(bytes: 1, isRepeatable: false)
+        #expect(ledger.move(ids[0], to: edit, now: start) == [])
+        #expect(ledger.move(ids[1], to: .listing(1), now: start) == [])
+        #expect(ledger.move(ids[2], to: edit, now: start) == [ids[1]])
+        #expect(ledger.move(ids[3], to: edit, now: start) == [ids[0]], "there is no listing left")
+    }
+
+    @Test func `a closed connection keeps its slot until its handler has ended`() {
+        var (ledger, ids) = ledger(3, limits { $0.waits = 1 })
+        #expect(ledger.enter(.wait, ids[0]) == .admitted)
+        ledger.beginHandling(ids[0])
+        ledger.close(ids[0])
+        #expect(ledger.enter(.wait, ids[1]) == .full)
+        #expect(ledger.enter(.call, ids[0]) == .gone)
+        #expect(ledger.move(ids[0], to: .idle, now: start) == [])
+        #expect(ledger.enter(.wait, ids[1]) == .full, "a late response does not free it")
+        ledger.endHandling(ids[0])
+        #expect(ledger.enter(.wait, ids[1]) == .admitted)
+        ledger.beginHandling(ids[1])
+        ledger.endHandling(ids[1])
+        #expect(ledger.enter(.wait, ids[2]) == .full, "an open connection keeps it until it responds")
+    }
+
+    @Test func `the bodies of the requests of a class are bounded in bytes, but for the first`() {
+        var (ledger, ids) = ledger(4, limits { $0.servedBytes = 100 })
+        #expect(ledger.enter(.upload, ids[0]) == .admitted)
+        #expect(ledger.enter(.send, ids[0], bytes: 101) == .admitted)
+        #expect(ledger.enter(.send, ids[1], bytes: 1) == .full)
+        #expect(ledger.enter(.wait, ids[1], bytes: 60) == .admitted)
+        #expect(ledger.enter(.wait, ids[2], bytes: 41) == .full)
+        #expect(ledger.enter(.wait, ids[2], bytes: 40) == .admitted)
+        ledger.close(ids[0])
+        #expect(ledger.enter(.send, ids[3], bytes: 1) == .admitted)
+    }
+
+    @Test func `an upload that enters another class gives up its slot`() {
+        var (ledger, ids) = ledger(2, limits { $0.uploads = 1 })
+        #expect(ledger.enter(.upload, ids[0]) == .admitted)
+        #expect(ledger.enter(.upload, ids[1]) == .full)
+        #expect(ledger.enter(.send, ids[0], bytes: 40_000) == .admitted)
+        #expect(ledger.enter(.upload, ids[1]) == .admitted)
     }
 
     @Test func `a connection without a request keeps its place for the grace and then makes room`() {
@@ -70,7 +115,7 @@ internal import Testing
         // Until it is closed it holds its place, and it has another grace if it is not.
         #expect(ledger.makeRoom(now: start + .seconds(1)) == .after(.milliseconds(400)))
         #expect(ledger.makeRoom(now: start + .milliseconds(1400)) == .closing([ids[1]]))
-        ledger.remove(ids[1])
+        ledger.close(ids[1])
         #expect(ledger.makeRoom(now: start + .seconds(2)) == .free)
     }
 
@@ -107,5 +152,11 @@ internal import Testing
         limits.fit(descriptors: 256)
         #expect(limits.connections <= 128 + 8 && limits.calls >= 1 && limits.uploads >= 1)
         #expect(limits.waits > limits.sends)
+    }
+}
+
+extension ConnectionLedger.Place {
+    fileprivate static func listing(_ bytes: Int) -> ConnectionLedger.Place {
+        .responding(bytes: bytes, isRepeatable: true)
     }
 }

@@ -26,8 +26,12 @@ internal import Testing
         return connection
     }
 
-    private func head(_ uri: String = "/", _ headers: HTTPHeaders = [:]) -> Event {
-        .input(.part(.head(HTTPRequestHead(version: .http1_1, method: .GET, uri: uri, headers: headers))))
+    private func head(
+        _ uri: String = "/",
+        _ headers: HTTPHeaders = [:],
+        method: HTTPMethod = .GET
+    ) -> Event {
+        .input(.part(.head(HTTPRequestHead(version: .http1_1, method: method, uri: uri, headers: headers))))
     }
 
     private let end = Event.input(.part(.end(nil)))
@@ -56,7 +60,7 @@ internal import Testing
         _ = trace(&connection, .admitted)
         #expect(connection.place == nil)
         _ = trace(&connection, .answered(ControlResponse(status: .ok, body: [1, 2, 3])))
-        #expect(connection.place == .responding(bytes: 3))
+        #expect(connection.place == .responding(bytes: 3, isRepeatable: true))
         _ = trace(&connection, .flushed)
         #expect(connection.place == .idle)
     }
@@ -68,7 +72,28 @@ internal import Testing
         #expect(connection.place == nil)
         #expect(trace(&connection, .admitted) == ["arm body"])
         #expect(connection.place == nil)
-        #expect(trace(&connection, end) == ["disarm", "handle"])
+        let body = Event.input(.part(.body(ByteBuffer(bytes: [1, 2, 3]))))
+        #expect(trace(&connection, body, end) == ["enter wait with 3 bytes"], "its own class")
+        #expect(connection.place == nil)
+        #expect(trace(&connection, .admitted) == ["disarm", "handle"])
+    }
+
+    @Test func `an upload whose own class is full is refused, and the connection goes on`() {
+        var connection = opened()
+        _ = trace(&connection, head("/", ["content-length": "65537"]), .admitted, end)
+        #expect(trace(&connection, .refused(.busy(.call, .init()))) == ["arm response", "respond"])
+        #expect(trace(&connection, .flushed) == ["arm idle"])
+    }
+
+    @Test func `what changed something cannot be asked for again, and a refusal can`() {
+        var connection = opened()
+        _ = trace(&connection, head("/", method: .POST), end, .admitted, .answered(answer))
+        #expect(connection.place == .responding(bytes: 0, isRepeatable: false))
+        _ = trace(&connection, .flushed, head("/", method: .POST), end)
+        let refusal = Problem.busy(.call, .init())
+        _ = trace(&connection, .refused(refusal))
+        let bytes = ControlResponse(refusal).body.count
+        #expect(connection.place == .responding(bytes: bytes, isRepeatable: true))
     }
 
     @Test func `a connection that got no slot is kept alive, but not with an upload that was not read`() {
@@ -111,7 +136,8 @@ internal import Testing
         let body = Event.input(.part(.body(ByteBuffer(bytes: [1, 2, 3]))))
         _ = trace(&connection, head("/next", ["transfer-encoding": "chunked"]), body, end, .answered(answer))
         #expect(trace(&connection, .flushed) == ["arm idle", "enter upload"])
-        #expect(trace(&connection, .admitted) == ["arm body", "disarm", "handle"])
+        #expect(trace(&connection, .admitted) == ["arm body", "enter call with 3 bytes"])
+        #expect(trace(&connection, .admitted) == ["disarm", "handle"])
     }
 
     @Test func `a stop closes what waits and lets what is served say that it closes`() {
@@ -165,7 +191,8 @@ extension ControlConnection.Action {
         case .arm(let deadline): "arm \(deadline)"
         case .disarm: "disarm"
         case .sendContinue: "continue"
-        case .enter(let connectionClass): "enter \(connectionClass)"
+        case .enter(let connectionClass, 0): "enter \(connectionClass)"
+        case .enter(let connectionClass, let bytes): "enter \(connectionClass) with \(bytes) bytes"
         case .handle: "handle"
         case .respond(let reply): reply.closes ? "respond and close" : "respond"
         case .closeOutput: "close output"

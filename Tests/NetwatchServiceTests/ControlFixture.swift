@@ -43,11 +43,19 @@ final class ControlFixture: Sendable {
             .init(.GET, "/large") { _ in
                 ControlResponse(status: .ok, body: Array(repeating: 120, count: 8 << 20))
             },
-            .init(.GET, "/gate", classify: { _ in .wait }) { _ in
-                await gate.pass()
-                return ControlResponse(status: .ok, body: Array("passed".utf8))
-            },
+            .init(.GET, "/gate", classify: { _ in .wait }) { _ in await pass(gate) },
+            .init(.POST, "/gate", classify: { _ in .wait }) { _ in await pass(gate) },
         ])
+    }
+
+    /// A handler that goes on when it is cancelled.
+    private static func pass(_ gate: Gate) async -> ControlResponse {
+        await withTaskCancellationHandler {
+            await gate.pass()
+        } onCancel: {
+            Task { await gate.noteCancellation() }
+        }
+        return ControlResponse(status: .ok, body: Array("passed".utf8))
     }
 
     func client() throws -> RawClient {
@@ -60,6 +68,8 @@ actor Gate {
     private var isOpen = false
     private var standing: [CheckedContinuation<Void, Never>] = []
     private var watchers: [(count: Int, continuation: CheckedContinuation<Void, Never>)] = []
+    private var isCancellationSeen = false
+    private var cancellationWatchers: [CheckedContinuation<Void, Never>] = []
 
     func pass() async {
         guard !isOpen else { return }
@@ -74,6 +84,18 @@ actor Gate {
     func isReached(by count: Int = 1) async {
         guard standing.count < count else { return }
         await withCheckedContinuation { watchers.append((count, $0)) }
+    }
+
+    func noteCancellation() {
+        isCancellationSeen = true
+        for watcher in cancellationWatchers { watcher.resume() }
+        cancellationWatchers = []
+    }
+
+    /// Returns once a handler that stands at the gate was cancelled.
+    func isCancelled() async {
+        guard !isCancellationSeen else { return }
+        await withCheckedContinuation { cancellationWatchers.append($0) }
     }
 
     func open() {

@@ -1,3 +1,4 @@
+internal import Dispatch
 internal import NetwatchService
 internal import NetwatchTestSupport
 internal import Testing
@@ -198,6 +199,45 @@ internal import Testing
         }
         await fixture.gate.open()
         #expect(try await waiting == ["passed", "passed"])
+    }
+
+    @Test func `a client that closes its connection frees its slot only when the handler has ended`()
+        async throws
+    {
+        let fixture = try ControlFixture { $0.waits = 1 }
+        let wait = "GET /gate HTTP/1.1\r\nHost: x\r\n\r\n"
+        let mayClose = DispatchSemaphore(value: 0)
+        async let closed: Void = offPool {
+            let client = try fixture.client()
+            try client.send(wait)
+            mayClose.wait()
+        }
+        await fixture.gate.isReached()
+        mayClose.signal()
+        try await closed
+        await fixture.gate.isCancelled()
+        let refused = try await offPool { try fixture.client().request(wait).problemCode }
+        #expect(refused == "busy")
+        await fixture.gate.open()
+        try await offPool {
+            while try fixture.client().request(wait).status == 503 {}
+        }
+    }
+
+    @Test func `an upload that is being handled keeps no other from being read`() async throws {
+        let fixture = try ControlFixture { $0.uploads = 1 }
+        let length = 40_000
+        let rest = "Host: x\r\nContent-Length: \(length)\r\n\r\n" + String(repeating: "a", count: length)
+        async let handled = offPool {
+            try fixture.client().request("POST /gate HTTP/1.1\r\n\(rest)").body
+        }
+        await fixture.gate.isReached()
+        let other = try await offPool {
+            try fixture.client().request("POST /echo HTTP/1.1\r\n\(rest)").status
+        }
+        #expect(other == 200)
+        await fixture.gate.open()
+        #expect(try await handled == "passed")
     }
 
     @Test func `silent clients make room for others and cannot lock anybody out`() async throws {

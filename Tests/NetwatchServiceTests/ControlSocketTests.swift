@@ -1,9 +1,12 @@
 internal import Foundation
 internal import Glibc
+internal import Logging
 internal import NetwatchEventLoop
-internal import NetwatchService
 internal import NetwatchTestSupport
+internal import Synchronization
 internal import Testing
+
+@testable internal import NetwatchService
 
 @Suite struct ControlSocketTests {
     private func listen(on path: String) throws -> FileDescriptor {
@@ -185,6 +188,39 @@ internal import Testing
             withExtendedLifetime(foreign) {}
         }
         try await expectBoundAgain(fixture)
+    }
+
+    @Test(.timeLimit(.minutes(1)))
+    func `a socket that the kernel refuses to watch after it was bound again is tried again`() async throws {
+        let scratch = try ScratchDirectory()
+        let path = scratch.file("control.sock")
+        let registrations = Mutex(0)
+        let served = Recorder<CInt>()
+        var environment = ControlListener.Environment(
+            open: { () throws(ControlSocketError) in try ControlSocket.claiming(path, mode: 0o660) },
+            makeRoom: { nil },
+            onConnection: { descriptor, _ in
+                close(descriptor)
+                served.record(descriptor)
+            },
+            onTick: {},
+            logger: Logger(label: "test")
+        )
+        let register = environment.register
+        environment.register = { loop, descriptor, body throws(SystemError) in
+            let count = registrations.withLock { count in
+                count += 1
+                return count
+            }
+            if count == 2 { throw SystemError(call: "epoll_ctl", errno: ENOMEM) }
+            return try register(loop, descriptor, body)
+        }
+        let listener = try ControlListener(environment)
+        #expect(unlink(path) == 0)
+        try await offPool { while (try? RawClient(path)) == nil { usleep(20_000) } }
+        try await served.wait { !$0.isEmpty }
+        #expect(registrations.withLock { $0 } >= 3)
+        listener.stop()
     }
 
     @Test func `no program that is started inherits the lock, the listener or a connection`() async throws {

@@ -59,6 +59,28 @@ internal import Testing
         #expect(try await queue.list().requests.isEmpty)
     }
 
+    @Test(arguments: [
+        (#"{\#(url),"idempotency":{"kye":"a"}}"#, "idempotency.kye"),
+        (#"{\#(url),"staged":{"id":"a","size":1,"sise":1}}"#, "staged.sise"),
+        (#"{\#(url),"ttlSeconds":1}"#, "ttlSeconds"),
+    ])
+    func `a member that means nothing is refused by its path, whatever came before`(
+        body: String,
+        path: String
+    )
+        async throws
+    {
+        let queue = try await open()
+        // The names of a message are looked up once for all requests, also when its members are missing.
+        let plain = try await answer(queue, .POST, "/v1/requests", #"{\#(Self.url),"queue":"always"}"#)
+        #expect(plain.status == 202, "\(plain.detail)")
+        let null = #"{\#(Self.url),"queue":"always","idempotency":null}"#
+        #expect(try await answer(queue, .POST, "/v1/requests", null).status == 202)
+        let refused = try await answer(queue, .POST, "/v1/requests", body)
+        #expect(refused.status == 400 && refused.code == "malformed_body")
+        #expect(refused.detail.contains("`\(path)`"), "\(refused.detail)")
+    }
+
     @Test func `the same name in other objects, or as a value, is no repetition`() async throws {
         let queue = try await open()
         let body =

@@ -344,11 +344,10 @@ internal import Testing
         #expect(try await upload("a", 1, at: 150_000) == .queueFull)
         let statistics = try await queue.statistics()
         #expect(statistics.stagedBodies == 2 && statistics.stagedBytes == 200_000)
-        // A request counts in place of its upload.
-        let accepted = try await queue.enqueue(request(body: .staged(id: "b", size: 50_000)))
-        #expect(accepted.outcome == .accepted)
         #expect(try await upload("c", 1) == .queueFull)
         #expect(try await queue.removeStagedBody("a").bytes == 150_000)
+        let accepted = try await queue.enqueue(request(body: .staged(id: "b", size: 50_000)))
+        #expect(accepted.outcome == .accepted)
         #expect(try await upload("c", 149_000) == nil)
         #expect(await queue.removeStagedBodies().map(\.id) == ["c"])
         await #expect(throws: QueueError.self) { _ = try await queue.removeStagedBody("c") }

@@ -261,7 +261,7 @@ extension SQLiteQueueStore {
     private func bytes(of request: ClaimedRequest) async throws -> Sent {
         let body: Data
         switch request.body {
-        case .none, .unreadable: body = Data()
+        case .none, .unreadable, .gone: body = Data()
         case .inline(let data): body = data
         case .spooled(let file):
             let fault = await spool.verify(file)

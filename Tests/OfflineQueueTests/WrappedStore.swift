@@ -58,6 +58,10 @@ extension WrappedStore {
 
     func details(of id: String) async throws -> RequestDetails? { try await inner.details(of: id) }
 
+    func standings(of ids: [String]) async throws -> [String: RequestStanding] {
+        try await inner.standings(of: ids)
+    }
+
     func counts() async throws -> QueueCounts { try await inner.counts() }
 
     func statistics() async throws -> QueueStatistics { try await inner.statistics() }

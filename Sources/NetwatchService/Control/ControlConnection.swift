@@ -41,8 +41,8 @@ struct ControlConnection {
         case arm(Deadline)
         case disarm
         case sendContinue
-        /// Asks for a slot of a class. The next event says whether there was one.
-        case enter(ConnectionClass)
+        /// Asks for a slot of a class, with a body of so many bytes. The next event says whether there was one.
+        case enter(ConnectionClass, bytes: Int)
         case handle(ControlRequest)
         case respond(Reply)
         /// Tells the client that nothing follows, while its bytes are still read.
@@ -66,7 +66,7 @@ struct ControlConnection {
         /// A slot of a class was asked for, with the whole request read or only the head of an upload.
         case entering(isComplete: Bool)
         case handling(HTTPMethod)
-        case responding(bytes: Int)
+        case responding(bytes: Int, isRepeatable: Bool)
         /// The last response is out; input is thrown away until the client closes.
         case lingering
         case closed
@@ -113,7 +113,8 @@ struct ControlConnection {
         case .opened, .readingHead: .arriving
         case .readingBody: incoming?.isUpload == true ? nil : .arriving
         case .awaitingRequest: .idle
-        case .responding(let bytes): .responding(bytes: bytes)
+        case .responding(let bytes, let isRepeatable):
+            .responding(bytes: bytes, isRepeatable: isRepeatable)
         case .lingering: .lingering
         case .entering, .handling, .closed: nil
         }
@@ -190,7 +191,7 @@ extension ControlConnection {
         incoming = Incoming(head: head, target: target, isUpload: isUpload)
         guard isUpload else { return deadlineOfNext() + beginBody() }
         phase = .entering(isComplete: false)
-        return [.enter(.upload)]
+        return [.enter(.upload, bytes: 0)]
     }
 
     /// The deadline of a request that was pipelined: it came before it could be awaited.
@@ -215,9 +216,8 @@ extension ControlConnection {
 
     private mutating func completed() -> [Action] {
         guard case .readingBody = phase, let incoming else { return [] }
-        if incoming.isUpload { return handle() }
         phase = .entering(isComplete: true)
-        return [.enter(classify(incoming.head.method, incoming.target))]
+        return [.enter(classify(incoming.head.method, incoming.target), bytes: incoming.body.count)]
     }
 
     private mutating func handle() -> [Action] {
@@ -246,7 +246,8 @@ extension ControlConnection {
     private mutating func refused(_ problem: Problem) -> [Action] {
         guard case .entering(let isComplete) = phase else { return [] }
         guard isComplete, let incoming else { return refuse(problem) }
-        return respond(ControlResponse(problem), omitsBody: incoming.head.method == .HEAD)
+        let isHead = incoming.head.method == .HEAD
+        return respond(ControlResponse(problem), isRepeatable: true, omitsBody: isHead)
     }
 }
 
@@ -255,18 +256,23 @@ extension ControlConnection {
 extension ControlConnection {
     private mutating func answered(_ response: ControlResponse) -> [Action] {
         guard case .handling(let method) = phase else { return [] }
-        return respond(response, omitsBody: method == .HEAD)
+        return respond(response, isRepeatable: method == .GET || method == .HEAD, omitsBody: method == .HEAD)
     }
 
     /// Answers a request that will not be read to its end; what follows it cannot be understood.
     private mutating func refuse(_ problem: Problem) -> [Action] {
         keepsAlive = false
-        return respond(ControlResponse(problem), omitsBody: false)
+        return respond(ControlResponse(problem), isRepeatable: true, omitsBody: false)
     }
 
-    private mutating func respond(_ response: ControlResponse, omitsBody: Bool) -> [Action] {
+    /// - Parameter isRepeatable: Whether the request changed nothing, so that the client can send it again.
+    private mutating func respond(
+        _ response: ControlResponse,
+        isRepeatable: Bool,
+        omitsBody: Bool
+    ) -> [Action] {
         incoming = nil
-        phase = .responding(bytes: response.body.count)
+        phase = .responding(bytes: response.body.count, isRepeatable: isRepeatable)
         let reply = Reply(response: response, omitsBody: omitsBody, closes: !keepsAlive)
         return [.arm(.response), .respond(reply)]
     }

@@ -95,7 +95,7 @@ extension ControlConnectionHandler {
         case .arm(let kind): arm(kind, context)
         case .disarm: deadline?.cancel()
         case .sendContinue: sendContinue(context)
-        case .enter(let connectionClass): enter(connectionClass, context)
+        case .enter(let connectionClass, let bytes): enter(connectionClass, bytes: bytes, context)
         case .handle(let request): handle(request, context)
         case .respond(let reply): respond(reply, context)
         case .closeOutput: context.close(mode: .output, promise: nil)
@@ -112,8 +112,8 @@ extension ControlConnectionHandler {
         }
     }
 
-    private func enter(_ connectionClass: ConnectionClass, _ context: ChannelHandlerContext) {
-        switch connections.enter(connectionClass, id) {
+    private func enter(_ connectionClass: ConnectionClass, bytes: Int, _ context: ChannelHandlerContext) {
+        switch connections.enter(connectionClass, id, bytes: bytes) {
         case .admitted:
             place = .served(connectionClass)
             process(.admitted, context)
@@ -126,11 +126,13 @@ extension ControlConnectionHandler {
 
     private func handle(_ request: ControlRequest, _ context: ChannelHandlerContext) {
         connections.use(bytes: request.body.count)
+        connections.beginHandling(id)
         let router = router
         let promise = context.eventLoop.makePromise(of: ControlResponse.self)
         handling = promise.completeWithTask { await router.respond(to: request) }
         promise.futureResult.assumeIsolated().whenSuccess { response in
             self.process(.answered(response), context)
+            self.connections.endHandling(self.id)
         }
     }
 

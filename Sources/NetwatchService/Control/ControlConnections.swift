@@ -39,7 +39,7 @@ final class ControlConnections: Sendable {
             try addPipeline(to: channel, id: id, peer: peer)
             try register(channel, id)
         }.withConnectedSocket(descriptor)
-        opened.flatMap(\.closeFuture).whenComplete { [self] _ in remove(id) }
+        opened.flatMap(\.closeFuture).whenComplete { [self] _ in closed(id) }
     }
 
     /// Makes room for one more connection.
@@ -102,8 +102,17 @@ final class ControlConnections: Sendable {
 
 extension ControlConnections {
     /// Gives a connection a slot of a class, if one is free.
-    func enter(_ connectionClass: ConnectionClass, _ id: ID) -> ConnectionLedger.Entrance {
-        state.withLock { $0.ledger.enter(connectionClass, id) }
+    func enter(_ connectionClass: ConnectionClass, _ id: ID, bytes: Int) -> ConnectionLedger.Entrance {
+        state.withLock { $0.ledger.enter(connectionClass, id, bytes: bytes) }
+    }
+
+    /// A handler begins to work on the connection's request. The connection's slot stays taken until it ends.
+    func beginHandling(_ id: ID) {
+        state.withLock { $0.ledger.beginHandling(id) }
+    }
+
+    func endHandling(_ id: ID) {
+        state.withLock { $0.ledger.endHandling(id) }
     }
 
     /// Moves a connection to a place without a class, and closes those that have to make room.
@@ -125,9 +134,9 @@ extension ControlConnections {
         if isStopped { throw ChannelError.ioOnClosedChannel }
     }
 
-    private func remove(_ id: ID) {
+    private func closed(_ id: ID) {
         state.withLock { state in
-            state.ledger.remove(id)
+            state.ledger.close(id)
             state.channels[id] = nil
             state.usedBytes += Self.connectionBytes
         }

@@ -12,6 +12,8 @@ extension ControlServer {
         package var waits = 1024
         /// Requests of the class ``ConnectionClass/upload``. Default 24, each with a body of ``bodyBytes`` at most.
         package var uploads = 24
+        /// The bytes of the bodies of all requests of one class that are served. Default 16 MiB. One body may exceed it.
+        package var servedBytes = 16 << 20
 
         // MARK: Connections without a request. One more makes the oldest one close.
 

@@ -20,6 +20,12 @@ final class ControlListener: Sendable {
         let onConnection: @Sendable (CInt, PeerCredentials) -> Void
         /// Called once a second.
         let onTick: @Sendable () -> Void
+        /// Asks the loop to watch the listening descriptor.
+        var register:
+            @Sendable (EventLoop, CInt, @escaping @Sendable () -> Void) throws(SystemError)
+                -> EventLoop.Registration = { loop, descriptor, body throws(SystemError) in
+                    try loop.register(descriptor, for: .read) { _ in body() }
+                }
         let logger: Logger
     }
 
@@ -27,8 +33,12 @@ final class ControlListener: Sendable {
         /// `nil` while the path cannot be bound again, and once stopped.
         var socket: ControlSocket?
         var registration: EventLoop.Registration?
+        /// Whether accepting pauses for a moment.
+        var isPaused = false
         var isStopped = false
-        /// Why the path could not be bound again the last time, to log it once.
+        /// Whether descriptors or memory ran out, and nothing was accepted since.
+        var isShort = false
+        /// Why the path could not be served the last time, to log it once.
         var obstacle: ControlSocketError?
     }
 
@@ -69,7 +79,7 @@ final class ControlListener: Sendable {
     private func watch() throws(SystemError) {
         try state.withLock { state throws(SystemError) in
             guard let descriptor = state.socket?.listener.rawValue, state.registration == nil else { return }
-            state.registration = try loop.register(descriptor, for: .read) { [weak self] _ in self?.accept() }
+            state.registration = try environment.register(loop, descriptor) { [weak self] in self?.accept() }
         }
     }
 
@@ -87,6 +97,7 @@ extension ControlListener {
         if let delay = environment.makeRoom() { return pause(for: delay) }
         do throws(SystemError) {
             guard let connection = try acceptOne() else { return }
+            state.withLock { $0.isShort = false }
             try handOver(connection)
         } catch {
             failed(error)
@@ -119,7 +130,12 @@ extension ControlListener {
             return
         case EMFILE, ENFILE, ENOBUFS, ENOMEM:
             pause(for: Self.pause)
-            log(error)
+            let isNew = state.withLock { state in
+                defer { state.isShort = true }
+                return !state.isShort
+            }
+            // It is tried ten times a second.
+            if isNew { log(error) }
         default:
             log(error)
         }
@@ -130,10 +146,14 @@ extension ControlListener {
     }
 
     private func pause(for delay: Duration) {
-        state.withLock { unwatch(&$0) }
+        state.withLock { state in
+            unwatch(&state)
+            state.isPaused = true
+        }
         loop.schedule(at: .now + delay) { [weak self] in
             guard let self else { return }
-            do throws(SystemError) { try watch() } catch { log(error) }
+            state.withLock { $0.isPaused = false }
+            do throws(SystemError) { try watch() } catch { report(.system(error)) }
         }
     }
 }
@@ -151,25 +171,40 @@ extension ControlListener {
     }
 
     private func checkPath() {
-        let isInPlace = state.withLock { $0.isStopped || $0.socket?.isInPlace == true }
-        guard !isInPlace else { return }
+        do throws(ControlSocketError) {
+            if !isInPlace { try replaceSocket() }
+            if !state.withLock({ $0.isPaused }) { try watchAgain() }
+            state.withLock { $0.obstacle = nil }
+        } catch {
+            report(error)
+        }
+    }
+
+    private var isInPlace: Bool { state.withLock { $0.isStopped || $0.socket?.isInPlace == true } }
+
+    /// The kernel may have refused to watch the socket, for want of memory or because of its limit. Without another try
+    /// nothing would ever be accepted.
+    private func watchAgain() throws(ControlSocketError) {
+        do throws(SystemError) { try watch() } catch { throw .system(error) }
+    }
+
+    private func replaceSocket() throws(ControlSocketError) {
         if dropSocket() {
             environment.logger.warning("the control socket was removed or replaced; binding it again")
         }
-        do throws(ControlSocketError) {
-            try bindAgain()
-        } catch {
-            let isNew = state.withLock { state in
-                defer { state.obstacle = error }
-                return state.obstacle != error
-            }
-            if isNew {
-                environment.logger.error(
-                    "could not bind the control socket again; tried every second",
-                    metadata: ["error": "\(error)"]
-                )
-            }
+        try bindAgain()
+    }
+
+    private func report(_ error: ControlSocketError) {
+        let isNew = state.withLock { state in
+            defer { state.obstacle = error }
+            return state.obstacle != error
         }
+        guard isNew else { return }
+        environment.logger.error(
+            "could not serve the control socket; tried every second",
+            metadata: ["error": "\(error)"]
+        )
     }
 
     /// Closes the socket that clients cannot find. Connections that wait in its backlog are accepted before.
@@ -187,9 +222,7 @@ extension ControlListener {
         try state.withLock { state throws(ControlSocketError) in
             guard !state.isStopped else { return }
             state.socket = try environment.open()
-            state.obstacle = nil
         }
-        do throws(SystemError) { try watch() } catch { throw .system(error) }
         environment.logger.notice("the control socket is bound again")
     }
 }

@@ -114,8 +114,9 @@ extension Problem {
         return Problem(
             .serviceUnavailable,
             code: "busy",
-            detail: "the service is busy: it serves \(limit.connections) requests of the class "
-                + "`\(connectionClass.rawValue)` at once, which is the limit; try again in \(limit.retryAfter) s",
+            detail: "the service is busy: it serves at most \(limit.connections) requests of the class "
+                + "`\(connectionClass.rawValue)` at once, with \(limits.servedBytes) bytes of bodies; try again in "
+                + "\(limit.retryAfter) s",
             limit: limit
         )
     }

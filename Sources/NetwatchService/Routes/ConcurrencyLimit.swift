@@ -2,9 +2,15 @@ internal import Synchronization
 
 /// Lets a few tasks at a time through, in the order they came.
 final class ConcurrencyLimit: Sendable {
+    private struct Waiter {
+        let ticket: UInt64
+        let continuation: CheckedContinuation<Void, any Error>
+    }
+
     private struct State {
         var free: Int
-        var waiting: [CheckedContinuation<Void, Never>] = []
+        var waiting: [Waiter] = []
+        var lastTicket: UInt64 = 0
     }
 
     private let state: Mutex<State>
@@ -14,33 +20,57 @@ final class ConcurrencyLimit: Sendable {
         state = Mutex(State(free: width))
     }
 
-    /// Runs `body` when it is its turn. A task that was cancelled meanwhile has its turn all the same.
-    func run<Value>(_ body: () async throws -> Value) async rethrows -> Value {
-        await enter()
+    /// Runs `body` when it is its turn.
+    ///
+    /// - Throws: `CancellationError` when the task is cancelled before; what `body` throws.
+    func run<Value>(_ body: () async throws -> Value) async throws -> Value {
+        try await enter()
         defer { leave() }
         return try await body()
     }
 
-    private func enter() async {
-        await withCheckedContinuation { continuation in
-            let isFree = state.withLock { state in
-                guard state.free > 0 else {
-                    state.waiting.append(continuation)
-                    return false
-                }
-                state.free -= 1
-                return true
-            }
-            if isFree { continuation.resume() }
+    /// How many tasks wait for their turn.
+    var waitingCount: Int { state.withLock { $0.waiting.count } }
+
+    private func enter() async throws {
+        let ticket = state.withLock { state in
+            state.lastTicket += 1
+            return state.lastTicket
+        }
+        try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { wait(Waiter(ticket: ticket, continuation: $0)) }
+        } onCancel: {
+            giveUp(ticket)
         }
     }
 
+    private func wait(_ waiter: Waiter) {
+        let entrance = state.withLock { state -> Result<Void, any Error>? in
+            // A cancellation from now on finds the waiter in the line, because it takes the lock after this.
+            guard !Task.isCancelled else { return .failure(CancellationError()) }
+            guard state.free > 0 else {
+                state.waiting.append(waiter)
+                return nil
+            }
+            state.free -= 1
+            return .success(())
+        }
+        if let entrance { waiter.continuation.resume(with: entrance) }
+    }
+
+    private func giveUp(_ ticket: UInt64) {
+        let waiter = state.withLock { state in
+            state.waiting.firstIndex { $0.ticket == ticket }.map { state.waiting.remove(at: $0) }
+        }
+        waiter?.continuation.resume(throwing: CancellationError())
+    }
+
     private func leave() {
-        let next = state.withLock { state -> CheckedContinuation<Void, Never>? in
+        let next = state.withLock { state -> Waiter? in
             guard state.waiting.isEmpty else { return state.waiting.removeFirst() }
             state.free += 1
             return nil
         }
-        next?.resume()
+        next?.continuation.resume()
     }
 }

@@ -4,23 +4,17 @@ internal import Foundation
 extension ControlRequest {
     /// The body as a message, which has a property for each of its members.
     func message<Message: Decodable>(_ type: Message.Type) throws(Problem) -> Message {
-        let data = Data(body)
-        let message = try Self.decode(type, from: data, by: ControlMessage.decoder)
-        try DuplicateMembers.check(data)
+        let message = try decoded(type)
         // The message's decoder takes `ttlSeconds` for `ttl_seconds`.
-        try Self.decode(MemberNames.self, from: data, by: JSONDecoder()).check(against: message)
+        try MemberNames(of: body).check(against: message)
         return message
     }
 
-    private static func decode<Value: Decodable>(
-        _ type: Value.Type,
-        from data: Data,
-        by decoder: JSONDecoder
-    ) throws(Problem) -> Value {
+    private func decoded<Message: Decodable>(_ type: Message.Type) throws(Problem) -> Message {
         do {
-            return try decoder.decode(type, from: data)
+            return try ControlMessage.decoder.decode(type, from: Data(body))
         } catch {
-            throw .malformedBody("the body is not the JSON expected: \(describe(error))")
+            throw .malformedBody("the body is not the JSON expected: \(Self.describe(error))")
         }
     }
 

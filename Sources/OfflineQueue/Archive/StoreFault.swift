@@ -1,4 +1,5 @@
 internal import GRDB
+internal import NetwatchEventLoop
 
 /// Why a database cannot be opened, as far as it makes a difference for what is to be done.
 enum StoreFault: Error {
@@ -45,7 +46,10 @@ extension StoreFault {
 
     static func words(_ error: any Error) -> String {
         guard let error = error as? DatabaseError else { return "\(error)" }
-        return error.message ?? error.resultCode.description
+        let words = error.message ?? error.resultCode.description
+        // SQLite does not tell why it cannot open a file.
+        let isShort = error.resultCode == .SQLITE_CANTOPEN && DescriptorSupply.isShort
+        return isShort ? "\(words), because this process may open no more files" : words
     }
 }
 

@@ -25,7 +25,7 @@ extension Attempt.Body {
         switch body {
         case .none: return .success(.none)
         case .inline(let data): return .success(.data(data))
-        case .unreadable: return .failure(UnopenedBody(.missing))
+        case .unreadable, .gone: return .failure(UnopenedBody(.missing))
         case .spooled(let body):
             do {
                 return .success(.file(try await spool.open(body)))

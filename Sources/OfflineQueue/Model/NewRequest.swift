@@ -8,12 +8,14 @@ package struct NewRequest: Sendable {
         case none
         case inline(Data)
         case spooled(SpooledBody)
-        /// The row names a file that no spool can have made; or the body of a known id was not to be had.
+        /// The row names a file that no spool can have made.
         case unreadable
+        /// The body of a known id is not there any more. `nil` if not even its length is known.
+        case gone(size: Int64?)
 
         package var size: Int64 {
             switch self {
-            case .none, .unreadable: 0
+            case .none, .unreadable, .gone: 0
             case .inline(let data): Int64(data.count)
             case .spooled(let body): body.size
             }

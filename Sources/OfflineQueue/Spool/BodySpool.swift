@@ -13,6 +13,8 @@ package final class BodySpool: Sendable {
     /// How much is left free by default: 64 MiB.
     package static let defaultReserve: Int64 = 64 << 20
 
+    let stagedBytes = StagedBytes()
+
     private let files: any SpoolFiles
     private let reserve: Int64
     /// What the names of this spool's files begin with.

@@ -22,7 +22,9 @@ package actor StagedBodies<Time: Clock> where Time.Duration == Duration {
     private let stall: Duration
     private let spool: BodySpool
     private let clock: Time
-    private var entries: [String: Entry] = [:]
+    private var entries: [String: Entry] = [:] {
+        didSet { spool.stagedBytes.set(byteCount) }
+    }
     private var expiry: Task<Void, Never>?
 
     /// - Parameter clock: What `patience` and `stall` are measured by.
@@ -68,7 +70,7 @@ package actor StagedBodies<Time: Clock> where Time.Duration == Duration {
     /// - Throws: ``QueueError``: `tooManyStagedBodies`, `spoolFailed`.
     @discardableResult
     package func begin(_ id: String, limit: Int64) async throws(QueueError) -> Int64 {
-        if entries[id] == nil, entries.count >= capacity { _ = await removeStalled(except: id) }
+        if entries[id] == nil, entries.count >= capacity { await removeLongestStalled() }
         if let entry = entries[id] {
             touch(id)
             return entry.offset
@@ -151,17 +153,37 @@ package actor StagedBodies<Time: Clock> where Time.Duration == Duration {
         for id in entries.keys { await remove(id) }
     }
 
-    /// Makes room: removes the body that has been without a call for longest, if that is long enough.
+    /// Makes room: removes bodies that have been without a call for long, the longest first, until so many bytes are
+    /// free.
     ///
-    /// - Parameter id: A body that stays.
-    /// - Returns: Whether there was one.
-    package func removeStalled(except id: String) async -> Bool {
-        let idle = entries.filter { $0.key != id && $0.value.writes == 0 }
-        guard let oldest = idle.min(by: { $0.value.lastUse < $1.value.lastUse }),
-            oldest.value.lastUse.advanced(by: stall) <= clock.now
-        else { return false }
-        await remove(oldest.key)
-        return true
+    /// - Parameters:
+    ///   - bytes: How many bytes are needed.
+    ///   - id: A body that stays.
+    /// - Returns: Whether they are free now. If all that may be removed is not enough, nothing is.
+    package func removeStalled(freeing bytes: Int64, except id: String? = nil) async -> Bool {
+        let stalled = self.stalled.filter { $0.key != id }
+        guard stalled.reduce(0, { $0 + $1.value.offset }) >= bytes else { return false }
+        var freed: Int64 = 0
+        // A piece may come while another body's file is removed.
+        for (id, entry) in stalled where freed < bytes && isStalled(id) {
+            freed += entry.offset
+            await remove(id)
+        }
+        return freed >= bytes
+    }
+
+    private func removeLongestStalled() async {
+        if let longest = stalled.first { await remove(longest.key) }
+    }
+
+    /// Those that make way for others, the first one first.
+    private var stalled: [(key: String, value: Entry)] {
+        entries.filter { isStalled($0.key) }.sorted { $0.value.lastUse < $1.value.lastUse }
+    }
+
+    private func isStalled(_ id: String) -> Bool {
+        guard let entry = entries[id], entry.writes == 0 else { return false }
+        return entry.lastUse.advanced(by: stall) <= clock.now
     }
 
     // MARK: Entries
@@ -193,6 +215,8 @@ package actor StagedBodies<Time: Clock> where Time.Duration == Duration {
         }
     }
 
+    private func isExpired(_ entry: Entry) -> Bool { entry.lastUse.advanced(by: patience) <= clock.now }
+
     private func nextDue() -> Time.Instant? {
         let oldest = entries.values.map(\.lastUse).min()
         if oldest == nil { expiry = nil }
@@ -200,8 +224,8 @@ package actor StagedBodies<Time: Clock> where Time.Duration == Duration {
     }
 
     private func removeIdle() async {
-        let now = clock.now
-        for (id, entry) in entries where entry.lastUse.advanced(by: patience) <= now { await remove(id) }
+        // Looked for again after each: a piece may come while another body's file is removed.
+        while let id = entries.first(where: { isExpired($0.value) })?.key { await remove(id) }
     }
 }
 

@@ -104,13 +104,18 @@ final class CommitBatcher: Sendable {
     func read<Value: Sendable>(
         _ body: @escaping @Sendable (Database) throws -> Value
     ) async throws -> Value {
-        if let foreign = wrongProcess { throw foreign }
-        if let refusal = state.withLock({ $0.refusal }), refusal.code == .stopped { throw refusal }
+        try checkReadable()
         return try await withCheckedThrowingContinuation { continuation in
             database.asyncWriteWithoutTransaction { database in
                 continuation.resume(with: Result { try body(database) }.mapError(self.readFailure))
             }
         }
+    }
+
+    /// - Throws: ``QueueError`` once the store is closed, and in a child of fork(2).
+    func checkReadable() throws {
+        if let foreign = wrongProcess { throw foreign }
+        if let refusal = state.withLock({ $0.refusal }), refusal.code == .stopped { throw refusal }
     }
 
     /// Runs `body` between the commits and waits for it, which nothing on the cooperative pool may.
@@ -133,12 +138,15 @@ final class CommitBatcher: Sendable {
     }
 
     /// Writes what waits, refuses what comes later, and gives the directory up.
-    func close() async {
+    ///
+    /// - Parameter others: Closes the other connections, so that this one is the last, which removes the log. May block.
+    func close(_ others: @escaping @Sendable () -> Void = {}) async {
         refuse(with: QueueError(.stopped, "the queue is closed"))
         await withCheckedContinuation { continuation in
             database.asyncWriteWithoutTransaction { _ in
                 // Not from inside the database's own queue.
                 DispatchQueue.global().async { [self] in
+                    others()
                     drainAndClose()
                     continuation.resume()
                 }
@@ -267,7 +275,7 @@ extension CommitBatcher {
     }
 
     /// Damage is damage, whoever met it. Other errors of reading say nothing of what is written.
-    private func readFailure(_ error: any Error) -> any Error {
+    func readFailure(_ error: any Error) -> any Error {
         guard !StoreFault.isDamage(error) else { return poison(with: error) }
         guard error is DatabaseError else { return error }
         return QueueError(

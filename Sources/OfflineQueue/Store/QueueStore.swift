@@ -64,6 +64,9 @@ package protocol QueueStore: Sendable {
 
     func details(of id: String) async throws -> RequestDetails?
 
+    /// Where requests stand, in one look; nothing for an id that is not known.
+    func standings(of ids: [String]) async throws -> [String: RequestStanding]
+
     func counts() async throws -> QueueCounts
 
     func statistics() async throws -> QueueStatistics
@@ -93,6 +96,15 @@ package struct Concluded: Sendable {
     package let isCurrent: [Bool]
     /// For each claim.
     package let claimed: [ClaimedBatch]
+}
+
+/// Where a request stands, as those need to know who wait for it.
+package struct RequestStanding: Hashable, Sendable {
+    package let state: QueuedRequest.State
+    package let holdReason: HoldReason?
+    /// Of the last attempt.
+    package let status: Int?
+    package let lastError: String?
 }
 
 /// What somebody asks of single requests.

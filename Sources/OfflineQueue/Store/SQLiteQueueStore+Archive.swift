@@ -44,6 +44,14 @@ extension SQLiteQueueStore: QueueArchive {
     }
 
     package func inspect() async throws -> QueueVerification {
+        do {
+            return try await lookThrough()
+        } catch let error as DatabaseError where error.resultCode == .SQLITE_CANTOPEN {
+            throw StoreFault(error).error(path: "\(environment.directory)/queue.sqlite")
+        }
+    }
+
+    private func lookThrough() async throws -> QueueVerification {
         let inspector = try await DispatchQueue.global().run { [environment] in
             try Inspector(database: "\(environment.directory)/queue.sqlite")
         }

@@ -10,6 +10,7 @@ package final class SQLiteQueueStore: QueueStore {
     package var leaseDuration: Duration? { nil }
 
     let batcher: CommitBatcher
+    private let reader: StoreReader
     let environment: StoreEnvironment
     package let spool: BodySpool
     /// What was in the log when the store was opened.
@@ -35,17 +36,25 @@ package final class SQLiteQueueStore: QueueStore {
         (database, openedLog) = try await QueueDatabase.open(in: directory)
         let batcher = CommitBatcher(database: database, directory: directory)
         do {
-            environment = try await batcher.write(CommitBatcher.Load(rows: 1)) { database in
-                try StoreEnvironment(opening: database, directory: path, settings: settings, clock: clock)
-            }
             let reserve = FileSystem.space(at: path)?.reserve(settings.limits.diskReserve) ?? 0
-            spool =
+            let spool =
                 if let files {
                     BodySpool(files: files, reserve: reserve)
                 } else {
                     try await BodySpool.opening("\(path)/spool", reserve: reserve)
                 }
+            self.spool = spool
+            environment = try await batcher.write(CommitBatcher.Load(rows: 1)) { database in
+                try StoreEnvironment(
+                    opening: database,
+                    directory: path,
+                    settings: settings,
+                    clock: clock,
+                    stagedBytes: spool.stagedBytes
+                )
+            }
             batcher.watch(try await Self.location(of: directory, spool))
+            reader = try await Self.reader(of: directory)
         } catch {
             let damage = directory.damage.text
             await batcher.close()
@@ -61,6 +70,17 @@ package final class SQLiteQueueStore: QueueStore {
             var location = try directory.location()
             try spool.add(to: &location)
             return location
+        }
+    }
+
+    private static func reader(of directory: QueueDirectory) async throws -> StoreReader {
+        let path = directory.databasePath
+        return try await DispatchQueue.global().run {
+            do {
+                return try StoreReader(database: path)
+            } catch {
+                throw StoreFault(error).error(path: path)
+            }
         }
     }
 
@@ -94,7 +114,7 @@ package final class SQLiteQueueStore: QueueStore {
             return inspections
         }
         for inspector in inspectors ?? [] { inspector.end() }
-        await batcher.close()
+        await batcher.close { [reader] in reader.close() }
         changes.finish()
     }
 
@@ -132,10 +152,16 @@ package final class SQLiteQueueStore: QueueStore {
         return value
     }
 
+    /// Runs `body` on what is committed. It does not wait for what is being written.
     func read<Value: Sendable>(
         _ body: @escaping @Sendable (StoreTransaction) throws -> Value
     ) async throws -> Value {
-        try await batcher.read { [environment] in try body(StoreTransaction($0, environment)) }
+        try batcher.checkReadable()
+        do {
+            return try await reader.read { [environment] in try body(StoreTransaction($0, environment)) }
+        } catch {
+            throw batcher.readFailure(error)
+        }
     }
 }
 
@@ -216,6 +242,10 @@ extension SQLiteQueueStore {
 
     package func details(of id: String) async throws -> RequestDetails? {
         try await read { try $0.details(of: id) }
+    }
+
+    package func standings(of ids: [String]) async throws -> [String: RequestStanding] {
+        try await read { try $0.standings(of: ids) }
     }
 
     package func counts() async throws -> QueueCounts {

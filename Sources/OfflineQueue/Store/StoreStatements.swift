@@ -11,6 +11,13 @@ package enum StoreStatements {
         UNION ALL SELECT state, key_value, last_status, last_error FROM history WHERE id = :id
         """
 
+    private static let areNamed = "id IN (SELECT value FROM json_each(:ids))"
+
+    package static let standings = """
+        SELECT id, state, hold_reason, last_status, last_error FROM request WHERE \(areNamed)
+        UNION ALL SELECT id, state, NULL, last_status, last_error FROM history WHERE \(areNamed)
+        """
+
     /// The queue's pause is every lane's, and its load comes along.
     private static let laneColumns = """
         SELECT id, scheme, host, port, label, mode, not_before, requests, bytes,

@@ -41,7 +41,7 @@ extension StoreTransaction {
         _ pending: inout Pending
     ) throws -> EnqueuedRequest {
         if let known = try known(new) { return known }
-        guard new.body != .unreadable else {
+        if case .gone = new.body {
             throw QueueError(.bodyFileUnusable, "\(quoted(new.id)) was known a moment ago: ask again")
         }
         let lane = try lane(of: new.lane)

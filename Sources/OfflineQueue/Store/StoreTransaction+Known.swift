@@ -41,14 +41,13 @@ extension StoreTransaction {
 
     /// The bytes of a body that was removed are not known any more, but their number is, and the hash of a long one.
     private func isSame(_ body: NewRequest.Body, _ row: StoredRow) throws -> Bool {
-        // It could not be read again: its file is gone, or its upload was used.
-        if body == .unreadable { return true }
+        if case .gone(let size) = body { return try size.map { try row["body_bytes"] == $0 } ?? true }
         guard try row["body_bytes"] == body.size else { return false }
         switch body {
         case .spooled(let file):
             return try (row["body_sha256"] as String?).map { $0 == file.digest.description } ?? true
         case .inline(let data): return try (row["bytes"] as Data?).map { $0 == data } ?? true
-        case .none, .unreadable: return true
+        case .none, .unreadable, .gone: return true
         }
     }
 }

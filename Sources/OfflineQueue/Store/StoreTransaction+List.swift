@@ -82,6 +82,21 @@ extension StoreTransaction {
         )
     }
 
+    func standings(of ids: [String]) throws -> [String: RequestStanding] {
+        let names = String(decoding: try JSONEncoder().encode(ids), as: UTF8.self)
+        var standings: [String: RequestStanding] = [:]
+        try forEachRow(StoreStatements.standings, ["ids": names]) { row in
+            standings[try row["id"]] = try RequestStanding(
+                state: row["state"],
+                holdReason: (row["hold_reason"] as String?).flatMap(HoldReason.init(rawValue:)),
+                status: row["last_status"],
+                lastError: row["last_error"]
+            )
+            return true
+        }
+        return standings
+    }
+
     /// Those of its next attempt.
     private func timeouts(of row: StoredRow, isOver: Bool) throws -> AttemptTimeouts {
         AttemptTimeouts(stored: try row["timeouts"]).stretched(by: isOver ? 0 : try row["overruns"])

@@ -8,6 +8,10 @@ extension StoreTransaction {
         var requests = 0
         var bytes: Int64 = 0
 
+        static func + (left: Load, right: Load) -> Load {
+            Load(requests: left.requests + right.requests, bytes: left.bytes + right.bytes)
+        }
+
         static func - (left: Load, right: Load) -> Load {
             Load(requests: left.requests - right.requests, bytes: left.bytes - right.bytes)
         }
@@ -27,7 +31,7 @@ extension StoreTransaction {
         let freed = try replaced.map { Load(requests: 1, bytes: try $0.row["size"]) } ?? Load()
         let refusal =
             excess(of: new, over: laneLimit, lane.load - freed, "the lane")
-            ?? excess(of: new, over: limit, lane.queueLoad - freed, "the queue")
+            ?? excess(of: new, over: limit, lane.queueLoad + stagedLoad - freed, "the queue")
         guard let refusal else { return true }
         switch new.options.whenFull {
         case .reject, .block: throw refusal
@@ -59,7 +63,10 @@ extension StoreTransaction {
         )
     }
 
-    private func totalLoad() throws -> Load { try load(StoreStatements.load) }
+    /// Uploads take room before a request uses them.
+    private var stagedLoad: Load { Load(bytes: environment.stagedBytes.count) }
+
+    private func totalLoad() throws -> Load { try load(StoreStatements.load) + stagedLoad }
 
     private func load(_ sql: String, _ arguments: StatementArguments = StatementArguments()) throws -> Load {
         let row = try row(sql, arguments)!

@@ -10,9 +10,17 @@ struct StoreEnvironment: Sendable {
     let ownerEpoch: Int64
     /// The number of this boot.
     let boot: Int64
+    let stagedBytes: StagedBytes
 
     /// Begins a run: the first that a new owner writes.
-    init(opening database: Database, directory: String, settings: StoreSettings, clock: StoreClock) throws {
+    init(
+        opening database: Database,
+        directory: String,
+        settings: StoreSettings,
+        clock: StoreClock,
+        stagedBytes: StagedBytes
+    ) throws {
+        self.stagedBytes = stagedBytes
         self.directory = directory
         self.settings = settings
         self.clock = clock

@@ -95,7 +95,7 @@ struct QueueImportCommand: AsyncParsableCommand {
         let upload = BodyUpload(client: client, isImport: true)
         let staged = try await upload.upload(then: reader)
         do {
-            return try await client.post(
+            return try await upload.persisting(for: staged).post(
                 "/v1/queue/import",
                 ControlMessage.Import(staged: staged),
                 within: longest,

@@ -71,12 +71,27 @@ struct BodyUpload {
         let next = body.size + Int64(piece.count)
         do {
             let target = "/v1/bodies/\(body.id)?offset=\(body.size)\(purpose)"
-            body.size = try await client.patch(target, piece, as: ControlMessage.Piece.self).size
+            body.size = try await persisting(for: body).patch(target, piece, as: ControlMessage.Piece.self)
+                .size
         } catch {
             // The connection ended after the service took the piece, and the piece was sent again.
             guard error.code == "wrong_offset", error.offset == next else { throw error }
             body.size = next
         }
+    }
+
+    // MARK: A busy service
+
+    /// The client for what follows in an upload: what was uploaded would have to be uploaded again.
+    func persisting(for body: ControlMessage.StagedBody?) -> ServiceClient {
+        guard let body, body.size > 0 else { return client }
+        return client.persisting { await sayThatItGoesOn(body) }
+    }
+
+    /// An empty piece, so that the service keeps what it has.
+    private func sayThatItGoesOn(_ body: ControlMessage.StagedBody) async {
+        let target = "/v1/bodies/\(body.id)?offset=\(body.size)"
+        _ = try? await client.patch(target, Data(), as: ControlMessage.Piece.self)
     }
 
     // MARK: Slow input
@@ -90,13 +105,10 @@ struct BodyUpload {
         of reader: BodyReader,
         _ body: ControlMessage.StagedBody
     ) async throws(CommandError) -> Data {
-        let heartbeats = Task { [client] in
+        let heartbeats = Task {
             while body.size > 0, (try? await Task.sleep(for: Self.heartbeat)) != nil {
                 // Not cancelled halfway, which would cost the connection.
-                await Task {
-                    let target = "/v1/bodies/\(body.id)?offset=\(body.size)"
-                    _ = try? await client.patch(target, Data(), as: ControlMessage.Piece.self)
-                }.value
+                await Task { await sayThatItGoesOn(body) }.value
             }
         }
         do throws(CommandError) {

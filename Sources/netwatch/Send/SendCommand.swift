@@ -100,7 +100,7 @@ struct SendCommand: AsyncParsableCommand {
         try await upload.place(body.input, in: &message)
         var sent: ControlMessage.Sent
         do {
-            sent = try await accepted(message, by: client)
+            sent = try await accepted(message, by: upload.persisting(for: message.staged))
         } catch {
             await upload.remove(message.staged)
             throw error

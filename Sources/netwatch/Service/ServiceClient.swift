@@ -5,7 +5,9 @@ internal import NetwatchService
 struct ServiceClient {
     private let transport: any ControlTransport
     private let patience: Duration
-    private let busyPatience: Duration
+    private var busyPatience: Duration
+    /// Called whenever the service was busy, before it is asked again.
+    private var whileBusy: (@Sendable () async -> Void)?
 
     /// - Parameters:
     ///   - transport: Who answers.
@@ -27,6 +29,15 @@ struct ServiceClient {
         self.init(transport, patience: patience, busyPatience: busyPatience)
     }
 
+    /// A client that does not give up soon when the service is busy, because much would be lost.
+    ///
+    /// - Parameter body: Called whenever the service was busy.
+    func persisting(_ body: @escaping @Sendable () async -> Void) -> ServiceClient {
+        var client = self
+        (client.busyPatience, client.whileBusy) = (Self.longest, body)
+        return client
+    }
+
     /// Asks for something and decodes the answer.
     ///
     /// - Parameter extra: How much longer than usual it may take.
@@ -42,7 +53,7 @@ struct ServiceClient {
 
     /// Asks for something to be done and decodes the answer.
     func post<Answer: Decodable>(_ target: String, as _: Answer.Type) async throws(CommandError) -> Answer {
-        try await decoded(ControlExchange(method: "POST", target: target, patience: patience))
+        try await decoded(ControlExchange(method: "POST", target: target, patience: Self.longest))
     }
 
     /// Asks for something to be done with a message and decodes the answer.
@@ -86,7 +97,8 @@ struct ServiceClient {
         return try await decoded(exchange)
     }
 
-    /// A write may wait for the disk, and a send for its first attempt, which has limits of its own.
+    /// A change may wait for the disk and for a large one before it, a send for its first attempt, which has limits of its
+    /// own.
     static let longest: Duration = .seconds(620)
 
     private func decoded<Answer: Decodable>(_ exchange: ControlExchange) async throws(CommandError) -> Answer
@@ -110,6 +122,7 @@ struct ServiceClient {
             guard answer.isBusy, let pause = answer.retryAfter, .now + pause < deadline else { return answer }
             // Many commands that were refused together should not come back together.
             let delay = pause + .milliseconds(Int64.random(in: 50...300))
+            await whileBusy?()
             guard (try? await Task.sleep(for: delay)) != nil else { return answer }
         }
     }

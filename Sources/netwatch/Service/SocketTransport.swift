@@ -50,15 +50,35 @@ struct SocketTransport: ControlTransport {
     }
 
     private func unreachable(_ error: (any Error)?) -> CommandError {
-        switch error?.transferFailure?.osErrno {
+        let failure = error?.transferFailure
+        switch failure?.osErrno {
         case ENOENT, ECONNREFUSED: return .notRunning(path)
         case EACCES, EPERM: return .notPermitted(path)
         // connect(2) of a unix socket: more connections wait than the service accepts.
         case EAGAIN: return .busy(name, "it does not accept more connections for now")
         default:
-            let words = error?.transferFailure?.message ?? error.map { "\($0)" } ?? "no answer"
-            return CommandError(.unknown, "\(name) did not answer: \(words)").leavingDoubt
+            let words = failure?.message ?? error.map { "\($0)" } ?? "no answer"
+            if failure?.isLocalShortage == true { return short(words) }
+            return CommandError(
+                .unknown,
+                "\(name) did not answer: \(words)",
+                hint: failure?.code == Self.timeoutCode ? Self.slowness : nil
+            ).leavingDoubt
         }
+    }
+
+    /// `CURLE_OPERATION_TIMEDOUT`.
+    private static let timeoutCode: Int32 = 28
+    private static let slowness =
+        "its log says whether it is short of descriptors; a change waits for a large one that is being written"
+
+    /// Nothing was asked, and it is not the service that is to blame.
+    private func short(_ words: String) -> CommandError {
+        CommandError(
+            .unknown,
+            "this command cannot connect to \(name), because it is short of descriptors, memory or threads: \(words)",
+            hint: "nothing was changed; `ulimit -n` shows how many descriptors it may open"
+        )
     }
 }
 

@@ -1,0 +1,56 @@
+internal import Testing
+
+@testable internal import NetwatchService
+
+@Suite(.timeLimit(.minutes(1))) struct ConcurrencyLimitTests {
+    /// Returns once so many tasks wait for their turn.
+    private func isWaited(for limit: ConcurrencyLimit, by count: Int) async {
+        while limit.waitingCount != count { await Task.yield() }
+    }
+
+    @Test func `a cancelled task leaves the line, and the next has its turn`() async throws {
+        let limit = ConcurrencyLimit(1)
+        let gate = Gate()
+        let running = Task { try await limit.run { await gate.pass() } }
+        await gate.isReached()
+        let cancelled = Task { try await limit.run { Issue.record("it was cancelled before its turn") } }
+        await isWaited(for: limit, by: 1)
+        let next = Task { try await limit.run { true } }
+        await isWaited(for: limit, by: 2)
+        cancelled.cancel()
+        await #expect(throws: CancellationError.self) { try await cancelled.value }
+        #expect(limit.waitingCount == 1)
+        await gate.open()
+        try await running.value
+        #expect(try await next.value)
+    }
+
+    @Test func `a task that is cancelled before it comes has no turn`() async throws {
+        let limit = ConcurrencyLimit(1)
+        let task = Task {
+            while !Task.isCancelled { await Task.yield() }
+            _ = try await limit.run { Issue.record("it was cancelled before") }
+        }
+        task.cancel()
+        await #expect(throws: CancellationError.self) { try await task.value }
+        let hasTurn = try await limit.run { true }
+        #expect(hasTurn)
+    }
+
+    @Test func `cancellations at any time neither lose a turn nor add one`() async throws {
+        let width = 2
+        let limit = ConcurrencyLimit(width)
+        let tasks = (0..<400).map { _ in Task { try await limit.run { await Task.yield() } } }
+        for task in tasks.shuffled().prefix(300) {
+            task.cancel()
+            await Task.yield()
+        }
+        for task in tasks { _ = await task.result }
+        let gate = Gate()
+        let last = (0...width).map { _ in Task { try await limit.run { await gate.pass() } } }
+        await gate.isReached(by: width)
+        await isWaited(for: limit, by: 1)
+        await gate.open()
+        for task in last { try await task.value }
+    }
+}

@@ -1,0 +1,66 @@
+internal import Foundation
+internal import NetwatchTestSupport
+internal import OfflineQueue
+internal import Synchronization
+internal import Testing
+
+/// What many who wait for the end of requests cost.
+@Suite(.timeLimit(.minutes(1))) struct EndWaitingTests {
+    private let directory = TemporaryDirectory(marker: "ends")
+
+    /// Counts how often the store is asked where requests stand.
+    private struct CountingStore: WrappedStore {
+        final class Looks: Sendable {
+            let standings = Mutex(0)
+            let details = Mutex(0)
+        }
+
+        let inner: any QueueStore
+        let looks = Looks()
+        let asked = ChangeSignal()
+
+        func standings(of ids: [String]) async throws -> [String: RequestStanding] {
+            defer { asked.post() }
+            looks.standings.withLock { $0 += 1 }
+            return try await inner.standings(of: ids)
+        }
+
+        func details(of id: String) async throws -> RequestDetails? {
+            looks.details.withLock { $0 += 1 }
+            return try await inner.details(of: id)
+        }
+    }
+
+    @Test func `a change costs one look, however many wait, and wakes those whose requests are over`()
+        async throws
+    {
+        let configuration = OfflineQueue.Configuration(directory: directory.path)
+        let store = CountingStore(inner: try await SQLiteQueueStore(directory: directory.path))
+        let queue = OfflineQueue(
+            configuration: configuration,
+            store: store,
+            sender: FakeSender(),
+            gate: FakeGate(.notReachable)
+        )
+        let waiters = 50
+        let ids = (0..<waiters).map { "waited-\($0)" }
+        for id in ids + ["other"] {
+            let request = QueueRequest(method: "POST", url: "https://example.com/")
+            _ = try await queue.enqueue(request, options: EnqueueOptions(id: id))
+        }
+        let waiting = ids.map { id in Task { try await queue.result(of: id)?.summary.state } }
+        try await store.asked.until { store.looks.standings.withLock { $0 } == waiters }
+        let changes = 20
+        for number in 0..<changes {
+            _ = try await number.isMultiple(of: 2) ? queue.hold(["other"]) : queue.release(["other"])
+        }
+        #expect(try await queue.cancel([ids[7]]) == [.done(.cancelled)])
+        #expect(try await waiting[7].value == .cancelled)
+        // Each who waits looks once for itself, and once at the end for what is to be told.
+        #expect(store.looks.standings.withLock { $0 } <= waiters + changes + 1)
+        #expect(store.looks.details.withLock { $0 } == 1)
+        _ = try await queue.cancel(ids)
+        for task in waiting { #expect(try await task.value == .cancelled) }
+        await queue.stop()
+    }
+}

@@ -1,0 +1,75 @@
+internal import Dispatch
+internal import Foundation
+internal import NetwatchEventLoop
+internal import NetwatchTestSupport
+internal import OfflineQueue
+internal import Testing
+
+/// Which uploads make way, and which do not.
+@Suite(.timeLimit(.minutes(1))) struct StalledBodiesTests {
+    private let clock = ManualClock()
+
+    @Test func `stalled bodies go only when that makes enough room, and no more of them than needed`()
+        async throws
+    {
+        let bodies = StagedBodies(spool: BodySpool(files: ForgettingFiles()), clock: clock)
+        for id in ["first", "second", "third"] {
+            try await bodies.begin(id, limit: 1000)
+            try await bodies.append(Data(count: 100), to: id, at: 0)
+            clock.advance(by: .seconds(1))
+        }
+        #expect(await !bodies.removeStalled(freeing: 1), "nothing is stalled yet")
+        clock.advance(by: .seconds(10))
+        #expect(await !bodies.removeStalled(freeing: 301))
+        #expect(await !bodies.removeStalled(freeing: 201, except: "second"))
+        #expect(await bodies.count == 3)
+        #expect(await bodies.removeStalled(freeing: 101, except: "first"))
+        #expect(await bodies.list().map(\.id) == ["first"])
+        try await bodies.append(Data(), to: "first", at: 100)
+        #expect(await !bodies.removeStalled(freeing: 1))
+    }
+
+    @Test func `a piece that comes while another body is removed keeps its body`() async throws {
+        let files = SlowlyRemovingFiles()
+        let bodies = StagedBodies(spool: BodySpool(files: files), clock: clock)
+        for id in ["a", "b"] {
+            try await bodies.begin(id, limit: 1000)
+            try await bodies.append(Data(count: 1), to: id, at: 0)
+        }
+        try await clock.sleeps.waitForLast { $0 == .seconds(600) }
+        clock.advance(by: .seconds(600))
+        try await offPool { files.isRemoving.wait() }
+        let left = try #require(await bodies.list().first?.id)
+        try await bodies.append(Data(), to: left, at: 1)
+        // Enough for both.
+        for _ in 0..<2 { files.mayRemove.signal() }
+        try await clock.sleeps.waitForLast { $0 == .seconds(1200) }
+        #expect(await bodies.list().map(\.id) == [left])
+    }
+}
+
+/// Files that are removed only when the test lets them.
+private struct SlowlyRemovingFiles: SpoolFiles {
+    let inner = ForgettingFiles()
+    let isRemoving = DispatchSemaphore(value: 0)
+    let mayRemove = DispatchSemaphore(value: 0)
+
+    var path: String { inner.path }
+
+    func remove(_ name: String) throws(SystemError) {
+        isRemoving.signal()
+        mayRemove.wait()
+        try inner.remove(name)
+    }
+
+    func inode() throws(SystemError) -> Inode? { try inner.inode() }
+    func create(_ name: String) throws(SystemError) -> any SpoolFile { try inner.create(name) }
+    func open(_ name: String) throws(SystemError) -> any SpoolFile { try inner.open(name) }
+    func openForeign(_ path: String) throws(SystemError) -> any SpoolFile { try inner.openForeign(path) }
+    func rename(_ name: String, to newName: String) throws(SystemError) {
+        try inner.rename(name, to: newName)
+    }
+    func syncDirectory() throws(SystemError) { try inner.syncDirectory() }
+    func names() throws(SystemError) -> [String] { try inner.names() }
+    func freeBytes() throws(SystemError) -> Int64 { try inner.freeBytes() }
+}
