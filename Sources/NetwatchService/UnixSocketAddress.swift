@@ -2,9 +2,9 @@ internal import Glibc
 internal import NetwatchEventLoop
 
 /// An address of `unix(7)`: a path, or a name in the abstract namespace, which starts with a NUL.
-struct UnixSocketAddress {
+package struct UnixSocketAddress {
     /// Bytes of a path that the kernel takes: `sun_path` less the NUL at its end.
-    static let longestPath = MemoryLayout.size(ofValue: sockaddr_un().sun_path) - 1
+    package static let longestPath = MemoryLayout.size(ofValue: sockaddr_un().sun_path) - 1
 
     private let bytes: [UInt8]
     private let isAbstract: Bool

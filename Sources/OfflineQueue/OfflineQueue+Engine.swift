@@ -30,6 +30,8 @@ extension OfflineQueue {
             lane.due.map { Scheduler.LaneRows(Scheduler.LaneInfo(lane, now: now), due: now + $0) }
         }
         if !rows.isEmpty { handle(.lanes(rows)) }
+        let empty = lanes.filter(\.isEmpty).map(\.id)
+        if !empty.isEmpty { handle(.emptied(lanes: empty)) }
     }
 
     private func perform(_ action: Scheduler.Action) {
@@ -267,6 +269,7 @@ extension Scheduler.LaneInfo {
         self.init(
             id: lane.id,
             origin: lane.key.origin,
+            label: lane.key.label,
             mode: lane.key.mode,
             notBefore: lane.notBefore.map { now + $0 }
         )

@@ -7,24 +7,14 @@ extension OfflineQueue {
     /// - Throws: ``QueueError`` of the store.
     public func list(_ query: RequestQuery = RequestQuery()) async throws -> RequestPage {
         let page = try await store.page(query)
-        return RequestPage(requests: page.requests.map(withReason), next: page.next)
+        return RequestPage(requests: page.requests.map(withObstacle), next: page.next)
     }
 
     /// All that is known of one request; `nil` when the queue does not know the id.
     ///
     /// - Throws: ``QueueError`` of the store.
     public func request(_ id: String) async throws -> RequestDetails? {
-        try await store.details(of: id)?.changing(withReason)
-    }
-
-    /// Only the scheduler knows of slots and shortages.
-    private func withReason(_ request: QueuedRequest) -> QueuedRequest {
-        guard let lane = request.laneID, let due = request.due else { return request }
-        var request = request
-        request.waitsForResources = scheduler.isShort(lane: lane, now: now)
-        guard due <= Date() else { return request }
-        request.waitsForSlot = scheduler.obstacle(toLane: lane, now: now) == .noFreeSlot
-        return request
+        try await store.details(of: id)?.changing(withObstacle)
     }
 
     /// The ids that begin with a text, sorted, so that an id that is the text itself comes first.
@@ -52,6 +42,7 @@ extension OfflineQueue {
         let bodies = await staged.list()
         statistics.stagedBodies = bodies.count
         statistics.stagedBytes = bodies.reduce(0) { $0 + $1.bytes }
+        statistics.closedLanes += lanesClosedHere
         return statistics
     }
 

@@ -68,30 +68,15 @@ public struct QueuedRequest: Hashable, Sendable {
     public let status: Int?
     /// What its last attempt failed of, or why it was given up.
     public let lastError: String?
-    /// Until when its lane is closed by a server's `Retry-After`, while it is.
-    public let laneClosure: LaneClosure?
-    /// Whether it is due and waits for a slot: as many requests are being sent as may be, to its origin or in all.
-    public internal(set) var waitsForSlot = false
-    /// Whether it waits because this machine was short of descriptors, memory, threads or ports at the last attempt in
-    /// its lane.
-    public internal(set) var waitsForResources = false
+    /// Until when its lane is closed, while it is: by a server's `Retry-After`, after failures, or because this machine
+    /// was short of something.
+    public internal(set) var laneClosure: LaneClosure?
+    /// Why it waits while it is pending or blocked; `nil` when it is about to be tried. What only a running queue knows
+    /// (``QueuedReason/notReachable``, ``QueuedReason/laneClosed`` after failures, ``QueuedReason/noFreeSlot``,
+    /// ``QueuedReason/localShortage``) is missing while the queue does not run.
+    public internal(set) var obstacle: QueuedReason?
 
     let laneID: Int64?
-}
-
-/// A server has asked for nothing before a time (`Retry-After`).
-public struct LaneClosure: Hashable, Sendable {
-    /// When the lane opens, by the wall clock. ``OfflineQueue/flush()`` opens it sooner.
-    public let until: Date
-    /// The status of the answer that closed it: 429 or 503. `nil` when an older version noted it.
-    public let status: Int?
-}
-
-extension LaneClosure: CustomStringConvertible {
-    /// The closure in words for a person, without its end.
-    public var description: String {
-        "lane closed by Retry-After" + (status.map { " of HTTP \($0)" } ?? "")
-    }
 }
 
 /// All that the queue knows of one request.
@@ -263,9 +248,9 @@ public struct QueueStatistics: Hashable, Sendable {
     public let isPaused: Bool
     /// The lanes that are paused, be the whole queue or not, by host and label; at most ``mostPausedLanes``.
     public let pausedLanes: [PausedLane]
-    /// The lanes with requests that a server's `Retry-After` keeps closed, by host and label; at most
-    /// ``mostPausedLanes``.
-    public let closedLanes: [ClosedLane]
+    /// The lanes with requests that are closed: those that a server's `Retry-After` keeps closed, by host and label, then
+    /// others; at most ``mostPausedLanes`` of each.
+    public internal(set) var closedLanes: [ClosedLane]
     /// The size of the database's files.
     public let databaseBytes: Int64
     /// Bytes that the queue's file system has free.
@@ -286,13 +271,13 @@ public struct QueueStatistics: Hashable, Sendable {
         public let label: String
     }
 
-    /// A lane that a server has closed.
+    /// A lane that is closed for a time.
     public struct ClosedLane: Hashable, Sendable {
         /// The host of its URLs.
         public let host: String
         /// Its label, empty for a lane without one.
         public let label: String
-        /// Until when, and by what answer.
+        /// Until when, and why.
         public let closure: LaneClosure
     }
 }

@@ -126,6 +126,12 @@ enum LocalTime {
 }
 
 extension String {
+    /// The text, or its beginning and an ellipsis when it is longer.
+    func shortened(to width: Int) -> String {
+        // Counting all of a long text is not needed.
+        dropFirst(width).isEmpty ? self : prefix(max(0, width - 1)) + "…"
+    }
+
     /// The text with blanks to a width; longer text stays as it is.
     func padded(to width: Int) -> String {
         self + String(repeating: " ", count: max(0, width - count))

@@ -8,7 +8,10 @@ enum InputFile {
     ///
     /// - Throws: A usage error that names the file and what is wrong with it.
     static func read(_ path: String, limit: Int) throws(CommandError) -> Data {
-        if path == "-" { return try contents(of: .standardInput, "standard input", limit) }
+        if path == "-" {
+            try StandardInput.requireReadable()
+            return try contents(of: .standardInput, "standard input", limit)
+        }
         guard let handle = FileHandle(forReadingAtPath: path) else {
             throw CommandError(.usage, "could not read `\(path)`: \(errnoDescription(errno))")
         }

@@ -36,11 +36,11 @@ enum Printer {
         SignalWatch.endProcess(by: SIGPIPE)
     }
 
-    /// Opens what the caller closed of the three standard descriptors, lest one of ours gets its number: for
-    /// reading only, so that writing fails as to a closed one.
+    /// Opens those of the three standard descriptors that the caller closed, so that none of ours gets its number:
+    /// with `O_PATH`, so that reading and writing fail as with a closed one (`EBADF`).
     static func fillStandardDescriptors() {
         for descriptor in STDIN_FILENO...STDERR_FILENO where fcntl(descriptor, F_GETFD) == -1 {
-            _ = open("/dev/null", O_RDONLY)
+            _ = open("/dev/null", __O_PATH)
         }
     }
 

@@ -36,10 +36,12 @@ struct ServeCommand: AsyncParsableCommand {
 
     mutating func run() async throws {
         let paths = ServicePaths()
+        let socket = socket ?? paths.socket
+        try SocketPath.requireUsable(socket)
         let daemon = NetwatchDaemon(
             configuration: .init(
                 stateDirectory: stateDir ?? paths.stateDirectory,
-                socket: socket ?? paths.socket
+                socket: socket
             ),
             logger: makeLogger()
         )

@@ -39,7 +39,8 @@ struct StatusCommand: AsyncParsableCommand {
     }
 
     mutating func run() async throws {
-        async let summary = ServiceSummary.asking(service.socket, patience: timeout)
+        let socket = try service.path()
+        async let summary = ServiceSummary.asking(socket, patience: timeout)
         let report = StatusReport(
             path: try await Self.path(),
             snapshot: Self.snapshot(),

@@ -123,7 +123,8 @@ internal import Testing
         let error = refusal(of: try request(headers: ["X": "1\r\nY: 2"]))
         #expect(
             error?.localizedDescription
-                == #"The request was not sent: the header "X" cannot be sent with the value "1\r\nY: 2""#
+                == #"The request was not sent: the header "X" cannot be sent with the value "1\r\nY: 2": "#
+                + "a value has no line breaks and no control characters but the tab"
         )
     }
 

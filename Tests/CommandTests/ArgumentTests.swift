@@ -35,6 +35,33 @@ internal import Testing
         #expect(result.errors.last?.contains("a host name (`example.com`) or an address") == true)
     }
 
+    @Test(arguments: [["queue", "list"], ["send", "http://127.0.0.1/"], ["status"], ["serve"]])
+    func `a socket's path has 107 bytes at most`(arguments: [String]) async throws {
+        let path = "/no/such/" + String(repeating: "s", count: 98)
+        #expect(path.utf8.count == 107)
+        // A service would begin with the state directory.
+        if arguments != ["serve"] {
+            let longest = try await Command.start(arguments + ["--socket", path]).outcome()
+            #expect(longest.ending != .exited(64), "\(longest.errors)")
+        }
+        let longer = try await Command.start(arguments + ["--socket", path + "s"]).outcome()
+        #expect(longer.ending == .exited(64))
+        #expect(longer.errors.first?.contains("a socket has 1 to 107 bytes") == true, "\(longer.errors)")
+        #expect(longer.errors.first?.hasSuffix("has 108") == true, "\(longer.errors)")
+    }
+
+    @Test func `a NETWATCH_SOCKET that is no socket is named`() async throws {
+        let result = try await Command.run(
+            "queue",
+            "list",
+            environment: ["NETWATCH_SOCKET": "/etc/passwd"]
+        )
+        #expect(result.ending == .exited(64))
+        #expect(
+            result.errors == ["error: `/etc/passwd` is not a socket", "", "hint: `NETWATCH_SOCKET` names it"]
+        )
+    }
+
     @Test func `help and version go to standard output`() async throws {
         let help = try await Command.run("--help")
         #expect(help.ending == .exited(0) && help.errors.isEmpty)
@@ -84,10 +111,17 @@ internal import Testing
         (["queue", "drop", "a", "--yes"], 64, "`--yes` goes with `--all`"),
         (["queue", "hold", "a", "--host", "b"], 64, "go with `--all`"),
         (["queue", "retry", "-", "a"], 64, "`-` excludes ids"),
+        (["queue", "retry", ""], 64, "the id must not be empty"),
+        (["queue", "show", ""], 64, "the id must not be empty"),
         (["queue", "show", "a", "--body", "--format", "json"], 64, "`--body` excludes `--format json`"),
         (["queue", "import", "/no/such/file"], 64, "could not read `/no/such/file`"),
         (["queue", "verify", "--set-aside", "--format", "json"], 64, "excludes `--format json`"),
         (["send", "http://127.0.0.1/", "-H", "no-colon"], 64, "`no-colon` is not a header"),
+        (["send", "http://127.0.0.1/", "--id", "-"], 64, "an id is neither empty nor `-`"),
+        (["send", "http://127.0.0.1/", "--id", ""], 64, "an id is neither empty nor `-`"),
+        (["send", "http://127.0.0.1/", "-H", "A: b\nc"], 64, "a value has no line breaks"),
+        (["send", "http://127.0.0.1/", "--socket", ""], 64, "has 1 to 107 bytes, and `` has 0"),
+        (["send", "http://127.0.0.1/", "--socket", "/etc/passwd"], 64, "`/etc/passwd` is not a socket"),
         (["send", "http://127.0.0.1/", "--socket", "/no/such/socket"], 69, "no service listens"),
         (["queue", "list", "--socket", "/no/such/socket"], 69, "no service listens"),
         (["serve", "--log-level", "loud"], 64, "`loud` is not a log level"),

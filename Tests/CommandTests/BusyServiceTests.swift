@@ -44,6 +44,17 @@ internal import Testing
         #expect(service.connectionCount == 1)
     }
 
+    @Test func `a service that stays busy is not asked for longer than --wait says`() async throws {
+        let service = try ScriptedServer(unixPath: socket) { request in
+            guard request.method == "GET" else { return .respond(#"{"id":"a","state":"queued","v":1}"#) }
+            return .respond(status: 503, headers: [.init("Retry-After", "1")], body: [])
+        }
+        let sent = try await Command.run("send", "http://127.0.0.1:1/", "--wait=1s", "--socket", socket)
+        #expect(sent.ending == .exited(75) && sent.output == ["a"], "\(sent.errors)")
+        // The second question would come after the time.
+        #expect(service.requests.map(\.method) == ["POST", "GET"])
+    }
+
     @Test func `a command waits for a service that is busy for a moment`() async throws {
         _ = directory
         let service = try ScriptedServer(unixPath: socket) { request in

@@ -105,6 +105,7 @@ final class QueueFixture {
         #expect(held.ending == .exited(0) && held.output.count == 3, "\(held.errors)")
         let nothing = try await queue.run("release", "--all", "--yes", "--host", "elsewhere")
         #expect(nothing.ending == .exited(0) && nothing.output.isEmpty)
+        #expect(nothing.errors == ["no request matches `--host elsewhere`: nothing was released"])
         let released = try await queue.run("release", "--all", "--yes", "--host", "127.0.0.1")
         #expect(released.ending == .exited(0) && released.errors == ["released 3 requests"])
         #expect(Set(try await queue.states().values) == ["pending"])

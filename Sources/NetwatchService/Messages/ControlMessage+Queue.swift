@@ -105,7 +105,7 @@ extension ControlMessage {
         package var paused: Bool
         /// Lanes that are, as ``Lanes`` names them to go on.
         package var pausedLanes: [Lanes]
-        /// Lanes with requests that a server's `Retry-After` keeps closed.
+        /// Lanes with requests that are closed for a time: by a server's `Retry-After`, or after failures.
         package var closedLanes: [ClosedLane]
         package var databaseBytes: Int64
         package var freeBytes: Int64
@@ -114,13 +114,13 @@ extension ControlMessage {
         package var stagedBytes: Int64?
     }
 
-    /// A lane that a server has closed.
+    /// A lane that is closed for a time.
     package struct ClosedLane: Codable, Hashable, Sendable {
         package var host: String
         /// Empty for a lane without a label.
         package var lane: String
         package var until: Date
-        /// The status of the answer that closed it.
+        /// The status of the answer, if a server's `Retry-After` closed it.
         package var status: Int?
         /// For people.
         package var reason: String

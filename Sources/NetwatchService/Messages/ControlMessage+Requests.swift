@@ -42,7 +42,10 @@ extension ControlMessage {
         package var lastError: String?
         /// Why it is not delivered, for people.
         package var reason: String?
-        /// While a server's `Retry-After` keeps its lane closed: until when, and the status of that answer.
+        /// What it waits for while it is pending or blocked: `network`, `retry`, `lane`, `slot`, `resources`, `earlier`,
+        /// `dependencies`, `time` or `resume`.
+        package var waitsFor: String?
+        /// While its lane is closed: until when, and the status of the answer if a server's `Retry-After` closed it.
         package var laneClosedUntil: Date?
         package var laneClosedBy: Int?
     }

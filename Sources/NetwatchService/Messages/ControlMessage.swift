@@ -17,7 +17,7 @@ package enum ControlMessage {
     /// How many requests one answer lists at most.
     package static let longestPage = 1000
 
-    /// How many bytes of requests one answer lists, about: 1 MiB. The last request may exceed it.
+    /// How many bytes of requests one answer lists at most, about: 1 MiB. It lists one request at least.
     package static let longestPageBytes = 1 << 20
 
     /// How long one answer may be waited for.

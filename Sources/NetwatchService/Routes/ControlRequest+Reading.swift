@@ -1,4 +1,5 @@
 internal import Foundation
+internal import NIOHTTP1
 
 /// What a route reads of a request, with an error that says what is wrong with it.
 extension ControlRequest {
@@ -11,10 +12,11 @@ extension ControlRequest {
     }
 
     private func decoded<Message: Decodable>(_ type: Message.Type) throws(Problem) -> Message {
+        let data = Data(body)
         do {
-            return try ControlMessage.decoder.decode(type, from: Data(body))
+            return try ControlMessage.decoder.decode(type, from: data)
         } catch {
-            throw .malformedBody("the body is not the JSON expected: \(Self.describe(error))")
+            throw .malformedBody("the body is not the JSON expected: \(DecodingFailure(error, in: data))")
         }
     }
 
@@ -23,26 +25,26 @@ extension ControlRequest {
         body.isEmpty ? nil : try message(type)
     }
 
-    private static func describe(_ error: any Error) -> String {
-        switch error {
-        case DecodingError.keyNotFound(let key, _): "`\(key.stringValue)` is missing"
-        case DecodingError.typeMismatch(_, let context), DecodingError.valueNotFound(_, let context):
-            "`\(path(context))` has the wrong type"
-        case DecodingError.dataCorrupted(let context) where !context.codingPath.isEmpty:
-            "`\(path(context))`: \(context.debugDescription)"
-        case DecodingError.dataCorrupted: "it is not valid JSON"
-        default: "\(error)"
+    /// Refuses names in the query that mean nothing, and names that come twice where one value counts, since who wrote
+    /// them thinks that they do.
+    ///
+    /// - Parameters:
+    ///   - accepted: The names that it may have.
+    ///   - lists: Those of them that may come more than once.
+    func checkQuery(takes accepted: [String], lists: [String]) throws(Problem) {
+        var seen: Set<String> = []
+        for item in query {
+            guard accepted.contains(item.name) else {
+                throw .unknownName(item.name, code: "unknown_parameter", accepted: accepted)
+            }
+            guard seen.insert(item.name).inserted || lists.contains(item.name) else {
+                throw Problem(
+                    .badRequest,
+                    code: "repeated_parameter",
+                    detail: "`\(item.name)` comes twice, and takes one value"
+                )
+            }
         }
-    }
-
-    private static func path(_ context: DecodingError.Context) -> String {
-        context.codingPath.map(\.stringValue).joined(separator: ".")
-    }
-
-    /// Refuses names in the query that mean nothing, since who wrote them thinks that they do.
-    func checkQuery(takes accepted: [String]) throws(Problem) {
-        guard let unknown = query.first(where: { !accepted.contains($0.name) }) else { return }
-        throw .unknownName(unknown.name, code: "unknown_parameter", accepted: accepted)
     }
 
     /// The first value of a name in the query; empty when it has none.

@@ -80,7 +80,7 @@ extension QueueRoutes {
         _ message: ControlMessage.Edit
     ) async throws -> ControlResponse {
         let edit = try action.edit(newKey: message.newKey ?? false)
-        var matching = RequestFilter(host: filter.host, lane: filter.lane)
+        var matching = RequestFilter(host: try filter.host.map(Problem.host), lane: filter.lane)
         if let names = filter.state, !names.isEmpty { matching.states = try QueuedRequest.State.named(names) }
         let result = try await queue.edit(edit, matching: matching, isDryRun: message.dryRun ?? false)
         return .json(

@@ -51,6 +51,15 @@ extension Problem {
         )
     }
 
+    /// The host of a filter as the queue has it.
+    ///
+    /// - Throws: ``Problem`` with `invalid_host`: what is no host would match nothing.
+    static func host(_ text: String) throws(Problem) -> String {
+        if let host = Origin.host(named: text) { return host }
+        let accepted = "a name or an address, like api.example.com, without scheme and port"
+        throw .malformedQuery("host", text, accepted: accepted)
+    }
+
     /// A value of the query that cannot be used.
     static func malformedQuery(_ name: String, _ value: String, accepted: String) -> Problem {
         Problem(

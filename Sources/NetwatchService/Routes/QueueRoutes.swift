@@ -28,17 +28,19 @@ package struct QueueRoutes: Sendable {
     ///
     /// - Parameters:
     ///   - query: The names that its query may have.
+    ///   - lists: Those of them that may come more than once.
     ///   - classify: The class of a request, unless its body makes it an upload.
     func route(
         _ method: HTTPMethod,
         _ path: String,
         query: [String] = [],
+        lists: [String] = [],
         classify: @escaping ControlRouter.Classifier = { _ in .call },
         _ handler: @escaping @Sendable (ControlRequest) async throws -> ControlResponse
     ) -> ControlRouter.Route {
         ControlRouter.Route(method, path, classify: classify) { request in
             do {
-                try request.checkQuery(takes: query)
+                try request.checkQuery(takes: query, lists: lists)
                 return try await handler(request)
             } catch let problem as Problem {
                 return ControlResponse(problem)

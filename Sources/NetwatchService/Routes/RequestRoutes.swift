@@ -6,9 +6,12 @@ internal import OfflineQueue
 extension QueueRoutes {
     var requestRoutes: [ControlRouter.Route] {
         [
-            route(.GET, "/v1/requests", query: ["state", "host", "lane", "limit", "after"]) {
-                try await list($0)
-            },
+            route(
+                .GET,
+                "/v1/requests",
+                query: ["state", "host", "lane", "limit", "after"],
+                lists: ["state"]
+            ) { try await list($0) },
             route(.GET, "/v1/requests/{id}", query: ["wait"], classify: Self.waiting) { try await show($0) },
             route(.GET, "/v1/ids", query: ["prefix"]) { try await ids($0) },
         ]
@@ -66,7 +69,7 @@ extension RequestQuery {
         let states = try QueuedRequest.State.named(names)
         self.init(states: names.isEmpty ? nil : states, limit: limit ?? Self.defaultLimit)
         maximumBytes = ControlMessage.longestPageBytes
-        host = request.value(of: "host")
+        host = try request.value(of: "host").map(Problem.host)
         lane = request.value(of: "lane")
         guard let text = request.value(of: "after") else { return }
         guard let cursor = ListCursor(text: text) else {
@@ -114,10 +117,33 @@ extension QueueCounts {
 extension QueuedRequest {
     /// What keeps it now goes before what happened at its last attempt.
     fileprivate var reason: String? {
-        if let holdReason { return "\(QueuedReason.held(holdReason))" }
-        if waitsForResources { return "\(QueuedReason.localShortage)" }
-        if waitsForSlot { return "\(QueuedReason.noFreeSlot)" }
-        return laneClosure.map { "\($0)" } ?? lastError
+        if let holdReason {
+            let lost = holdReason == .dependency ? lastError.map { ": \($0)" } : nil
+            return "\(QueuedReason.held(holdReason))\(lost ?? "")"
+        }
+        switch obstacle {
+        case .laneClosed?: return "\(laneClosure.map { "\($0)" } ?? "\(QueuedReason.laneClosed)")"
+        case .attemptFailed?, nil: return lastError
+        case let obstacle?: return "\(obstacle)"
+        }
+    }
+}
+
+extension QueuedReason {
+    /// The name of what a request waits for, for programs.
+    fileprivate var name: String? {
+        switch self {
+        case .notReachable: "network"
+        case .attemptFailed: "retry"
+        case .laneClosed: "lane"
+        case .noFreeSlot: "slot"
+        case .localShortage: "resources"
+        case .behindEarlier: "earlier"
+        case .blocked: "dependencies"
+        case .scheduled: "time"
+        case .paused: "resume"
+        case .held, .alreadyQueued, .stopped, .cancelled: nil
+        }
     }
 }
 
@@ -142,6 +168,7 @@ extension ControlMessage.Entry {
             status: request.status,
             lastError: request.lastError,
             reason: request.reason,
+            waitsFor: request.obstacle?.name,
             laneClosedUntil: request.laneClosure?.until,
             laneClosedBy: request.laneClosure?.status
         )

@@ -108,6 +108,9 @@ extension ControlMessage.Send {
     }
 
     private func queueKey() throws(Problem) -> IdempotencyKey {
+        guard idempotency == nil || idempotencyKey == nil else {
+            throw .malformedBody("of `idempotency` and `idempotency_key` only one may be given")
+        }
         let value = idempotency?.key ?? idempotencyKey
         var key = value.map(IdempotencyKey.value) ?? .automatic
         if idempotency?.none == true {

@@ -28,10 +28,11 @@ extension QueueRoutes {
 
     private func setPaused(_ isPaused: Bool, _ request: ControlRequest) async throws -> ControlResponse {
         let lanes = try request.optionalMessage(ControlMessage.Lanes.self)
+        let host = try lanes?.host.map(Problem.host)
         let count =
             isPaused
-            ? try await queue.pause(host: lanes?.host, lane: lanes?.lane)
-            : try await queue.resume(host: lanes?.host, lane: lanes?.lane)
+            ? try await queue.pause(host: host, lane: lanes?.lane)
+            : try await queue.resume(host: host, lane: lanes?.lane)
         return .json(ControlMessage.Paused(paused: isPaused, lanes: count), encoder: ControlMessage.encoder)
     }
 

@@ -33,6 +33,17 @@ package struct Origin: Hashable, Sendable {
         self.init(scheme: scheme, host: host, port: port)
     }
 
+    /// A host that a person names, as origins have it; `nil` for what no URL has as its host, such as a URL itself.
+    package static func host(named text: String) -> String? {
+        let bare = String(withoutBrackets(text))
+        // An IPv6 address has two colons at least. One comes before a port.
+        let literal = bare.count(where: { $0 == ":" }) > 1 ? "[\(bare)]" : bare
+        guard let host = try? Origin(url: "http://\(literal)/").host, host == bare.lowercased() else {
+            return nil
+        }
+        return host
+    }
+
     private static func withoutBrackets(_ host: String) -> Substring {
         host.hasPrefix("[") ? host.dropFirst().dropLast() : host[...]
     }

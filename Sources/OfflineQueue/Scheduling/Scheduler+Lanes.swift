@@ -79,6 +79,7 @@ extension Scheduler {
     /// Why requests wait while their lane sends as many as it may.
     private func reasonToQueue(behind lane: SchedulerLane) -> QueuedReason {
         if lane.mode == .fifo { return .behindEarlier }
-        return isProbing(lane) ? .laneClosed : .noFreeSlot
+        guard isProbing(lane) else { return .noFreeSlot }
+        return isGateDown(lane.host) ? .notReachable : .laneClosed
     }
 }

@@ -38,12 +38,20 @@ package struct Scheduler: Sendable {
     package struct LaneInfo: Hashable, Sendable {
         package let id: Int64
         package let origin: Origin
+        package let label: String
         package let mode: LaneKey.Mode
         package let notBefore: Moment?
 
-        package init(id: Int64, origin: Origin, mode: LaneKey.Mode, notBefore: Moment? = nil) {
+        package init(
+            id: Int64,
+            origin: Origin,
+            label: String = "",
+            mode: LaneKey.Mode,
+            notBefore: Moment? = nil
+        ) {
             self.id = id
             self.origin = origin
+            self.label = label
             self.mode = mode
             self.notBefore = notBefore
         }
@@ -62,6 +70,8 @@ package struct Scheduler: Sendable {
     package enum Event: Hashable, Sendable {
         /// The lanes have requests, the first of them due then.
         case lanes([LaneRows])
+        /// The lanes have no requests any more.
+        case emptied(lanes: [Int64])
         case gate(host: String, GateState)
         /// The answer to ``Action/claim(_:)``: how many requests are on their way now, and when the next
         /// of those left is due.
@@ -137,6 +147,7 @@ package struct Scheduler: Sendable {
         var actions: [Action] = []
         switch event {
         case .lanes(let lanes): for lane in lanes { add(lane.info, due: lane.due, now: now, &actions) }
+        case .emptied(let lanes): for lane in lanes { emptied(lane, now: now) }
         case .gate(let host, let state): gateChanged(host, state, now: now, &actions)
         case .claimed(let lane, let taken, let due):
             claimed(lane, taken: taken, due: due, now: now)

@@ -2,6 +2,8 @@
 struct SchedulerLane: Hashable, Sendable {
     let id: Int64
     let origin: Origin
+    /// For people.
+    let label: String
     let mode: LaneKey.Mode
 
     /// No later than the earliest moment a request may be due; `nil` when none is pending.
@@ -48,6 +50,7 @@ struct SchedulerLane: Hashable, Sendable {
     init(_ info: Scheduler.LaneInfo) {
         id = info.id
         origin = info.origin
+        label = info.label
         mode = info.mode
         serverNotBefore = info.notBefore ?? .zero
     }

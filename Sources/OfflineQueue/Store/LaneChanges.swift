@@ -49,7 +49,8 @@ extension LaneRecord {
             key: key,
             notBefore: notBefore,
             due: [due, older.due].compactMap { $0 }.min(),
-            isPaused: isPaused
+            isPaused: isPaused,
+            isEmpty: isEmpty
         )
     }
 }

@@ -162,6 +162,8 @@ package struct LaneRecord: Hashable, Sendable {
     /// while it is paused. Never further off than the longest delay, so that no clock is trusted for longer.
     package let due: Duration?
     package let isPaused: Bool
+    /// Whether it has no requests, not even held ones.
+    package var isEmpty = false
 }
 
 package struct LaneClaim: Hashable, Sendable {

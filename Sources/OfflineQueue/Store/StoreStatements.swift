@@ -177,6 +177,13 @@ package enum StoreStatements {
         SELECT id FROM depends JOIN request ON request.seq = on_seq WHERE depends.seq = ? AND is_any = 0 ORDER BY on_seq
         """
 
+    /// `history.seq`, or the key of `request`.
+    static let fate = """
+        SELECT id, state FROM history WHERE seq = :seq UNION ALL SELECT id, 'superseded' FROM request WHERE seq = :seq
+        """
+
+    static let noteLoss = "UPDATE request SET last_error = :loss WHERE seq = :seq AND last_error IS NULL"
+
     /// Whether a request waits for another, be it by way of others, or of its place in a lane that keeps order.
     static let isNeeded = """
         WITH RECURSIVE needed (seq) AS (

@@ -82,6 +82,8 @@ extension StoreTransaction {
         try execute(StoreStatements.deleteRequest, [request.sequence])
         if let response { try keep(response, of: request.sequence) }
         if !isDead { try freeBody(request.sequence, file: request.bodyFile) }
+        // The lane may have lost its last request.
+        if ending == .cancelled { changedLanes.insert(request.lane) }
         // Those of a superseded request wait for its successor.
         guard ending != .superseded else { return }
         try settleDependents(of: request.sequence, isDelivered: ending.isDelivered)
@@ -106,15 +108,29 @@ extension StoreTransaction {
         let dependents = try rows(StoreStatements.dependents, [sequence])
         guard !dependents.isEmpty else { return }
         try execute("DELETE FROM depends WHERE on_seq = ?", [sequence])
+        let loss = try isDelivered ? nil : loss(of: sequence)
         for row in dependents {
             guard let dependent = try request(try row["seq"]) else { continue }
-            if try !isDelivered && !row["is_any"] {
-                try move(dependent, by: .dependencyFailed)
+            if let loss, try !row["is_any"] {
+                try hold(dependent, because: loss)
             } else if dependent.state.phase == .blocked, try !isBlocked(dependent.sequence) {
                 try move(dependent, by: .unblocked(now: try dependent.earliest(from: now)))
             }
             changedLanes.insert(dependent.lane)
         }
+    }
+
+    /// Holds a request that does not get what it waits for, and notes why: the first loss is what somebody looks for.
+    mutating func hold(_ dependent: StoredRequest, because loss: String) throws {
+        try move(dependent, by: .dependencyFailed)
+        try execute(StoreStatements.noteLoss, ["seq": dependent.sequence, "loss": loss])
+    }
+
+    /// What became of a request that others depend on, in words. One that is superseded may still be there.
+    private func loss(of sequence: Int64) throws -> String {
+        let found = try row(StoreStatements.fate, ["seq": sequence])
+        guard let found else { return "depends on a request that is gone" }
+        return "depends on \(quoted(try found["id"] as String)), which is \(try found["state"] as String)"
     }
 
     /// Whether it still waits for others.

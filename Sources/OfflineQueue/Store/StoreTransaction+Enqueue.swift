@@ -23,8 +23,11 @@ extension StoreTransaction {
         // A request may depend on one that comes after it in the batch, if that has found room. It may itself have
         // made way for a later one.
         for (place, ids) in pending.missing {
-            guard let request = try request(place), try !depend(place, on: ids).isEmpty else { continue }
-            if request.state.phase == .blocked { try move(request, by: .dependencyFailed) }
+            guard let request = try request(place) else { continue }
+            guard let lost = try depend(place, on: ids).first, request.state.phase == .blocked else {
+                continue
+            }
+            try hold(request, because: "depends on \(quoted(lost)), which will not be delivered")
         }
         // Whether a successor waits for those that wait for it is known only now.
         for (old, new) in pending.successions { try succeed(old, by: new) }

@@ -21,7 +21,9 @@ struct StoredLane {
     }
 
     func record(in transaction: StoreTransaction) throws -> LaneRecord {
-        record(due: try transaction.due(inLane: self), in: transaction)
+        var record = record(due: try transaction.due(inLane: self), in: transaction)
+        record.isEmpty = load.requests == 0
+        return record
     }
 
     func record(due: Duration?, in transaction: StoreTransaction) -> LaneRecord {

@@ -18,6 +18,9 @@ extension StoreTransaction {
         return try found.map { try $0["id"] }
     }
 
+    /// Whether a request's lane, or the whole queue, is paused.
+    private static let isPaused = "lane.is_paused OR (SELECT is_paused FROM meta) AS is_paused"
+
     func page(_ query: RequestQuery) throws -> RequestPage {
         var page = PageBuilder(query)
         if query.after?.isFinished != true, query.wants(isFinal: false) { try addCurrent(query, to: &page) }
@@ -29,7 +32,7 @@ extension StoreTransaction {
         var last = query.after?.position ?? 0
         let found = try cursor(
             """
-            SELECT request.*, host, label, mode, not_before, closed_by
+            SELECT request.*, host, label, mode, not_before, closed_by, \(Self.isPaused)
             FROM request JOIN lane ON lane.id = lane_id
             WHERE seq > :after AND \(query.matching.condition) ORDER BY seq LIMIT :limit
             """,
@@ -61,8 +64,8 @@ extension StoreTransaction {
     func details(of id: String) throws -> RequestDetails? {
         let current = try row(
             """
-            SELECT request.*, label, mode, not_before, closed_by FROM request JOIN lane ON lane.id = lane_id
-            WHERE request.id = ?
+            SELECT request.*, label, mode, not_before, closed_by, \(Self.isPaused)
+            FROM request JOIN lane ON lane.id = lane_id WHERE request.id = ?
             """,
             [id]
         )
@@ -272,52 +275,5 @@ extension RequestFilter {
         if let host { arguments = arguments &+ ["host": host.lowercased()] }
         if let lane { arguments = arguments &+ ["label": lane] }
         return arguments
-    }
-}
-
-extension QueuedRequest {
-    /// - Throws: ``DamagedColumn`` also for a state that the table cannot hold.
-    fileprivate init(row: StoredRow, isOver: Bool, now: Timestamp) throws {
-        func moment(_ column: String) throws -> Date? {
-            try (row[column] as Int64?).map { Timestamp(milliseconds: $0).date }
-        }
-        let state: State = try row["state"]
-        guard state.isFinal == isOver else {
-            throw DamagedColumn(name: "state", found: .string(state.rawValue))
-        }
-        let label: String = try row["label"]
-        try self.init(
-            id: row["id"],
-            sequence: row["seq"],
-            state: state,
-            holdReason: isOver
-                ? nil : (row["hold_reason"] as String?).flatMap(HoldReason.init(rawValue:)),
-            method: row["method"],
-            url: row["url"],
-            lane: label.isEmpty ? nil : label,
-            isFIFO: row["mode"] == LaneKey.Mode.fifo.rawValue,
-            priority: row["priority"],
-            bodyBytes: row["body_bytes"],
-            attempts: row["attempts"],
-            deferrals: row["deferrals"],
-            created: moment("created_at")!,
-            due: state == .pending ? moment("next_at") : nil,
-            expires: isOver ? nil : moment("expire_at"),
-            finished: isOver ? moment("finished_at") : nil,
-            status: row["last_status"],
-            lastError: row["last_error"],
-            laneClosure: isOver ? nil : LaneClosure(lane: row, now: now),
-            laneID: isOver ? nil : row["lane_id"]
-        )
-    }
-}
-
-extension LaneClosure {
-    /// - Parameter row: With the lane's columns; `nil` for a lane that is not closed now.
-    fileprivate init?(lane row: StoredRow, now: Timestamp) throws {
-        guard let end = (try row["not_before"] as Int64?).map(Timestamp.init(milliseconds:)), end > now else {
-            return nil
-        }
-        self.init(until: end.date, status: try row["closed_by"])
     }
 }

@@ -6,7 +6,7 @@ struct QueueRetryCommand: AsyncParsableCommand {
         commandName: "retry",
         abstract: "Try requests anew that were given up, are held or wait.",
         discussion: """
-            netwatch queue retry 01a1fd77
+            netwatch queue retry 01a1fd77-5b52
             netwatch queue retry --all --yes --host api.example.com
 
             As if for the first time, in their old place. They keep their idempotency key, so that a server \
@@ -31,7 +31,7 @@ struct QueueHoldCommand: AsyncParsableCommand {
         commandName: "hold",
         abstract: "Keep requests from being sent until they are released.",
         discussion: """
-            netwatch queue hold 01a1fd77
+            netwatch queue hold 01a1fd77-5b52
 
             A lane that keeps order waits for its held head. --all is those that wait.
             """
@@ -50,7 +50,7 @@ struct QueueReleaseCommand: AsyncParsableCommand {
         commandName: "release",
         abstract: "Let held requests go on, for whatever reason they are held.",
         discussion: """
-            netwatch queue release 01a1fd77
+            netwatch queue release 01a1fd77-5b52
             netwatch queue release --all --yes
             """
     )
@@ -68,7 +68,7 @@ struct QueueDropCommand: AsyncParsableCommand {
         commandName: "drop",
         abstract: "Drop requests: they are not sent any more.",
         discussion: """
-            netwatch queue drop 01a1fd77 01a1fd78
+            netwatch queue drop 01a1fd77-5b52 01a1fd77-5b60
             netwatch queue list --lane old --format json | jq -r .id | netwatch queue drop -
 
             One that is being sent is dropped unless it is delivered. What waits for a dropped request is \

@@ -39,6 +39,7 @@ struct QueueEditing: ParsableArguments {
         let isFiltered = !states.wanted.isEmpty || filter.host != nil || filter.lane != nil
         if !all, isFiltered { throw ValidationError("`--state`, `--host` and `--lane` go with `--all`") }
         if ids.count > 1, ids.contains("-") { throw ValidationError("`-` excludes ids") }
+        if ids.contains("") { throw ValidationError("the id must not be empty") }
         // Nobody to ask is known before anything is done.
         if all, !yes, !Self.hasSomebodyToAsk {
             throw ValidationError("`--all` needs `--yes`, without a terminal")
@@ -87,15 +88,26 @@ struct QueueEditing: ParsableArguments {
             lane: filter.lane
         )
         if !yes {
-            let counting = ControlMessage.Edit(filter: matching, dryRun: true)
-            guard Self.confirms(action, try await post(counting, action, client).done) else { return false }
+            let counted = try await post(.init(filter: matching, dryRun: true), action, client)
+            guard counted.isNone || Self.confirms(action, counted.done) else { return false }
         }
         let edited = try await post(.init(filter: matching, newKey: newKey), action, client)
         if format == .json { Printer.json(edited, with: ControlMessage.encoder) }
-        if format == .text { Printer.note("\(action.pastTense) \(Self.requests(edited.done))") }
+        if format == .text { Printer.note(words(action, edited)) }
         guard edited.refused > 0 else { return true }
         Printer.error("\(Self.requests(edited.refused)) matched in a state that \(action) does not apply to")
         return false
+    }
+
+    private func words(_ action: Action, _ edited: ControlMessage.EditedAll) -> String {
+        guard edited.isNone else { return "\(action.pastTense) \(Self.requests(edited.done))" }
+        let options: [(String, String?)] = [
+            ("--state", states.wanted.isEmpty ? nil : states.wanted.map(\.rawValue).joined(separator: ",")),
+            ("--host", filter.host), ("--lane", filter.lane.map { $0.isEmpty ? "''" : $0 }),
+        ]
+        let given = options.compactMap { name, value in value.map { "\(name) \($0)" } }
+        let what = given.isEmpty ? "" : " " + Printer.quoted(given.joined(separator: " "))
+        return "no request matches\(what): nothing was \(action.pastTense)"
     }
 
     /// A million requests take some time, in which nothing is heard of the service.
@@ -215,4 +227,9 @@ struct QueueEditing: ParsableArguments {
         Printer.note("\(action) \(requests(count))? [y/N]")
         return ["y", "yes"].contains(readLine()?.lowercased())
     }
+}
+
+extension ControlMessage.EditedAll {
+    /// Whether no request matched at all.
+    fileprivate var isNone: Bool { done == 0 && refused == 0 }
 }

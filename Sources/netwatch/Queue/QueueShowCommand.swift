@@ -8,8 +8,8 @@ struct QueueShowCommand: AsyncParsableCommand {
         commandName: "show",
         abstract: "Show all that is known of one request: its attempts, and the answer.",
         discussion: """
-            netwatch queue show 01a1fd77
-            netwatch queue show 01a1fd77 --body | jq .
+            netwatch queue show 01a1fd77-5b52
+            netwatch queue show 01a1fd77-5b52 --body | jq .
 
             Exit status: 0 shown, 1 no request, or more than one, has such an id.
             """
@@ -27,6 +27,7 @@ struct QueueShowCommand: AsyncParsableCommand {
     @OptionGroup var queue: QueueOptions
 
     func validate() throws {
+        if id.isEmpty { throw ValidationError("the id must not be empty") }
         if body, format == .json { throw ValidationError("`--body` excludes `--format json`, which has it") }
     }
 

@@ -3,20 +3,32 @@ internal import NetwatchService
 internal import OfflineQueue
 
 /// Requests as a table for people: no borders, a header only on a terminal.
+///
+/// On a terminal no row is wider than the window. Elsewhere only the URL is shortened: all of it is in `queue show` and in
+/// JSON.
 struct QueueTable {
     private let requests: [ControlMessage.Entry]
+    private let window: Int?
     private let now: Date
 
-    init(_ requests: [ControlMessage.Entry], now: Date = Date()) {
+    /// - Parameter window: The columns of the terminal; `nil` without one. Default: those of standard output.
+    init(
+        _ requests: [ControlMessage.Entry],
+        window: Int? = Terminal.isThere ? Terminal.size.columns : nil,
+        now: Date = Date()
+    ) {
         self.requests = requests
+        self.window = window
         self.now = now
     }
 
     func print(withHeader: Bool) {
         var rows = requests.map(columns)
-        if withHeader, Terminal.isThere {
+        if withHeader, window != nil {
             rows.insert(["ID", "AGE", "STATE", "METHOD", "URL", "TRIES", "WHY"], at: 0)
         }
+        let longest = longestURL(in: rows)
+        for index in rows.indices { rows[index][Self.url] = rows[index][Self.url].shortened(to: longest) }
         let widths = widths(of: rows)
         for row in rows { Printer.line(line(row, widths: widths)) }
     }
@@ -34,12 +46,12 @@ struct QueueTable {
     }
 
     private func why(_ entry: ControlMessage.Entry) -> String {
-        if let reason = entry.reason {
-            // A held request waits for somebody, not for its lane.
-            let until = entry.state == "pending" ? entry.laneClosedUntil : nil
-            return reason + (until.map { " until \($0.rfc3339)" } ?? "")
-        }
-        return entry.status.map { "HTTP \($0)" } ?? ""
+        guard let reason = entry.reason else { return entry.status.map { "HTTP \($0)" } ?? "" }
+        // Held and paused requests wait for somebody, not for their lane.
+        guard let until = entry.laneClosedUntil, WaitText.isForLane(entry) else { return reason }
+        // `Retry-After` is an answer, and its status is in the reason.
+        let cause = entry.laneClosedBy == nil ? entry.lastError.map { ": \($0)" } : nil
+        return "\(reason) until \(until.rfc3339)\(cause ?? "")"
     }
 
     static func age(since date: Date, now: Date) -> String {
@@ -52,6 +64,26 @@ struct QueueTable {
         }
     }
 
+    // MARK: Widths
+
+    private static let url = 4
+    private static let gap = "  "
+    /// Of a URL, where no window says it.
+    private static let usualURL = 100
+    /// What a window leaves of a URL at least, and of the reasons if they are as long.
+    private static let shortestURL = 20
+    private static let leastReason = 40
+
+    /// How much of a URL is shown: what the window leaves beside the other columns.
+    private func longestURL(in rows: [[String]]) -> Int {
+        guard let window else { return Self.usualURL }
+        var widths = widths(of: rows)
+        widths[Self.url] = 0
+        widths[widths.count - 1] = min(widths[widths.count - 1], Self.leastReason)
+        let others = widths.reduce(0, +) + (widths.count - 1) * Self.gap.count
+        return max(Self.shortestURL, window - others)
+    }
+
     private func widths(of rows: [[String]]) -> [Int] {
         rows.reduce(into: [Int](repeating: 0, count: 7)) { widths, row in
             for (index, text) in row.enumerated() { widths[index] = max(widths[index], text.count) }
@@ -59,8 +91,9 @@ struct QueueTable {
     }
 
     private func line(_ row: [String], widths: [Int]) -> String {
-        let padded = zip(row, widths).map { $0.padding(toLength: $1, withPad: " ", startingAt: 0) }
-        return padded.joined(separator: "  ").trimmingCharacters(in: .whitespaces)
+        let line = zip(row, widths).map { $0.padded(to: $1) }.joined(separator: Self.gap)
+            .trimmingCharacters(in: .whitespaces)
+        return window.map { line.shortened(to: $0) } ?? line
     }
 
     /// How many there are in each state; the usual ones also when there are none.

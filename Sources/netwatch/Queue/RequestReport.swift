@@ -24,6 +24,7 @@ struct RequestReport {
             ("request", "\(request.method) \(request.url)"),
             ("body", request.bodyBytes > 0 ? ByteText.words(request.bodyBytes) : nil),
             ("lane", [request.lane, order].compactMap(\.self).joined(separator: ", ")),
+            ("waits", WaitText.sentence(request)),
             ("closed", request.laneClosedUntil.map { "until \(moment($0))" }),
             ("key", details.idempotencyKey),
             ("replaces", details.replaceKey),

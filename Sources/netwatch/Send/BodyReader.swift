@@ -43,10 +43,9 @@ final class BodyReader: Sendable {
     }
 
     static func standardInput() throws(CommandError) -> BodyReader {
+        try StandardInput.requireReadable()
         let descriptor = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)
-        guard descriptor >= 0 else {
-            throw CommandError(.usage, "could not read standard input: \(errnoDescription(errno))")
-        }
+        guard descriptor >= 0 else { throw StandardInput.unreadable(errno) }
         return BodyReader(FileDescriptor(owning: descriptor), name: "standard input")
     }
 

@@ -59,6 +59,10 @@ struct DeliveryOptions: ParsableArguments {
     var id: String?
 
     func validate() throws {
+        // `netwatch queue hold -` reads ids from standard input.
+        if let id, ["", "-"].contains(id) {
+            throw ValidationError("`--id '\(id)'`: an id is neither empty nor `-`")
+        }
         guard choice == .never else { return }
         let given: [(String, Bool)] = [
             ("--lane", lane != nil), ("--fifo", fifo), ("--ttl", ttl != nil), ("--at", at != nil),

@@ -55,7 +55,9 @@ struct DirectRequest {
         switch body {
         case nil: return nil
         case .text(let text): request.httpBody = Data(text.utf8)
-        case .standardInput: request.httpBodyStream = InputStream(fileAtPath: "/dev/stdin")
+        case .standardInput:
+            try StandardInput.requireReadable()
+            request.httpBodyStream = InputStream(fileAtPath: "/dev/stdin")
         case .file(let path):
             // Looked at once more, since only that says what is wrong with it.
             _ = try BodyReader.opening(path)

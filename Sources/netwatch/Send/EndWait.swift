@@ -46,10 +46,9 @@ struct EndWait {
         var deadline: ContinuousClock.Instant?
         if case .atMost(let limit) = limit { deadline = .now + limit }
         while true {
-            let left =
-                deadline.map { max(.zero, ContinuousClock.now.duration(to: $0)) } ?? Self.longestQuestion
-            let sent = try await question(id, min(left, Self.longestQuestion))
-            guard sent.state == "queued", left > .zero, !Self.isWithoutAnswer(sent) else { return sent }
+            let left = deadline.map { max(.zero, ContinuousClock.now.duration(to: $0)) }
+            let sent = try await question(id, left)
+            guard sent.state == "queued", left != .zero, !Self.isWithoutAnswer(sent) else { return sent }
         }
     }
 
@@ -60,12 +59,19 @@ struct EndWait {
         sent.reason == leftAlone || sent.reason == turnedAway
     }
 
-    private func question(_ id: String, _ patience: Duration) async throws(CommandError)
-        -> ControlMessage.Sent
-    {
+    /// - Parameter left: How long it may still be waited for; `nil` for ever.
+    private func question(_ id: String, _ left: Duration?) async throws(CommandError) -> ControlMessage.Sent {
+        let patience = min(left ?? Self.longestQuestion, Self.longestQuestion)
         let target = "/v1/requests/\(id.urlEscaped)?wait=\(patience.seconds)"
         do {
-            return .init(try await client.get(target, extra: patience, as: ControlMessage.Details.self))
+            return .init(
+                try await client.get(
+                    target,
+                    extra: patience,
+                    busyLimit: left,
+                    as: ControlMessage.Details.self
+                )
+            )
         } catch {
             let isBusy = error.status == .tryAgain
             guard error.status == .unavailable || error.leavesDoubt || isBusy else { throw error }

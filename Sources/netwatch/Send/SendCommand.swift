@@ -93,7 +93,7 @@ struct SendCommand: AsyncParsableCommand {
     // MARK: The two ways
 
     private func sendThroughQueue() async throws -> ControlMessage.Sent {
-        let client = ServiceClient(path: service.socket)
+        let client = ServiceClient(path: try service.path())
         var message = try message()
         if !delivery.after.isEmpty { message.after = try await dependencies(by: client) }
         let upload = BodyUpload(client: client)

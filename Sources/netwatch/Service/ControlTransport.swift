@@ -11,6 +11,8 @@ struct ControlExchange: Sendable {
     var patience: Duration
     /// Whether the service may receive it twice: it changes nothing, or the second copy is recognised.
     var isRepeatable = false
+    /// How long a busy service is asked again at most; `nil` for as long as ever.
+    var busyLimit: Duration?
 }
 
 /// An answer of the control API, be it a refusal.

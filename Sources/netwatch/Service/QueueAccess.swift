@@ -8,6 +8,21 @@ internal import OfflineQueue
 struct ServiceOptions: ParsableArguments {
     @Option(help: "The service's control socket. Default $NETWATCH_SOCKET, else the usual place.")
     var socket: String?
+
+    /// The socket that is meant.
+    ///
+    /// - Throws: A usage error for a path that no socket can have, and for a file that is none.
+    func path() throws(CommandError) -> String {
+        let paths = ServicePaths()
+        let path = socket ?? paths.socketForCommands
+        do {
+            try SocketPath.requireSocket(path)
+        } catch {
+            guard socket == nil, paths.isSocketNamed else { throw error }
+            throw error.with(hint: "`NETWATCH_SOCKET` names it")
+        }
+        return path
+    }
 }
 
 /// Options of the commands that do without a service if they must.
@@ -54,11 +69,10 @@ struct QueueOptions: ParsableArguments {
         case directory(String)
     }
 
-    private var socket: String { service.socket ?? ServicePaths().socketForCommands }
-
     private func place() throws(CommandError) -> Place {
         if let stateDir { return .directory(stateDir) }
         let paths = ServicePaths()
+        let socket = try service.path()
         guard service.socket == nil, !paths.isSocketNamed, let directory = paths.existingStateDirectory else {
             return .service(socket)
         }
@@ -81,7 +95,9 @@ struct QueueOptions: ParsableArguments {
             queue = try await StoredQueue.opening(directory)
         } catch let error as QueueError {
             // The service may well be the one who has it.
-            if error.code == .alreadyOwned, error.ownerPID == (try? ServiceProcess.id(listeningAt: socket)) {
+            if error.code == .alreadyOwned, let socket = try? service.path(),
+                error.ownerPID == (try? ServiceProcess.id(listeningAt: socket))
+            {
                 return try await body(ServiceClient(path: socket), nil)
             }
             throw CommandError(opening: error)

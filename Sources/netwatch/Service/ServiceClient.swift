@@ -23,10 +23,9 @@ struct ServiceClient {
         self.busyPatience = busyPatience
     }
 
-    /// - Parameter path: The service's socket; `nil` for the usual place.
-    init(path: String?, patience: Duration = .seconds(10), busyPatience: Duration = .seconds(5)) {
-        let transport = SocketTransport(path: path ?? ServicePaths().socketForCommands)
-        self.init(transport, patience: patience, busyPatience: busyPatience)
+    /// - Parameter path: The service's socket.
+    init(path: String, patience: Duration = .seconds(10), busyPatience: Duration = .seconds(5)) {
+        self.init(SocketTransport(path: path), patience: patience, busyPatience: busyPatience)
     }
 
     /// A client that does not give up soon when the service is busy, because much would be lost.
@@ -40,14 +39,18 @@ struct ServiceClient {
 
     /// Asks for something and decodes the answer.
     ///
-    /// - Parameter extra: How much longer than usual it may take.
+    /// - Parameters:
+    ///   - extra: How much longer than usual it may take.
+    ///   - busyLimit: How long a busy service is asked again at most. Default: as long as ever.
     func get<Answer: Decodable>(
         _ target: String,
         extra: Duration = .zero,
+        busyLimit: Duration? = nil,
         as _: Answer.Type
     ) async throws(CommandError) -> Answer {
         var exchange = ControlExchange(method: "GET", target: target, patience: patience + extra)
         exchange.isRepeatable = true
+        exchange.busyLimit = busyLimit
         return try await decoded(exchange)
     }
 
@@ -116,7 +119,7 @@ struct ServiceClient {
     private func answerOnceThereIsRoom(
         to exchange: ControlExchange
     ) async throws(CommandError) -> ControlAnswer {
-        let deadline = ContinuousClock.now + busyPatience
+        let deadline = ContinuousClock.now + min(busyPatience, exchange.busyLimit ?? busyPatience)
         while true {
             let answer = try await transport.answer(to: exchange)
             guard answer.isBusy, let pause = answer.retryAfter, .now + pause < deadline else { return answer }

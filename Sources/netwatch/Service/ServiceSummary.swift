@@ -16,6 +16,17 @@ struct ServiceSummary: Encodable, Sendable {
         var counts: [String: Int]
         /// When the oldest one that is not finished was made.
         var oldest: Date?
+        /// Whether the whole queue is paused.
+        var paused: Bool
+        /// Lanes with requests that are closed for a time.
+        var closedLanes: Int
+
+        init(_ statistics: ControlMessage.Statistics) {
+            counts = statistics.counts
+            oldest = statistics.oldest
+            paused = statistics.paused
+            closedLanes = statistics.closedLanes.count
+        }
     }
 
     var state: State
@@ -29,10 +40,9 @@ struct ServiceSummary: Encodable, Sendable {
     /// Asks the service.
     ///
     /// - Parameters:
-    ///   - path: Its socket; `nil` for the usual place.
+    ///   - path: Its socket.
     ///   - patience: How long it may be silent; a person waits for the whole of `netwatch status`.
-    static func asking(_ path: String?, patience: Duration) async -> ServiceSummary {
-        let path = path ?? ServicePaths().socketForCommands
+    static func asking(_ path: String, patience: Duration) async -> ServiceSummary {
         do throws(SystemError) {
             let pid = try ServiceProcess.id(listeningAt: path)
             let client = ServiceClient(path: path, patience: patience, busyPatience: .zero)
@@ -44,10 +54,7 @@ struct ServiceSummary: Encodable, Sendable {
 
     private static func asking(_ client: ServiceClient, at path: String, pid: Int32) async -> ServiceSummary {
         do throws(CommandError) {
-            // On their way in their order, then finished ones: the first is the oldest that waits.
-            let list = try await client.get("/v1/requests?limit=1", as: ControlMessage.List.self)
-            let oldest = list.requests.first { $0.finished == nil }?.created
-            let queue = Queue(counts: list.counts, oldest: oldest)
+            let queue = Queue(try await client.get("/v1/queue/stats", as: ControlMessage.Statistics.self))
             // A service of an earlier version has no such route.
             let names = try? await client.get("/v1/names", as: ControlMessage.Names.self)
             return ServiceSummary(state: .running, socket: path, pid: pid, queue: queue, names: names)
@@ -95,6 +102,10 @@ struct ServiceSummary: Encodable, Sendable {
         }
         let age = queue.oldest.map { Duration.seconds(now.timeIntervalSince($0)) }
         let oldest = age.map { ["oldest \(DurationText.words($0))"] } ?? []
-        return counts.isEmpty ? "empty" : (counts + oldest).joined(separator: ", ")
+        let closed =
+            queue.closedLanes > 0
+            ? ["\(queue.closedLanes) \(queue.closedLanes == 1 ? "lane" : "lanes") closed"] : []
+        let words = (counts.isEmpty ? ["empty"] : counts + oldest) + (queue.paused ? ["paused"] : []) + closed
+        return words.joined(separator: ", ")
     }
 }

@@ -197,7 +197,8 @@ private struct Facts: Equatable {
         expires = request.expires.map { Timestamp($0).milliseconds }
         finished = request.finished.map { Timestamp($0).milliseconds }
         status = request.status
-        lastError = request.lastError
+        // The model does not know which of several losses comes first within one transaction.
+        lastError = request.lastError.flatMap { $0.hasPrefix("depends on ") ? nil : $0 }
     }
 
     init(_ request: QueueModel.Request) {

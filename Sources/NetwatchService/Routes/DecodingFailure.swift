@@ -1,0 +1,86 @@
+internal import Foundation
+
+/// Why a body is not the message that a route takes, in the words of JSON: clients do not know of Swift's types and names.
+struct DecodingFailure: CustomStringConvertible {
+    let description: String
+
+    /// - Parameter body: What could not be decoded.
+    init(_ error: any Error, in body: Data) {
+        description =
+            switch error {
+            case DecodingError.keyNotFound(let key, let context):
+                "`\(Self.path(context.codingPath + [key]))` is missing"
+            case DecodingError.typeMismatch(let type, let context),
+                DecodingError.valueNotFound(let type, let context):
+                "\(Self.subject(context)) has to be \(Self.name(of: type))"
+            case DecodingError.dataCorrupted(let context) where context.codingPath.isEmpty:
+                UnfitNumbers(in: body)?.description ?? "it is not valid JSON"
+            case DecodingError.dataCorrupted(let context):
+                "\(Self.subject(context)): \(context.debugDescription)"
+            default: "\(error)"
+            }
+    }
+
+    private static func subject(_ context: DecodingError.Context) -> String {
+        context.codingPath.isEmpty ? "the body" : "`\(path(context.codingPath))`"
+    }
+
+    /// As `filter.state[0]`.
+    private static func path(_ keys: [any CodingKey]) -> String {
+        keys.reduce(into: "") { path, key in
+            if let index = key.intValue {
+                path += "[\(index)]"
+            } else {
+                path += (path.isEmpty ? "" : ".") + memberName(key.stringValue)
+            }
+        }
+    }
+
+    /// The decoder has turned `ttl_seconds` into `ttlSeconds`.
+    private static func memberName(_ name: String) -> String {
+        name.reduce(into: "") { $0 += $1.isUppercase ? "_\($1.lowercased())" : String($1) }
+    }
+
+    private static func name(of type: any Any.Type) -> String {
+        switch type {
+        case is String.Type: "a text"
+        case is Bool.Type: "true or false"
+        case is any BinaryInteger.Type: "a whole number"
+        case is any BinaryFloatingPoint.Type: "a number"
+        case is any JSONList.Type: "an array"
+        default: "an object"
+        }
+    }
+}
+
+/// What is an array in JSON.
+private protocol JSONList {}
+
+extension Array: JSONList {}
+
+/// Numbers that are no whole ones. The decoder calls a body with such a number in the place of a whole one invalid, and
+/// does not say which it is.
+private struct UnfitNumbers: CustomStringConvertible {
+    private var names: [String] = []
+
+    /// - Returns: `nil` for what is no JSON at all.
+    init?(in body: Data) {
+        guard let json = try? JSONSerialization.jsonObject(with: body, options: .fragmentsAllowed) else {
+            return nil
+        }
+        collect(json, at: "")
+    }
+
+    var description: String {
+        let some = names.sorted().prefix(4).map { "`\($0)`" }.joined(separator: ", ")
+        return "a number is out of range, or has to be a whole one" + (some.isEmpty ? "" : ": see \(some)")
+    }
+
+    private mutating func collect(_ value: Any, at path: String) {
+        if let object = value as? [String: Any] {
+            for (name, value) in object { collect(value, at: path.isEmpty ? name : "\(path).\(name)") }
+        } else if let number = value as? NSNumber, Int64(exactly: number.doubleValue) == nil {
+            names.append(String(path.prefix(80)))
+        }
+    }
+}

@@ -1,0 +1,44 @@
+internal import Foundation
+
+/// Why requests wait, as far as only the scheduler knows it: paths, slots, shortages, and lanes closed after failures.
+extension OfflineQueue {
+    func withObstacle(_ request: QueuedRequest) -> QueuedRequest {
+        guard request.state == .pending, let lane = request.laneID else { return request }
+        var request = request
+        request.laneClosure = request.laneClosure ?? closure(ofLane: lane)
+        request.obstacle = request.obstacle ?? obstacle(to: request, inLane: lane)
+        return request
+    }
+
+    private func obstacle(to request: QueuedRequest, inLane lane: Int64) -> QueuedReason? {
+        let isDue = request.due.map { $0 <= Date() } ?? true
+        let wasTried = request.attempts + request.deferrals > 0
+        guard isDue || wasTried else { return .scheduled }
+        switch scheduler.obstacle(toLane: lane, now: now) {
+        case let reason? where isDue || reason == .notReachable || reason == .localShortage: return reason
+        case _ where request.laneClosure != nil: return .laneClosed
+        case _ where !isDue: return .attemptFailed(request.lastError ?? "")
+        case _ where request.isFIFO && scheduler.isDueLater(lane: lane, now: now): return .behindEarlier
+        default: return nil
+        }
+    }
+
+    private func closure(ofLane id: Int64) -> LaneClosure? {
+        scheduler.closure(ofLane: id, now: now).map(closure)
+    }
+
+    private func closure(_ closure: Scheduler.Closure) -> LaneClosure {
+        LaneClosure(
+            until: Date(timeIntervalSinceNow: (closure.until - now) / .seconds(1)),
+            status: nil,
+            cause: closure.isLocal ? .localShortage : .failures
+        )
+    }
+
+    /// The lanes that the scheduler keeps closed.
+    var lanesClosedHere: [QueueStatistics.ClosedLane] {
+        scheduler.closures(now: now).prefix(QueueStatistics.mostPausedLanes).map {
+            QueueStatistics.ClosedLane(host: $0.host, label: $0.label, closure: closure($0))
+        }
+    }
+}

@@ -1,0 +1,60 @@
+internal import Foundation
+internal import GRDB
+
+// Requests as people may know them, read from a row.
+
+extension QueuedRequest {
+    /// - Throws: ``DamagedColumn`` also for a state that the table cannot hold.
+    init(row: StoredRow, isOver: Bool, now: Timestamp) throws {
+        func moment(_ column: String) throws -> Date? {
+            try (row[column] as Int64?).map { Timestamp(milliseconds: $0).date }
+        }
+        let state: State = try row["state"]
+        guard state.isFinal == isOver else {
+            throw DamagedColumn(name: "state", found: .string(state.rawValue))
+        }
+        let label: String = try row["label"]
+        try self.init(
+            id: row["id"],
+            sequence: row["seq"],
+            state: state,
+            holdReason: isOver
+                ? nil : (row["hold_reason"] as String?).flatMap(HoldReason.init(rawValue:)),
+            method: row["method"],
+            url: row["url"],
+            lane: label.isEmpty ? nil : label,
+            isFIFO: row["mode"] == LaneKey.Mode.fifo.rawValue,
+            priority: row["priority"],
+            bodyBytes: row["body_bytes"],
+            attempts: row["attempts"],
+            deferrals: row["deferrals"],
+            created: moment("created_at")!,
+            due: state == .pending ? moment("next_at") : nil,
+            expires: isOver ? nil : moment("expire_at"),
+            finished: isOver ? moment("finished_at") : nil,
+            status: row["last_status"],
+            lastError: row["last_error"],
+            laneClosure: isOver ? nil : LaneClosure(lane: row, now: now),
+            obstacle: isOver ? nil : Self.storedObstacle(state, isPaused: row["is_paused"]),
+            laneID: isOver ? nil : row["lane_id"]
+        )
+    }
+
+    private static func storedObstacle(_ state: State, isPaused: Bool) -> QueuedReason? {
+        switch state {
+        case .blocked: .blocked
+        case .pending where isPaused: .paused
+        default: nil
+        }
+    }
+}
+
+extension LaneClosure {
+    /// - Parameter row: With the lane's columns; `nil` for a lane that is not closed now.
+    init?(lane row: StoredRow, now: Timestamp) throws {
+        guard let end = (try row["not_before"] as Int64?).map(Timestamp.init(milliseconds:)), end > now else {
+            return nil
+        }
+        self.init(until: end.date, status: try row["closed_by"], cause: .retryAfter)
+    }
+}

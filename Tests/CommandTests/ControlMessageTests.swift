@@ -1,0 +1,84 @@
+internal import Foundation
+internal import NetwatchTestSupport
+internal import Testing
+
+/// What the control API says of messages that it cannot take.
+@Suite(.timeLimit(.minutes(2))) struct ControlMessageTests {
+    @Test func `what is wrong with a message is named as JSON names it`() async throws {
+        let service = try await RunningService(in: try ScratchDirectory())
+        for (message, words) in [
+            ("[]", "the body has to be an object"), ("3", "the body has to be an object"),
+            ("{", "it is not valid JSON"), ("{}", "`url` is missing"),
+            (#"{"url":3}"#, "`url` has to be a text"),
+            (#"{"url":"http://a/","ttl_seconds":"x"}"#, "`ttl_seconds` has to be a number"),
+            (#"{"url":"http://a/","max_attempts":"3"}"#, "`max_attempts` has to be a whole number"),
+            (#"{"url":"http://a/","at_most_once":1}"#, "`at_most_once` has to be true or false"),
+            (#"{"url":"http://a/","headers":[["a",1]]}"#, "`headers[0][1]` has to be a text"),
+            (#"{"url":"http://a/","not_before":"soon"}"#, "`not_before`: it is not a time"),
+            (#"{"url":"http://a/","staged":{"id":"x"}}"#, "`staged.size` is missing"),
+            (
+                #"{"url":"http://a/","priority":1.5}"#,
+                "a number is out of range, or has to be a whole one: see `priority`"
+            ),
+            (
+                #"{"url":"http://a/","staged":{"id":"x","size":1e30}}"#,
+                "a number is out of range, or has to be a whole one: see `staged.size`"
+            ),
+            (
+                #"{"url":"http://a/","idempotency":{"quoted":true},"idempotency_key":"k"}"#,
+                "of `idempotency` and `idempotency_key` only one may be given"
+            ),
+        ] {
+            let answer = try await Command.json(service.curl("/v1/requests -d '\(message)'"))
+            #expect(answer["code"] as? String == "malformed_body" && answer["status"] as? Int == 400)
+            #expect((answer["detail"] as? String)?.contains(words) == true, "\(message): \(answer)")
+        }
+        #expect(try await service.queue().isEmpty)
+    }
+
+    @Test func `a name that takes one value is refused when it comes twice`() async throws {
+        let service = try await RunningService(in: try ScratchDirectory())
+        let twice = try await Command.json(service.curl("/v1/requests?limit=1&limit=2"))
+        #expect(twice["code"] as? String == "repeated_parameter" && twice["status"] as? Int == 400)
+        #expect(twice["detail"] as? String == "`limit` comes twice, and takes one value")
+        #expect(try await service.curl("/v1/requests?state=held&state=dead").contains(#""requests":[]"#))
+    }
+
+    @Test func `a host in a filter is a host`() async throws {
+        let queue = try await QueueFixture(.service, count: 1)
+        for arguments in [
+            ["list"], ["dead"], ["pause"], ["resume"], ["drop", "--all", "--yes"],
+            ["hold", "--all", "--yes"],
+        ] {
+            let outcome = try await Command.start(
+                ["queue"] + arguments + [
+                    "--host", "http://127.0.0.1:1/", "--socket", queue.directory.file("socket"),
+                ]
+            ).outcome()
+            #expect(outcome.ending == .exited(64), "\(arguments)")
+            #expect(
+                outcome.errors.first
+                    == "error: `host` is `http://127.0.0.1:1/`; it has to be a name or an address, "
+                    + "like api.example.com, without scheme and port"
+            )
+        }
+        #expect(try await queue.states() == ["req-0": "pending"])
+        #expect(try await queue.run("list", "--host", "[::1]").ending == .exited(0))
+    }
+
+    /// Each code that the sources know is explained.
+    @Test func `the documentation has every error code`() throws {
+        let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent()
+        let documented = try String(contentsOf: root.appending(path: "docs/control-api.md"), encoding: .utf8)
+        let folder = root.appending(path: "Sources/NetwatchService")
+        var codes: Set<String> = []
+        for path in try FileManager.default.subpathsOfDirectory(atPath: folder.path)
+        where path.hasSuffix(".swift") {
+            let source = try String(contentsOf: folder.appending(path: path), encoding: .utf8)
+            codes.formUnion(source.matches(of: /code: "([a-z_]+)"/).map { String($0.1) })
+        }
+        #expect(codes.count > 10)
+        #expect(codes.filter { !documented.contains("`\($0)`") && !$0.hasPrefix("invalid_") } == [])
+    }
+}

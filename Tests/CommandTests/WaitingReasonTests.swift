@@ -1,0 +1,126 @@
+internal import Foundation
+internal import NetwatchTestSupport
+internal import Testing
+
+/// What the commands and the control API say of requests that wait.
+@Suite(.timeLimit(.minutes(2))) struct WaitingReasonTests {
+    /// Nothing listens there, so that a connection is refused.
+    private static let refusing = "http://127.0.0.1:1/"
+
+    private func row(_ id: String, _ service: RunningService) async throws -> String {
+        let list = try await service.run("queue", "list").output
+        return try #require(list.first { $0.hasPrefix("\(id) ") }, "\(list)")
+    }
+
+    private func entry(_ id: String, _ service: RunningService) async throws -> [String: Any] {
+        try #require(try await service.queue().first { $0["id"] as? String == id })
+    }
+
+    /// A service whose lane to a server that refuses connections is closed for some seconds at least: it has failed
+    /// several times.
+    private func closed() async throws -> RunningService {
+        let service = try await RunningService(in: try ScratchDirectory())
+        try await service.keep(Self.refusing, "--id", "first")
+        while let tries = try await entry("first", service)["attempts"] as? Int, tries < 4 {
+            _ = try await service.run("queue", "flush")
+        }
+        return service
+    }
+
+    @Test func `a request behind failures says so, and until when`() async throws {
+        let service = try await closed()
+        try await service.keep(Self.refusing, "--id", "second")
+        #expect(try await row("second", service).contains("  waiting after failures until 2"))
+        #expect(try await row("first", service).hasSuffix(": 127.0.0.1: Connection refused"))
+        let entry = try await entry("second", service)
+        #expect(entry["waits_for"] as? String == "lane" && entry["lane_closed_until"] is String, "\(entry)")
+        #expect(entry["reason"] as? String == "waiting after failures" && entry["lane_closed_by"] == nil)
+        let shown = try await service.run("queue", "show", "second").output
+        #expect(shown.contains("state     pending: waiting after failures"), "\(shown)")
+        #expect(shown.contains { $0.hasPrefix("waits     for its lane, which is closed") }, "\(shown)")
+        #expect(shown.contains { $0.hasPrefix("closed    until ") }, "\(shown)")
+        let waited = try await service.run("send", Self.refusing, "--wait=200ms")
+        #expect(waited.ending == .exited(75) && waited.errors == ["queued: waiting after failures"])
+    }
+
+    @Test func `lanes that failures close are listed`() async throws {
+        let service = try await closed()
+        let stats = try await service.run("queue", "stats").output
+        #expect(
+            stats.contains {
+                $0.hasPrefix("closed      127.0.0.1, no label until ")
+                    && $0.hasSuffix(": waiting after failures")
+            },
+            "\(stats)"
+        )
+        let status = try await service.run("status", "--timeout", "30s").output
+        #expect(
+            status.contains { $0.hasPrefix("queue       1 pending, ") && $0.hasSuffix(", 1 lane closed") },
+            "\(status)"
+        )
+    }
+
+    @Test(arguments: [["--all", "--yes"], ["first"]])
+    func `dropping the last request of a lane forgets its failures`(dropped: [String]) async throws {
+        let service = try await closed()
+        #expect(try await service.run(["queue", "drop"] + dropped).ending == .exited(0))
+        // The lane opens when the queue has read of the change.
+        while try await service.run("queue", "stats").output.contains(where: { $0.hasPrefix("closed ") }) {}
+        let sent = try await service.run("send", Self.refusing)
+        #expect(sent.errors == ["queued: 127.0.0.1: Connection refused"])
+    }
+
+    @Test func `what was asked for is a reason, too`() async throws {
+        let service = try await RunningService(in: try ScratchDirectory())
+        try await service.keep(Self.refusing, "--id", "later", "--at", "1h")
+        try await service.keep(Self.refusing, "--id", "next", "--after", "later")
+        #expect(try await row("later", service).hasSuffix("  waiting for its time"))
+        #expect(try await row("next", service).hasSuffix("  waiting for the requests it depends on"))
+        #expect(try await entry("later", service)["waits_for"] as? String == "time")
+        #expect(try await entry("next", service)["waits_for"] as? String == "dependencies")
+        try await service.pause()
+        #expect(try await row("later", service).hasSuffix("  paused"))
+        #expect(try await entry("later", service)["waits_for"] as? String == "resume")
+    }
+
+    @Test func `a request that is held for another names it`() async throws {
+        let server = try ScriptedServer { _ in .respond(status: 404, headers: []) }
+        let service = try await RunningService(in: try ScratchDirectory())
+        try await service.pause()
+        for id in ["dropped", "refused"] { try await service.keep(server.url, "--id", id) }
+        for id in ["dropped", "refused"] {
+            try await service.keep(server.url, "--id", "after-\(id)", "--after", id)
+        }
+        _ = try await service.run("queue", "drop", "dropped")
+        _ = try await service.run("queue", "resume")
+        _ = try await service.curl("/v1/requests/refused?wait=60")
+        for (id, fate) in [("dropped", "cancelled"), ("refused", "dead")] {
+            let words = "held: dependency: depends on `\(id)`, which is \(fate)"
+            #expect(try await row("after-\(id)", service).hasSuffix("  \(words)"))
+            #expect(try await entry("after-\(id)", service)["reason"] as? String == words)
+            #expect(
+                try await service.run("queue", "show", "after-\(id)").output.contains("state     \(words)")
+            )
+        }
+    }
+
+    @Test(.enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"))
+    func `without a network the reason is that there is no way to the host`() async throws {
+        let testbed = try VethTestbed()
+        let service = try await RunningService(in: try ScratchDirectory(), namespace: testbed.near)
+        try testbed.near.ip("link set near0 down")
+        let url = "http://\(VethTestbed.farAddress)/"
+        _ = try await service.run("send", url, "--id", "offline")
+        try await service.keep(url, "--id", "in-order", "--fifo")
+        for id in ["offline", "in-order"] {
+            // The monitor's first word on the host may take a moment.
+            while try await entry(id, service)["waits_for"] as? String != "network" {}
+            #expect(try await row(id, service).hasSuffix("  no way to the host"))
+        }
+        let shown = try await service.run("queue", "show", "offline").output
+        #expect(shown.contains("state     pending: no way to the host"), "\(shown)")
+        #expect(shown.contains { $0.hasPrefix("waits     for a way to the host") }, "\(shown)")
+        let waited = try await service.run("send", url, "--wait=3s")
+        #expect(waited.ending == .exited(75) && waited.errors == ["queued: no way to the host"])
+    }
+}

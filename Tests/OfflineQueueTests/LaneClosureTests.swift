@@ -1,0 +1,71 @@
+internal import Testing
+
+@testable internal import OfflineQueue
+
+/// Lanes that failures close: how they are reported and forgotten.
+@Suite struct LaneClosureTests {
+    private let info = Scheduler.LaneInfo(
+        id: 1,
+        origin: Origin(scheme: "http", host: "a", port: 80),
+        label: "reports",
+        mode: .parallel
+    )
+
+    /// A scheduler whose only lane an attempt at time 0 has closed.
+    private func closed() throws -> Scheduler {
+        var scheduler = Scheduler(seed: 1)
+        _ = scheduler.handle(.gate(host: "a", .reachable(generation: 1)), now: .zero)
+        _ = scheduler.handle(.lanes([.init(info, due: .zero)]), now: .zero)
+        let actions = scheduler.handle(.gate(host: "a", .reachable(generation: 1)), now: .zero)
+        let claim = try #require(actions.firstClaim)
+        _ = scheduler.handle(.claimed(lane: 1, taken: 1, due: nil), now: .zero)
+        let settlement = scheduler.conclude(
+            lane: 1,
+            epoch: claim.epoch,
+            effect: .close,
+            failures: 1,
+            now: .zero
+        )
+        _ = scheduler.handle(.settled(lane: 1, due: settlement.due, isDistrusted: false), now: .zero)
+        return scheduler
+    }
+
+    @Test func `a lane that failures close is reported until it opens`() throws {
+        let scheduler = try closed()
+        let closure = try #require(scheduler.closure(ofLane: 1, now: .zero))
+        #expect(closure.host == "a" && closure.label == "reports" && !closure.isLocal)
+        #expect(scheduler.closures(now: .zero) == [closure])
+        #expect(scheduler.obstacle(toLane: 1, now: .zero) == .laneClosed)
+        #expect(scheduler.closures(now: closure.until).isEmpty)
+    }
+
+    @Test func `a lane without requests forgets its failures, and tries one that came meanwhile`() throws {
+        var scheduler = try closed()
+        let actions = scheduler.handle(.emptied(lanes: [1]), now: .zero)
+        #expect(scheduler.closures(now: .zero).isEmpty)
+        // The claim finds the request that came, or none, which ends the lane.
+        #expect(actions.firstClaim?.lane == 1)
+        let rest = scheduler.handle(.claimed(lane: 1, taken: 0, due: nil), now: .zero)
+        #expect(rest == [.unwatch("a")])
+    }
+
+    @Test func `what a server asked for is not forgotten`() throws {
+        var scheduler = try closed()
+        _ = scheduler.conclude(lane: 1, epoch: 0, effect: .closeFor(.seconds(60)), failures: 1, now: .zero)
+        #expect(scheduler.handle(.emptied(lanes: [1]), now: .zero).firstClaim == nil)
+    }
+
+    @Test(arguments: [
+        ("API.example.com", "api.example.com"), ("192.0.2.1", "192.0.2.1"), ("::1", "::1"), ("[::1]", "::1"),
+        ("http://a", nil), ("a:80", nil), ("a/b", nil), ("u@a", nil), ("", nil), ("a b", nil),
+    ]) func `a host is what a URL has as its host`(text: String, host: String?) {
+        #expect(Origin.host(named: text) == host)
+    }
+}
+
+extension [Scheduler.Action] {
+    fileprivate var firstClaim: Scheduler.Claim? {
+        for case .claim(let claim) in self { return claim }
+        return nil
+    }
+}
