@@ -88,14 +88,14 @@ extension StoreTransaction {
     func standings(of ids: [String]) throws -> [String: RequestStanding] {
         let names = String(decoding: try JSONEncoder().encode(ids), as: UTF8.self)
         var standings: [String: RequestStanding] = [:]
-        try forEachRow(StoreStatements.standings, ["ids": names]) { row in
+        let found = try cursor(StoreStatements.standings, ["ids": names])
+        while let row = try found.next() {
             standings[try row["id"]] = try RequestStanding(
                 state: row["state"],
                 holdReason: (row["hold_reason"] as String?).flatMap(HoldReason.init(rawValue:)),
                 status: row["last_status"],
                 lastError: row["last_error"]
             )
-            return true
         }
         return standings
     }
