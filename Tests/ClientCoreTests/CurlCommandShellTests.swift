@@ -84,7 +84,7 @@ internal import Testing
         let content = Data([0, 0xff, 0x0d, 0x0a, 0x27])
         let path = scratch.file("-it's $a\n@file")
         try content.write(to: URL(fileURLWithPath: path))
-        // If curl were told to upload the file, it would append the file's name to this path.
+        // With `--upload-file`, curl would append the file's name to this path.
         let file = try await run(CurlCommand(request("/directory/", "PUT"), body: .file(path: path)))
         #expect(file.body == Array(content))
         #expect(file.target == "/directory/")
