@@ -8,7 +8,7 @@ internal import Testing
 
 @testable internal import ClientCore
 
-/// What servers may do between the request and its response, and what must not come of it.
+/// Unusual server behaviour between a request and its response, which must do no harm.
 @Suite(.timeLimit(.minutes(2))) struct AwkwardServerTests {
     private typealias Header = ScriptedServer.Header
 
@@ -20,7 +20,7 @@ internal import Testing
         scratch = try ScratchDirectory()
     }
 
-    /// A download of `server` that broke off after five bytes.
+    /// Downloads from `server` until the connection is lost after five bytes, and returns the resume data.
     private func brokenOff(_ server: ScriptedServer) async throws -> Data {
         let response = await session.download(server.url).response()
         #expect((response.error as? URLError)?.code == .networkConnectionLost)
@@ -76,14 +76,14 @@ internal import Testing
         #expect(server.requests.map(\.target) == ["/file", "/once", "/file", "/once"])
     }
 
-    /// A session that sends one request at a time to a host.
+    /// Returns a session that uses one connection per host, so it sends one request at a time.
     private func serialSession() throws -> SessionManager {
         let configuration = URLSessionConfiguration.ephemeral
         configuration.httpMaximumConnectionsPerHost = 1
         return SessionManager(engine: try TransferEngine(), settings: SessionSettings(configuration))
     }
 
-    /// A request that is suspended as soon as it is redirected, between its hops.
+    /// Returns a request that is suspended while it is redirected, between its hops.
     ///
     /// - Parameter session: A ``serialSession()``.
     private func heldRequest(_ server: ScriptedServer, _ session: SessionManager) async -> DataRequest {
@@ -95,10 +95,10 @@ internal import Testing
         }
         request.resume()
         await server.requests(atLeast: 1)
-        // Sent after the end of the first hop, which the request's queue has received by then.
+        // This request is sent after the first hop has ended, so the request's queue has received that end by now.
         _ = await session.request(server.url + "/other").response()
         #expect(await isHeld(request))
-        // The closure holds the request, whose session holds the closure.
+        // Breaks the cycle: the closure retains the request, which retains the session.
         session.delegate.taskWillPerformHTTPRedirection = nil
         return request
     }
@@ -145,7 +145,7 @@ internal import Testing
         #expect(request.uploadProgress.totalUnitCount == 1000)
     }
 
-    /// A redirect that comes before the first byte of a body was sent, and drops it.
+    /// A redirect before the first body byte was sent drops the body, so the total becomes 0.
     @Test func `a total that goes back to nothing is no trap`() {
         let report = ProgressReport()
         report.update(0, of: 100)
@@ -175,7 +175,7 @@ internal import Testing
     }
 }
 
-/// What programs may do with requests.
+/// Unusual use of requests by a program.
 @Suite(.timeLimit(.minutes(2))) struct AwkwardProgramTests {
     private let session: SessionManager
 
@@ -205,7 +205,7 @@ internal import Testing
         let ended = Recorder<String>()
         let waiting = Task { ended.record(try await request.string) }
         server.release()
-        // Two turns: one for the wait, one for what it may have asked for.
+        // Two turns of the queue: one for the wait, one for whatever the wait submitted.
         for _ in 0..<2 {
             await withCheckedContinuation { turn in request.core.perform { _ in turn.resume() } }
         }
@@ -257,7 +257,7 @@ internal import Testing
             made.downloadProgress(queue: .global()) { _ in withExtendedLifetime(made) {} }
             made.stream { _ in withExtendedLifetime(made) {} }
         }
-        // With a leak the time limit speaks.
+        // If the request leaks, the suite's time limit fails this test.
         while request != nil { await Task.yield() }
     }
 

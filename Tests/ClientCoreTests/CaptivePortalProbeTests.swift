@@ -4,7 +4,7 @@ internal import NetwatchTestSupport
 internal import NetwatchTransport
 internal import Testing
 
-/// Captive portals over loopback.
+/// Captive portal probes of servers on loopback.
 @Suite(.timeLimit(.minutes(1))) struct CaptivePortalProbeTests {
     private let engine: TransferEngine
     private let path: NetworkPath
@@ -28,7 +28,7 @@ internal import Testing
         .captive(CaptivePortal(userPortalURL: url))
     }
 
-    // MARK: The page that is known to be empty
+    // MARK: A page with a known empty body
 
     @Test func `204, or nothing with 200, is valid`() async throws {
         for status in [204, 200] {
@@ -150,7 +150,7 @@ internal import Testing
         }
     }
 
-    // MARK: Making one
+    // MARK: Creating a probe
 
     @Test func `the API is https and the empty page http, and nothing else`() throws {
         #expect(try CaptivePortalProbe.api("https://portal.example/api").name == "captive-portal api")

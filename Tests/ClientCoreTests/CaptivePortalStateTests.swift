@@ -4,7 +4,7 @@ internal import Testing
 
 @testable internal import ClientCore
 
-/// Answers of a captive portal's API, good and hostile (RFC 8908 §5).
+/// Valid and hostile responses of a captive portal's API (RFC 8908 §5).
 @Suite struct CaptivePortalStateTests {
     private func state(
         _ json: String,
@@ -113,7 +113,7 @@ internal import Testing
             let body = Data(bytes)
             guard let state = try? CaptivePortalState(mediaType: CaptivePortalState.mediaType, body: body)
             else { continue }
-            // Nobody but the bytes can have said so.
+            // The parser must not report a state that the bytes do not contain.
             #expect(state.isCaptive == String(decoding: bytes, as: UTF8.self).contains("true"))
         }
     }

@@ -4,7 +4,7 @@ internal import Testing
 
 @testable internal import ClientCore
 
-/// Which encodings a `Content-Type` may name, held against iconv(1).
+/// The encodings that a `Content-Type` may name, compared with iconv(1).
 @Suite(.timeLimit(.minutes(1))) struct CharsetTests {
     private let directory: ScratchDirectory
 
@@ -12,7 +12,7 @@ internal import Testing
         directory = try ScratchDirectory()
     }
 
-    /// A charset's bytes above ASCII, as iconv has them; `nil` for a byte that means nothing.
+    /// Returns the charset's characters above ASCII, according to iconv; `nil` for an undefined byte.
     private func upperHalf(_ charset: String) async throws -> [String?] {
         let bytes: [UInt8] = (0x80...0xFF).flatMap { [$0, 0x0A] }
         try Data(bytes).write(to: URL(fileURLWithPath: directory.file("bytes")))

@@ -6,7 +6,7 @@ internal import NetwatchTestSupport
 internal import NetwatchTransport
 internal import Testing
 
-/// Servers that ask who the client is.
+/// Servers that request a client certificate.
 @Suite(.enabled(if: TestAuthority.isAvailable, "openssl is not installed"), .timeLimit(.minutes(2)))
 struct ClientCertificateTests {
     private func session(_ server: TLSServer, _ identities: [String: ClientIdentity]) throws -> SessionManager
@@ -32,13 +32,13 @@ struct ClientCertificateTests {
         let response = await get("\(server.url("client.test"))/", session)
         #expect(response.response?.statusCode == 200)
         #expect(response.result.value == "CN=me-\(version.rawValue)")
-        // And nobody else is.
+        // Other hosts do not receive the certificate.
         let other = await get("\(server.url("valid.test"))/", session)
         #expect(other.response?.statusCode == 200)
         #expect(other.result.value == "")
     }
 
-    /// nginx finishes the handshake and says so by HTTP.
+    /// nginx completes the handshake and rejects the client by HTTP.
     @Test(arguments: TLSServer.Version.allCases)
     func `nginx answers 400 without a certificate, and with another authority's`(
         version: TLSServer.Version

@@ -4,11 +4,11 @@ internal import Foundation
 internal import NetwatchTestSupport
 internal import Testing
 
-/// Random requests of a server that fails at random, with random calls in between: whatever happens, each handler
-/// and each wait ends once, in their order, progress goes one way, and no object, descriptor or file is left.
+/// Random requests to a server that fails at random, with random calls in between. Whatever happens, each handler and
+/// each wait ends exactly once and in order. Progress never goes back. No object, descriptor or file is left.
 ///
-/// Processes of their own make them, because only there nobody else opens anything. 60 seeds, 1,000 or 10,000, by
-/// ``CheckSize``; one with `NETWATCH_SEED`.
+/// The requests run in separate processes, because nothing else opens descriptors there. ``CheckSize`` selects 60,
+/// 1,000 or 10,000 seeds; `NETWATCH_SEED` selects a single one.
 @Suite(.serialized) struct CompletionLawTests {
     private static let environment = ProcessInfo.processInfo.environment
 
@@ -17,7 +17,8 @@ internal import Testing
         return 1..<CheckSize.choose(small: 61, medium: 1001, full: 10_001)
     }()
 
-    /// How many seeds a process has: as many as it surely gets through in the time that its end is waited for.
+    /// The number of seeds per process. A process can run this many well within the time that the test waits for its
+    /// end.
     private static let part = environment["NETWATCH_SANITIZER"] == nil ? 100 : 20
 
     @Test func `each handler and each wait ends once, and nothing is left`() async throws {
@@ -37,14 +38,14 @@ internal import Testing
         print("completion law: \(tally) in \(ContinuousClock.now - begin)")
         #expect(results.flatMap(\.violations).prefix(20) == [])
         #expect(tally.seeds == Self.seeds.count)
-        // What is drawn seldom is in a thousand seeds, or is not drawn.
+        // A thousand seeds must include even the rare cases; otherwise these are never generated.
         guard tally.seeds >= 1000 else { return }
         #expect(tally.handOvers > 0 && tally.withdrawals > 0)
         #expect(tally.refusals > 0 || tls == nil)
         #expect(tally.awakenings > 0 || !NetworkNamespace.isAvailable)
     }
 
-    /// `nil` where there is no openssl(1).
+    /// `nil` without openssl(1).
     private static func tls() async throws -> LawTLS? {
         guard TestAuthority.isAvailable else { return nil }
         let server = try await TLSServer.shared()
@@ -59,8 +60,8 @@ internal import Testing
     @Test(arguments: breakages) func `the check notices what is broken`(breakage: LawOrders.Breakage)
         async throws
     {
-        // The rarest of them, that somebody waits for a way, does not happen in each seed. The first that is noticed
-        // is the last.
+        // The rarest breakage needs a request that waits for a path, which not every seed has. The run ends with the
+        // first seed that has violations.
         var orders = LawOrders(firstSeed: 1, count: 100)
         orders.breakage = breakage
         orders.patience = 1000
@@ -93,7 +94,7 @@ internal import Testing
         var violations: [String] = []
     }
 
-    /// Two at a time.
+    /// Runs two processes at a time.
     private static func run(_ parts: [LawOrders]) async throws -> [Result] {
         try await withThrowingTaskGroup { group in
             var (results, rest) = ([Result](), parts[...])

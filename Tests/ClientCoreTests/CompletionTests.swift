@@ -6,7 +6,7 @@ internal import NetwatchTransport
 internal import Synchronization
 internal import Testing
 
-/// Every handler is called once, on its queue, whatever happens.
+/// Every handler is called exactly once and on its queue, whatever happens.
 @Suite(.timeLimit(.minutes(1))) struct CompletionTests {
     private let engine: TransferEngine
     private let session: SessionManager
@@ -109,7 +109,8 @@ internal import Testing
             request = made
             _ = await made.response()
         }
-        // The threads that ended it may hold on for an instant longer; with a leak the time limit speaks.
+        // The threads that ended the request may retain it a moment longer. If it leaks, the suite's time limit fails
+        // this test.
         while held != nil || request != nil { await Task.yield() }
     }
 

@@ -6,7 +6,7 @@ internal import Testing
 
 @testable internal import ClientCore
 
-/// Connections follow the path.
+/// Replacing connections when their network path changes.
 @Suite(
     .enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"),
     .timeLimit(.minutes(1))
@@ -30,19 +30,20 @@ struct ConnectionWatchesTests {
         try ScriptedServer(address: TwoCableTestbed.host, in: testbed.far)
     }
 
-    /// Starts the session's monitor, so that connections are watched as soon as they are noted.
+    /// Starts the session's monitor, so that connections are watched as soon as they are recorded.
     private func startMonitor() async {
         _ = await session.context.paths.monitor()
     }
 
-    /// The generation of the way to an address, once the monitor has done everything that it was asked for.
+    /// Returns the generation of the path to an address, after the monitor has processed everything submitted so far.
     private func generation(to address: String) -> UInt64? {
         monitor.catchUp()
         return session.context.connections.generations[address]
     }
 
-    /// Has the kernel find out who is at the end of the first cable. Else it might ask with the address of the old
-    /// connection, whose end it still has to send, and `far` does not answer that one over this cable.
+    /// Makes the kernel resolve the neighbour at the end of the first cable. Otherwise, its ARP request may carry the
+    /// source address of the old connection, whose FIN it has yet to send. `far` does not answer that address over
+    /// this cable.
     private func meetNeighbour() async throws {
         let refusal = await session.request("http://\(VethTestbed.farAddress):1/").response().error
         #expect((refusal as? URLError)?.code == .cannotConnectToHost)
@@ -67,7 +68,7 @@ struct ConnectionWatchesTests {
         await startMonitor()
         #expect(await session.request(server.url).response().error == nil)
         let first = try #require(generation(to: TwoCableTestbed.host))
-        // Notified after the session's watch, which is older.
+        // This watch is newer than the session's, so it is notified after it.
         let generations = Recorder<UInt64>()
         let host = try #require(NetworkHost(TwoCableTestbed.host))
         let watch = monitor.watch(.host(host)) { generations.record($0.pathGeneration) }

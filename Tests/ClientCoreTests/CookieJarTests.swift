@@ -5,7 +5,7 @@ internal import Testing
 
 @testable internal import ClientCore
 
-/// Cookies from responses to requests.
+/// Storing cookies from responses and sending them with requests.
 @Suite struct CookieJarTests {
     private let storage: HTTPCookieStorage
     private let jar: CookieJar
@@ -121,7 +121,7 @@ internal import Testing
         #expect(try field(for: "http://example.org/") == nil)
     }
 
-    /// Foundation does not read back the `Secure` that it has written to its file.
+    /// Foundation writes the `Secure` attribute to its file but does not read it back.
     @Test func `a secure cookie stays one when it comes back from the file`() throws {
         try take("a=b; Secure", from: "https://example.org/")
         let kept = try #require(storage.cookies?.first)
@@ -184,7 +184,7 @@ internal import Testing
         #expect(storage.cookies?.isEmpty == !isTaken)
     }
 
-    // MARK: What the program puts there
+    // MARK: Cookies set by the program
 
     @Test func `cookies of the program are sent, and what it reads is whole`() throws {
         let mine = HTTPCookie(properties: [.name: "m", .value: "1", .domain: "example.org", .path: "/"])

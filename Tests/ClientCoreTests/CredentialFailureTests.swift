@@ -4,7 +4,7 @@ internal import Glibc
 internal import NetwatchTestSupport
 internal import Testing
 
-/// Files that are not what they were to be.
+/// Credential files with missing, damaged or unexpected contents.
 @Suite(.enabled(if: TestAuthority.isAvailable, "openssl is not installed"), .timeLimit(.minutes(2)))
 struct CredentialFailureTests {
     private let authority: TestAuthority
@@ -157,7 +157,7 @@ struct CredentialFailureTests {
         #expect(failure("legacy.p12")?.reason == .unsupported)
     }
 
-    /// Whether it is encrypted or not, and whatever the passphrase.
+    /// Applies to encrypted and unencrypted archives, with any passphrase.
     @Test(arguments: ["-keypbe NONE -certpbe NONE", ""])
     func `an archive without a digest is said to be that`(encryption: String) throws {
         _ = try authority.client("client.test")
@@ -224,7 +224,7 @@ struct CredentialFailureTests {
             let data = changed(input, using: &lots)
             taken += read(data)
         }
-        // Most changes are in what nobody looks at, a signature for example: some have to be taken.
+        // Most changes are in parts that are not checked, a signature for example, so some inputs must be accepted.
         #expect(ProcessInfo.processInfo.environment["NETWATCH_SEED"] != nil || taken > 100)
     }
 
@@ -241,7 +241,7 @@ struct CredentialFailureTests {
         return data
     }
 
-    /// How many readers take it. What they make of it has to be readable too.
+    /// Returns 1 if any reader accepts the data, otherwise 0. Descriptions of the result are read as well.
     private func read(_ data: Data) -> Int {
         let certificate = try? Certificate(data: data)
         let key = try? PublicKey(data: data)

@@ -8,7 +8,7 @@ extension TestAuthority {
     func url(_ name: String) -> URL { URL(fileURLWithPath: file(name)) }
 }
 
-/// Certificates, keys, identities and lists, from the files that openssl(1) writes.
+/// Reading certificates, keys, identities and revocation lists from files that openssl(1) wrote.
 @Suite(.enabled(if: TestAuthority.isAvailable, "openssl is not installed"), .timeLimit(.minutes(1)))
 struct CredentialTests {
     private let authority: TestAuthority
@@ -129,7 +129,7 @@ struct CredentialTests {
         let line = try #require(String(decoding: key, as: UTF8.self).split(separator: "\n").dropFirst().first)
         #expect(!dumped.contains(line))
         #expect(!dumped.contains("\(key.first!), \(key.dropFirst().first!)"))
-        // `dump` gives each byte a line of its own below its property's name.
+        // `dump` prints each byte of an array on a separate line, below the name of the property.
         #expect(!dumped.contains("key:"))
         #expect(dumped.contains("CN=client.test"))
     }

@@ -5,7 +5,7 @@ internal import Testing
 
 @testable internal import ClientCore
 
-/// What arrives when a real shell runs the command with a real curl.
+/// The request that a server receives when a real shell runs the command with a real curl.
 @Suite(.timeLimit(.minutes(3))) struct CurlCommandShellTests {
     private let scratch: ScratchDirectory
     private let server: ScriptedServer
@@ -15,7 +15,7 @@ internal import Testing
         server = try ScriptedServer()
     }
 
-    /// Runs the command and returns what came of it.
+    /// Runs the command and returns the request that the server received.
     private func run(
         _ command: CurlCommand,
         input: Data = Data(),
@@ -30,7 +30,7 @@ internal import Testing
         let outcome = try await Subprocess(
             shell,
             ["-c", "exec <\"$2\"; . \"$1\"", "sh", script, file],
-            // Neither somebody's settings nor a proxy.
+            // Ignore the user's curl configuration and proxies.
             environment: ["CURL_HOME": scratch.path, "HOME": scratch.path, "no_proxy": "*", "NO_PROXY": "*"]
         ).outcome()
         try #require(outcome.ending == .exited(0), "\(text)\n\(outcome.errors)")
@@ -84,7 +84,7 @@ internal import Testing
         let content = Data([0, 0xff, 0x0d, 0x0a, 0x27])
         let path = scratch.file("-it's $a\n@file")
         try content.write(to: URL(fileURLWithPath: path))
-        // curl would append the file's name to this path if it were told to upload the file.
+        // With `--upload-file`, curl would append the file's name to this path.
         let file = try await run(CurlCommand(request("/directory/", "PUT"), body: .file(path: path)))
         #expect(file.body == Array(content))
         #expect(file.target == "/directory/")
@@ -115,7 +115,7 @@ internal import Testing
         #expect(try await run(CurlCommand(request)).target == sent)
     }
 
-    /// A URL with brackets in it can be made of components, not of a text.
+    /// Without `--globoff`, curl would expand brackets in a URL as a pattern. `URLComponents` can create such URLs.
     @Test func `curl does not take brackets for a pattern`() async throws {
         let text = CurlCommand(URLRequest(url: URL(string: "http://[::1]:80/")!)).text()
         #expect(text.contains("--globoff \\\n\t'http://[::1]:80/'"))

@@ -5,7 +5,7 @@ internal import Testing
 
 @testable internal import ClientCore
 
-/// The text of a curl command.
+/// The text of curl commands.
 struct CurlCommandTests {
     private func request(
         _ url: String = "https://example.com/a?b=c",
@@ -24,7 +24,7 @@ struct CurlCommandTests {
         #expect(CurlCommand(request()).text() == "$ curl -v \\\n\t'https://example.com/a?b=c'")
     }
 
-    /// With `-X HEAD` curl waits for a body that does not come.
+    /// With `-X HEAD`, curl would wait for a body that never arrives.
     @Test func `a HEAD is told by an option of its own`() {
         let command = CurlCommand(request("https://example.com/", "HEAD"))
         #expect(command.text() == "$ curl -v \\\n\t--head \\\n\t'https://example.com/'")
@@ -56,7 +56,7 @@ struct CurlCommandTests {
             	--data-raw 'it'\\''s' \\
             	'https://example.com/a'
             """
-        // URLRequest may write names in its own way.
+        // URLRequest may change the case of header field names.
         #expect(command.text().lowercased() == expected.lowercased())
         #expect(command.text().contains("request'"))
     }

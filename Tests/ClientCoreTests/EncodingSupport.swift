@@ -4,7 +4,7 @@ internal import FoundationNetworking
 internal import NetwatchTestSupport
 internal import Testing
 
-/// What Python makes of a request's bytes: it shares nothing with what wrote them.
+/// Runs a Python script that decodes a request's bytes. Python shares no code with the encoder under test.
 func python(_ script: String, _ arguments: [String]) async throws -> String {
     let program = try Subprocess("/usr/bin/python3", ["-c", script] + arguments)
     let outcome = try await program.outcome()
@@ -12,7 +12,7 @@ func python(_ script: String, _ arguments: [String]) async throws -> String {
     return outcome.output.joined(separator: "\n")
 }
 
-/// A request to encode into.
+/// Returns a request to encode parameters into.
 func plainRequest(_ url: String = "https://example.com/", _ method: HTTPMethod = .get) throws -> URLRequest {
     try URLRequest(url: url, method: method)
 }

@@ -7,7 +7,7 @@ internal import Testing
 
 @testable internal import ClientCore
 
-/// What errors a program sees.
+/// The errors that a program receives.
 @Suite(.timeLimit(.minutes(1))) struct ErrorTests {
     private let session: SessionManager
 

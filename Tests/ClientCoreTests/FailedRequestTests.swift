@@ -7,11 +7,11 @@ internal import Testing
 
 @testable internal import ClientCore
 
-/// Failed requests in the hands of somebody who may finish them.
+/// Failed requests that are offered to an owner, which may finish them.
 @Suite(.timeLimit(.minutes(2))) struct FailedRequestTests {
     private struct Refused: Error {}
 
-    /// Does as it is told with what it is offered.
+    /// Records the retry count of each offer and passes the request to a closure.
     private struct Owner: FailedRequestOwner {
         let offers = Recorder<UInt>()
         let take: @Sendable (FailedRequest) -> Void
@@ -22,7 +22,7 @@ internal import Testing
         }
     }
 
-    /// Keeps what it is offered.
+    /// Retains every request that it is offered.
     private struct Keeper: FailedRequestOwner {
         let kept = Recorder<FailedRequest>()
 
@@ -34,7 +34,7 @@ internal import Testing
         }
     }
 
-    /// Keeps one request until told to let go of it.
+    /// Retains one request until ``forget()``.
     private final class Forgetful: FailedRequestOwner {
         let offered = Recorder<UInt>()
         private let kept = Mutex<FailedRequest?>(nil)
@@ -128,7 +128,7 @@ internal import Testing
     }
 
     @Test func `a request's own owner is asked before the session's, and each once`() async throws {
-        // Or it may have failed before its owner is named.
+        // Otherwise the request may have failed before its owner is set.
         session.startRequestsImmediately = false
         let asked = Recorder<String>()
         session.failedRequestOwner = Owner { _ in asked.record("session's") }
@@ -141,7 +141,7 @@ internal import Testing
     }
 
     @Test func `what the request's own owner takes is nobody else's`() async throws {
-        // Or it may have failed before its owner is named.
+        // Otherwise the request may have failed before its owner is set.
         session.startRequestsImmediately = false
         let (owner, answer) = (Owner { _ in }, try answer())
         session.failedRequestOwner = owner
@@ -162,7 +162,7 @@ internal import Testing
         let answer = try answer()
         let own = Owner { $0.finish(with: answer) }
         request.offerFailure(to: own)
-        // A turn of the request's, by which the owner is named.
+        // Wait for a turn of the request's queue, which sets the owner.
         await withCheckedContinuation { done in request.core.perform { _ in done.resume() } }
         #expect(own.offers.values.isEmpty)
         forgetful.forget()
@@ -173,7 +173,7 @@ internal import Testing
     @Test func `of two owners of a request's own the one named last counts, the first until it declines`()
         async throws
     {
-        // Or it may have failed before its owner is named.
+        // Otherwise the request may have failed before its owner is set.
         session.startRequestsImmediately = false
         let (forgetful, asked) = (Forgetful(), Recorder<String>())
         session.failedRequestOwner = Owner { _ in asked.record("session's") }
@@ -190,7 +190,7 @@ internal import Testing
     }
 
     @Test func `each attempt's failure is offered anew`() async throws {
-        // Or it may have failed before its owner is named.
+        // Otherwise the request may have failed before its owner is set.
         session.startRequestsImmediately = false
         let asked = Recorder<String>()
         let ended = Recorder<Int>()
@@ -204,7 +204,7 @@ internal import Testing
         )
         request.resume()
         try await ended.wait { !$0.isEmpty }
-        // Late credentials send it again, as long as nobody was told.
+        // Credentials added late send the request again, as long as no handler has been called.
         request.authenticate(user: "user", password: "password")
         #expect((await request.response().error as? AFError)?.responseCode == 401)
         #expect(asked.values == ["own", "session's", "own", "session's"])
@@ -313,7 +313,7 @@ internal import Testing
     }
 }
 
-/// Tries everything again once.
+/// Retries every request once.
 private struct Once: RequestRetrier {
     func should(
         _ manager: SessionManager,
@@ -325,7 +325,7 @@ private struct Once: RequestRetrier {
     }
 }
 
-/// Notes the ends of requests.
+/// Records when requests finish.
 private struct Ends: EventMonitor {
     let ended: Recorder<Int>
 

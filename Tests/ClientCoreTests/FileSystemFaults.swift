@@ -1,12 +1,12 @@
 internal import Foundation
 internal import Glibc
 
-/// A function of the C library that Swift's Glibc leaves out.
+/// Looks up a function of the C library that Swift's Glibc module does not export.
 private func function<Function>(_ name: String, as type: Function.Type) -> Function {
     unsafeBitCast(dlsym(nil, name), to: type)
 }
 
-/// Runs `body` as a user whom no file belongs to. Only this thread's rights change (`setfsuid(2)`).
+/// Runs `body` as a user who owns no files. Changes the rights of the current thread only (`setfsuid(2)`).
 func asNobody(_ body: () -> Void) {
     let setfsuid = function("setfsuid", as: (@convention(c) (uid_t) -> CInt).self)
     _ = setfsuid(65534)
@@ -14,7 +14,7 @@ func asNobody(_ body: () -> Void) {
     _ = setfsuid(geteuid())
 }
 
-/// A stream that says it has read that many bytes, whatever it was asked for.
+/// A stream whose `read` always returns the given count, whatever was requested.
 final class LyingStream: InputStream {
     private let result: Int
 

@@ -5,7 +5,7 @@ internal import NetwatchTestSupport
 internal import NetwatchTransport
 internal import Testing
 
-/// HTTP probes over loopback.
+/// HTTP probes of servers on loopback.
 @Suite(.timeLimit(.minutes(1))) struct HTTPProbeTests {
     private let engine: TransferEngine
     private let path: NetworkPath
@@ -36,7 +36,7 @@ internal import Testing
         ).run(to: nil, over: path)
     }
 
-    // MARK: What is valid
+    // MARK: Valid and invalid responses
 
     @Test func `a good answer is valid`() async throws {
         let server = try ScriptedServer { _ in .respond("hello") }
@@ -86,7 +86,7 @@ internal import Testing
         #expect(server.requests.map(\.method) == ["HEAD"])
     }
 
-    // MARK: What is sent
+    // MARK: The request
 
     @Test func `a request carries nothing of others, and its query only if asked`() async throws {
         let server = try ScriptedServer { _ in
@@ -122,7 +122,7 @@ internal import Testing
     @Test(arguments: EndlessAnswer.all)
     func `a server that answers for ever is cut off`(answer: EndlessAnswer) async throws {
         let server = try ScriptedServer(answer.script)
-        // What is cut off by size has time enough on the slowest machine.
+        // A response that exceeds the size limit must not time out first, not even on the slowest machine.
         let timeout: Duration = answer.words.contains("bytes") ? .seconds(60) : .seconds(2)
         #expect(try await probe(server.url, timeout: timeout).validation == .failed(answer.words))
         await server.openConnections(atMost: 0)
@@ -182,7 +182,7 @@ internal import Testing
         #expect(try await probe(closing.url).validation == .failed("Empty reply from server"))
     }
 
-    // MARK: Making one
+    // MARK: Creating a probe
 
     @Test(arguments: ["", "example.com", "ftp://example.com/", "file:///etc/passwd", "http:///path"])
     func `what cannot be probed is refused, with what is accepted`(url: String) throws {
@@ -204,7 +204,7 @@ internal import Testing
     }
 }
 
-/// HTTP probes over two cables to the same host.
+/// HTTP probes of one host over two cables.
 @Suite(
     .enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"),
     .timeLimit(.minutes(1))

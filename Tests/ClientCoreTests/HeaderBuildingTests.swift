@@ -6,7 +6,7 @@ internal import Testing
 
 @testable internal import ClientCore
 
-/// Header fields on their way into a request.
+/// Merging header fields into a request.
 @Suite(.timeLimit(.minutes(1))) struct HeaderBuildingTests {
     @Test func `the request's value wins, however the name is written`() {
         let merged = ["accept": "mine", "X": "1"].merged(over: ["Accept": "theirs", "DNT": "1"])
@@ -14,7 +14,7 @@ internal import Testing
     }
 
     @Test func `of two names in one dictionary the later one wins, on every run`() {
-        // Sixty-four spellings of one name: by chance the right one would hardly ever win.
+        // Sixty-four spellings of one name, so that a random choice would almost never be right.
         let spellings = "abcdef".reduce([""]) { names, letter in
             names.flatMap { ["\($0)\(letter)", "\($0)\(letter.uppercased())"] }
         }

@@ -4,11 +4,11 @@ internal import Testing
 
 @testable internal import ClientCore
 
-/// Bodies made to hurt: each is an error, and soon.
+/// Malicious bodies: each must be rejected with an error, and quickly.
 @Suite(.timeLimit(.minutes(1))) struct HostileBodyTests {
     private let list = DataRequest.propertyListResponseSerializer()
 
-    /// A value whose type does not bound how deep it is read.
+    /// A type that does not limit the depth of decoding.
     private indirect enum Tree: Decodable {
         case leaf
         case node([Tree])
@@ -64,7 +64,7 @@ internal import Testing
     }
 
     @Test func `a binary property list whose parts lead nowhere is refused at once`() {
-        // Twenty thousand references to one list, which says that it has as many entries as there are bytes.
+        // Twenty thousand references to one list, which claims to have as many entries as there are bytes.
         let references = 20_000
         var body = Data("bplist00".utf8) + [0xAF, 0x12] + number(references, bytes: 4)
         for reference in 1...references { body += number(reference, bytes: 8) }
@@ -116,14 +116,14 @@ internal import Testing
     }
 
     @Test func `a key that is no text is refused`() {
-        // A dictionary of one entry whose key and value are the number behind it.
+        // A dictionary with one entry. Its key and its value are both the number that follows.
         var body = binaryPropertyList([[1, 1]])
         body[8] = 0xD1
         let result = list.serializeResponse(nil, head(), body, nil)
         #expect((result.error as? AFError)?.underlyingError is HostilePropertyList)
     }
 
-    /// Lists that refer to each other by index, the first on top, and another object behind the last.
+    /// Lists that refer to each other by index. The first is the top object; `last` is appended as another object.
     private func binaryPropertyList(_ lists: [[Int]], last: [UInt8] = [0x10, 1]) -> Data {
         var objects = lists.map { list in [UInt8(0xA0 + list.count)] + list.flatMap { number($0, bytes: 4) } }
         objects.append(last)

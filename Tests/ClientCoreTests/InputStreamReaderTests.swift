@@ -6,7 +6,7 @@ internal import Testing
 
 @testable internal import ClientCore
 
-/// Streams as bodies of uploads.
+/// Streams as upload bodies.
 @Suite struct InputStreamReaderTests {
     private func next(_ count: Int, of reader: InputStreamReader) throws -> [UInt8] {
         var bytes = [UInt8](repeating: 0xff, count: count)
@@ -93,7 +93,7 @@ internal import Testing
     }
 }
 
-/// Says that it has read so many bytes.
+/// A stream whose `read` always returns the given count.
 private final class MiscountingStream: InputStream {
     private let count: Int
     private(set) var wasClosed = false

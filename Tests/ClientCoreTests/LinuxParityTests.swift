@@ -9,7 +9,7 @@ internal import Testing
 
 @testable internal import ClientCore
 
-/// What programs do that a client on top of Linux's URLSession crashes at, hangs at or gets wrong.
+/// Use cases in which a client based on Linux's URLSession crashes, hangs or gives wrong results.
 @Suite(.timeLimit(.minutes(2))) struct LinuxParityTests {
     private typealias Header = ScriptedServer.Header
 
@@ -21,7 +21,7 @@ internal import Testing
         session = SessionManager(engine: try TransferEngine())
     }
 
-    /// Tries again until an answer is acceptable.
+    /// Retries until a response is accepted.
     private struct Again: RequestRetrier {
         var delay: TimeInterval = 0
         let asked = Recorder<UInt>()
@@ -77,11 +77,12 @@ internal import Testing
 
     // MARK: Sending
 
-    /// Below the threshold of a form in memory, and above it.
+    /// Sizes below and above the threshold up to which a form is kept in memory.
     @Test(arguments: [0, 100, 200_000]) func `a form of any size is sent`(size: Int) async throws {
         let server = try ScriptedServer { .respond($0.values(of: "Content-Type").first ?? "") }
         let session = session
-        // Its lock is what the thread sanitizer sees: a continuation that is resumed before the task waits hides the hand-over.
+        // A recorder, because the thread sanitizer sees its lock. It does not see the hand-over through a
+        // continuation that is resumed before its task suspends.
         let encoded = Recorder<SessionManager.MultipartFormDataEncodingResult>()
         session.upload(
             multipartFormData: { $0.append(Data(repeating: 0x78, count: size), withName: "part") },
@@ -146,7 +147,7 @@ internal import Testing
         #expect(await wrong.response().response?.statusCode == 401)
     }
 
-    // MARK: What a response tells
+    // MARK: Properties of a response
 
     @Test func `a response has metrics`() async throws {
         let server = try ScriptedServer { _ in .respond("body") }
@@ -196,8 +197,8 @@ internal import Testing
         #expect(error?.transferFailure?.bytesSent == 0)
     }
 
-    /// A name server that nobody can ask cannot say that there is no such name: the kernel tells one from the
-    /// other.
+    /// If no name server can be reached, the resolver cannot say that a name does not exist. The kernel's routes
+    /// distinguish the two cases.
     @Test(.enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"))
     func `a name that nobody can be asked about means being offline, with the resolver's reason`()
         async throws
@@ -215,8 +216,8 @@ internal import Testing
     }
 }
 
-/// What a client answers to a Digest challenge, as far as the test's server looks at it (RFC 7616, with MD5
-/// and `qop=auth`).
+/// A client's answer to a Digest challenge, as far as the test's server checks it (RFC 7616, with MD5 and
+/// `qop=auth`).
 private struct DigestAnswer {
     private let fields: [String: String]
 

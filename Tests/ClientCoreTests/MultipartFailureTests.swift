@@ -6,7 +6,7 @@ internal import Testing
 
 @testable internal import ClientCore
 
-/// Files and streams that are not, or are no longer, what a form was told.
+/// Files and streams that do not, or no longer, match their description in a form.
 @Suite(.timeLimit(.minutes(1))) struct MultipartFailureTests {
     private let scratch: ScratchDirectory
     private let form = MultipartFormData()
@@ -22,7 +22,7 @@ internal import Testing
         return url(name)
     }
 
-    /// Tries both encoders; neither may leave anything behind.
+    /// Returns the failure of both encoders, which must be the same. Neither may leave a file behind.
     private func failure() throws -> AFError.MultipartEncodingFailureReason {
         let output = url("output")
         let inMemory = try #require(multipartFailureReason { try form.encode() })
@@ -35,7 +35,7 @@ internal import Testing
         return inMemory
     }
 
-    // MARK: When a file is added
+    // MARK: Adding a file
 
     @Test(arguments: ["https://example.com/a.png", "file:", "file:///tmp/%FF"])
     func `a part is a file, not another URL`(text: String) throws {
@@ -119,7 +119,7 @@ internal import Testing
         #expect(form.contentLength == 0)
     }
 
-    // MARK: When it is read
+    // MARK: Reading a file
 
     @Test func `a file that is gone by then is not reachable`() throws {
         let file = try makeFile("a")
@@ -153,7 +153,7 @@ internal import Testing
         #expect(error.bytesRead == content.utf8.count)
     }
 
-    /// Files of procfs say that they have no bytes.
+    /// The size of a procfs file is reported as 0.
     @Test func `a file with more bytes than it says is refused`() throws {
         form.append(URL(fileURLWithPath: "/proc/self/status"), withName: "a")
         let error = try unexpectedLength()
@@ -161,7 +161,7 @@ internal import Testing
         #expect(error.bytesRead > 0)
     }
 
-    /// A stream can be read once, so the encoder is one of the two.
+    /// A stream can be read only once, so each case uses one of the two encoders.
     @Test(arguments: [5, 7, 0, 70_000, UInt64.max], [false, true])
     func `a stream that gives more or fewer bytes than announced is refused`(
         length: UInt64,
@@ -200,7 +200,7 @@ internal import Testing
         #expect(String(decoding: try form.encode(), as: UTF8.self).contains("\r\n\r\nbc\r\n"))
     }
 
-    // MARK: Where it is written
+    // MARK: The output file
 
     @Test func `a file that exists is left alone`() throws {
         let output = try makeFile("output", "old")

@@ -6,7 +6,7 @@ internal import Testing
 
 @testable internal import ClientCore
 
-/// What a form looks like on the wire.
+/// The encoding of multipart forms.
 @Suite(.timeLimit(.minutes(1))) struct MultipartFormDataTests {
     private let scratch: ScratchDirectory
 
@@ -203,7 +203,7 @@ internal import Testing
         }
     }
 
-    // MARK: Encoding twice, and to a file
+    // MARK: Encoding repeatedly, and to a file
 
     @Test func `both encoders give the same bytes as often as they are asked`() throws {
         let form = MultipartFormData()
@@ -263,7 +263,7 @@ internal import Testing
     }
 }
 
-/// Why a form was not encoded; `nil` if it was.
+/// Returns the reason why a form was not encoded; `nil` if it was.
 func multipartFailureReason(_ encode: () throws -> Data) -> AFError.MultipartEncodingFailureReason? {
     do {
         _ = try encode()

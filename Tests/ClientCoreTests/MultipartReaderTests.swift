@@ -4,9 +4,9 @@ internal import Testing
 
 @testable internal import ClientCore
 
-/// Forms as programs of others read them.
+/// Forms as read by third-party software.
 @Suite(.timeLimit(.minutes(3))) struct MultipartReaderTests {
-    /// A part as a reader found it.
+    /// A part as a reader parsed it.
     private struct Found: Codable, Equatable {
         let name: String
         let fileName: String?
@@ -20,7 +20,7 @@ internal import Testing
         scratch = try ScratchDirectory()
     }
 
-    /// Werkzeug's parser shares nothing with our encoder.
+    /// Werkzeug's parser shares no code with the encoder under test.
     private static let reader = """
         import base64, json, sys
         from werkzeug.sansio.multipart import *
@@ -79,7 +79,7 @@ internal import Testing
         #expect(outcome.output.count == expected.count)
     }
 
-    /// One in three is from memory, from a file, from a stream.
+    /// Appends a part. One third of the parts are appended as data, one third as files, and one third as streams.
     private func add(_ part: Found, to form: MultipartFormData, file: String) throws {
         guard let fileName = part.fileName, let type = part.type else {
             form.append(part.body, withName: part.name, mimeType: part.type)
@@ -115,7 +115,7 @@ internal import Testing
         }
     }
 
-    /// A backslash only before what nobody takes for the second half of a pair.
+    /// Returns a random name. A backslash only precedes a character with which it forms no escape sequence.
     private func randomName(_ generator: inout SeededGenerator) -> String {
         let pieces = [
             "a", "Z", "\"", "\r", "\n", "\r\n", "%", ";", "=", " ", "'", "\\x", "ü", "🦄", "\u{301}", ":",
@@ -132,7 +132,8 @@ internal import Testing
         for _ in 0..<Int.random(in: 0...8, using: &generator) {
             if Bool.random(using: &generator) {
                 body += Data(almost.randomElement(using: &generator)!.utf8)
-                // The boundary itself, at the beginning of a line, is what randomness keeps out.
+                // The added byte prevents a complete boundary at the beginning of a line, which real boundaries avoid
+                // by randomness.
                 body += Data("x".utf8)
             } else {
                 body += (0..<Int.random(in: 0...300, using: &generator)).map { _ in
@@ -189,7 +190,7 @@ internal import Testing
         #expect(echo.files.count == 2)
     }
 
-    /// Where it listens is in the log.
+    /// Starts httpbin and returns its address, which it prints to its log.
     private func httpbin() async throws -> (Subprocess, String) {
         let server = try Subprocess(
             "/usr/bin/gunicorn",

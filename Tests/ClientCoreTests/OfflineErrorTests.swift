@@ -10,7 +10,7 @@ internal import Testing
 
 @testable internal import ClientCore
 
-/// Which failures are those of having no network: the kernel decides.
+/// The failures that count as having no network, as decided by the kernel's routes.
 @Suite(
     .enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"),
     .timeLimit(.minutes(1))
@@ -44,7 +44,8 @@ struct OfflineErrorTests {
 
     @Test func `a router on the way that knows none is not a missing network`() async throws {
         let world = try OfflineWorld(isConnected: true)
-        // It says so by ICMP (RFC 792), of which the kernel makes the error number of a missing route.
+        // The router reports the missing route by ICMP (RFC 792). The kernel turns that into the same errno as a
+        // missing local route.
         try world.testbed.far.setParameter("net/ipv4/ip_forward", to: "1")
         try world.testbed.far.ip("route add unreachable 198.51.100.99")
         let response = await world.session.request("http://198.51.100.99/").response()
@@ -54,7 +55,7 @@ struct OfflineErrorTests {
 
     @Test func `a connection that is not made in time is offline if the cable is out`() async throws {
         let world = try OfflineWorld(isConnected: true)
-        // Dropped by the far side, which says nothing.
+        // The far side drops the packets without a reply.
         try world.testbed.far.ip("route add blackhole 198.51.100.99")
         try await timesOut(world, as: .timedOut)
         try world.testbed.setCable(connected: false)
@@ -88,7 +89,7 @@ struct OfflineErrorTests {
         #expect(await code(world.session, "http://localhost:1/") == .cannotConnectToHost)
     }
 
-    /// Everything has that address.
+    /// Creates a world in which every name resolves to the given address.
     private func world(resolvingTo address: String) throws -> OfflineWorld {
         let address = try #require(IPAddress(address))
         return try OfflineWorld(resolver: NameResolver { _ in .success([address]) })

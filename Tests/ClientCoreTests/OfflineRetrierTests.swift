@@ -7,13 +7,13 @@ internal import Testing
 
 @testable internal import ClientCore
 
-/// Requests that wait in memory for the path to their host.
+/// Requests that wait in memory for a path to their host.
 @Suite(
     .enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"),
     .timeLimit(.minutes(1))
 )
 struct OfflineRetrierTests {
-    /// Notes the delays before further attempts.
+    /// Records the delays before retries.
     private struct Delays: EventMonitor {
         let delays = Recorder<Double>()
 
@@ -61,7 +61,7 @@ struct OfflineRetrierTests {
         let requests = (0..<10).map { _ in world.session.request(server.url) }
         let other = world.session.request("http://203.0.113.77:1/")
         await wait(for: retrier, 11, 2)
-        // A way to the first host only.
+        // Adds a route to the first host only.
         try world.testbed.near.ip("route add \(OfflineWorld.host) via \(VethTestbed.farAddress)")
         for request in requests { #expect(await request.responseString().value == "ok") }
         #expect(waiting(retrier) == Counts(waiters: 1, places: 1))
@@ -90,7 +90,7 @@ struct OfflineRetrierTests {
         let waits = PathWaits(RetryPacing(), timer: atOnce) { $0.isReachable }
         #expect(await waits.wait(for: host, world.monitor, atMost: .seconds(1)) == .ended)
         #expect(waits.count == (0, 0))
-        // And one of the shortest, whatever threads make of it.
+        // The shortest possible wait also ends, in whatever order the threads run.
         let quick = PathWaits(RetryPacing()) { $0.isReachable }
         let outcomes = await withTaskGroup { group in
             for _ in 0..<500 {
@@ -163,7 +163,7 @@ struct OfflineRetrierTests {
 
     @Test(arguments: [(InterfaceType.wifi, false), (.veth, true)])
     func `a path has to leave by what is asked for`(type: InterfaceType, isEnough: Bool) async throws {
-        // What is not enough is waited for until the wait is too long.
+        // A path that does not meet the requirement is waited for until the maximum wait has passed.
         let longest: (Bool) -> Duration? = { $0 ? nil : .milliseconds(300) }
         let requiring = OfflineRetrier(maximumWait: longest(isEnough), requiredInterfaceType: type)
         #expect(try await isEnoughForRequest(requiring) == isEnough)
@@ -171,7 +171,7 @@ struct OfflineRetrierTests {
         #expect(try await isEnoughForRequest(prohibiting) == !isEnough)
     }
 
-    /// Whether a request that waits is sent again over a cable between namespaces.
+    /// Returns whether a waiting request is sent again over a cable between namespaces.
     private func isEnoughForRequest(_ retrier: OfflineRetrier) async throws -> Bool {
         let world = try OfflineWorld()
         let server = try world.server()

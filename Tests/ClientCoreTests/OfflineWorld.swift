@@ -5,20 +5,20 @@ internal import NetwatchEventLoop
 internal import NetwatchTestSupport
 internal import NetwatchTransport
 
-/// A session whose network can be taken away: it lives in a namespace, one cable from a server.
+/// A session in a network namespace, one cable away from a server. Its network can be disconnected.
 struct OfflineWorld {
     let testbed: VethTestbed
     let monitor: PathMonitor
     let engine: TransferEngine
     let session: SessionManager
 
-    /// Where the server is: behind the default route.
+    /// The server's address, which is behind the default route.
     static let host = VethTestbed.remoteAddress
 
     /// - Parameters:
-    ///   - isConnected: Whether there is a default route at first.
-    ///   - settle: How long the monitor holds a loss back.
-    ///   - resolver: Who looks names up; by default nobody knows any.
+    ///   - isConnected: Whether there is a default route initially.
+    ///   - settle: How long the monitor delays the report of a lost path.
+    ///   - resolver: The resolver for all names. By default, no name resolves.
     init(
         isConnected: Bool = false,
         settle: Duration = .milliseconds(30),
@@ -52,7 +52,7 @@ struct OfflineWorld {
 }
 
 extension PathMonitor {
-    /// The monitor of a namespace, with the defaults for everything else.
+    /// Creates a monitor of a namespace, otherwise with the default configuration.
     convenience init(of namespace: NetworkNamespace) {
         var configuration = Configuration()
         configuration.networkNamespace = namespace.path

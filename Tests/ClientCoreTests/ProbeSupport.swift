@@ -5,20 +5,20 @@ internal import NetwatchTestSupport
 internal import NetwatchTransport
 internal import Testing
 
-/// The path to this machine itself.
+/// Returns the path to this machine.
 func loopbackPath() throws -> NetworkPath {
     let host = try #require(NetworkHost("127.0.0.1"))
     return try #require(PathMonitor.shared.watch(.host(host)) { _ in }.status.path)
 }
 
 extension TransferEngine {
-    /// An engine that finds every name at loopback.
+    /// Creates an engine that resolves every name to loopback.
     static func withLoopbackNames() throws -> TransferEngine {
         try TransferEngine(resolver: NameResolver { _ in .success([IPAddress("127.0.0.1")!]) })
     }
 }
 
-/// What a server does that answers for ever, and how an attempt to listen to it ends.
+/// An endless response of a server, and how a probe of it fails.
 struct EndlessAnswer: CustomTestStringConvertible {
     let testDescription: String
     let script: ScriptedServer.Script
@@ -26,7 +26,7 @@ struct EndlessAnswer: CustomTestStringConvertible {
 
     private static let okay = "HTTP/1.1 200 OK\r\nContent-Type: application/captive+json\r\n"
 
-    /// Neither head nor body ever comes to an end; words for a timeout of 2 s.
+    /// Responses whose head or body never ends. The words apply to a timeout of 2 s.
     static let all = [
         EndlessAnswer(
             testDescription: "header lines without end",

@@ -4,7 +4,7 @@ internal import Glibc
 internal import NetwatchTestSupport
 internal import Testing
 
-/// What a process does to itself while the library is at work in it.
+/// Processes that exit, fork or run out of descriptors while they use the library.
 @Suite(.timeLimit(.minutes(3))) struct ProcessTests {
     private func run(_ url: String, _ deed: ProcessOrders.Deed) async throws -> Subprocess.Outcome {
         let orders = ClientOrders.process(ProcessOrders(url: url, deed: deed))

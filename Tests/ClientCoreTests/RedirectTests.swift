@@ -6,7 +6,7 @@ internal import Testing
 
 @testable internal import ClientCore
 
-/// Redirects and challenges, as they go over the wire.
+/// Redirects and challenges over the network.
 @Suite(.timeLimit(.minutes(2))) struct RedirectTests {
     private let session: SessionManager
 
@@ -133,7 +133,7 @@ internal import Testing
         #expect(try await request.authenticate(user: "user", password: "password").string == "welcome")
     }
 
-    /// Suspends the request when its first response has come.
+    /// Suspends the request when its first response arrives.
     private struct Suspending: EventMonitor {
         let suspended = Recorder<Request>()
 
@@ -153,7 +153,7 @@ internal import Testing
         }
         let monitor = Suspending()
         session.eventMonitors = [monitor]
-        // It holds the request, which holds what its session has.
+        // Breaks the cycle: the monitor retains the request, which retains the session's monitors.
         defer { session.eventMonitors = [] }
         let request = session.request(server.url)
         try await monitor.suspended.wait { !$0.isEmpty }
@@ -170,7 +170,7 @@ internal import Testing
         #expect(server.requests.count == (isResumed ? 3 : 2))
     }
 
-    /// Gives credentials to a request when its 401 has come, which is too late for the transfer.
+    /// Adds credentials to a request when its 401 arrives, which is too late for the current transfer.
     private struct LateAnswer: EventMonitor {
         func request(_ request: Request, didReceive response: HTTPURLResponse) {
             if response.statusCode == 401 { request.authenticate(user: "user", password: "password") }

@@ -4,7 +4,7 @@ internal import Testing
 
 @testable internal import ClientCore
 
-/// What becomes of a request that is sent elsewhere.
+/// How a redirect changes a request.
 @Suite struct RedirectionTests {
     private func request(_ url: String, _ method: String = "GET", body: String? = nil) throws -> URLRequest {
         var request = URLRequest(url: try #require(URL(string: url)))
@@ -91,7 +91,7 @@ internal import Testing
 
     // MARK: Locations
 
-    /// RFC 3986 §5.4, but for what is the same document or not http.
+    /// The examples of RFC 3986 §5.4, except those that name the same document or are not http.
     @Test(arguments: [
         ("g", "http://a/b/c/g"), ("./g", "http://a/b/c/g"), ("g/", "http://a/b/c/g/"), ("/g", "http://a/g"),
         ("//g", "http://g"), ("?y", "http://a/b/c/d;p?y"), ("g?y", "http://a/b/c/g?y"),

@@ -5,7 +5,7 @@ internal import Testing
 
 @testable internal import ClientCore
 
-/// What is refused before anything is sent.
+/// Requests that are rejected before anything is sent.
 @Suite(.timeLimit(.minutes(1))) struct RequestBuildingTests {
     private func request(
         _ url: String = "http://h/",

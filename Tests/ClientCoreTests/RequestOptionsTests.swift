@@ -6,7 +6,7 @@ internal import Testing
 
 @testable internal import ClientCore
 
-/// Timeouts, priority and limits of single requests.
+/// Timeouts, priorities and limits of individual requests.
 @Suite(.timeLimit(.minutes(1))) struct RequestOptionsTests {
     private let session: SessionManager
 
@@ -145,7 +145,7 @@ internal import Testing
 }
 
 extension Request {
-    /// Waits until what was asked of it so far has reached the engine, and the engine has done it.
+    /// Waits until all calls on the request so far have reached the engine and the engine has processed them.
     fileprivate func hasEnteredEngine() async {
         await withCheckedContinuation { done in core.perform { _ in done.resume() } }
         await withCheckedContinuation { done in

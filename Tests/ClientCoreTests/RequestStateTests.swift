@@ -4,7 +4,7 @@ internal import Testing
 
 @testable internal import ClientCore
 
-/// What a request does next, whatever happens and in whichever order.
+/// The state machine of a request, for events in any order.
 @Suite struct RequestStateTests {
     private typealias State = RequestState<Int>
     private struct Failure: Error, Equatable {
@@ -13,7 +13,7 @@ internal import Testing
 
     private var state = State()
 
-    /// Does what events ask for, in words.
+    /// Handles events and describes the resulting actions.
     private mutating func after(_ events: State.Event...) -> [String] {
         events.flatMap { state.handle($0) }.map(Self.text)
     }
@@ -65,7 +65,7 @@ internal import Testing
         #expect(asked == ["ask 1"])
         #expect(after(.decided(attempt: 1, .retry(after: .seconds(1)))) == ["wait 1"])
         #expect(after(.waited(attempt: 1)) == ["prepare 2"])
-        // An answer that was given twice, or too late.
+        // An answer that was given twice or too late.
         #expect(after(.waited(attempt: 1), .decided(attempt: 1, .giveUp(nil))) == [])
         #expect(after(.ended(attempt: 1, failure: nil)) == [])
     }
@@ -84,7 +84,7 @@ internal import Testing
         #expect(other.after(.declined(attempt: 1)) == ["failed 2"])
     }
 
-    /// Has given up, and belongs to somebody else.
+    /// Gives up, and passes the failed request to an owner.
     private mutating func handOver() {
         _ = after(.added(1), .resumed, .prepared(attempt: 1, failure: Failure()))
         _ = after(.decided(attempt: 1, .giveUp(nil)))
@@ -207,7 +207,7 @@ internal import Testing
         var state = State()
         var told: [Int] = []
         var (added, wasInterrupted, endings) = (0, false, 0)
-        // Who was offered the request and is owed the news if it ends without them.
+        // Whether an owner has the request and must be notified if the request ends otherwise.
         var isOffered = false
         for step in 0..<200 {
             let last = step >= 190
@@ -238,7 +238,7 @@ internal import Testing
         }
         #expect(state.isFinished)
         #expect(told == Array(0..<added), "handlers in order, each once")
-        // A validator or a credential may open a request again that nobody was told of.
+        // A validator or a credential may reopen a finished request before any handler has run.
         #expect(endings >= 1)
     }
 
@@ -270,7 +270,7 @@ internal import Testing
         }
     }
 
-    /// What brings any request to its end, one after another.
+    /// Returns the event of one closing step. Together, these events end any request.
     private static func closing(_ step: Int, _ state: State) -> State.Event {
         switch step % 3 {
         case 0: .interrupted(.sessionDropped)

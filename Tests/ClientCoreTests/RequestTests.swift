@@ -6,7 +6,7 @@ internal import NetwatchTestSupport
 internal import NetwatchTransport
 internal import Testing
 
-/// Requests over the wire, as a program makes them.
+/// Requests over the network, as a program sends them.
 @Suite(.timeLimit(.minutes(1))) struct RequestTests {
     private let session: SessionManager
 
@@ -106,9 +106,9 @@ internal import Testing
         #expect(response.data == Data("12345".utf8))
     }
 
-    // MARK: Sent once
+    // MARK: Connection reuse and duplicate requests
 
-    /// What a request is sent over after a GET has left a connection behind.
+    /// Returns the connection that a request is sent over after a GET has left one in the pool.
     private func connection(of urlRequest: URLRequest, _ server: ScriptedServer) async -> Int? {
         _ = await session.request(server.url).response()
         _ = await session.request(urlRequest).response()

@@ -118,7 +118,7 @@ internal import Testing
         #expect(throws: Refused.self) { try failure.unwrap() }
     }
 
-    // MARK: Texts
+    // MARK: Descriptions
 
     @Test func `a response tells its result`() {
         #expect("\(response(.success(1)))" == "SUCCESS: 1")

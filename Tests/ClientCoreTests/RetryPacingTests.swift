@@ -3,7 +3,7 @@ internal import Testing
 
 @testable internal import ClientCore
 
-/// How those who have waited are let go.
+/// How retries are spread over time.
 @Suite struct RetryPacingTests {
     @Test(arguments: 0..<50) func `a few go at once, the others one after another, in their order`(
         seed: UInt64

@@ -18,7 +18,7 @@ internal import Testing
 
     private struct Refused: Error {}
 
-    /// Adds a field with the number of the attempt.
+    /// Adds a header field with the number of the attempt.
     private final class Numbering: RequestAdapter {
         private let count = Atomic<Int>(0)
 
@@ -30,7 +30,7 @@ internal import Testing
         }
     }
 
-    /// Answers as it is told, and notes what it is asked.
+    /// Records the retry count of each call. A closure gives the answer.
     private final class Retrier: RequestRetrier {
         let asked = Mutex<[UInt]>([])
         private let answer: @Sendable (UInt, @escaping RequestRetryCompletion) -> Void
@@ -50,7 +50,7 @@ internal import Testing
         }
     }
 
-    /// Says what it was asked for, and counts.
+    /// Records each call with its URL.
     private struct Router: URLRequestConvertible {
         let url: String
         let asked: Recorder<String>

@@ -3,7 +3,7 @@ internal import Foundation
 internal import FoundationNetworking
 internal import Testing
 
-/// Routers as the guides describe them, and the requests that come of them.
+/// Routers as described in the guides, and the requests they create.
 @Suite struct RouterBuildingTests {
     enum Search: URLRequestConvertible {
         case search(query: String, page: Int)
@@ -26,7 +26,7 @@ internal import Testing
     }
 
     enum Users: URLRequestConvertible, @unchecked Sendable {
-        // Parameters are read by one test only.
+        // Hence `@unchecked`: parameters are not sendable, but only one test reads them.
         case create(Parameters)
         case read(String)
         case update(String, Parameters)

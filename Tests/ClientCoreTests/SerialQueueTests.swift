@@ -8,7 +8,7 @@ internal import Testing
 
 @testable internal import ClientCore
 
-/// The queue that requests live on, and whose threads their turns take.
+/// The serial queue of requests, and the threads that run it.
 @Suite(.timeLimit(.minutes(1))) struct SerialQueueTests {
     @Test func `everything runs once, in order and by itself`() async throws {
         let queue = SerialQueue()
@@ -65,7 +65,7 @@ internal import Testing
 
     // MARK: Requests
 
-    /// Its thread may hold a lock that they want.
+    /// That thread may hold a lock that the callbacks need.
     @Test func `nothing of the program's is called on the thread that makes a request`() async throws {
         let server = try ScriptedServer()
         let (session, threads) = (SessionManager(engine: try TransferEngine()), Recorder<UInt>())
@@ -75,7 +75,7 @@ internal import Testing
         for request in [session.request(server.url), session.request("ftp://host/")] {
             _ = await request.response()
         }
-        // Resumed, sent, ended, and whether to try again.
+        // At least one call each for resumed, sent, ended, and the retrier.
         #expect(threads.values.count >= 4)
         #expect(!threads.values.contains(caller))
     }
@@ -91,7 +91,7 @@ internal import Testing
     }
 }
 
-/// Notes on which threads it is called.
+/// Records the threads it is called on.
 private struct Witness: EventMonitor, RequestRetrier {
     private let threads: Recorder<UInt>
 

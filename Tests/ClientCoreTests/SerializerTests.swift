@@ -5,7 +5,7 @@ internal import Testing
 
 @testable internal import ClientCore
 
-/// What serializers make of a response, without a request.
+/// Response serializers, without a request.
 @Suite struct SerializerTests {
     private struct Post: Codable, Hashable {
         var title: String
@@ -162,7 +162,7 @@ internal import Testing
     }
 }
 
-/// What serializers make of a downloaded file.
+/// Serializers of downloaded files.
 @Suite struct DownloadSerializerTests {
     private let directory: ScratchDirectory
     private let file: URL

@@ -5,7 +5,7 @@ internal import Testing
 @testable internal import ClientCore
 @testable internal import NetwatchTransport
 
-/// Policies that are evaluated by a program, in its own evaluation.
+/// Policies that a program evaluates in its own custom evaluation.
 @Suite(.enabled(if: TestAuthority.isAvailable, "openssl is not installed"), .timeLimit(.minutes(1)))
 struct ServerTrustEvaluateTests {
     private let authority: TestAuthority
@@ -60,7 +60,7 @@ struct ServerTrustEvaluateTests {
             #expect(!pins([pin]).evaluate(shown, forHost: "other.test"), "\(pin)")
             #expect(pins([pin], host: false).evaluate(shown, forHost: "other.test"), "\(pin)")
         }
-        // The intermediate is what leads to the root.
+        // Without the intermediate, the certificate does not lead to the root.
         #expect(!pins([root]).evaluate(trust([own]), forHost: "policy.test"))
         #expect(!pins([]).evaluate(shown, forHost: "policy.test"))
         #expect(!pins([root]).evaluate(trust([]), forHost: "policy.test"))

@@ -5,7 +5,7 @@ internal import Testing
 
 @testable internal import ClientCore
 
-/// Which policy is whose.
+/// Assigning policies to hosts.
 @Suite(.timeLimit(.minutes(1))) struct ServerTrustPolicyManagerTests {
     @Test(
         arguments: [

@@ -13,13 +13,13 @@ extension AFError {
 }
 
 extension TestAuthority {
-    /// A certificate in DER.
+    /// Returns a certificate in DER.
     fileprivate func der(_ name: String) throws -> [UInt8] {
         Array(try Certificate(contentsOf: url("\(name).pem")).data)
     }
 }
 
-/// What policies ask of the engine, and what they make of what a server shows.
+/// The engine settings of policies, and their evaluation of the certificates that a server presents.
 @Suite(.enabled(if: TestAuthority.isAvailable, "openssl is not installed"), .timeLimit(.minutes(1)))
 struct ServerTrustPolicyTests {
     private let authority: TestAuthority
@@ -42,7 +42,7 @@ struct ServerTrustPolicyTests {
 
     private func certificate(_ der: [UInt8]) throws -> Certificate { try Certificate(data: Data(der)) }
 
-    // MARK: What the engine is told
+    // MARK: Engine settings
 
     @Test func `the default evaluation is what hosts get without a policy`() {
         #expect(ServerTrustPolicy.performDefaultEvaluation(validateHost: true).transferTrust == .standard)
@@ -83,7 +83,7 @@ struct ServerTrustPolicyTests {
         #expect(trust.check == nil)
     }
 
-    // MARK: What is made of what a server shows
+    // MARK: Evaluation
 
     private func accepts(_ policy: ServerTrustPolicy, _ presented: PresentedTrust) -> Bool? {
         policy.transferTrust.check?.evaluate(presented)
@@ -142,7 +142,7 @@ struct ServerTrustPolicyTests {
     }
 
     @Test func `an issuer is who has signed, not who has its name`() throws {
-        // Another authority of the same names.
+        // Another authority whose certificates have the same names.
         let impostor = try TestAuthority()
         let forged = try impostor.der("intermediate")
         #expect(try certificate(forged).subject == (try certificate(intermediate).subject))
@@ -196,7 +196,7 @@ struct ServerTrustPolicyTests {
         #expect(ServerTrust(shown).isTrustedByDefault == expected)
     }
 
-    // MARK: Policies that trust nobody
+    // MARK: Policies that trust no server
 
     @Test func `a policy that can trust no server says so`() throws {
         _ = try authority.server("gone.test", validity: ("20200101000000Z", "20210101000000Z"))

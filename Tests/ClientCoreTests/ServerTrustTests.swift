@@ -5,7 +5,7 @@ internal import NetwatchTestSupport
 internal import NetwatchTransport
 internal import Testing
 
-/// What comes of a request to a server, in a word.
+/// The outcome of a request to a server.
 private enum Outcome: Equatable, Sendable {
     case answered
     case chain(ServerTrust.Problem?)
@@ -30,7 +30,7 @@ private enum Outcome: Equatable, Sendable {
     }
 }
 
-/// Requests to nginx, whose certificates are an authority's of the tests.
+/// Requests to nginx, whose certificates are issued by the tests' authority.
 @Suite(.enabled(if: TestAuthority.isAvailable, "openssl is not installed"), .timeLimit(.minutes(2)))
 struct ServerTrustTests {
     private let server: TLSServer
@@ -164,7 +164,7 @@ struct ServerTrustTests {
         }
         #expect(await outcome("expired.test", try pins("intermediate", chain: false)) == .answered)
         #expect(await outcome("expired.test", try pins("valid.test", chain: false)) == .certificatePin)
-        // The server does not send it, and nothing on this system knows it.
+        // The server does not send the root, and this system does not have it.
         #expect(await outcome("valid.test", try pins("root", chain: false)) == .certificatePin)
     }
 
@@ -181,7 +181,7 @@ struct ServerTrustTests {
         #expect(await outcome("valid.test", try keys("valid.test", chain: true)) == .chain(.unknownIssuer))
     }
 
-    // MARK: A program's own evaluation, and none
+    // MARK: Custom and disabled evaluation
 
     @Test func `a custom evaluation has the only word, and sees everything`() async throws {
         let seen = Recorder<ServerTrust>()
@@ -285,7 +285,7 @@ struct ServerTrustTests {
         #expect(valid.response?.url?.host == "valid.test")
         let wrong = await session.request("\(server.url("self.test"))/to/wrong").response()
         #expect(Outcome(wrong) == .host)
-        // The other way round: a lax policy does not help the host before.
+        // In the other direction: the lax policy of the redirect's target does not apply to the first host.
         let strict = server.session(["self.test": try pins("root"), "valid.test": .disableEvaluation])
         let refused = await strict.request("\(server.url("self.test"))/to/valid").response()
         #expect(Outcome(refused) == .certificatePin)
@@ -323,7 +323,7 @@ struct ServerTrustTests {
         #expect(await get(.disableEvaluation).connection == lax.connection)
     }
 
-    /// A TLS session that is resumed comes without certificates, so that nobody would be asked about them.
+    /// A resumed TLS session has no certificates, so they could not be evaluated.
     @Test func `no TLS session of an earlier connection lets a server in`() async throws {
         for _ in 0..<10 {
             #expect(await outcome("self.test", .customEvaluation { _, _ in true }) == .answered)

@@ -4,7 +4,7 @@ internal import Testing
 
 @testable internal import ClientCore
 
-/// What a session takes from a configuration.
+/// The settings that a session takes from a configuration.
 @Suite struct SessionSettingsTests {
     private let configuration = URLSessionConfiguration.ephemeral
 
@@ -128,8 +128,8 @@ internal import Testing
         #expect(settings().refusal == nil)
     }
 
-    /// Foundation's properties, each by its key path, as its documentation lists them. One that goes away does
-    /// not compile any more; one that is new has to be noticed by whoever reads that list.
+    /// Foundation's documented properties by key path. If Foundation removes one, this does not compile. New ones
+    /// must be noticed by a reader of the documentation.
     @Test func `every property of a configuration has its place in the table`() {
         let paths: [ConfigurationProperty: PartialKeyPath<URLSessionConfiguration>] = [
             .identifier: \.identifier,
@@ -150,7 +150,7 @@ internal import Testing
             .urlCache: \.urlCache,
             .protocolClasses: \.protocolClasses,
         ]
-        // Deprecated, so that naming them is a warning.
+        // Not referenced by key path: they are deprecated, so that would be a warning.
         let unnamed: [ConfigurationProperty] = [
             .httpShouldUsePipelining, .shouldUseExtendedBackgroundIdleMode,
         ]

@@ -7,7 +7,7 @@ internal import Testing
 
 @testable internal import ClientCore
 
-/// What a session's configuration does to its requests.
+/// The effect of a session's configuration on its requests.
 @Suite(.timeLimit(.minutes(2))) struct SessionTests {
     private func session(_ change: (URLSessionConfiguration) -> Void = { _ in }) throws -> SessionManager {
         let configuration = URLSessionConfiguration.ephemeral
@@ -120,7 +120,7 @@ internal import Testing
             _ = await made.response()
         }
         #expect(session.context.running.isEmpty)
-        // The turn that called the handlers may still hold the request.
+        // The turn of the queue that called the handlers may still retain the request.
         await withCheckedContinuation { turn in core.perform { _ in turn.resume() } }
         #expect(request == nil)
     }

@@ -3,7 +3,7 @@ internal import Testing
 
 @testable internal import ClientCore
 
-/// What `Set-Cookie` fields say.
+/// Parsing of `Set-Cookie` fields.
 @Suite struct SetCookieTests {
     private static let now = Date(timeIntervalSince1970: 1_700_000_000)
 

@@ -6,7 +6,7 @@ internal import NetwatchTestSupport
 internal import NetwatchTransport
 internal import Testing
 
-/// Streams as a program uses them.
+/// Stream tasks as used by a program.
 @Suite(.timeLimit(.minutes(2))) struct StreamRequestTests {
     private struct Read: Sendable {
         let data: Data?

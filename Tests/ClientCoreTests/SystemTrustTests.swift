@@ -5,8 +5,8 @@ internal import Testing
 @testable internal import ClientCore
 @testable internal import NetwatchTransport
 
-/// Policies that go by the system's authorities, with the tests' root in their place: this system's list is not the
-/// tests' to change.
+/// Policies that use the system's authorities. The tests' root replaces them, because tests must not change the
+/// system's list.
 @Suite(.enabled(if: TestAuthority.isAvailable, "openssl is not installed"), .timeLimit(.minutes(2)))
 struct SystemTrustTests {
     private let server: TLSServer
@@ -15,7 +15,7 @@ struct SystemTrustTests {
         server = try await TLSServer.shared()
     }
 
-    /// The reason that a session's request would end with; `nil` for an answer.
+    /// Returns the reason why the session would reject the server; `nil` if it accepts it.
     private func reason(
         _ host: String,
         _ policy: ServerTrustPolicy

@@ -5,13 +5,13 @@ internal import NetwatchTestSupport
 internal import NetwatchTransport
 internal import Testing
 
-/// nginx with a virtual host for each kind of certificate, which names tell apart; all names are found at loopback.
+/// nginx with one virtual host per kind of certificate, selected by name. All names resolve to loopback.
 final class TLSServer: Sendable {
     let authority: TestAuthority
     let engine: TransferEngine
     private let nginx: Nginx
 
-    /// What a server speaks.
+    /// The TLS version that a server supports.
     enum Version: String, CaseIterable {
         case tls12 = "TLSv1.2"
         case tls13 = "TLSv1.3"
@@ -20,12 +20,12 @@ final class TLSServer: Sendable {
     private static let old = Task { try await TLSServer(.tls12) }
     private static let new = Task { try await TLSServer(.tls13) }
 
-    /// One for all tests of the process.
+    /// Returns the server that all tests of this process share.
     static func shared(_ version: Version = .tls13) async throws -> TLSServer {
         try await version == .tls12 ? old.value : new.value
     }
 
-    /// `https://valid.test:PORT`, without a slash at the end.
+    /// Returns `https://valid.test:PORT` for example, without a trailing slash.
     func url(_ host: String) -> String { nginx.url.replacing("http://127.0.0.1", with: "https://\(host)") }
 
     private init(_ version: Version) async throws {
@@ -42,7 +42,7 @@ final class TLSServer: Sendable {
         engine = try TransferEngine.withLoopbackNames()
     }
 
-    /// A session of its own, with no connection that an earlier one has made.
+    /// Returns a new session, which has no connections of earlier ones.
     func session(_ policies: [String: ServerTrustPolicy]) -> SessionManager {
         session(ServerTrustPolicyManager(policies: policies))
     }
@@ -110,7 +110,7 @@ extension TLSServer {
                 issued: try authority.server("future.test", validity: ("20900101000000Z", "20910101000000Z"))
             ),
             Host(name: "wrong.test", issued: try authority.server("wrong.test", for: "DNS:right.test")),
-            // Which is sent without the intermediate that has signed it.
+            // Sent without the intermediate certificate that signed it.
             Host(name: "alone.test", issued: try authority.server("alone.test").alone),
             Host(name: "self.test", issued: try authority.selfSigned("self.test")),
             stapled("good.test", authority, isRevoked: false),

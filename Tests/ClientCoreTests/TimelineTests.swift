@@ -3,7 +3,7 @@ internal import Foundation
 internal import FoundationNetworking
 internal import Testing
 
-/// When what happened.
+/// Request timelines.
 @Suite struct TimelineTests {
     @Test func `durations are between times`() {
         let timeline = Timeline(

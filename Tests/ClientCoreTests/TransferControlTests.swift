@@ -3,7 +3,7 @@ internal import Testing
 @testable internal import ClientCore
 @testable internal import NetwatchTransport
 
-/// What waits between a transfer and its request's queue.
+/// The event buffer between a transfer and its request's queue.
 @Suite struct TransferControlTests {
     private let control: TransferControl
 
@@ -27,7 +27,8 @@ internal import Testing
         #expect(deliver(5..<6, size: 1000))
     }
 
-    /// What is taken counts no more, so that all of much would stay in memory beside what comes next.
+    /// Taken events no longer count against the limit. If all were taken at once, a full buffer would stay in memory
+    /// together with the events that follow.
     @Test func `much is taken in parts, in order, and the queue is told once`() {
         #expect(deliver(0..<100, size: 60_000))
         var (taken, largest, isMore): ([UInt8], Int, Bool) = ([], 0, true)

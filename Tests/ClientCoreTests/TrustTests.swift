@@ -4,7 +4,7 @@ internal import Glibc
 internal import NetwatchTestSupport
 internal import Testing
 
-/// A server whose certificate nobody vouches for: `openssl s_server`.
+/// A server whose certificate is not trusted: `openssl s_server`.
 @Suite(
     .enabled(if: access("/usr/bin/openssl", X_OK) == 0, "openssl is not installed"),
     .timeLimit(.minutes(1))

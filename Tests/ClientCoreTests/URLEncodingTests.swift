@@ -11,7 +11,7 @@ internal import Testing
         try encoding.encode(plainRequest(), with: parameters).url?.query(percentEncoded: true)
     }
 
-    /// The pairs of one parameter, as they would be on the wire.
+    /// Returns the encoded pairs of one parameter, as sent.
     private func pairs(_ value: Any, _ encoding: URLEncoding = .default) -> String {
         encoding.queryComponents(fromKey: "k", value: value).map { "\($0)=\($1)" }.joined(separator: "&")
     }
@@ -193,7 +193,7 @@ internal import Testing
             encoding.escape(" \"%<>\\^`{|}\u{7f}\r\n\0") == "%20%22%25%3C%3E%5C%5E%60%7B%7C%7D%7F%0D%0A%00"
         )
         #expect(encoding.escape("日本🇦🇹") == "%E6%97%A5%E6%9C%AC%F0%9F%87%A6%F0%9F%87%B9")
-        // Not composed, so that the server gets what was given.
+        // Not normalized, so that the server receives the original characters.
         #expect(encoding.escape("e\u{301}") == "e%CC%81")
     }
 
@@ -227,7 +227,7 @@ internal import Testing
         #expect(contentType == ["application/x-www-form-urlencoded; charset=utf-8"])
     }
 
-    // MARK: The oracle
+    // MARK: Comparison with Python
 
     private static let scalars: [Unicode.Scalar] = Array(
         "ab019 -._~/?:#[]@!$&'()*+,;=%\"<>\\^`{|}\u{0}\r\n\u{7f}éß日🇦".unicodeScalars
@@ -267,7 +267,7 @@ internal import Testing
 }
 
 extension String {
-    /// The guide lists parameters in the order in which they were written; they are sent sorted.
+    /// The guide lists parameters in the order in which they were written, but they are sent sorted.
     fileprivate var sortedPairs: String {
         split(separator: "&").sorted {
             $0.prefix { $0 != "[" && $0 != "=" } < $1.prefix { $0 != "[" && $0 != "=" }

@@ -6,7 +6,7 @@ internal import Testing
 
 @testable internal import ClientCore
 
-/// Which responses will do.
+/// Which responses pass validation.
 @Suite struct ValidationTests {
     private func error(_ result: Request.ValidationResult) -> AFError? {
         if case .failure(let error) = result { error as? AFError } else { nil }

@@ -1,13 +1,13 @@
 package import ClientCore
 internal import Foundation
 
-/// What a ``ClientVictim`` is to do; its only argument, as JSON.
+/// The task of a ``ClientVictim``, passed to it as JSON in its only argument.
 package enum ClientOrders: Codable, Sendable {
     case law(LawOrders)
     case hostile(HostileOrders)
     case process(ProcessOrders)
 
-    /// The argument that says this.
+    /// The JSON of this task.
     package var argument: String {
         get throws { String(decoding: try JSONEncoder().encode(self), as: UTF8.self) }
     }
@@ -17,28 +17,29 @@ package enum ClientOrders: Codable, Sendable {
     }
 }
 
-/// Which random requests are made.
+/// The random requests of a completion-law run.
 package struct LawOrders: Codable, Sendable {
-    /// What is broken in each seed, to show that the check notices.
+    /// An intentional fault in each seed, to verify that the check detects it.
     package enum Breakage: Codable, Hashable, Sendable {
-        /// In the code under test.
+        /// A fault in the code under test.
         case fault(RequestFault)
-        /// A descriptor is opened and stays open.
+        /// A descriptor is opened and never closed.
         case opensDescriptor
-        /// A file is left among the temporary ones.
+        /// A file is left in the temporary directory.
         case leavesFile
-        /// A report of progress says less than the one before it.
+        /// A progress report has a lower count than the one before it.
         case reversesProgress
-        /// Two handlers are taken for each other.
+        /// Two handlers are swapped.
         case swapsHandlers
     }
 
     package var firstSeed: UInt64
     package var count: Int
-    /// A server that some of the requests go to, which has to be trusted; `nil` for none.
+    /// A TLS server that receives some of the requests and whose trust is evaluated; `nil` for none.
     package var tls: LawTLS?
     package var breakage: Breakage?
-    /// How long a seed has for what is to come back. Milliseconds; only a failing seed takes as long.
+    /// How long a seed waits for handlers, waits and leftovers to finish, in milliseconds. Only a failing seed takes
+    /// this long.
     package var patience = 20_000
 
     package init(firstSeed: UInt64, count: Int) {
@@ -48,7 +49,7 @@ package struct LawOrders: Codable, Sendable {
 }
 
 extension ClientVictim {
-    /// Where the program is: beside the tests.
+    /// The path of the executable, which is in the same directory as the tests.
     package static let path = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
         .deletingLastPathComponent().appending(path: "ClientVictim").path
 }

@@ -1,15 +1,14 @@
 internal import Foundation
 internal import Glibc
 
-/// A process for what cannot be told of one that other tests run in: which descriptors and objects are left, how
-/// much memory was needed.
+/// A separate process for measurements that are process-wide: open descriptors, leaked objects, memory use.
 ///
-/// What it says is a line each, and `done …` is the last one.
+/// It prints one line per event. The last line is `done …`.
 @main
 package struct ClientVictim {
     package static func main() async {
         do {
-            // Whoever waits for us may be gone.
+            // The parent may have exited, so limit the lifetime to 300 s.
             alarm(300)
             switch try ClientOrders(argument: CommandLine.arguments.last ?? "") {
             case .law(let orders): try await LawSeries(orders).run()

@@ -1,15 +1,15 @@
 internal import Glibc
 internal import NetwatchEventLoop
 
-/// How many descriptors this process may have.
+/// The limit of open descriptors of this process (`RLIMIT_NOFILE`).
 struct DescriptorLimit {
     private let number: rlim_t
 
-    /// Leaves room for so many more than are open.
+    /// Lowers the limit so that only `spare` more descriptors can be opened.
     static func leaving(_ spare: Int) throws -> DescriptorLimit {
         var limit = rlimit()
         try systemCall("getrlimit") { getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) }
-        // The lowest number that is free is the next to be given.
+        // The kernel assigns the lowest free number, so this is the next one.
         let next = try systemCall("dup") { dup(STDOUT_FILENO) }
         close(next)
         try set(rlim_t(Int(next) + spare))

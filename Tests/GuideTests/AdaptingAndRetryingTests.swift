@@ -4,7 +4,7 @@ import FoundationNetworking
 import NetwatchTestSupport
 import Testing
 
-/// The guides' heading "Adapting and Retrying Requests".
+/// The examples in the guides' section "Adapting and Retrying Requests".
 @Suite(.timeLimit(.minutes(2))) struct AdaptingAndRetryingTests {
     private let sessionManager = SessionManager(configuration: .ephemeral)
 
@@ -78,7 +78,7 @@ import Testing
         }
     }
 
-    /// Notes how long is waited.
+    /// Records the delays before retries.
     private final class Waits: EventMonitor {
         let delays = Recorder<TimeInterval>()
 
@@ -152,12 +152,13 @@ import Testing
 
     // MARK: One refresh for many failures
 
-    /// A service that knows one token at a time, and refuses everything else until all have been refused.
+    /// Returns a service that accepts one token at a time. It answers the refresh only after all requests have been
+    /// rejected.
     private static func service(failures: Int) throws -> (server: ScriptedServer, refused: Recorder<String>) {
         let refused = Recorder<String>()
         let server = try ScriptedServer { request in
             if request.target == "/oauth2/token" {
-                // The refresh is answered when all have failed.
+                // The refresh is answered after all requests have failed.
                 return .stall(then: .respond(#"{"access_token": "new", "refresh_token": "newer"}"#))
             }
             if request.values(of: "Authorization") == ["Bearer new"] { return .respond("welcome") }
@@ -186,7 +187,7 @@ import Testing
             sessionManager.request("\(server.url)/\(index)").validate().responseString { response in
                 values.record(response.value ?? "\(response.result)")
             }
-            // One after the other, so that their order is known.
+            // One after another, so that their order is known.
             try await oauthHandler.failed.wait { $0.count == index + 1 }
         }
         server.release()
@@ -233,7 +234,7 @@ import Testing
     }
 }
 
-/// The guides' handler, which also tells what it does.
+/// The guides' handler, which also records what it does.
 private class OAuth2Handler: RequestAdapter, RequestRetrier {
     private typealias RefreshCompletion = (
         _ succeeded: Bool, _ accessToken: String?, _ refreshToken: String?

@@ -4,9 +4,9 @@ import FoundationNetworking
 import NetwatchTestSupport
 import Testing
 
-/// The guides' heading "Authentication".
+/// The examples in the guides' section "Authentication".
 @Suite(.timeLimit(.minutes(2))) struct AuthenticationTests {
-    /// httpbin's Digest sets cookies, which other tests should not send.
+    /// A separate session: httpbin's Digest sets cookies, which other tests must not send.
     private let sessionManager = SessionManager(configuration: .ephemeral)
     private let user = "user"
     private let password = "password"
@@ -19,7 +19,7 @@ import Testing
                 .authenticate(user: user, password: password)
                 .responseJSON(completionHandler: $0)
         }
-        // That path hides its challenge behind a 404, which nobody can answer.
+        // This path hides its challenge behind a 404, so a client cannot answer it.
         let isHidden = scheme.hasPrefix("hidden")
         #expect(response.response?.statusCode == (isHidden ? 404 : 200))
         #expect(object(response.value)["user"] as? String == (isHidden ? nil : user))
@@ -89,7 +89,7 @@ import Testing
         #expect(response.response?.statusCode == 200)
     }
 
-    /// What a server does that wants Basic credentials.
+    /// The behaviour of a server that requires Basic credentials.
     private static func challenging(_ request: ScriptedServer.Request) -> ScriptedServer.Action {
         guard request.values(of: "Authorization").isEmpty else { return .respond("welcome") }
         return .respond(status: 401, headers: [.init("WWW-Authenticate", #"Basic realm="here""#)])
@@ -140,7 +140,7 @@ import Testing
     }
 
     @Test func `a body is sent with Digest`() async throws {
-        // httpbin's Digest takes GET only, so the answer is checked here: for the method and the path.
+        // httpbin supports Digest for GET only. The answer is checked here instead, including its method and path.
         let server = try ScriptedServer { request in
             guard let field = request.values(of: "Authorization").first else {
                 let challenge = #"Digest realm="here", nonce="n1", qop="auth", algorithm=MD5"#

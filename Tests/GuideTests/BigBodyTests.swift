@@ -3,7 +3,7 @@ import Foundation
 import NetwatchTestSupport
 import Testing
 
-/// What the guides say of big bodies: they need not be kept in memory.
+/// The guides' statement that large bodies do not have to fit in memory.
 @Suite(.timeLimit(.minutes(2))) struct BigBodyTests {
     private let sessionManager = SessionManager(configuration: .ephemeral)
 
@@ -23,7 +23,7 @@ import Testing
             await server.openConnections(atMost: 0)
             ends.record("server")
         }
-        // It has time enough to send everything, if anybody takes it.
+        // The server has enough time to send everything, if the client reads it.
         try? await ends.wait(patience: .seconds(2)) { !$0.isEmpty }
         ends.record("consumer")
         gate.open()

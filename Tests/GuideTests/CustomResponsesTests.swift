@@ -5,7 +5,7 @@ import FoundationXML
 import NetwatchTestSupport
 import Testing
 
-// MARK: What a program adds to the client
+// MARK: Code that a program adds to the client
 
 private enum BackendError: Error {
     case network(error: Error)
@@ -45,7 +45,7 @@ extension DataRequest {
             }
             do {
                 let xml = try XMLDocument(data: validData)
-                // Foundation on Linux makes an empty document of what is no XML.
+                // Foundation on Linux returns an empty document for data that is not XML.
                 guard xml.rootElement() != nil else { throw NotXML() }
                 return .success(xml)
             } catch {
@@ -137,7 +137,7 @@ private struct User: ResponseObjectSerializable, ResponseCollectionSerializable,
     }
 }
 
-/// A function of a program that has a mapped response.
+/// A program's function that maps a response.
 @discardableResult
 private func loadUser(
     from url: String,
@@ -154,7 +154,7 @@ private func loadUser(
     }
 }
 
-// MARK: What comes of it
+// MARK: Tests
 
 @Suite(.timeLimit(.minutes(5))) struct CustomResponsesTests {
     private let server: ScriptedServer

@@ -4,7 +4,7 @@ import FoundationNetworking
 import NetwatchTestSupport
 import Testing
 
-/// The guides' headings "Creating a Custom Response Serializer" and "Error Strategy".
+/// The examples in the guides' sections "Creating a Custom Response Serializer" and "Error Strategy".
 @Suite(.timeLimit(.minutes(2))) struct CustomSerializerTests {
     private struct Refused: Error {}
 

@@ -4,7 +4,7 @@ import FoundationNetworking
 import NetwatchTestSupport
 import Testing
 
-/// The guides' heading "Downloading Data to a File", up to resuming.
+/// The examples in the guides' section "Downloading Data to a File", up to resuming.
 @Suite(.timeLimit(.minutes(2))) struct DownloadingTests {
     private let scratch: ScratchDirectory
 
@@ -117,7 +117,7 @@ import Testing
         let (name, directory) = (Recorder<String>(), place("."))
         let response = await once {
             ClientCore.download(server.url) { temporaryURL, response in
-                // The directory is the user's own, where tests leave nothing.
+                // This is a directory in the user's home, where tests must not leave files.
                 let url = suggested(temporaryURL, response).destinationURL
                 name.record(url.path)
                 return (directory.appendingPathComponent(url.lastPathComponent), [])

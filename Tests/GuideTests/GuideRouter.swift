@@ -3,7 +3,7 @@ import Foundation
 import FoundationNetworking
 import Testing
 
-/// The guides' router, written as for Alamofire 4.
+/// The guides' router, as written for Alamofire 4.
 enum Router: URLRequestConvertible {
     case search(query: String, page: Int)
 

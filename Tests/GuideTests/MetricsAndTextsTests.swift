@@ -4,7 +4,7 @@ import FoundationNetworking
 import NetwatchTestSupport
 import Testing
 
-/// The guides' headings "Statistical Metrics" and "cURL Command Output".
+/// The examples in the guides' sections "Statistical Metrics" and "cURL Command Output".
 @Suite(.timeLimit(.minutes(2))) struct MetricsAndTextsTests {
     @Test func `every response has a timeline`() async throws {
         let httpbin = try await HTTPBin.shared()
@@ -88,7 +88,7 @@ import Testing
         #expect(upload.timeline.totalDuration > 0)
     }
 
-    // MARK: Texts
+    // MARK: Descriptions
 
     @Test func `a request prints itself, with the status once there is one`() async throws {
         let server = try ScriptedServer { _ in .stall(then: .respond("")) }

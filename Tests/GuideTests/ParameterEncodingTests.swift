@@ -4,7 +4,7 @@ import FoundationNetworking
 import NetwatchTestSupport
 import Testing
 
-/// An encoding of a program's own: a list of texts as JSON, whatever the parameters are.
+/// A program's custom encoding: a list of strings as JSON, whatever the parameters are.
 private struct TextListEncoding: ParameterEncoding {
     private let list: [String]
 
@@ -237,14 +237,14 @@ private struct TextListEncoding: ParameterEncoding {
         }
     }
 
-    /// What is no text comes back from httpbin as a `data:` URL.
+    /// Returns the body that httpbin received. httpbin returns data that is not text as a `data:` URL.
     private func body(_ echo: Echo) throws -> Data {
         let text = try #require(echo.data)
         guard let comma = text.range(of: ";base64,"), text.hasPrefix("data:") else { return Data(text.utf8) }
         return try #require(Data(base64Encoded: String(text[comma.upperBound...])))
     }
 
-    // MARK: Encodings of one's own
+    // MARK: Custom encodings
 
     @Test func `a program can have an encoding of its own`() async throws {
         let httpbin = try await HTTPBin.shared()

@@ -28,7 +28,7 @@ private final class SuspensionMonitor: EventMonitor {
         try await begun.wait { !$0.isEmpty }
         request.suspend()
         try await monitor.suspended.wait { !$0.isEmpty }
-        // What is asked for later is done later: at the end of this one the other is paused.
+        // Calls take effect in order: when this request has ended, the other one is suspended.
         _ = await sessionManager.request("\(server.url)/other").response()
         server.release()
         for _ in 0..<20 { _ = await sessionManager.request("\(server.url)/other").response() }

@@ -89,7 +89,7 @@ private struct Page: Decodable, Equatable, Sendable {
         #expect(inferred == Page(url: "\(httpbin.url)/get"))
     }
 
-    // MARK: What cannot be serialized
+    // MARK: Serialization errors
 
     @Test func `what is no JSON, no list or no such value is an error beside the response`() async throws {
         let server = try ScriptedServer { _ in .respond(status: 200, body: [0xff]) }
@@ -198,7 +198,7 @@ private struct Page: Decodable, Equatable, Sendable {
             .responsePropertyList { calls.record("list \($0.result.isSuccess)") }
             .responseDecodable(of: Page.self) { calls.record("value \($0.result.isSuccess)") }
         try await calls.wait { $0.count >= 6 }
-        // Whatever was called twice was called before this.
+        // Any second call of a handler has happened before this one.
         _ = await once { done in request.response(completionHandler: done) }
         #expect(
             calls.values == [

@@ -4,7 +4,7 @@ import FoundationNetworking
 import NetwatchTestSupport
 import Testing
 
-/// The guides' heading "Resuming a Download".
+/// The examples in the guides' section "Resuming a Download".
 @Suite(.timeLimit(.minutes(2))) struct ResumingDownloadsTests {
     private let scratch: ScratchDirectory
     private let sessionManager = SessionManager(configuration: .ephemeral)
@@ -17,7 +17,8 @@ import Testing
         URL(fileURLWithPath: scratch.file(name))
     }
 
-    /// The period, a prime number of bytes, keeps parts that are joined at the wrong place from being equal.
+    /// Returns random bytes that repeat after a prime number of bytes. Parts that are joined at the wrong offset
+    /// therefore differ from the original.
     private static func bytes(_ count: Int, seed: UInt64) -> [UInt8] {
         var generator = SeededGenerator(seed: seed)
         let period = (0..<min(count, 10_007)).map { _ in UInt8.random(in: 0...255, using: &generator) }
@@ -28,7 +29,8 @@ import Testing
 
     private struct NeverInterrupted: Error {}
 
-    /// Cancels a download when something of it has come, and again if it was whole by then.
+    /// Cancels a download after its first bytes, and returns the resume data. Tries again if the download had already
+    /// completed.
     private func resumeData(of url: String) async throws -> Data {
         for _ in 0..<20 {
             let progress = Recorder<Int64>()
@@ -50,7 +52,8 @@ import Testing
         throw NeverInterrupted()
     }
 
-    /// Serves a file of that version, with ranges, and holds the rest back of whoever asks for all of it first.
+    /// Serves one version of a file, with ranges. Interrupts the response to a request for the whole file, until
+    /// ``interrupts(_:)`` disables that.
     private final class Versions: @unchecked Sendable {
         private let lock = NSLock()
         private var content: [UInt8]
@@ -73,7 +76,7 @@ import Testing
             self.isInterrupting = isInterrupting
         }
 
-        /// - Parameter ignoresCondition: Whether `If-Range` is not understood.
+        /// - Parameter ignoresCondition: Whether the server ignores `If-Range`.
         func answer(_ request: ScriptedServer.Request, ignoresCondition: Bool = false)
             -> ScriptedServer.Action
         {
@@ -137,7 +140,7 @@ import Testing
         #expect(response.response?.statusCode == 200)
     }
 
-    // MARK: Sample
+    // MARK: The guides' sample
 
     /// The guides' class, for data instead of images.
     private final class Requestor: @unchecked Sendable {
@@ -223,10 +226,10 @@ import Testing
         #expect(server.requests.map { $0.values(of: "Range").count } == [0, 1, 0])
     }
 
-    // MARK: Servers that do not go along
+    // MARK: Servers that do not support resuming
 
-    /// Interrupts a download, replaces the file on a server that ignores `If-Range`, and goes on:
-    /// what is there is of no use, so that the new file is asked for whole.
+    /// Interrupts a download, replaces the file on a server that ignores `If-Range`, and resumes. The existing bytes
+    /// are unusable, so the client must request the whole new file.
     private func expectWholeFile(_ content: [UInt8], replacing former: [UInt8]) async throws {
         let versions = Versions(former)
         let server = try ScriptedServer { versions.answer($0, ignoresCondition: true) }
@@ -246,7 +249,7 @@ import Testing
     }
 
     @Test func `a server that answers 416 is asked for the whole file`() async throws {
-        // Shorter than what was received.
+        // The new file is shorter than the bytes already received.
         try await expectWholeFile(Self.bytes(8_000, seed: 8), replacing: Self.bytes(200_000, seed: 7))
     }
 
@@ -303,14 +306,14 @@ import Testing
         #expect((response.error as? AFError)?.isDownloadResumeError == true)
     }
 
-    // MARK: A place of one's own
+    // MARK: Kept partial files
 
     @Test func `a kept partial file is continued by another session, through a redirect`() async throws {
         let content = Self.bytes(200_000, seed: 13)
         let versions = Versions(content)
         let server = try ScriptedServer { request in
             guard request.target.hasPrefix("/latest") else { return versions.answer(request) }
-            // Where the file really is has another name each time.
+            // The redirect's target has a different query each time.
             let location = "/pig?signature=\(request.number)"
             return .respond(status: 302, headers: [.init("Location", location)])
         }

@@ -4,7 +4,7 @@ import FoundationNetworking
 import NetwatchTestSupport
 import Testing
 
-/// A model that knows its place.
+/// A model that creates its own URL.
 private struct Article {
     let server: String
     let name: String
@@ -16,7 +16,7 @@ extension Article: URLConvertible {
     }
 }
 
-/// Each operation on an article is a request.
+/// A router in which each operation on an article is a request.
 private enum ArticleRouter: URLRequestConvertible {
     case create(server: String, parameters: Parameters)
     case read(server: String, name: String)
@@ -55,7 +55,7 @@ private enum ArticleRouter: URLRequestConvertible {
     }
 }
 
-/// A router that counts how often it is asked.
+/// A router that counts how often it is called.
 private final class CountingRouter: URLRequestConvertible {
     let url: String
     let calls = Recorder<Void>()
@@ -68,7 +68,7 @@ private final class CountingRouter: URLRequestConvertible {
     }
 }
 
-/// Sends another token with each attempt, and tries once more.
+/// Sends a new token with each attempt, and retries once.
 private final class TokenHandler: RequestAdapter, RequestRetrier {
     private let adapted = Recorder<Void>()
 

@@ -4,7 +4,7 @@ import FoundationNetworking
 import NetwatchTestSupport
 import Testing
 
-/// The guides' section on security.
+/// The examples in the guides' section on security.
 @Suite(.enabled(if: TestAuthority.isAvailable, "openssl is not installed"), .timeLimit(.minutes(2)))
 struct ServerTrustGuideTests {
     private let authority: TestAuthority
@@ -28,7 +28,7 @@ struct ServerTrustGuideTests {
         nginx.url.replacingOccurrences(of: "http://127.0.0.1", with: "https://\(host)")
     }
 
-    /// A bundle with the authority's root, as a program's own would have it beside other resources.
+    /// Returns a bundle with the authority's root among other resources, like the bundle of a program.
     private func bundle() throws -> (ScratchDirectory, Bundle) {
         let scratch = try ScratchDirectory()
         try scratch.write(Array(try Data(contentsOf: URL(fileURLWithPath: authority.root))), to: "root.cer")
@@ -66,7 +66,7 @@ struct ServerTrustGuideTests {
             validateCertificateChain: true,
             validateHost: true
         )
-        // The tests' own bundle has none.
+        // The tests' own bundle contains no certificates.
         #expect(throws: AFError.self) { try serverTrustPolicy.check() }
         withExtendedLifetime(scratch) {}
     }
@@ -90,7 +90,7 @@ struct ServerTrustGuideTests {
         )
         let pinned = await sessionManager.request(url("localhost")).responseString()
         #expect(pinned.result.value == "hello")
-        // The system does not know the root.
+        // The system does not trust the root.
         let unknown = await sessionManager.request(url("127.0.0.1")).responseString()
         #expect((unknown.error as? AFError)?.isServerTrustEvaluationError == true)
         withExtendedLifetime(scratch) {}

@@ -1,12 +1,12 @@
 import Foundation
 import NetwatchTestSupport
 
-// Servers that others wrote, one of each for all tests of the process.
+// Third-party servers, each shared by all tests of the process.
 
 extension HTTPBin {
     private static let only = Result { try HTTPBin() }
 
-    /// httpbin, which ends with the tests.
+    /// Returns httpbin, which ends with the tests.
     static func shared() async throws -> HTTPBin {
         try require()
         return try only.get()
@@ -22,16 +22,19 @@ extension Nginx {
         return try await Nginx(in: scratch) { guideServer(port: $0, scratch.path) }
     }
 
-    /// nginx, which ends with the tests. It serves the files below ``root``, with `ETag`, `Last-Modified` and
-    /// ranges; the same files also below `/gzip/` (compressed, where the name ends in `.txt` or `.json`) and
-    /// `/basic/` (for the user `user` with the password `password`), and below `/redirect/` as redirects.
-    /// What is `PUT` below `/put/` is a file there afterwards.
+    /// Returns nginx, which ends with the tests. It serves the files in ``root``, with `ETag`, `Last-Modified` and
+    /// ranges. The same files are also below these paths:
+    /// - `/gzip/`: compressed, if the name ends in `.txt` or `.json`
+    /// - `/basic/`: for the user `user` with the password `password`
+    /// - `/redirect/`: as redirects
+    ///
+    /// A `PUT` below `/put/` creates a file there.
     static func shared() async throws -> Nginx {
         try await require()
         return try await only.value
     }
 
-    /// What is served; tests write their own files into it.
+    /// The directory that is served. Tests write their own files into it.
     var root: URL { URL(fileURLWithPath: scratch.file("root")) }
 
     private static func guideServer(port: UInt16, _ directory: String) -> String {

@@ -4,7 +4,7 @@ import FoundationNetworking
 import NetwatchTestSupport
 import Testing
 
-/// The guides' heading "Session Delegate".
+/// The examples in the guides' section "Session Delegate".
 @Suite(.timeLimit(.minutes(2))) struct SessionDelegateTests {
     private let sessionManager = ClientCore.SessionManager(configuration: URLSessionConfiguration.ephemeral)
 
@@ -129,9 +129,9 @@ import Testing
         #expect(ended.values == ["1 200 true", "2 500 true"])
     }
 
-    // MARK: In place of a subclass
+    // MARK: Event monitors instead of a subclass
 
-    /// What the guides do by a subclass that logs and calls `super`.
+    /// Does what the guides do with a subclass that logs and calls `super`.
     private final class RedirectLogger: EventMonitor {
         let log = Recorder<String>()
 

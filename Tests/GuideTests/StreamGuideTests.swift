@@ -3,7 +3,7 @@ import Foundation
 import NetwatchTestSupport
 import Testing
 
-/// Streams in a program of Alamofire 4's time.
+/// Stream tasks in a program written for Alamofire 4.
 @Suite struct StreamGuideTests {
     @Test func `a stream is made by its host and port`() async throws {
         let server = try SocketServer.echo()

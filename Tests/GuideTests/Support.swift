@@ -2,10 +2,11 @@ import ClientCore
 import Foundation
 import FoundationNetworking
 
-/// Waits for a handler. One that is called twice would resume twice, which traps.
+/// Waits for a handler and returns its value. A handler that is called twice would resume the continuation twice,
+/// which traps.
 ///
-/// The value goes by way of a lock: a task whose continuation is resumed before it waits goes on without anything
-/// that the thread sanitizer sees.
+/// The value is passed through a lock. If a continuation is resumed before its task suspends, the thread sanitizer
+/// sees no synchronization between the two.
 func once<Value>(_ start: (@escaping @Sendable (Value) -> Void) -> Void) async -> Value {
     let handed = Handed<Value>()
     await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
@@ -17,7 +18,7 @@ func once<Value>(_ start: (@escaping @Sendable (Value) -> Void) -> Void) async -
     return handed.take()
 }
 
-/// The lock guards the value, hence `@unchecked`.
+/// A lock guards the value, hence `@unchecked`.
 private final class Handed<Value>: @unchecked Sendable {
     private let lock = NSLock()
     private var value: Value?
@@ -26,7 +27,7 @@ private final class Handed<Value>: @unchecked Sendable {
     func take() -> Value { lock.withLock { value! } }
 }
 
-/// What httpbin says it was sent.
+/// The request that httpbin received.
 struct Echo: Decodable {
     let method: String?
     let url: String
@@ -38,7 +39,7 @@ struct Echo: Decodable {
 }
 
 extension DataRequest {
-    /// What httpbin says it was sent.
+    /// The request that httpbin received.
     var echo: Echo { get async throws { try await decodable(of: Echo.self) } }
 }
 
@@ -81,12 +82,12 @@ extension JSONValue: ExpressibleByBooleanLiteral, ExpressibleByIntegerLiteral, E
     }
 }
 
-/// An object's properties in JSON.
+/// Returns the properties of a JSON object; none if the value is not an object.
 func object(_ json: Any?) -> [String: Any] {
     json as? [String: Any] ?? [:]
 }
 
-/// A retrier of few words.
+/// A retrier whose closure decides synchronously.
 final class Retrying: RequestRetrier {
     private let decide: @Sendable (Request) -> (shouldRetry: Bool, timeDelay: TimeInterval)
 

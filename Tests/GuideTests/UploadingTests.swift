@@ -4,7 +4,7 @@ import FoundationNetworking
 import NetwatchTestSupport
 import Testing
 
-/// The guides' heading "Uploading Data to a Server".
+/// The examples in the guides' section "Uploading Data to a Server".
 @Suite(.timeLimit(.minutes(2))) struct UploadingTests {
     private let scratch: ScratchDirectory
 

@@ -4,7 +4,7 @@ import FoundationNetworking
 import NetwatchTestSupport
 import Testing
 
-/// The guides' heading "Response Validation".
+/// The examples in the guides' section "Response Validation".
 @Suite(.timeLimit(.minutes(2))) struct ValidationTests {
     private struct Refused: Error {}
 
@@ -151,7 +151,8 @@ import Testing
         response.temporaryURL.map { try? FileManager.default.removeItem(at: $0) }
     }
 
-    /// A download that has ended before it is given a validation is moved.
+    /// Returns a session whose requests must be resumed. Otherwise, a download may finish before its validation is
+    /// added, and its file would then be moved.
     private func sessionThatWaits() -> SessionManager {
         let session = SessionManager()
         session.startRequestsImmediately = false

@@ -6,7 +6,7 @@ internal import Testing
 
 @testable internal import netwatch
 
-/// What `netwatch queue` and `netwatch send` say.
+/// The output of `netwatch queue` and `netwatch send`.
 @Suite struct QueueWordsTests {
     private func details(_ members: String) throws -> ControlMessage.Details {
         let text = """

@@ -6,7 +6,7 @@ internal import Testing
 
 @testable internal import ClientCore
 
-/// Downloads as requests: what is asked for again, and what becomes of the file.
+/// Download requests: the ranges they request, and the resulting files.
 @Suite(.timeLimit(.minutes(2))) struct DownloadRequestTests {
     private let session: SessionManager
     private let directory: ScratchDirectory
@@ -18,7 +18,7 @@ internal import Testing
 
     private static let fields = "ETag: \"1\"\r\nAccept-Ranges: bytes\r\n"
 
-    /// Sends half of `0123456789`, then hangs up; the rest when it is asked for.
+    /// Sends half of `0123456789` and closes the connection. A request for the rest receives the other half.
     private static func halves(_ request: ScriptedServer.Request) -> ScriptedServer.Action {
         guard request.values(of: "Range") == ["bytes=5-"] else {
             return .send("HTTP/1.1 200 OK\r\n\(fields)Content-Length: 10\r\n\r\n01234", then: .close)
@@ -88,7 +88,7 @@ internal import Testing
         let server = try ScriptedServer { _ in .respond(status: 404, body: Array("missing".utf8)) }
         let place = URL(fileURLWithPath: directory.path).appendingPathComponent("file")
         try Data("old".utf8).write(to: place)
-        // Otherwise the file may be moved before there is a validation.
+        // Otherwise the file may be moved before the validation is added.
         session.startRequestsImmediately = false
         let response = await session.download(server.url, to: { _, _ in (place, [.removePreviousFile]) })
             .validate().response()

@@ -8,7 +8,7 @@ func transferHead(_ status: Int, _ fields: KeyValuePairs<String, String> = [:]) 
     TransferHead(status: status, version: "HTTP/1.1", headers: fields.map { .init($0.key, $0.value) })
 }
 
-/// The head of a response that can be continued.
+/// Returns the head of a response that can be resumed.
 func wholeHead(_ total: Int, tag: String = "\"v1\"") -> TransferHead {
     transferHead(200, ["Accept-Ranges": "bytes", "ETag": tag, "Content-Length": "\(total)"])
 }
@@ -36,7 +36,7 @@ extension ResumeRecord {
     }
 }
 
-/// What a closure throws, as the client's error.
+/// Returns the error that a closure throws, if it is an `AFError`.
 func afError(_ body: () throws -> Void) -> AFError? {
     do {
         try body()
@@ -46,18 +46,18 @@ func afError(_ body: () throws -> Void) -> AFError? {
     }
 }
 
-/// The numbers that a random test is run with; `NETWATCH_SEED` replays one.
+/// Returns the seeds of a random test: 1 to `count`, or only `NETWATCH_SEED` if it is set.
 func seeds(_ count: UInt64) -> [UInt64] {
     let one = ProcessInfo.processInfo.environment["NETWATCH_SEED"].flatMap { UInt64($0) }
     return one.map { [$0] } ?? Array(1...count)
 }
 
-/// Something else happened than what a test is about.
+/// An outcome that the test did not expect.
 struct Unexpected: Error {
     let outcome: String
 }
 
-/// Makes the record of a partial file one of an earlier boot.
+/// Changes the boot id in the record of a partial file, as if the machine had been restarted.
 func restart(_ place: URL) throws {
     let file = ResumeRecordFile(of: place.path)
     guard var record = file.read() else { return }

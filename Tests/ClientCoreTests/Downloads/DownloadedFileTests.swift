@@ -6,7 +6,7 @@ internal import Testing
 
 @testable internal import ClientCore
 
-/// How a finished file gets into its place.
+/// Moving a finished download to its destination.
 @Suite(.timeLimit(.minutes(1))) struct DownloadedFileTests {
     private let directory: ScratchDirectory
     private let source: String
@@ -60,7 +60,7 @@ internal import Testing
         let place = URL(fileURLWithPath: directory.file("file"))
         try DownloadedFile.move(source, open: byDescriptor, to: place, options: [], isDurable: true)
         #expect(try Data(contentsOf: place) == body)
-        // What is missing is the place, not the file.
+        // The destination's directory is missing, not the source file.
         let nowhere = URL(fileURLWithPath: directory.file("no/file"))
         #expect(throws: SystemError.self) {
             try DownloadedFile.move(source, open: byDescriptor, to: nowhere, options: [], isDurable: true)
@@ -139,7 +139,7 @@ internal import Testing
     }
 
     @Test func `a place that nobody can write to is an error`() {
-        // Not even root can make files here.
+        // Not even root can create files in /proc.
         #expect(moveErrno(to: "/proc/file") != nil)
         #expect(moveErrno(to: "/proc/a/b/file", .createIntermediateDirectories) != nil)
         #expect(isStillAtSource())
@@ -192,7 +192,7 @@ internal import Testing
     }
 }
 
-/// Whether a directory is on another file system than `/tmp`.
+/// Returns whether a directory is on a different file system than `/tmp`.
 private func isOtherFileSystem(_ path: String) -> Bool {
     var (one, other) = (stat(), stat())
     return stat(path, &one) == 0 && stat("/tmp", &other) == 0 && one.st_dev != other.st_dev

@@ -7,7 +7,7 @@ internal import Testing
 
 @testable internal import ClientCore
 
-/// The file that a download is written to.
+/// The partial file of a download.
 @Suite(.timeLimit(.minutes(1))) struct PartialDownloadTests {
     private let directory: ScratchDirectory
     private let place: URL
@@ -33,7 +33,7 @@ internal import Testing
         return lstat(path, &status) == 0 ? status.st_mode & 0o777 : 0
     }
 
-    /// A download of 100 bytes that was left after 60, of which 50 are on the disk for sure.
+    /// Simulates a power failure after 60 of 100 bytes, 50 of which have been synced.
     private func powerCut() throws {
         let download = try PartialDownload.kept(at: place, for: url, syncInterval: 40)
         try download.startOver(get(), wholeHead(100))
@@ -42,7 +42,7 @@ internal import Testing
         try restart(place)
     }
 
-    /// A download of 100 bytes that was left after 60.
+    /// Leaves a download of 100 bytes after 60.
     private func abandoned(tag: String = "\"v1\"") throws {
         let download = try PartialDownload.kept(at: place, for: url)
         try download.startOver(get(), wholeHead(100, tag: tag))
@@ -183,7 +183,7 @@ internal import Testing
         #expect(resumed.resumption?.offset == 50)
         try resumed.continueWriting(from: 50, total: 100)
         #expect(contents(place.path) == bytes(50))
-        // From now on the record is of this boot.
+        // The record now belongs to the current boot.
         #expect(ResumeRecordFile(of: place.path).read()?.usable(of: 50) == 50)
     }
 
@@ -219,7 +219,7 @@ internal import Testing
     }
 
     @Test func `a file that is finished under another name is left to it`() throws {
-        // Killed between link(2) and unlink(2).
+        // Simulates a process killed between link(2) and unlink(2).
         try abandoned()
         link(place.path, directory.file("finished"))
         let download = try PartialDownload.kept(at: place, for: url)

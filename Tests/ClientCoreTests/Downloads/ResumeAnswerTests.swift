@@ -5,7 +5,7 @@ internal import Testing
 
 @testable internal import ClientCore
 
-/// What a server's answer to a request for the rest is taken for.
+/// The interpretation of a response to a request for the remaining bytes.
 @Suite(.timeLimit(.minutes(1))) struct ResumeAnswerTests {
     /// 100 of 1000 bytes of version "v1".
     private let record = ResumeRecord.sample()
@@ -49,7 +49,7 @@ internal import Testing
             judge(transferHead(206, ["Content-Range": range, "Content-Length": "900"]))
                 == "continue at 100 of 1000"
         )
-        // A server may send less than what was asked for.
+        // A server may send less than the requested range.
         #expect(
             judge(transferHead(206, ["Content-Range": "bytes 100-199/1000"])) == "continue at 100 of 1000"
         )
@@ -147,7 +147,7 @@ extension ContentRange {
 }
 
 extension Substring {
-    /// `007-08/*` as `7-8/*`.
+    /// Converts for example `007-08/*` to `7-8/*`.
     fileprivate var withoutLeadingZeros: String {
         split(separator: "/").map { half in
             half.split(separator: "-").map { Int64($0).map(String.init) ?? String($0) }.joined(separator: "-")

@@ -6,7 +6,7 @@ internal import Testing
 
 @testable internal import ClientCore
 
-/// What is remembered of a download, and what of it is believed.
+/// The record of a partial download: what it contains, and which records are rejected.
 @Suite(.timeLimit(.minutes(1))) struct ResumeRecordTests {
     private func record(
         _ head: TransferHead,
@@ -24,7 +24,7 @@ internal import Testing
         return nil
     }
 
-    /// The sample's JSON with one text replaced by another.
+    /// Returns the sample's JSON with one string replaced by another.
     private func json(_ old: String = "", _ new: String = "") throws -> String {
         let text = String(decoding: try #require(ResumeRecord.sample().data), as: UTF8.self)
         if !old.isEmpty { try #require(text.contains(old)) }
@@ -77,7 +77,7 @@ internal import Testing
         transferHead(404, ["Accept-Ranges": "bytes", "ETag": "\"v1\""]),
         transferHead(206, ["ETag": "\"v1\"", "Content-Range": "bytes 5-9/10"]),
         transferHead(206, ["ETag": "\"v1\""]),
-        // A second version could have been made in the same minute.
+        // The file may have changed again within the same minute.
         transferHead(
             200,
             [
@@ -85,7 +85,7 @@ internal import Testing
                 "Date": "Sun, 06 Nov 1994 08:50:36 GMT",
             ]
         ),
-        // A weak tag says that versions are mixed up, and the date mixes them up more.
+        // A weak tag may be shared by several versions, and a date is even less precise.
         transferHead(
             200,
             [

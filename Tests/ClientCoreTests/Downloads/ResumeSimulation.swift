@@ -7,17 +7,17 @@ internal import NetwatchTransport
 
 @testable internal import ClientCore
 
-/// A download over many attempts, with a server that answers in any way and a machine that fails at any moment.
+/// A simulated download over many attempts. The server may give any response, and the machine may fail at any moment.
 ///
-/// It ends with a file that is whole, or with no more attempts. The bytes of a file tell which version and which
-/// offset they are of, so that any mixture shows.
+/// It ends with a complete file or when all attempts are used up. Each byte of a file depends on its version and its
+/// offset, so any mixture is detected.
 struct ResumeSimulation {
-    /// What is broken on purpose, to show that it would be noticed.
+    /// An intentional fault, to verify that the simulation detects it.
     enum Fault {
         case none
-        /// After a power cut the whole file is believed.
+        /// After a power failure, the unsynced part of the file is trusted as well.
         case believesUnsyncedBytes
-        /// Every 206 is put behind what is there.
+        /// The body of every 206 is appended to the existing bytes.
         case believesEveryPart
     }
 
@@ -32,7 +32,7 @@ struct ResumeSimulation {
     private let place: URL
 
     init(seed: UInt64, fault: Fault) throws {
-        // In memory, where there is such a place: thousands of syncs take a minute on a disk.
+        // Uses /dev/shm, if available, because thousands of syncs take a minute on a disk.
         directory = try ScratchDirectory(in: access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp")
         place = URL(fileURLWithPath: directory.file("part"))
         generator = SeededGenerator(seed: seed)
@@ -42,7 +42,7 @@ struct ResumeSimulation {
     enum Ending: Equatable {
         case whole
         case noMoreAttempts
-        /// What is wrong with the file.
+        /// The file is wrong. The value describes how.
         case violation(String)
 
         var isViolation: Bool {
@@ -61,9 +61,9 @@ struct ResumeSimulation {
             } catch Interruption.powerCut {
                 try cutPower()
             } catch is Interruption {
-                // Dropping the download is all that is left of the process.
+                // Dropping the download simulates the end of the process.
             } catch is AFError {
-                // The answer was refused; the next one may not be.
+                // The response was rejected. The next one may be accepted.
             }
         }
         return .noMoreAttempts
@@ -77,7 +77,7 @@ struct ResumeSimulation {
 
     private func tag(_ version: Int) -> String { "\"version-\(version)\"" }
 
-    /// - Returns: The version that was finished.
+    /// - Returns: The version that was completed, or `nil` if none was.
     private mutating func attempt() throws -> Int? {
         let request = get()
         let download = try PartialDownload.kept(
@@ -86,7 +86,7 @@ struct ResumeSimulation {
             syncInterval: 500
         )
         if draw(8) == 0 {
-            // Cancelled before there was an answer.
+            // The download is cancelled before a response arrives.
             _ = download.resumeRecord()
             return nil
         }
@@ -152,7 +152,8 @@ struct ResumeSimulation {
         return try end(download)
     }
 
-    /// The version that the server has had last, or one before that the file is whole of.
+    /// Moves the file to its destination. Returns the version named by the record, or else the server's current
+    /// version.
     private func end(_ download: PartialDownload) throws -> Int? {
         let finished = download.resumption.flatMap { record in
             (0...version).last { record.validator.fieldValue == tag($0) }
@@ -172,9 +173,9 @@ struct ResumeSimulation {
         case 2: return (transferHead(412), [])
         case 3:
             return (transferHead(416, ["Content-Range": "bytes */\(body.count)", "ETag": tag(version)]), [])
-        // If-Range is not known here.
+        // The server does not support If-Range.
         case 4 where offset < body.count: return part(body, offset..<body.count)
-        // The range is another one than was asked for.
+        // The server sends a different range than requested.
         case 5 where offset < body.count: return part(body, max(0, offset - 1)..<body.count)
         case 6 where isSame && offset < body.count:
             return part(body, offset..<offset + (body.count - offset + 1) / 2)
@@ -187,7 +188,7 @@ struct ResumeSimulation {
         return (transferHead(206, ["Content-Range": text, "ETag": tag(version)]), Array(body[range]))
     }
 
-    /// Of what was not synced anything may be left: all of it, a part, or zeros in its place.
+    /// Simulates a power failure: all unsynced bytes are kept, only some of them, or zeros instead.
     private mutating func cutPower() throws {
         guard var bytes = FileManager.default.contents(atPath: place.path).map({ Array($0) }) else { return }
         let synced = Int(ResumeRecordFile(of: place.path).read()?.synced ?? 0)

@@ -7,7 +7,7 @@ internal import Testing
 
 @testable internal import ClientCore
 
-/// Downloads that are interrupted at any moment, in any way.
+/// Downloads that are interrupted at any moment and in any way.
 @Suite(.timeLimit(.minutes(5))) struct ResumeSimulationTests {
     @Test func `a finished file is one version, whole, whatever happens on the way`() throws {
         var whole = 0
@@ -17,7 +17,7 @@ internal import Testing
             #expect(!ending.isViolation, "\(ending); replay with NETWATCH_SEED=\(seed)")
             if ending == .whole { whole += 1 }
         }
-        // Else it would have looked at nothing.
+        // If few downloads were completed, the simulation would have verified little.
         #expect(whole > 30 || seeds(100).count == 1)
     }
 
@@ -46,7 +46,7 @@ internal import Testing
     }
 }
 
-/// A download in a process of its own, which is killed while it writes.
+/// A download in a separate process, which is killed while it writes.
 struct KilledDownload {
     let place: String
 
@@ -65,7 +65,7 @@ struct KilledDownload {
         } else {
             try download.startOver(get(), transferHead(200, ["Accept-Ranges": "bytes", "ETag": "\"v1\""]))
         }
-        // Some bytes first, so that every process gets on.
+        // Append some bytes first, so that every process makes progress.
         try append(to: download, 1000)
         try startKiller()
         while true { try append(to: download, 777) }

@@ -5,7 +5,7 @@ internal import Testing
 
 @testable internal import ClientCore
 
-/// What a downloaded file is called when its server has a say.
+/// The name of a downloaded file as suggested by the server.
 @Suite(.timeLimit(.minutes(1))) struct SuggestedFilenameTests {
     private func name(
         _ disposition: String?,

@@ -4,13 +4,13 @@ internal import Glibc
 internal import NetwatchTestSupport
 internal import Testing
 
-/// What a process lacks, and whether these tests would see it.
+/// Requests without free descriptors, and a check that the memory measurement works.
 @Suite(.timeLimit(.minutes(3))) struct ExhaustionTests {
     @Test(arguments: [HostileOrders.Kind.data, .download])
     func `without descriptors requests fail, and with them they succeed again`(
         kind: HostileOrders.Kind
     ) async throws {
-        // Each connection is used once, so that each request needs another.
+        // Each connection is used once, so every request needs a new one.
         let server = try HostileServer { _ in
             .respond(status: 200, headers: [.init("Connection", "close")], body: Array("ok".utf8))
         }
@@ -21,7 +21,7 @@ internal import Testing
         let report = try await server.run(orders)
         #expect(report.outcomes.count == 20)
         #expect(report.outcomes.allSatisfy { $0.error != nil }, "\(report.outcomes)")
-        // A download may lack the one for its file before that for its connection.
+        // A download may fail earlier, when it opens its file.
         if case .data = kind {
             #expect(report.outcomes.allSatisfy { $0.transferCode == 7 && $0.error == "URLError -1004" })
         }

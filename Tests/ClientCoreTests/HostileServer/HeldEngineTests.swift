@@ -2,7 +2,7 @@ internal import NetwatchTestSupport
 internal import NetwatchTransport
 internal import Testing
 
-/// Who else has to suffer when a server keeps libcurl busy in vain.
+/// The effect on other transfers when a server keeps libcurl in a busy loop.
 @Suite(
     .timeLimit(.minutes(2)),
     .enabled(if: TestAuthority.isAvailable, "needs openssl"),
@@ -51,7 +51,7 @@ struct HeldEngineTests {
     @Test func `all transfers over the connection end with the same error, and the next makes another`()
         async throws
     {
-        // The first stream is left alone, and the second makes the server send without end.
+        // The server leaves the first stream alone. The second stream makes it send without end.
         let hostile = try HostileHTTP2Server("second-empty-data")
         let first = start(hostileRequest(hostile))
         try await first.wait { $0.contains { $0.head != nil } }

@@ -4,25 +4,25 @@ internal import NetwatchTestSupport
 internal import NetwatchTransport
 internal import Testing
 
-/// What a server does to a request, and the error that has to come of it: once, within its limit, with little memory.
+/// A hostile server behaviour and the expected error: reported once, in time, and with little memory.
 struct HostileCase: Sendable, CustomTestStringConvertible {
-    /// A process may hold so much more than when it was idle, whatever it is sent. KiB.
+    /// The maximum growth of a process's memory over its idle size, whatever it receives, in KiB.
     static let memoryLimit = 32 * 1024
 
-    /// The sanitizers hold memory for themselves.
+    /// Memory is not measured under a sanitizer, which allocates its own.
     static let isMemoryMeasured = ProcessInfo.processInfo.environment["NETWATCH_SANITIZER"] == nil
 
     let testDescription: String
     let answer: ScriptedServer.Script
-    /// `nil` when a response comes of it.
+    /// The expected error; `nil` if a response is expected.
     var error: URLError.Code?
     var code: Int32?
     var phase: TransferFailure.Phase? = .response
-    /// The response's, if there is one.
+    /// The status of the expected response, if any.
     var status: Int?
     var byteCount: Int?
     var kind = HostileOrders.Kind.data
-    /// Milliseconds.
+    /// In milliseconds.
     var totalTimeout = 20_000
     var hasCredential = false
     var acceptedEncodings: String?
@@ -42,7 +42,7 @@ struct HostileCase: Sendable, CustomTestStringConvertible {
         if code == nil { phase = nil }
     }
 
-    /// A case whose server says the same to everyone.
+    /// Creates a case whose server gives the same answer to every request.
     init(
         _ name: String,
         _ error: URLError.Code?,
@@ -54,7 +54,7 @@ struct HostileCase: Sendable, CustomTestStringConvertible {
         self.init(name, error, code, status: status) { _ in .send(text, then: next) }
     }
 
-    /// The same with other properties.
+    /// Returns a copy with changed properties.
     func with(_ change: (inout HostileCase) -> Void) -> HostileCase {
         var changed = self
         change(&changed)
@@ -83,14 +83,14 @@ struct HostileCase: Sendable, CustomTestStringConvertible {
     }
 }
 
-/// What the process said of its requests.
+/// The output of a process that made hostile requests.
 struct HostileReport: Sendable {
     var outcomes: [HostileOutcome] = []
     var memory = HostileMemory(idle: 0, peak: .max)
-    /// What came of a request to a kind server afterwards.
+    /// The outcome of a later request to a well-behaved server.
     var after: HostileOutcome?
 
-    /// That everyone was told once, that the session works, and that little memory was needed.
+    /// Checks that all handlers were called exactly once, that the session still works, and that memory use was low.
     func checkProcess(sourceLocation: SourceLocation = #_sourceLocation) {
         for outcome in outcomes { #expect(outcome.endings == [1, 1, 1], sourceLocation: sourceLocation) }
         #expect(
@@ -107,19 +107,19 @@ struct HostileReport: Sendable {
     }
 }
 
-/// A server that is kind to `/kind` only, and processes that make requests of it.
+/// A server that behaves well for `/kind` only, and the processes that send requests to it.
 struct HostileServer {
     private let server: ScriptedServer
 
     init(_ answer: @escaping ScriptedServer.Script) throws {
-        // Nothing is left of it that a hostile answer could come over.
+        // Closes the connection, so that no hostile answer can arrive over it.
         let kind = ScriptedServer.Action.respond(status: 200, headers: [.init("Connection", "close")])
         server = try ScriptedServer { $0.target == "/kind" ? kind : answer($0) }
     }
 
     var orders: HostileOrders { HostileOrders(url: "\(server.url)/hostile", rehearsal: "\(server.url)/kind") }
 
-    /// How many requests were answered with harm.
+    /// The number of requests that received a hostile answer.
     var hostileCount: Int { server.requests.filter { $0.target != "/kind" }.count }
 
     func run(_ orders: HostileOrders) async throws -> HostileReport { try await Self.run(orders) }

@@ -3,19 +3,21 @@ internal import Foundation
 internal import NetwatchTestSupport
 internal import Testing
 
-/// Bodies that grow when they are decoded.
+/// Decompression bombs.
 @Suite(.timeLimit(.minutes(3))) struct HostileEncodingTests {
-    /// RFC 1952 §2.3: no name, no time.
+    /// A gzip header without a name or a time (RFC 1952 §2.3).
     private static let gzipHead: [UInt8] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3]
-    /// How zlib begins a block of zeros: a zero, and a code in which two zero bits are 258 more of them.
+    /// The start of a block of zeros as zlib compresses it: one zero, and a code in which two zero bits mean 258 more
+    /// zeros.
     private static let zeros: [UInt8] = [
         0xec, 0xc1, 0x01, 0x01, 0, 0, 0, 0x80, 0x90, 0xfe, 0xaf, 0xee, 0x08, 0x0a,
     ]
-    /// A frame of 1 MiB (RFC 8878 §3.1.1), and a block that is a zero 131,072 times (§3.1.1.2).
+    /// A frame header with a window of 1 MiB (RFC 8878 §3.1.1), and a block that repeats a zero 131,072 times
+    /// (§3.1.1.2).
     private static let zstdHead: [UInt8] = [0x28, 0xb5, 0x2f, 0xfd, 0x00, 0x50]
     private static let zstdBlock: [UInt8] = [0x02, 0x00, 0x10, 0x00]
 
-    /// The beginning of a bomb, and what may follow for ever.
+    /// A bomb: its first bytes, and the bytes that may follow without end.
     struct Bomb: Sendable, CustomTestStringConvertible {
         let coding: String
         let head: [UInt8]
@@ -36,7 +38,7 @@ internal import Testing
         ]
     }
 
-    /// The inner beginning as it is, in a block of its own, then the zeros that follow it.
+    /// A gzip stream inside another one: the inner head in a stored block, then compressed zeros.
     private static var twice: [UInt8] {
         let inner = gzipHead + zeros
         let count = UInt8(inner.count)
@@ -69,7 +71,8 @@ internal import Testing
         try await check(Self.bombs[0]) { ($0.kind, $0.byteCount) = (.limited(16 << 20), 16 << 20) }
     }
 
-    /// Where there is no limit of bytes, time is one, and the engine goes on with everything else.
+    /// Without a limit of bytes, only the timeout ends the transfer. The engine continues with its other work
+    /// meanwhile.
     @Test(arguments: [HostileOrders.Kind.download, .slowStream])
     func `as much as gzip can do does not fill the memory`(kind: HostileOrders.Kind) async throws {
         try await check(Self.bombs[0]) { hostile in

@@ -3,7 +3,7 @@ internal import Foundation
 internal import NetwatchTestSupport
 internal import Testing
 
-/// Bodies whose length is a lie, or has no end.
+/// Bodies with a wrong length or without an end.
 @Suite(.timeLimit(.minutes(3))) struct HostileFramingTests {
     private static let ok = "HTTP/1.1 200 OK\r\n"
     private static let chunked = "\(ok)Transfer-Encoding: chunked\r\n\r\n"
@@ -34,8 +34,8 @@ internal import Testing
         ]
     }
 
-    /// What libcurl makes of the rest: a length beyond all numbers is unknown, the last one of two counts, and
-    /// chunks count more than any.
+    /// Bodies that libcurl accepts. It ignores a length that is out of range, uses the last of two lengths, and
+    /// prefers chunks to any length.
     private static var tolerated: [(HostileCase, Int)] {
         [
             (HostileCase("too short", nil, nil, status: 200, length("Content-Length: 2", body: "abcdef")), 2),
@@ -153,7 +153,7 @@ internal import Testing
         try await hostile.check()
     }
 
-    // MARK: Too much
+    // MARK: Endless bodies
 
     private static var tooMuch: [HostileCase] {
         [

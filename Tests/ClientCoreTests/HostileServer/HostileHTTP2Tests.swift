@@ -4,7 +4,7 @@ internal import NetwatchTestSupport
 internal import NetwatchTransport
 internal import Testing
 
-/// HTTP/2 with frames that end, reset, flood or contradict what they are part of.
+/// HTTP/2 frames that truncate, reset, flood or contradict a response.
 @Suite(
     .timeLimit(.minutes(3)),
     .enabled(if: TestAuthority.isAvailable, "needs openssl"),
@@ -14,7 +14,7 @@ struct HostileHTTP2Tests {
     struct Case: Sendable, CustomTestStringConvertible {
         let harm: String
         let code: Int32
-        /// What it may be as well, if the end of the connection or that of our patience comes first.
+        /// An alternative code, if the connection ends first or the engine aborts the transfer first.
         var orCode: Int32?
         var error = URLError.Code.networkConnectionLost
         var phase = TransferFailure.Phase.response
@@ -65,7 +65,7 @@ struct HostileHTTP2Tests {
         report.checkProcess()
     }
 
-    /// One after another: each takes all that it gets of the processor, with its server.
+    /// Runs serially, because each transfer and its server use all available processor time.
     @Test(
         .serialized,
         arguments: [
@@ -82,7 +82,8 @@ struct HostileHTTP2Tests {
     @Test func `libcurl takes a body without a length for whole when an error of HTTP/2 ends the connection`()
         async throws
     {
-        // The trap itself: if this ever fails, TransferEnd.failure need not tell of it any more.
+        // Documents the defect of libcurl. If this test ever fails, `TransferEnd.failure` need not mention it any
+        // more.
         let report = try await report(of: Case(harm: "large", code: 0))
         let outcome = try #require(report.outcomes.first)
         #expect(outcome.error == nil && outcome.status == 200 && outcome.byteCount == 4, "\(outcome)")

@@ -4,9 +4,9 @@ internal import NetwatchTestSupport
 internal import NetwatchTransport
 internal import Testing
 
-/// Heads of responses that are cut, endless, slow or not HTTP.
+/// Response heads that are truncated, endless, slow or not HTTP.
 @Suite(.timeLimit(.minutes(3))) struct HostileHeadTests {
-    /// A response in chunks, with everything that may be in one.
+    /// A chunked response with every element that such a response can have.
     private static let response =
         "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nTransfer-Encoding: chunked\r\n\r\n"
         + "5\r\nhello\r\n6;x=y\r\n world\r\n0\r\nTrailer: 1\r\n\r\n"
@@ -22,7 +22,7 @@ internal import Testing
         orders.count = bytes.count + 1
         let report = try await server.run(orders)
         #expect(report.outcomes.count == bytes.count + 1)
-        // Of the last line feed nothing depends; libcurl does without it when the connection ends in order.
+        // The last line feed is optional: libcurl does not need it if the connection is closed cleanly.
         for (count, outcome) in report.outcomes.enumerated() where count < bytes.count - 1 {
             #expect(
                 outcome.error == "URLError \(URLError.Code.networkConnectionLost.rawValue)",
@@ -128,7 +128,7 @@ internal import Testing
         ].map { $0.with { $0.totalTimeout = 1000 } }
     }
 
-    /// Strange, but clear enough, and not slow to read.
+    /// Unusual responses that are unambiguous and quick to parse.
     private static var odd: [HostileCase] {
         [
             HostileCase(

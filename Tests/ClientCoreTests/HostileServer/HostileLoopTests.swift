@@ -4,7 +4,7 @@ internal import NetwatchTestSupport
 internal import NetwatchTransport
 internal import Testing
 
-/// Servers that send a request somewhere else, or ask who it is, for ever.
+/// Servers that redirect or challenge a request without end.
 @Suite(.timeLimit(.minutes(3))) struct HostileLoopTests {
     private static func redirect(
         _ name: String,

@@ -3,9 +3,10 @@ internal import Foundation
 internal import NetwatchTestSupport
 internal import Testing
 
-/// Servers that answer before they have read, or do not read.
+/// Servers that respond before they have read the body, or never read it.
 @Suite(.timeLimit(.minutes(3))) struct HostileUploadTests {
-    /// Reads a request's head, and no more than came with it.
+    /// Reads a request's head, plus any bytes that arrive with it. Answers `/kind` and returns whether it was
+    /// requested.
     private static func isKind(_ peer: SocketPeer) -> Bool {
         let head = String(decoding: peer.read(), as: UTF8.self)
         guard head.hasPrefix("GET /kind") else { return false }
@@ -44,10 +45,10 @@ internal import Testing
     {
         let outcome = try await run(5 << 20) { peer in
             peer.write(Array("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok".utf8))
-            // What was not read makes it a reset.
+            // Unread bytes turn the close into a reset.
         }
         #expect(outcome.error == "URLError \(URLError.Code.networkConnectionLost.rawValue)", "\(outcome)")
-        // Whichever comes first: the answer's head, or the reset while the body is still being sent.
+        // Depends on which comes first: the response's head, or the reset while the body is still being sent.
         #expect(["request", "response"].contains(outcome.phase))
     }
 

@@ -1,34 +1,35 @@
-/// Which requests are made of a server that means harm.
+/// The requests to send to a hostile server.
 package struct HostileOrders: Codable, Sendable {
     package enum Kind: Codable, Sendable {
         /// The body is kept in memory.
         case data
-        /// One transfer, whose body is kept in memory up to so many bytes.
+        /// One transfer, whose body is kept in memory up to this many bytes.
         case limited(Int)
         /// The body is written to a file.
         case download
-        /// The body goes to a closure that takes a millisecond for each piece.
+        /// The body is passed to a closure that takes 1 ms per piece.
         case slowStream
-        /// So many bytes are sent.
+        /// Uploads this many bytes.
         case upload(Int)
     }
 
     package var url: String
-    /// A request that is made before, so that what is made once is not counted.
+    /// The URL of a request that is sent first, so that one-time allocations are not measured.
     package var rehearsal: String
     package var kind = Kind.data
-    /// How many requests are made, one after another. With more than one each URL ends in its number, from 0.
+    /// The number of requests, sent one after another. If it is more than one, each URL ends in its number, from 0.
     package var count = 1
-    /// How long a request may take. Milliseconds.
+    /// The timeout of a request, in milliseconds.
     package var totalTimeout = 20_000
-    /// Answers challenges for credentials.
+    /// Whether challenges for credentials are answered.
     package var hasCredential = false
     package var acceptedEncodings: String?
-    /// Whatever certificate 127.0.0.1 shows is accepted.
+    /// Whether any certificate of 127.0.0.1 is accepted.
     package var trustsAnybody = false
-    /// Descriptors that may be opened beside those that are open before the requests; `nil` for any number.
+    /// The number of descriptors that may be opened in addition to those open before the requests; `nil` for no
+    /// limit.
     package var spareDescriptors: Int?
-    /// What the process holds without need while it makes the requests, to show that the measurement notices. MiB.
+    /// Unneeded memory that the process holds during the requests, to verify that the measurement detects it, in MiB.
     package var hoard = 0
 
     package init(url: String, rehearsal: String) {
@@ -37,11 +38,11 @@ package struct HostileOrders: Codable, Sendable {
     }
 }
 
-/// What came of one request.
+/// The outcome of one request.
 package struct HostileOutcome: Codable, Hashable, Sendable {
-    /// How often the request's two handlers and its wait ended, in this order.
+    /// How often each of the request's two handlers was called, and how often its wait ended.
     package var endings: [Int]
-    /// The error as its handlers got it, in a word: `URLError -1005`, `AFError …`.
+    /// The error that the handlers received, as a short text: `URLError -1005`, `AFError …`.
     package var error: String?
     package var transferCode: Int32?
     package var phase: String?
@@ -51,7 +52,7 @@ package struct HostileOutcome: Codable, Hashable, Sendable {
     package var byteCount: Int?
 }
 
-/// What the process needed. KiB.
+/// The resident memory of the process, in KiB.
 package struct HostileMemory: Codable, Hashable, Sendable {
     package var idle: Int
     package var peak: Int

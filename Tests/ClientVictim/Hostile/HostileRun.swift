@@ -7,7 +7,7 @@ internal import NetwatchEventLoop
 internal import NetwatchTransport
 internal import Synchronization
 
-/// Makes the requests and says what came of each and how much memory they needed.
+/// Sends the requests, and prints the outcome of each and the memory use.
 struct HostileRun {
     private let orders: HostileOrders
     private let session: SessionManager
@@ -37,7 +37,7 @@ struct HostileRun {
         withExtendedLifetime(hoard) {}
         try limit?.restore()
         try say("memory", HostileMemory(idle: idle, peak: ResidentMemory.peak()))
-        // The session has survived it.
+        // The session still works.
         try say("after", await outcome(of: orders.rehearsal, .data))
         ClientVictim.say("done")
     }
@@ -114,15 +114,15 @@ struct HostileRun {
     }
 }
 
-/// What this process has in memory, as the kernel counts it (`proc_pid_status(5)`).
+/// The resident memory of this process, according to the kernel (`proc_pid_status(5)`).
 enum ResidentMemory {
-    /// Lets the peak begin at what is held now, which is returned. KiB.
+    /// Resets the peak to the current size. Returns that size in KiB.
     static func beginMeasuring() throws -> Int {
         let descriptor = try systemCall("open clear_refs") {
             open("/proc/self/clear_refs", O_WRONLY | O_CLOEXEC)
         }
         defer { close(descriptor) }
-        // 5: the peak.
+        // 5 resets the peak (`proc_pid_clear_refs(5)`).
         try systemCall("write clear_refs") { write(descriptor, "5", 1) }
         return try field("VmRSS:")
     }

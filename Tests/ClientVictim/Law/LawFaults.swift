@@ -1,24 +1,24 @@
 internal import NetwatchTestSupport
 internal import Synchronization
 
-/// What the server of one seed does: for each request's first, second, … visit the same on every run.
+/// The server behaviour of one seed. It is the same on every run for a request's first, second, … visit.
 final class LawFaults: Sendable {
     private let seed: UInt64
     private let visits = Mutex<[String: UInt64]>([:])
-    /// Opened when nothing stalls any more.
+    /// Opened when stalled connections must continue.
     private let gate = Gate()
 
     init(seed: UInt64) {
         self.seed = seed
     }
 
-    /// Lets everything go on that stalls, now and from now on.
+    /// Continues everything that stalls, now and later.
     func release() { gate.open() }
 
-    /// Called on the thread of the connection.
+    /// Returns the action for a request. Called on the thread of the connection.
     func answer(_ request: ScriptedServer.Request) -> ScriptedServer.Action {
         let parts = request.target.split(separator: "/")
-        // A late request of an earlier seed.
+        // A late request of an earlier seed is not answered.
         guard parts.first == "\(seed)", let number = parts.dropFirst().first else { return .close }
         let visit = visits.withLock { visits in
             visits[String(number), default: 0] += 1
@@ -62,14 +62,14 @@ final class LawFaults: Sendable {
         .respond(status: status, headers: [.init("Location", "\(request.target)/x")])
     }
 
-    /// The threads of connections may wait.
+    /// Blocks until ``release()``. Each connection has a separate thread, which may block.
     private func stall(then action: ScriptedServer.Action) -> ScriptedServer.Action {
         gate.wait()
         gate.open()
         return action
     }
 
-    /// The rest, if it was asked for, or some of the whole and then nothing.
+    /// Returns the remaining bytes if a range was requested, otherwise a truncated body.
     private func part(of request: ScriptedServer.Request, _ number: UInt64) -> ScriptedServer.Action {
         let offset = request.values(of: "Range").first.flatMap { Int($0.dropFirst(6).dropLast()) }
         if let offset, offset < Self.body.count {

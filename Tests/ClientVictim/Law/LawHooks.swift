@@ -6,26 +6,26 @@ internal import NetwatchTestSupport
 internal import NetwatchTransport
 internal import Synchronization
 
-/// What a program has put into the session of one seed: it refuses, dawdles, changes its mind and forgets.
+/// The program's code in the session of one seed. At random, it fails, delays, answers twice or never answers.
 final class LawHooks: Sendable {
     private struct Refusal: Error {}
 
     private let generator: Mutex<SeededGenerator>
-    /// What is kept unanswered; `nil` when nothing is kept any more.
+    /// Completions and requests that are retained without an answer; `nil` once nothing is retained any more.
     private let held = Mutex<[any Sendable]?>([])
-    /// How often the next attempt was granted.
+    /// The number of granted retries.
     let retries = Atomic(0)
-    /// How many failed requests were finished here, and how many were taken back.
+    /// The number of failed requests that were finished here, and of those that were withdrawn.
     let finished = Atomic(0)
     let withdrawn = Atomic(0)
     /// The numbers of the attempts that failed without a network.
     let offline = Recorder<Int>()
-    /// How many were made again after that, and were refused a server.
+    /// The number of retries after such failures, and of attempts that ended because the server was not trusted.
     let awakenings = Atomic(0)
     let refusals = Atomic(0)
     private let offlineRetrier: OfflineRetrier
 
-    /// As quick as a seed is.
+    /// A fast pacing, because a seed takes only milliseconds.
     static let pacing = RetryPacing(
         atOnce: 2,
         interval: .microseconds(200),
@@ -47,10 +47,10 @@ final class LawHooks: Sendable {
         generator.withLock { Int.random(in: 0..<sides, using: &$0) }
     }
 
-    /// The word of a custom evaluation, which it has for each connection anew.
+    /// The result of a custom evaluation, drawn at random for each connection.
     var trusts: Bool { roll(3) != 0 }
 
-    /// Lets go of everything that is held, now and from now on.
+    /// Releases everything that is retained, now and later.
     func forget() {
         let forgotten = held.withLock { held in
             defer { held = nil }
@@ -130,7 +130,7 @@ extension LawHooks: EventMonitor {
 }
 
 extension LawHooks: FailedRequestOwner {
-    /// Refuses, answers at once, later, twice, or never; and gets to know when it is too late.
+    /// Declines, answers immediately, later or twice, or never answers. Most offers also register for a withdrawal.
     func offer(_ request: FailedRequest) {
         let choice = roll(8)
         if choice > 0 { request.whenWithdrawn { _ in self.withdrawn.wrappingAdd(1, ordering: .relaxed) } }

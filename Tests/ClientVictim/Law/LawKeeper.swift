@@ -1,7 +1,7 @@
 internal import ClientCore
 internal import Synchronization
 
-/// An owner of one request that keeps it and never answers, so that somebody has to cancel it.
+/// An owner of one request that retains it and never answers, so the request must be cancelled.
 final class LawKeeper: FailedRequestOwner {
     private struct State {
         var request: Request?
@@ -12,14 +12,15 @@ final class LawKeeper: FailedRequestOwner {
     private let withdrawn: @Sendable () -> Void
     private let state: Mutex<State>
 
-    /// - Parameter withdrawn: Called for each failed request that was taken from it.
+    /// - Parameter withdrawn: Called for each failed request that is withdrawn from this owner.
     init(of request: Request, _ ledger: LawLedger, withdrawn: @escaping @Sendable () -> Void) {
         self.ledger = ledger
         self.withdrawn = withdrawn
         state = Mutex(State(request: request))
     }
 
-    /// What is kept ends by being cancelled, or with its session, and in no other way: its keeper hears of it once.
+    /// Retains the request, unless ``close()`` was called. The request can then only end by being cancelled or with
+    /// its session, and this owner is notified once.
     func offer(_ request: FailedRequest) {
         let id = state.withLock { state -> Int? in
             guard state.request != nil else { return nil }
@@ -33,7 +34,7 @@ final class LawKeeper: FailedRequestOwner {
         }
     }
 
-    /// Cancels the request if it is kept; what is offered from now on is declined.
+    /// Cancels the request if it is retained. Later offers are declined.
     func close() {
         let (request, hasKept) = state.withLock { state in
             defer { state.request = nil }
@@ -42,7 +43,7 @@ final class LawKeeper: FailedRequestOwner {
         if hasKept { request?.cancel() }
     }
 
-    /// Lets go of what it has kept.
+    /// Releases the retained requests.
     func forget() {
         let kept = state.withLock { state in
             defer { state.kept = [] }

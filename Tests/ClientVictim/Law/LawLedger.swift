@@ -3,7 +3,8 @@ internal import Foundation
 internal import NetwatchTestSupport
 internal import Synchronization
 
-/// Who waits to be told in one seed, who was, and what was wrong with it.
+/// The expected and actual completions of one seed, and the violations found. A completion is a handler's call or the
+/// end of a wait.
 final class LawLedger: Sendable {
     private struct Report {
         let progress: Progress
@@ -11,12 +12,12 @@ final class LawLedger: Sendable {
     }
 
     private struct State {
-        /// How often each of those who wait was told.
+        /// The number of times that each expected completion has happened.
         var counts: [Int] = []
         /// The handlers of each request, in the order in which they were called.
         var called: [Int: [Int]] = [:]
-        /// The last report of each attempt's progress, which keeps the object: another one could be made at its
-        /// address.
+        /// The last report of each attempt's progress. It retains the progress object, because another one could be
+        /// allocated at the same address.
         var reports: [ObjectIdentifier: Report] = [:]
         var reportCount = 0
         var violations: [String] = []
@@ -27,7 +28,7 @@ final class LawLedger: Sendable {
 
     // MARK: Handlers
 
-    /// Returns the number of one who waits to be told.
+    /// Registers an expected completion and returns its number.
     func expect() -> Int {
         state.withLock { state in
             state.counts.append(0)
@@ -35,7 +36,7 @@ final class LawLedger: Sendable {
         }
     }
 
-    /// - Parameter request: Whose handler it is; `nil` for a wait, which has no place among handlers.
+    /// - Parameter request: The request of the handler; `nil` for a wait, which has no order among handlers.
     func note(_ id: Int, of request: Int?) {
         state.withLock { state in
             state.counts[id] += 1
@@ -51,8 +52,8 @@ final class LawLedger: Sendable {
         }
     }
 
-    /// Waits until everyone was told. Who has not been by then never would be: the end of the session, which comes
-    /// next, ends whatever there is.
+    /// Waits until everything expected has completed. What has not completed by then never would on its own: next,
+    /// the session is dropped, which ends everything.
     func settle(patience: Int) async {
         let expected = state.withLock { $0.counts.count }
         try? await told.wait(patience: .milliseconds(patience)) { Set($0).count >= expected }
@@ -64,9 +65,9 @@ final class LawLedger: Sendable {
 
     // MARK: Progress
 
-    /// Within an attempt progress goes one way, and never beyond the total.
+    /// Checks that progress within an attempt never goes back and never exceeds the total.
     func note(_ progress: Progress, of what: String) {
-        // The count first: the total is set before it.
+        // Read the count first, because the total is set before it.
         let (completed, total) = (progress.completedUnitCount, progress.totalUnitCount)
         state.withLock { state in
             state.reportCount += 1
@@ -81,18 +82,18 @@ final class LawLedger: Sendable {
         }
     }
 
-    /// How many wait or have waited to be told.
+    /// The number of expected completions so far.
     var count: Int { state.withLock { $0.counts.count } }
 
     var reportCount: Int { state.withLock { $0.reportCount } }
 
-    // MARK: The judgement
+    // MARK: Violations
 
     var violations: [String] {
         state.withLock { state in
             let miscounted = state.counts.enumerated().filter { $0.element > 1 }
                 .map { "number \($0.offset) was told \($0.element) times" }
-            // They were numbered as they were added.
+            // The numbers rise in the order in which handlers were added.
             let disordered = state.called.filter { $0.value != $0.value.sorted() }
                 .map { "the handlers of request \($0.key) were called as \($0.value)" }
             return state.violations + miscounted + disordered

@@ -1,10 +1,10 @@
 internal import Foundation
 internal import Synchronization
 
-/// What must be gone at the end of a seed, and the files that a program is given to remove.
+/// The objects that must be released by the end of a seed, and the files that the program must delete.
 final class LawLeftovers: Sendable {
     private struct Witness: @unchecked Sendable {
-        // Only asked whether it is there.
+        // The object is only compared with `nil`, hence `@unchecked`.
         let name: String
         weak var object: AnyObject?
     }
@@ -12,7 +12,7 @@ final class LawLeftovers: Sendable {
     private let witnesses = Mutex<[Witness]>([])
     private let files = Mutex<Set<URL>>([])
 
-    /// Watches an object and those of its parts that must go with it.
+    /// Watches an object, and those of its parts that must be released with it.
     func watch(_ name: String, _ object: AnyObject) {
         let found =
             [Witness(name: name, object: object)]
@@ -22,7 +22,7 @@ final class LawLeftovers: Sendable {
         witnesses.withLock { $0 += found }
     }
 
-    /// They are not for others to name: their owner's stored properties are.
+    /// Returns the watched parts. They are found by reflection, because other modules cannot name these properties.
     private static func parts(of object: AnyObject) -> [(name: String, object: AnyObject)] {
         var found: [(name: String, object: AnyObject)] = []
         var mirror: Mirror? = Mirror(reflecting: object)
@@ -42,7 +42,7 @@ final class LawLeftovers: Sendable {
 
     // MARK: Files
 
-    /// What a download has left to its program: a file, or what continues it.
+    /// Records the file that a download has left to its program, or the partial file in its resume data.
     func note(file: URL?, resumeData: Data?) {
         let record = resumeData.flatMap { try? JSONSerialization.jsonObject(with: $0) as? [String: Any] }
         let part = (record?["partialFile"] as? String).map { URL(fileURLWithPath: $0) }

@@ -4,24 +4,24 @@ internal import NetwatchEventLoop
 internal import NetwatchTestSupport
 internal import NetwatchTransport
 
-/// A server behind a cable, and the way to it, which comes and goes. In namespaces of their own.
+/// A server behind a cable, with a route that is removed and restored. Uses separate network namespaces.
 final class LawPaths: Sendable {
     let engine: TransferEngine
     let monitor: PathMonitor
     let server: ScriptedServer
-    /// The same server by a name, whose path is another watch.
+    /// The URL of the same server by name. Its path is a separate watch.
     let named: String
     private let testbed: VethTestbed
     private let way: RouteSwitch
-    /// Of a name, so that what a monitor opens for names is open from the start.
+    /// A watch of a name, so that the descriptors that a monitor needs for names are open from the start.
     private let watch: PathWatch
 
     init(_ script: @escaping ScriptedServer.Script) throws {
         testbed = try VethTestbed()
         let (near, far) = (testbed.near, testbed.far)
         try far.ip("addr add \(VethTestbed.remoteAddress)/32 dev lo")
-        // What was under way when the way went is sent again soon after it has come back: the kernel's usual 200 ms
-        // would be most of a seed's time.
+        // Data in flight when the route was removed must be sent again soon after the route is back. The kernel's
+        // usual minimum of 200 ms would be most of a seed's time.
         try near.ip("route replace default via \(VethTestbed.farAddress) rto_min 5ms")
         try far.ip("route replace 192.0.2.0/24 dev far0 src \(VethTestbed.farAddress) rto_min 5ms")
         way = try RouteSwitch(in: near)
@@ -31,7 +31,7 @@ final class LawPaths: Sendable {
         }
         var configuration = PathMonitor.Configuration()
         configuration.networkNamespace = near.path
-        // A way that is missing for some milliseconds is to be seen missing.
+        // A route that is missing for a few milliseconds must be reported as missing.
         configuration.settle = .milliseconds(1)
         let monitor = PathMonitor(configuration: configuration, resolver: resolver)
         self.monitor = monitor
@@ -41,10 +41,11 @@ final class LawPaths: Sendable {
         named = "http://law.test:\(server.port)"
     }
 
-    /// Ends the server's side of all connections. One whose other side was reset while there was no way does not know.
+    /// Ends the server's side of all connections. The server does not notice when the other side was reset without a
+    /// route.
     func hangUp() { server.hangUp() }
 
-    /// Opens or closes the way to the server.
+    /// Adds or removes the route to the server.
     func set(isOpen: Bool) {
         do {
             try way.set(isOpen: isOpen)

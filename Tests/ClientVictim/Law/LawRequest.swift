@@ -4,7 +4,7 @@ internal import Foundation
 internal import FoundationNetworking
 internal import NetwatchTestSupport
 
-/// One request of a seed and the calls that a program makes on it.
+/// One request of a seed, and the calls that a program makes on it.
 struct LawRequest {
     private struct Refusal: Error {}
 
@@ -27,7 +27,7 @@ struct LawRequest {
             call(request)
             await pause()
         }
-        // One that stays suspended would be right not to end.
+        // A request that stays suspended rightly never ends.
         request.resume()
         await pause()
         if roll(4) == 0 { request.cancel() }
@@ -41,10 +41,10 @@ struct LawRequest {
         }
     }
 
-    // MARK: Making it
+    // MARK: Creating the request
 
     private mutating func make() -> Request? {
-        // An owner of its own: the session may be dropped meanwhile.
+        // Retained here, because the session may be dropped meanwhile.
         guard let session = run.session else { return nil }
         let request = make(session)
         run.countRequest()
@@ -62,7 +62,7 @@ struct LawRequest {
         case 1: return session.upload(file("body"), to: url, method: .put)
         case 2: return session.upload(InputStream(data: body), to: url)
         case 3, 4: return session.download(url)
-        // Two requests for each place, of which one is refused while the other is under way.
+        // Two requests share each path. One of them fails while the other is running.
         case 5: return session.download(url, keepingPartialFileAt: file("kept\(number / 2)"))
         case 6: return session.request("no URL")
         case 7: return session.request(url).stream { _ in }
@@ -117,7 +117,7 @@ struct LawRequest {
         }
     }
 
-    // MARK: Being told
+    // MARK: Handlers and waits
 
     private mutating func addHandler(to request: Request) {
         let (id, number, run) = (run.ledger.expect(), number, run)

@@ -5,8 +5,8 @@ internal import Glibc
 internal import NetwatchTestSupport
 internal import Synchronization
 
-/// The requests of one seed, all at the same time: whatever happens to them, each handler and each wait ends once,
-/// and nothing is left of them.
+/// All requests of one seed, run concurrently. Whatever happens to them, each handler and each wait ends once, and
+/// nothing leaks.
 final class LawRun: Sendable {
     static let requestCount = 12
 
@@ -15,7 +15,7 @@ final class LawRun: Sendable {
     let breakage: LawOrders.Breakage?
     let ledger = LawLedger()
     let leftovers = LawLeftovers()
-    /// Where handlers and progress are told.
+    /// The queue of handlers and progress closures.
     let queue = DispatchQueue(label: "handlers")
     private let patience: Int
     private let hooks: LawHooks
@@ -62,7 +62,7 @@ final class LawRun: Sendable {
         return session
     }
 
-    /// Every other seed has paths that come and go, the others servers that may not be trusted.
+    /// Even seeds have paths that come and go. Odd seeds have servers that may be untrusted.
     private static func paths(_ seed: UInt64, _ world: LawWorld) -> LawPaths? {
         seed % 2 == 0 ? world.paths : nil
     }
@@ -100,20 +100,20 @@ final class LawRun: Sendable {
     func countHandler() { handlerCount.wrappingAdd(1, ordering: .relaxed) }
     func countWait() { waitCount.wrappingAdd(1, ordering: .relaxed) }
 
-    // MARK: What a program does beside its requests
+    // MARK: Calls of the program besides its requests
 
-    /// Whether there is no way before all calls were made.
+    /// Whether the route is missing until all calls were made.
     private var isClosedThroughout: Bool { Self.isClosedThroughout(seed) }
     private static func isClosedThroughout(_ seed: UInt64) -> Bool { seed % 6 == 0 }
 
-    /// Takes the way to the server away, or gives it back.
+    /// Adds or removes the route to the server.
     func set(isOpen: Bool) {
         guard let paths, !isClosedThroughout else { return }
         paths.set(isOpen: isOpen)
         if !isOpen { lossCount.wrappingAdd(1, ordering: .relaxed) }
     }
 
-    /// Names who is offered a request that fails: one that does this and that, or one that never answers.
+    /// Sets the owner of a failed request: the hooks, which act at random, or a keeper, which never answers.
     func nameOwner(of request: Request, isKeeper: Bool) {
         guard isKeeper else { return _ = request.offerFailure(to: hooks) }
         let keeper = LawKeeper(of: request, ledger) { [hooks] in
@@ -123,16 +123,17 @@ final class LawRun: Sendable {
         request.offerFailure(to: keeper)
     }
 
-    // MARK: From beginning to end
+    // MARK: Running
 
-    /// Returns what was wrong.
+    /// Runs the seed and returns the violations.
     func run() async -> [String] {
         await carryOut()
         apply(breakage)
         return ledger.violations + (await whatIsLeft { self.leftovers.objects + self.world.additions })
     }
 
-    /// Everything but what is counted: by itself it opens what is opened once, which is no leak.
+    /// Runs everything except the final check for leaks. A rehearsal calls this directly, because it opens
+    /// descriptors that stay open and are not leaks.
     func carryOut() async {
         world.answer(with: faults)
         if isClosedThroughout { paths?.set(isOpen: false) }
@@ -144,11 +145,12 @@ final class LawRun: Sendable {
                 }
             }
         }
-        // However slow this machine is, somebody is to wait for the way; there may be nobody who does.
+        // Even on a slow machine, at least one request should fail offline. There may be none, so the wait is
+        // limited.
         if isClosedThroughout, paths != nil {
             try? await hooks.offline.wait(patience: .milliseconds(250)) { !$0.isEmpty }
         }
-        // Ends what stalls and what waits for the way, lets the retriers forget what they hold.
+        // End the requests that stall or wait for the route, and release what the hooks retain.
         paths?.set(isOpen: true)
         faults.release()
         hooks.forget()
@@ -156,7 +158,7 @@ final class LawRun: Sendable {
         await ledger.settle(patience: patience)
         await turn()
         for keeper in keepers.withLock({ $0 }) { keeper.forget() }
-        // Its connections are closed with it, before descriptors are counted.
+        // This closes the session's connections before descriptors are counted.
         dropSession()
         world.answer(with: nil)
         paths?.hangUp()
@@ -164,7 +166,7 @@ final class LawRun: Sendable {
         _ = await whatIsLeft { self.leftovers.objects }
     }
 
-    /// A second call of a handler would stand behind the first.
+    /// Waits for the handler queue, so that a second call of a handler has run as well.
     private func turn() async {
         await withCheckedContinuation { done in queue.async { done.resume() } }
     }
@@ -184,9 +186,10 @@ final class LawRun: Sendable {
         }
     }
 
-    /// What has not gone by the end of all patience.
+    /// Returns what is still left when nothing is left or the timeout has expired.
     ///
-    /// Polls: nothing announces that an object of another module has gone or that a descriptor of the process is closed.
+    /// Polls, because nothing announces that an object of another module is released or that a descriptor of the
+    /// process is closed.
     private func whatIsLeft(_ look: () -> [String]) async -> [String] {
         let end = ContinuousClock.now + .milliseconds(patience)
         while ContinuousClock.now < end {

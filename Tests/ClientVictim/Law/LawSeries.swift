@@ -3,9 +3,10 @@ internal import Glibc
 internal import NetwatchTestSupport
 internal import NetwatchTransport
 
-/// Seeds one after another, in one process with one engine and one server.
+/// Consecutive seeds in one process, with one engine and one server.
 struct LawSeries {
-    /// Seeds that are run first and not looked at: they open what stays open, Dispatch's own descriptors for one.
+    /// The number of seeds that run first without a check. They open what stays open, for example Dispatch's
+    /// descriptors.
     private static let rehearsals: UInt64 = 8
 
     private let orders: LawOrders
@@ -27,34 +28,34 @@ struct LawSeries {
             let run = LawRun(seed: seed, world, orders.breakage, patience: orders.patience)
             let violations = await run.run()
             for violation in violations { ClientVictim.say("NETWATCH_SEED=\(seed): \(violation)") }
-            // What one seed has left is not the next one's.
+            // The leftovers of one seed must not be reported again for the next.
             if !violations.isEmpty { world.takeStock() }
             tally.add(run.tally)
-            // To be noticed once is enough, and takes all patience.
+            // One detection is enough, and each takes the whole timeout.
             if orders.breakage != nil, !violations.isEmpty { break }
         }
         ClientVictim.say("done \(tally.line)")
-        // What a broken seed still waits for never comes.
+        // A broken seed may have waits that never end.
         exit(0)
     }
 }
 
-/// How much was done.
+/// The amount of work done.
 package struct LawTally: Sendable {
     package var seeds = 0
     package var requests = 0
     package var handlers = 0
     package var waits = 0
     package var retries = 0
-    /// How many failed requests their owner has finished, and how many were taken from it.
+    /// The number of failed requests that their owner finished, and of those withdrawn from it.
     package var handOvers = 0
     package var withdrawals = 0
-    /// How often the way to the server was taken away, attempts failed because of it, and were made again when it was
-    /// back.
+    /// How often the route to the server was removed, how many attempts failed because of that, and how many were
+    /// retried after that.
     package var losses = 0
     package var offline = 0
     package var awakenings = 0
-    /// How many attempts ended with a server that was not trusted.
+    /// The number of attempts that ended because the server was not trusted.
     package var refusals = 0
     package var reports = 0
 
@@ -65,7 +66,7 @@ package struct LawTally: Sendable {
         \.offline, \.awakenings, \.refusals, \.reports,
     ]
 
-    /// - Parameter line: What ``line`` was; `nil` for anything else.
+    /// - Parameter line: The value of ``line``. Any other text returns `nil`.
     package init?(line: Substring) {
         let numbers = line.split(separator: " ").compactMap { Int($0) }
         guard numbers.count == Self.fields.count else { return nil }

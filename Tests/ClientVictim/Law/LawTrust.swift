@@ -2,11 +2,12 @@ internal import ClientCore
 internal import Foundation
 internal import NetwatchTestSupport
 
-/// A TLS server and those that may vouch for it.
+/// A TLS server and the authorities that tests may trust for it.
 package struct LawTLS: Codable, Sendable {
     /// `https://127.0.0.1:PORT`.
     package var url: String
-    /// The paths of two certificates: of the authority that the server's is of, and of a stranger.
+    /// The paths of two certificates: the authority that issued the server's certificate, and an unrelated
+    /// certificate.
     package var authority: String
     package var stranger: String
 
@@ -16,9 +17,9 @@ package struct LawTLS: Codable, Sendable {
         self.stranger = stranger
     }
 
-    /// What the server has to prove in a session: refusals by each kind of policy, and some that let it in.
+    /// Returns a session's policies for the server. By number, each kind of policy rejects it or accepts it.
     ///
-    /// - Parameter accepts: The word of a custom evaluation.
+    /// - Parameter accepts: The result of a custom evaluation.
     func policies(
         _ number: UInt64,
         accepts: @escaping @Sendable () -> Bool

@@ -4,19 +4,19 @@ internal import NetwatchTestSupport
 internal import NetwatchTransport
 internal import Synchronization
 
-/// What all seeds of a process share, and what must be as it was after each of them.
+/// The state that all seeds of a process share, and that each of them must leave unchanged.
 final class LawWorld: Sendable {
-    /// Who answers, at the moment.
+    /// The faults that currently answer requests; `nil` between seeds.
     private final class Answering: Sendable {
         let faults = Mutex<LawFaults?>(nil)
     }
 
     let engine: TransferEngine
     let server: ScriptedServer
-    /// `nil` where namespaces cannot be made: then no path is lost.
+    /// `nil` where namespaces cannot be created. No path is lost then.
     let paths: LawPaths?
     let tls: LawTLS?
-    /// A file to upload, and the places where downloads are kept.
+    /// A directory with a file to upload, and for kept downloads.
     let scratch: ScratchDirectory
     private let temporary: ScratchDirectory
     private let answering: Answering
@@ -34,7 +34,8 @@ final class LawWorld: Sendable {
         let script: ScriptedServer.Script = { request in
             answering.faults.withLock { $0 }?.answer(request) ?? .close
         }
-        // In the same process: what it holds is counted too, and goes when the client's side has gone.
+        // The server runs in this process. Its descriptors are counted too, and it closes them when the client has
+        // closed its side.
         server = try ScriptedServer(script)
         paths = NetworkNamespace.isAvailable ? try LawPaths(script) : nil
     }
@@ -43,15 +44,16 @@ final class LawWorld: Sendable {
         answering.faults.withLock { $0 = faults }
     }
 
-    // MARK: What is left
+    // MARK: Leaks
 
-    /// Takes what there is for what there has to be after each seed.
+    /// Records the current descriptors and files as the expected state after each seed.
     func takeStock() {
         let there = (Self.openDescriptors(), temporaryFiles)
         stock.withLock { $0 = there }
     }
 
-    /// What is there that was not when stock was taken. What has gone since was about to go then.
+    /// Describes the descriptors and files that were not there when stock was taken. Descriptors closed since then
+    /// lower the expected counts, because they were about to be closed.
     var additions: [String] {
         let open = Self.openDescriptors()
         return stock.withLock { stock in
@@ -75,7 +77,7 @@ final class LawWorld: Sendable {
         _ = try? temporary.write([], to: "left.behind")
     }
 
-    /// How many lead to what: `socket`, `anon_inode`, a path.
+    /// Counts the open descriptors by target: `socket`, `anon_inode`, a path.
     private static func openDescriptors() -> [String: Int] {
         guard let directory = opendir("/proc/self/fd") else { return [:] }
         defer { closedir(directory) }
@@ -86,7 +88,7 @@ final class LawWorld: Sendable {
             }
             guard let number = CInt(name), number != dirfd(directory) else { continue }
             var target = [CChar](repeating: 0, count: 256)
-            // It may have been closed since it was listed.
+            // The descriptor may have been closed since it was listed.
             guard readlink("/proc/self/fd/\(name)", &target, target.count - 1) > 0 else { continue }
             let text = String(decoding: target.prefix { $0 != 0 }.map(UInt8.init), as: UTF8.self)
             counts[text.hasPrefix("socket:") ? "socket" : text, default: 0] += 1

@@ -1,14 +1,14 @@
-/// What the process does to itself while it makes requests.
+/// How a process disturbs itself while it sends requests.
 package struct ProcessOrders: Codable, Sendable {
     package enum Deed: Codable, Sendable {
-        /// Calls `exit` while TLS handshakes run.
+        /// Calls `exit` during TLS handshakes.
         ///
-        /// - Parameter cleansUp: OpenSSL was initialized before by something else, and frees everything at exit: the
-        ///   positive control.
+        /// - Parameter cleansUp: Whether OpenSSL was initialized earlier by other code and frees everything at exit:
+        ///   the positive control.
         case exit(cleansUp: Bool)
-        /// Makes its first request, and its first look at the network, without a descriptor left.
+        /// Sends its first request and starts its first path watch without a free descriptor.
         case startWithoutDescriptors
-        /// Makes a request in a child of fork(2).
+        /// Sends a request in a child of fork(2).
         case fork
     }
 

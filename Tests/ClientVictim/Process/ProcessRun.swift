@@ -7,7 +7,7 @@ internal import NetwatchEventLoop
 internal import NetworkReachability
 internal import Synchronization
 
-/// Makes requests in a process that ends, is forked, or has nothing left.
+/// Sends requests in a process that exits, forks, or has no free descriptors.
 struct ProcessRun {
     private let orders: ProcessOrders
     private let session: SessionManager
@@ -30,7 +30,7 @@ struct ProcessRun {
         ClientVictim.say("done")
     }
 
-    /// A request that needs a connection of its own.
+    /// Returns a request over a separate connection.
     private func request() throws -> DataRequest {
         var request = try URLRequest(url: orders.url, method: .get)
         request.setValue("close", forHTTPHeaderField: "Connection")
@@ -47,7 +47,8 @@ struct ProcessRun {
 
     private static let answers = Atomic<Int>(0)
 
-    /// What is registered first is called last: the process lives for a while after OpenSSL's own handler.
+    /// Handlers of atexit(3) are called in reverse order. The one registered first keeps the process alive for 200 ms
+    /// after OpenSSL's own handler.
     private func exitDuringHandshakes(cleansUp: Bool) async throws {
         atexit { usleep(200_000) }
         if cleansUp {
@@ -68,11 +69,12 @@ struct ProcessRun {
 
     // MARK: Descriptors
 
-    /// Any program has used Dispatch before it runs out of descriptors; without its own ones Dispatch ends the process.
+    /// Makes Dispatch open its descriptors. Any program has done this before it runs out of descriptors, and Dispatch
+    /// ends the process if it cannot open them.
     private func useDispatch() {
         let isDone = DispatchSemaphore(value: 0)
         DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(1)) { isDone.signal() }
-        // Has a descriptor of its own.
+        // The main queue has a separate descriptor.
         DispatchQueue.main.async {}
         isDone.wait()
     }
@@ -85,7 +87,7 @@ struct ProcessRun {
         ClientVictim.say("without \(try await outcome())")
         try limit.restore()
         ClientVictim.say("with \(try await outcome())")
-        // The watch that began without a thread: nobody uses the monitor any more but by waiting.
+        // This watch began without a thread. The monitor is no longer used by anything but this wait.
         for await status in statuses where status.reason != .noNetlink { break }
         ClientVictim.say("monitor \(PathMonitor.shared.failure?.errno ?? 0)")
     }
