@@ -4,7 +4,7 @@ internal import NetworkReachability
 internal import Testing
 
 /// A callback can open sockets, which must be in the program's network namespace. Dispatch starts its workers from the
-/// thread that submits the work, and a new thread inherits the namespace of the thread that starts it.
+/// thread that submits the work. A new thread inherits the namespace of the thread that starts it.
 @Suite(
     .enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"),
     .timeLimit(.minutes(2))

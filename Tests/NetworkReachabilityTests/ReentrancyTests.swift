@@ -21,7 +21,7 @@ struct ReentrancyTests {
         var configuration = PathMonitor.Configuration()
         configuration.networkNamespace = testbed.near.path
         configuration.settle = .zero
-        // Drops all events, so that the monitor looks up everything again, in several turns.
+        // Drops all events, so that the monitor finds changes only by looking up everything, in several turns.
         configuration.faults.interceptor = { received in
             var batch = received
             batch.events = []

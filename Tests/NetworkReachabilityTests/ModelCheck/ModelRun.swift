@@ -99,7 +99,7 @@ final class ModelRun {
                 log("\(operation)")
                 perform(operation)
             }
-            // In half of the cases the next operation starts while the monitor still processes this one.
+            // In half of the cases, the next operation may start while the monitor still processes this one.
             let mustBeQuiet = Bool.random(using: &random) || position == scenario.operations.count
             try check(mustBeQuiet: mustBeQuiet, after: scenario.operations[..<position])
         }
