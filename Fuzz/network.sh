@@ -1,4 +1,4 @@
-# What scripts/record-corpus does to a network namespace while everything is recorded.
+# The network changes that scripts/record-corpus records.
 ip link add near0 type veth peer name far0
 ip link add bridge0 type bridge
 ip link set far0 master bridge0

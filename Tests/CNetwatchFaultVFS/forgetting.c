@@ -9,7 +9,7 @@
 #define SECTOR 512
 
 struct page {
-    // Cleared by a sync. A page that is not dirty and still here was lost by a sync that failed.
+    // Cleared by a sync. A clean page that is still in memory was lost by a failed sync.
     int is_dirty;
     unsigned char bytes[PAGE];
 };
@@ -18,12 +18,12 @@ struct forgetful {
     struct forgetful *next;
     char *path;
     int users;
-    // Whether it can be found by its path.
+    // Whether the file can be found by its path.
     int is_named;
     int is_cut;
-    // The size that programs see.
+    // The file size visible to programs.
     sqlite3_int64 size;
-    // Of the disk's file only the bytes before this are part of what programs see: the rest was truncated.
+    // The length of the disk's file that is still valid. The bytes after it were truncated.
     sqlite3_int64 floor;
     struct page **pages;
     size_t page_count;
@@ -57,7 +57,7 @@ void netwatch_forgetting_cut(const char *text) {
     pthread_mutex_unlock(&lock);
 }
 
-// SplitMix64. With the lock.
+// Returns whether a write reaches the disk early, drawn with SplitMix64. The caller holds the lock.
 static int leaks(void) {
     unsigned long long value = random_state += 0x9e3779b97f4a7c15ull;
     value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9ull;
@@ -81,8 +81,8 @@ static void free_pages(struct forgetful *file, size_t first) {
     }
 }
 
-// Frees a file that nobody can reach any more. One that has a name keeps what is not synced: a process that
-// closes a file syncs nothing.
+// Frees a file without users and without a name. A file with a name keeps its unsynced content, because closing a file
+// does not sync it.
 static void release(struct forgetful *file) {
     if (file->users > 0 || file->is_named) return;
     struct forgetful **link = &files;
@@ -149,11 +149,11 @@ int forgetful_is_cut(struct forgetful *file) {
     return is_cut;
 }
 
-// MARK: Content. With the lock.
+// MARK: Content (the caller holds the lock)
 
 static sqlite3_int64 least(sqlite3_int64 a, sqlite3_int64 b) { return a < b ? a : b; }
 
-// What the disk has of a range, as far as it counts; zeros for the rest.
+// Reads a range from the disk. Bytes that do not exist or are no longer valid are zero.
 static int read_disk(
     struct forgetful *file, sqlite3_file *disk, unsigned char *to, sqlite3_int64 count, sqlite3_int64 at
 ) {
@@ -191,7 +191,7 @@ static int page(struct forgetful *file, sqlite3_file *disk, size_t number, struc
     return SQLITE_OK;
 }
 
-// Lets some sectors of a write reach the disk at once; only the bytes that were written.
+// Writes some sectors to the disk early, but only the bytes of this write.
 static void leak(sqlite3_file *disk, const unsigned char *from, sqlite3_int64 count, sqlite3_int64 at) {
     while (count > 0 && leaked_per_mille > 0) {
         sqlite3_int64 part = least(SECTOR - at % SECTOR, count);
@@ -250,7 +250,7 @@ static void truncate_pages(struct forgetful *file, sqlite3_int64 size) {
     file->floor = least(file->floor, size);
 }
 
-// Makes the disk's file as long as programs see it, without what was truncated in between.
+// Sets the size of the disk's file to the visible size. Removes truncated bytes first, so that they read as zeros.
 static int settle_size(struct forgetful *file, sqlite3_file *disk) {
     sqlite3_int64 found;
     int result = disk->pMethods->xFileSize(disk, &found);
@@ -303,7 +303,7 @@ int forgetful_truncate(struct forgetful *file, sqlite3_file *disk, sqlite3_int64
     return result;
 }
 
-// The disk beneath is not synced: nobody cuts its power, and its programs see what is written.
+// Does not sync the underlying disk: tests never cut its power, and its files already show the written content.
 int forgetful_sync(struct forgetful *file, sqlite3_file *disk) {
     pthread_mutex_lock(&lock);
     int result = settle_size(file, disk);

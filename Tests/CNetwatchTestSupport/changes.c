@@ -51,7 +51,7 @@ int netwatch_change_route(int is_added, int type, const char *destination, const
         },
         .route = {
             .rtm_family = AF_INET, .rtm_dst_len = 32, .rtm_table = RT_TABLE_MAIN,
-            // What is taken away may have any protocol, scope and type.
+            // A deletion matches any protocol, scope and type.
             .rtm_protocol = is_added ? RTPROT_STATIC : RTPROT_UNSPEC,
             .rtm_scope = is_added ? RT_SCOPE_UNIVERSE : RT_SCOPE_NOWHERE,
             .rtm_type = is_added ? (unsigned char)type : RTN_UNSPEC,

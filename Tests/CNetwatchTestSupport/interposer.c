@@ -1,10 +1,10 @@
-// Lets the thread sanitizer see the contended path of `Synchronization.Mutex`.
+// Makes the contended path of `Synchronization.Mutex` visible to the thread sanitizer.
 //
-// The uncontended path is inlined into our instrumented code. The contended one lives in
-// libswiftSynchronization, which is not instrumented, so the sanitizer takes two threads that hand a
-// contended mutex over for a race. These definitions come before the library's in symbol order, call
-// the library's, and tell the sanitizer about the hand-over. Without the sanitizer the file is empty.
-// InterposerTests holds the positive control: a real race beside the lock is still reported.
+// The uncontended path is inlined into our instrumented code. The contended path is in libswiftSynchronization, which
+// is not instrumented, so the sanitizer reports a race when two threads contend for a mutex. These definitions precede
+// the library's in symbol order. They call the library's functions and report the acquire or release to the sanitizer.
+// Without the sanitizer the file is empty. InterposerTests exercises the contended path, and the sanitizer reports a
+// race there without this file.
 //
 // Not covered: the third slow path, `_tryLockSlow` of `withLockIfAvailable`, which netwatch never calls.
 

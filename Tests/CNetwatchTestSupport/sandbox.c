@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
-// The architecture is not checked: the filter is for this very process.
+// The filter does not check the architecture, because it only runs in this process.
 int netwatch_deny_netlink(void) {
     struct sock_filter filter[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),

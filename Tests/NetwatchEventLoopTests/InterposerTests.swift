@@ -3,8 +3,8 @@ internal import NetwatchTestSupport
 internal import Synchronization
 internal import Testing
 
-/// The lock under contention. The thread sanitizer accepts it only with the interposer of CNetwatchTestSupport, which
-/// explains the reason.
+/// A contended `Mutex`. The thread sanitizer reports a false race for it without the interposer of
+/// CNetwatchTestSupport, which explains the cause.
 @Suite struct InterposerTests {
     private final class Counter: Sendable {
         let value = Mutex(0)

@@ -7,13 +7,13 @@ internal import Testing
 @testable internal import NetwatchNetlink
 @testable internal import NetworkReachability
 
-/// Which addresses an announcement concerns.
+/// The addresses that each kind of kernel announcement affects.
 @Suite struct AddressBookTests {
     private var book = AddressBook()
     private var targets: [String: WatchedTarget] = [:]
     private let now = ContinuousClock.now
 
-    /// Addresses, each with what is known of it: the interface that leads there, or nothing.
+    /// Adds addresses, each with the interface of its last known route, or `nil` if it has none.
     private mutating func watch(_ addresses: [(String, UInt32?)]) {
         for (text, interface) in addresses {
             let key = WatchKey(target: .host(NetworkHost(text)!), options: PathOptions())
@@ -60,7 +60,7 @@ internal import Testing
         #expect(book.marked(by: .route(Self.prefix("10.2.0.0/16"))) == [])
         #expect(book.marked(by: .route(.everything(.ipv4))) == all.filter { !$0.contains(":") })
         #expect(book.marked(by: .route(.everything(.ipv6))) == ["2001:db8::1"])
-        // What has no way may have one now.
+        // An address without a route may have one now.
         #expect(book.marked(by: .link(1)) == ["10.0.0.1", "10.9.0.1", "2001:db8::1"])
         #expect(
             book.marked(by: .address(interface: 3, Self.prefix("10.1.0.0/16"))) == ["10.1.0.1", "10.9.0.1"]
@@ -91,7 +91,8 @@ internal import Testing
         #expect(turns[0] == Array(addresses[0..<10]))
         #expect(turns[1] == Array(addresses[10..<20]))
         #expect(turns[2] == Array(addresses[20..<30]))
-        // Of those that can wait the first were urgent, and have been looked up.
+        // The fourth batch takes addresses that can wait. The first of these were urgent too and have already been
+        // looked up.
         #expect(turns[3].allSatisfy { !addresses[30..<40].contains($0) || addresses[0..<10].contains($0) })
         var rest = Set(turns.joined())
         while book.book.hasMarks { rest.formUnion(book.book.takeMarked(atMost: 10).map { "\($0.address)" }) }
@@ -137,7 +138,7 @@ internal import Testing
     }
 }
 
-/// The same with a kernel.
+/// The affected addresses with real announcements from the kernel.
 @Suite(.enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"))
 struct AffectedHostTests {
     private let testbed: VethTestbed
@@ -147,7 +148,7 @@ struct AffectedHostTests {
         testbed = try VethTestbed()
         var configuration = PathMonitor.Configuration()
         configuration.networkNamespace = testbed.near.path
-        // Nothing but what an announcement calls for.
+        // Only announcements cause lookups.
         configuration.auditInterval = .seconds(3600)
         configuration.confirmDelay = .seconds(3600)
         configuration.settle = .zero
@@ -184,16 +185,17 @@ struct AffectedHostTests {
     }
 }
 
-/// A socket that somebody with more privilege opened.
+/// An inherited netlink socket that a more privileged process opened.
 @Suite(.enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"))
 struct InheritedSocketTests {
-    /// Opens a socket as systemd does for `ListenNetlink=`, bound and with a large buffer.
+    /// Opens a socket as systemd does for `ListenNetlink=`: bound, with a large receive buffer.
     private func open(_ namespace: NetworkNamespace, protocolNumber: CInt = 0) -> FileDescriptor {
         FileDescriptor(
             owning: namespace.run {
                 let descriptor = socket(AF_NETLINK, CInt(SOCK_RAW.rawValue), protocolNumber)
                 var size: CInt = 16 << 20
-                // SO_RCVBUFFORCE; in a user namespace the kernel cuts it to what anyone may have.
+                // 33 is SO_RCVBUFFORCE. It fails in a user namespace, where the kernel limits the buffer to
+                // `net.core.rmem_max`.
                 if setsockopt(descriptor, SOL_SOCKET, 33, &size, 4) != 0 {
                     setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &size, 4)
                 }
@@ -233,7 +235,7 @@ struct InheritedSocketTests {
         var configuration = PathMonitor.Configuration()
         configuration.networkNamespace = testbed.near.path
         configuration.inheritedSocket = inherited.rawValue
-        // The monitor before watches nothing, and has the kernel hold everything back.
+        // The previous monitor watches nothing, so its filter makes the kernel drop nearly all route events.
         do {
             let before = PathMonitor(configuration: configuration)
             before.tightenFilter()
@@ -252,7 +254,7 @@ struct InheritedSocketTests {
     @Test func `that is none is refused, and the monitor says so`() throws {
         let namespace = try NetworkNamespace()
         let file = try FileDescriptor.opening("/dev/null")
-        // NETLINK_AUDIT speaks another protocol.
+        // 9 is NETLINK_AUDIT, a different netlink protocol.
         let audit = open(namespace, protocolNumber: 9)
         for descriptor in [file.rawValue, audit.rawValue, -1] {
             var configuration = PathMonitor.Configuration()

@@ -3,14 +3,14 @@ internal import NetwatchTestSupport
 internal import NetworkReachability
 internal import Testing
 
-/// A program's callbacks open sockets of their own. Dispatch starts its workers from the thread that submits work, and a new
-/// thread is in the namespace of the one that starts it.
+/// A callback can open sockets, which must be in the program's network namespace. Dispatch starts its workers from the
+/// thread that submits the work. A new thread inherits the namespace of the thread that starts it.
 @Suite(
     .enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"),
     .timeLimit(.minutes(2))
 )
 struct CallbackNamespaceTests {
-    /// More than can be idle at the time, so that some are started for this.
+    /// More workers than can be idle at the time, so that this test starts new ones.
     private static let workers = 64
 
     @Test func `work submitted by a callback runs in the program's namespace`() async throws {

@@ -14,7 +14,7 @@ internal import Testing
         realtime: .seconds(1_800_000_000)
     )
 
-    /// What is found when the clocks have moved by so much.
+    /// Returns the findings after the clocks have advanced by these durations.
     private func findings(
         monotonic: Duration,
         boottime: Duration,
@@ -76,7 +76,7 @@ internal import Testing
 }
 
 @Suite struct ClockObserverTests {
-    /// Clocks that a test sets.
+    /// Clocks that the test sets.
     private final class Clocks: Sendable {
         private let reading = Mutex(ClockReading(monotonic: .zero, boottime: .zero, realtime: .zero))
 
@@ -100,7 +100,7 @@ internal import Testing
         observer.start()
     }
 
-    /// How the kernel describes the timer: its clock and the flags it was set with.
+    /// Returns the kernel's description of the timer: its clock and the flags it was set with.
     private func timerSettings() async throws -> String {
         let descriptor = try #require(await observer.descriptor)
         return try shell("grep -E '^(clockid|settime flags)' /proc/\(getpid())/fdinfo/\(descriptor)")
@@ -115,7 +115,7 @@ internal import Testing
     @Test func `when the descriptor wakes us the clocks are compared, and it is armed again`() async throws {
         clocks.advance(monotonic: .seconds(1), boottime: .seconds(31), realtime: .seconds(31))
         let descriptor = try #require(await observer.descriptor)
-        // A test must not set the machine's clock: the timer is made to expire instead.
+        // A test must not set the machine's clock, so it makes the timer expire instead.
         var soon = netwatch_itimerspec()
         soon.nanoseconds = 1
         try #require(timerfd_settime(descriptor, 0, &soon, nil) == 0)

@@ -5,10 +5,10 @@ internal import NetworkReachability
 internal import Synchronization
 internal import Testing
 
-/// Announcements of the kernel that never arrive.
+/// Lost kernel announcements.
 @Suite(.enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"))
 struct DroppedEventTests {
-    /// Changes after which the remote host is out of reach, each announced in a way of its own.
+    /// Changes that make the remote host unreachable, each with a different kind of announcement.
     static let changes = [
         "link set near0 down",
         "addr del 192.0.2.1/24 dev near0",
@@ -38,7 +38,7 @@ struct DroppedEventTests {
         let host = try DeafHost()
         host.listen(for: .nothing)
         try host.make(change)
-        // The last time everything was looked up was at most a second ago.
+        // The last audit was at most one second ago.
         host.clock.advance(by: .milliseconds(58_999))
         #expect(host.watch.status.isReachable)
         host.clock.advance(by: .milliseconds(1001))
@@ -68,18 +68,18 @@ struct DroppedEventTests {
     }
 }
 
-/// A remote host behind a next hop object, watched on a test clock by a monitor that misses what it is told
-/// to miss.
+/// A remote host behind a next hop object, watched by a monitor with a test clock. The monitor loses the announcements
+/// that the test selects.
 private struct DeafHost {
     enum Hearing {
         case everything, nothing
-        /// The link announcements of the loopback interface.
+        /// Only the link announcements of the loopback interface.
         case loopback
     }
 
     fileprivate struct Ears {
         var hearing = Hearing.everything
-        /// Which announcement is lost, counted from the first that is heard; `nil` for none.
+        /// The index of the announcement to lose, counted from the first one received; `nil` for none.
         var losing: Int?
         var hasLost = false
     }
@@ -107,7 +107,7 @@ private struct DeafHost {
         monitor = PathMonitor(configuration: configuration)
         watch = monitor.watch(.host(try #require(NetworkHost(VethTestbed.remoteAddress)))) { _ in }
         #expect(watch.status.isReachable)
-        // Whatever is left of the making of the testbed.
+        // Processes the pending announcements of the testbed's setup.
         monitor.catchUp()
         clock.advance(by: .seconds(1))
         ears.withValue { $0.losing = losing }
@@ -119,7 +119,7 @@ private struct DeafHost {
         ears.withValue { $0.hearing = hearing }
     }
 
-    /// Makes a change, and has the monitor take all that the kernel announced of it.
+    /// Makes a change and waits until the monitor has processed all announcements of it.
     func make(_ change: String) throws {
         try testbed.near.ip(change)
         monitor.catchUp()
@@ -147,7 +147,7 @@ extension DeafHost.Ears {
     }
 }
 
-/// A value behind a lock that several can hold.
+/// A value behind a lock, shared by several owners.
 private final class SharedValue<Value: Sendable>: Sendable {
     private let value: Mutex<Value>
 

@@ -4,11 +4,11 @@ internal import Testing
 
 @testable internal import NetwatchNetlink
 
-/// The filter in the kernel, held against plain arithmetic: a route passes if it covers a watched address.
+/// Compares the kernel filter with plain arithmetic: a route passes if it covers a watched address.
 @Suite struct EventFilterTests {
     private static let isAvailable = NetworkNamespace.isAvailable
 
-    /// Addresses and routes near each other, so that many of them meet.
+    /// Random addresses and routes that are close together, so that many routes cover an address.
     private struct Draw {
         var random: SeededGenerator
 
@@ -30,7 +30,7 @@ internal import Testing
         }
     }
 
-    /// What a filtered socket hears of routes that are added, in a namespace of their own.
+    /// Adds the routes in a new namespace and returns those that a filtered socket receives.
     private func heard(_ routes: [IPPrefix], watching addresses: [IPAddress]) throws -> Set<IPPrefix> {
         let namespace = try NetworkNamespace()
         let batch = routes.map { "route add \($0) dev lo table 7" }.joined(separator: "\n")

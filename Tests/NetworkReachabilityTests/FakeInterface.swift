@@ -1,7 +1,7 @@
 @testable internal import NetworkReachability
 
 extension NetworkInterface {
-    /// A wired interface that is up.
+    /// Returns a wired interface that is up.
     static func fake(_ index: UInt32) -> NetworkInterface {
         NetworkInterface(
             index: index,

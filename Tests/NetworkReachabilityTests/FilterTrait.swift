@@ -2,7 +2,7 @@ internal import Testing
 
 /// Runs each test of a suite twice: with the kernel's filter on the event socket, and without it.
 struct FilterTrait: SuiteTrait, TestTrait, TestScoping {
-    /// Whether the monitors of the test at hand filter.
+    /// Whether monitors in the current test use the filter.
     @TaskLocal static var isFiltered = true
 
     var isRecursive: Bool { true }
@@ -12,7 +12,7 @@ struct FilterTrait: SuiteTrait, TestTrait, TestScoping {
         testCase: Test.Case?,
         performing function: @concurrent @Sendable () async throws -> Void
     ) async throws {
-        // A suite is only run through; what is run twice are its tests.
+        // Only test cases run twice; the scope of a suite runs once.
         guard testCase != nil else { return try await function() }
         for isFiltered in [true, false] {
             try await Self.$isFiltered.withValue(isFiltered) { try await function() }
@@ -21,6 +21,6 @@ struct FilterTrait: SuiteTrait, TestTrait, TestScoping {
 }
 
 extension Trait where Self == FilterTrait {
-    /// With the kernel's filter, and without it.
+    /// Runs each test with and without the kernel filter.
     static var filteredAndNot: Self { FilterTrait() }
 }

@@ -3,7 +3,7 @@ internal import NetwatchTestSupport
 internal import NetworkReachability
 internal import Testing
 
-/// Whether there is a way out at all.
+/// The general target: whether any route out of the machine exists.
 @Suite(.enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"))
 struct GeneralTargetTests {
     private let testbed: VethTestbed

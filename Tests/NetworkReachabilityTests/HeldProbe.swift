@@ -2,7 +2,7 @@ internal import NetwatchTestSupport
 internal import NetworkReachability
 internal import Synchronization
 
-/// A probe that answers when a test says so, or when it is cancelled.
+/// A probe that ends when the test calls ``answer(_:)``, also after its cancellation.
 final class HeldProbe: Probe {
     enum Event: Hashable {
         case started(NetworkPath)
@@ -24,7 +24,7 @@ final class HeldProbe: Probe {
         }
     }
 
-    /// Ends every run, cancelled ones too.
+    /// Ends every run, including cancelled ones.
     func answer(_ validation: PathValidation) {
         let ended = waiters.withLock { waiters in
             defer { waiters = [] }

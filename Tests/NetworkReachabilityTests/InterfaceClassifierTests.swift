@@ -6,7 +6,7 @@ internal import Testing
 @testable internal import NetwatchNetlink
 @testable internal import NetworkReachability
 
-/// Interfaces that this machine has not, on an imitation of sysfs.
+/// Simulated interfaces that this machine does not have, in a fake sysfs directory.
 @Suite struct InterfaceClassifierTests {
     private let directory: ScratchDirectory
     private var classifier: InterfaceClassifier
@@ -20,7 +20,7 @@ internal import Testing
         classifier.types(of: [link.index: link])[link.index]
     }
 
-    /// Writes what sysfs says of an interface.
+    /// Writes the sysfs entry of an interface.
     private func describe(_ link: Link, deviceType: String? = nil, isWireless: Bool = false) throws {
         let directory = directory.file(link.name)
         mkdir(directory, 0o755)
@@ -113,7 +113,7 @@ internal import Testing
         #expect(blind.types(of: [link.index: link]) == [link.index: .ethernet])
     }
 
-    // MARK: Memory
+    // MARK: Cache
 
     @Test func `an answer is kept until the name, the kind or the link changes`() throws {
         var test = self
@@ -137,7 +137,7 @@ internal import Testing
         #expect(test.type(of: link) == .wifi)
     }
 
-    // MARK: What sysfs must not be believed
+    // MARK: Misleading sysfs entries
 
     @Test func `another interface of the same name does not count`() throws {
         var test = self
@@ -191,7 +191,7 @@ internal import Testing
 }
 
 extension Link {
-    /// A link with a carrier.
+    /// Returns a link, by default with a carrier.
     static func fake(
         index: UInt32 = 7,
         name: String = "test0",

@@ -6,7 +6,7 @@ internal import Testing
 @testable internal import NetworkReachability
 
 @Suite struct InterfaceStackTests {
-    /// A stack of these links, whose device types are given where netlink does not tell.
+    /// Returns a stack of these links. The types replace what sysfs would report for each link.
     private func stack(_ entries: [(Link, InterfaceType)]) -> InterfaceStack {
         InterfaceStack(
             links: Dictionary(uniqueKeysWithValues: entries.map { ($0.0.index, $0.0) }),
@@ -162,7 +162,7 @@ internal import Testing
     }
 }
 
-/// Interfaces that are really there.
+/// Real interfaces of the kernel.
 @Suite(.enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"))
 struct RealInterfaceTests {
     private let namespace: NetworkNamespace
@@ -171,7 +171,7 @@ struct RealInterfaceTests {
         namespace = try NetworkNamespace()
     }
 
-    /// Every interface of the namespace, which sysfs does not show.
+    /// Returns every interface of the namespace. sysfs does not show them.
     private func interfaces() throws -> [String: NetworkInterface] {
         let links = try namespace.run { Result { try RequestSocket().links().elements } }.get()
         let table = Dictionary(uniqueKeysWithValues: links.map { ($0.index, $0) })

@@ -3,10 +3,10 @@ internal import NetwatchTestSupport
 internal import NetworkReachability
 internal import Testing
 
-/// Real links, addresses, routes, rules and next hops, changed by `ip` in namespaces of their own.
+/// Real links, addresses, routes, rules and next hops, which `ip` changes in separate namespaces.
 @Suite(.enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"))
 struct KernelTests {
-    /// With the kernel holding back routes that concern nobody, and without.
+    /// With and without the kernel filter, which drops routes that cover no watched host.
     private static let bothWays = [true, false]
 
     @Test(arguments: bothWays) func `a link that goes down and comes up`(isFiltered: Bool) async throws {
@@ -186,7 +186,7 @@ struct KernelTests {
         )
         try await host.becomes(reachable: true)
         try host.testbed.near.ip("-6 route replace default via \(VethTestbed.farIPv6Address) expires 2")
-        // The kernel's own announcement would come 30 s later.
+        // The kernel announces the expiry only 30 s later.
         try await host.recorder.waitForLast(patience: .seconds(20)) { $0.reason == .noRoute }
     }
 }

@@ -4,7 +4,7 @@ internal import Testing
 
 @testable internal import NetwatchNetlink
 
-/// What the kernel says of interfaces that are really there.
+/// Reports of the kernel about real interfaces.
 @Suite(.enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"))
 struct LinkTests {
     private let namespace: NetworkNamespace

@@ -52,7 +52,7 @@ private typealias Status = NetworkReachabilityManager.NetworkReachabilityStatus
             let (manager, statuses) = try manager()
             manager.startListening()
             let seen = queue.sync {
-                // By then the monitor has handed its status over, and the queue has it waiting.
+                // After this getter returns, the monitor has submitted its status, which waits in the queue.
                 _ = manager.networkReachabilityStatus
                 manager.stopListening()
                 return statuses.values.count
@@ -67,7 +67,7 @@ private typealias Status = NetworkReachabilityManager.NetworkReachabilityStatus
         let (first, second) = (Recorder<Status>(), Recorder<Status>())
         #expect(manager.startListening(onQueue: queue) { first.record($0) })
         try await first.wait { $0 == [.reachable(.ethernetOrWiFi)] }
-        // The second replaces the first.
+        // The second listener replaces the first.
         #expect(manager.startListening(onQueue: queue) { second.record($0) })
         try await second.wait { $0 == [.reachable(.ethernetOrWiFi)] }
         #expect(first.values.count == 1)
@@ -123,7 +123,7 @@ private typealias Status = NetworkReachabilityManager.NetworkReachabilityStatus
     }
 }
 
-/// A manager over a real cable.
+/// A manager on a real veth pair.
 @Suite(.enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"))
 struct ManagerOnACableTests {
     @Test func `one status per transition, offline at the start included`() async throws {

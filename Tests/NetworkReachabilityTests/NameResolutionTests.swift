@@ -3,13 +3,13 @@ internal import Testing
 
 @testable internal import NetworkReachability
 
-/// A name and its budget, whose lookups end as the test says.
+/// A name and its lookup budget. The test ends the lookups.
 private struct ScriptedResolution {
     var resolution: NameResolution
     var budget = LookupBudget(perSecond: 20)
     let start = ContinuousClock.now
     var now: ContinuousClock.Instant
-    /// Lookups that have not ended.
+    /// Lookups still in progress.
     private(set) var lookups: [NameResolution.Lookup] = []
 
     init() {
@@ -17,7 +17,7 @@ private struct ScriptedResolution {
         resolution = NameResolution(name: "a.example", interval: .seconds(30), now: now)
     }
 
-    /// Returns whether a lookup started.
+    /// Asks for a lookup. Returns whether one started.
     @discardableResult
     mutating func ask(_ cause: NameResolution.Cause = .schedule) -> Bool {
         guard let lookup = resolution.ask(cause, budget: &budget, now: now) else { return false }
@@ -25,7 +25,7 @@ private struct ScriptedResolution {
         return true
     }
 
-    /// Ends the oldest lookup. Returns whether another one must be asked for.
+    /// Ends the oldest lookup. Returns whether another lookup must be started.
     @discardableResult
     mutating func end(_ outcome: NameResolver.Outcome, random: Double = 0.5) -> Bool {
         resolution.end(lookups.removeFirst(), outcome, now: now, random: random)
@@ -40,7 +40,7 @@ private struct ScriptedResolution {
         answer(.success(texts.map { IPAddress($0)! }))
     }
 
-    /// When the next lookup is due, from now.
+    /// The time until the next lookup.
     var delay: Duration? { resolution.due.map { now.duration(to: $0) } }
     var addresses: [String] { resolution.addresses.map(\.description) }
 }
@@ -71,7 +71,7 @@ private struct ScriptedResolution {
     @Test mutating func `an answer is held to the rules for hosts`() {
         name.answer("0.0.0.0", "fe80::1", "ff02::1", "::ffff:192.0.2.1")
         #expect(name.addresses == ["192.0.2.1"])
-        // As a name server that blocks answers.
+        // The answer of a name server that blocks the name.
         name.answer("0.0.0.0")
         #expect(name.addresses == ["192.0.2.1"])
         #expect(name.delay == .seconds(1))

@@ -7,17 +7,17 @@ internal import Testing
     @Test func `bytes that are no message are malformed`() {
         #expect(NetlinkNotification.all(in: []).isEmpty)
         #expect(NetlinkNotification.all(in: [1, 2, 3]).map(\.kind) == [.malformed])
-        // An RTM_NEWADDR of 20 bytes, too short for its own header.
+        // An RTM_NEWADDR of 20 bytes, which is too short for its `ifaddrmsg`.
         let short: [UInt8] = [20, 0, 0, 0, 20, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0]
         #expect(NetlinkNotification.all(in: short).map(\.kind) == [.malformed])
-        // A message of a type that is none of ours.
+        // A message of an unhandled type.
         let other: [UInt8] = [16, 0, 0, 0, 99, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
         #expect(NetlinkNotification.all(in: other).map(\.kind) == [.other])
         #expect(NetlinkNotification.all(in: other + short).map(\.kind) == [.other, .malformed])
     }
 
     @Test func `an attribute that lies about its length makes the message malformed`() {
-        // An RTM_NEWADDR with 8 bytes of header and an attribute that claims 200.
+        // An RTM_NEWADDR with an 8-byte `ifaddrmsg` and an attribute that claims 200 bytes.
         let lying: [UInt8] =
             [28, 0, 0, 0, 20, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0] + [2, 24, 0, 0, 1, 0, 0, 0] + [200, 0, 1, 0]
         #expect(NetlinkNotification.all(in: lying).map(\.kind) == [.malformed])
@@ -26,7 +26,7 @@ internal import Testing
 
 @Suite(.enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"))
 struct NetlinkNotificationKernelTests {
-    /// What the kernel announces while these commands run.
+    /// Runs the commands and returns the kernel's announcements of them.
     private func notifications(
         of commands: [String],
         in testbed: VethTestbed

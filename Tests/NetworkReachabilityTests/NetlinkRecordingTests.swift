@@ -123,7 +123,7 @@ internal import Testing
         for (failure, words) in failures { #expect("\(failure)".contains(words)) }
     }
 
-    /// Whatever the bytes are, reading ends, and never brings more than the file holds.
+    /// For any input, reading terminates and never returns more than the file contains.
     @Test func `hostile bytes are refused or read, and end`() throws {
         let seed =
             ProcessInfo.processInfo.environment["NETWATCH_SEED"].flatMap(UInt64.init)
@@ -140,7 +140,7 @@ internal import Testing
                     }
                 )
             for _ in 0..<Int.random(in: 0..<4, using: &random) {
-                // The header mostly stays, so that records are reached.
+                // Most iterations keep the header, so that the records are parsed.
                 let place = Int.random(
                     in: Bool.random(using: &random) ? 0..<16 : 16..<hostile.count,
                     using: &random
@@ -161,7 +161,7 @@ internal import Testing
     }
 }
 
-/// SplitMix64: a test that fails can be repeated by its seed.
+/// SplitMix64, so that the seed reproduces a failed test.
 private struct SeededGenerator: RandomNumberGenerator {
     private var state: UInt64
 

@@ -2,8 +2,8 @@ internal import Glibc
 internal import NetwatchEventLoop
 internal import NetwatchTestSupport
 
-/// Asks the kernel in a way that shares nothing with the code under test: `connect(2)` on a UDP socket
-/// looks the route up without sending, and `getsockname(2)` shows the source address it chose.
+/// Queries the kernel's routing independently of the code under test. `connect(2)` on a UDP socket looks up the route
+/// without sending, and `getsockname(2)` returns the chosen source address.
 struct Oracle {
     let namespace: NetworkNamespace
 

@@ -22,14 +22,14 @@ internal import Testing
         #expect(remote.watch.status.verdict == .unknown(.noNetlink))
         #expect(monitor.failure?.description == "netlink socket: Operation not permitted")
         #expect(!NetworkReachabilityManager(target: remote.target, monitor: monitor).startListening())
-        // It is asked again and again.
+        // The monitor repeats the lookup periodically.
         try testbed.addDefaultRoutes()
         try await remote.recorder.waitForLast(\.isReachable)
         try testbed.near.ip("route del default")
         try await remote.recorder.waitForLast { $0.verdict == .unknown(.noNetlink) }
     }
 
-    /// Runs something on a thread that may not use netlink, and neither may the threads it starts.
+    /// Runs the closure on a thread where netlink is denied, also for the threads that it starts.
     private static func sandboxed<Value: Sendable>(
         _ body: @escaping @Sendable () -> Value
     ) async throws -> Value {
@@ -92,7 +92,7 @@ internal import Testing
     }
 }
 
-/// A watched address with everything its watch was told.
+/// A watched address, with all statuses that its watch received.
 private struct WatchedTargetRecorder {
     let target: PathTarget
     let recorder = Recorder<PathStatus>()

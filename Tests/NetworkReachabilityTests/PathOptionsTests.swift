@@ -4,7 +4,7 @@ internal import NetwatchTestSupport
 internal import NetworkReachability
 internal import Testing
 
-/// Packets that policy rules send elsewhere than others.
+/// Packets that policy rules route differently from others.
 @Suite(.enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"), .filteredAndNot)
 struct PathOptionsTests {
     private let testbed: VethTestbed
@@ -13,7 +13,7 @@ struct PathOptionsTests {
         testbed = try VethTestbed()
     }
 
-    /// The remote host, watched with options and without.
+    /// Returns the remote host, watched with options and without.
     private func hosts(
         _ address: String = VethTestbed.remoteAddress,
         _ change: (inout PathOptions) -> Void

@@ -105,7 +105,7 @@ internal import Testing
     }
 }
 
-/// Paths that come and go, in namespaces.
+/// Real paths that appear and disappear, in namespaces.
 @Suite(
     .enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"),
     .timeLimit(.minutes(1))

@@ -2,15 +2,15 @@ internal import Foundation
 internal import NetworkReachability
 internal import Testing
 
-/// The article that explains the reasons, taken apart: the commands it shows, what it says they print, and
-/// what it says the library prints then.
+/// The parsed article about the reasons: the commands that it shows, their documented output, and the documented output
+/// of the library.
 struct ReasonsArticle: Sendable {
     struct Command: Sendable {
         let text: String
         var output: [String] = []
     }
 
-    /// Some commands, and the status after them.
+    /// A sequence of commands and the status that follows.
     struct Reproduction: Sendable, CustomTestStringConvertible {
         let heading: String
         let commands: [Command]
@@ -18,19 +18,19 @@ struct ReasonsArticle: Sendable {
 
         var testDescription: String { heading }
         var reason: PathStatus.Reason { PathStatus.Reason(rawValue: heading) }
-        /// What comes before the colon that is followed by a space: addresses have colons of their own.
+        /// The text before the first colon that is followed by a space, because addresses contain colons.
         var host: String { status.components(separatedBy: ": ")[0] }
-        /// The commands that show something.
+        /// The commands with output, which query the state.
         var questions: [Command] { commands.filter { !$0.output.isEmpty } }
-        /// The commands that make it so.
+        /// The commands without output, which change the state.
         var changes: [String] { commands.filter(\.output.isEmpty).map(\.text) }
     }
 
-    /// The headings of the sections, one for each reason.
+    /// The section headings, one per reason.
     private(set) var headings: [String] = []
     private(set) var reproductions: [Reproduction] = []
 
-    /// The first reproduction is that of the network that the others start from.
+    /// The first reproduction: the network on which the others are based.
     var network: Reproduction { reproductions[0] }
 
     private static let sources = URL(filePath: #filePath)
@@ -71,7 +71,7 @@ struct ReasonsArticle: Sendable {
         }
     }
 
-    /// The reasons that the library declares.
+    /// Returns the reasons that the library declares.
     static func declaredReasons() throws -> Set<String> {
         let files = FileManager.default.enumerator(at: sources, includingPropertiesForKeys: nil)
         let swift = (files?.allObjects as? [URL] ?? []).filter { $0.pathExtension == "swift" }

@@ -4,8 +4,8 @@ internal import NetwatchTestSupport
 internal import NetworkReachability
 internal import Testing
 
-/// What the article on the reasons says is tried: each of its commands is run, and both the command and the
-/// library have to answer as it says.
+/// Runs each command of the article about the reasons, and compares the output of the command and of the library with
+/// the article.
 @Suite struct ReasonsDocumentedTests {
     private static let article = Result { try ReasonsArticle() }
     private static let reproductions = (try? article.get().reproductions) ?? []
@@ -15,7 +15,7 @@ internal import Testing
         let reasons = try ReasonsArticle.declaredReasons()
         #expect(reasons.contains(PathStatus.Reason.noRoute.rawValue))
         #expect(reasons.subtracting(sections) == [])
-        // And the other way round, but for the one that makes the network.
+        // Every section has a reason, except for the one that creates the network.
         #expect(sections.subtracting(reasons).count == 1)
     }
 
@@ -69,7 +69,7 @@ internal import Testing
         return options
     }
 
-    /// A monitor inside a namespace, where no name has an address.
+    /// Returns a monitor in the namespace whose resolver fails for every name.
     private static func monitor(of namespace: NetworkNamespace) -> PathMonitor {
         var configuration = PathMonitor.Configuration()
         configuration.networkNamespace = namespace.path
@@ -79,7 +79,7 @@ internal import Testing
         )
     }
 
-    /// Lets a thread that may not use netlink ask the questions and start the monitor.
+    /// Runs the queries and starts the monitor on a thread where netlink is denied.
     private func expectWithoutNetlink(
         _ shown: ReasonsArticle.Reproduction,
         in namespace: NetworkNamespace
@@ -101,14 +101,14 @@ internal import Testing
 
     private static func answer(to question: ReasonsArticle.Command) -> String {
         do {
-            // A resolver that cannot reach its name server should not take long over it.
+            // Limits the wait of a resolver that cannot reach its name server.
             return try shell("export RES_OPTIONS='timeout:1 attempts:1'\n\(question.text)")
         } catch {
             return (error as? CommandFailure)?.output ?? "\(error)"
         }
     }
 
-    /// Compares words, because the spaces between them mean nothing.
+    /// Compares words, because the whitespace between them is not significant.
     private func expect(_ answer: String, of question: ReasonsArticle.Command) {
         let words = answer.split(whereSeparator: \.isWhitespace)
         let expected = question.output.flatMap { $0.split(whereSeparator: \.isWhitespace) }

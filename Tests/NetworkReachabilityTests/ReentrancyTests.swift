@@ -7,7 +7,7 @@ internal import Testing
 
 @testable internal import NetworkReachability
 
-/// Subscribers that come back to the monitor from their callbacks, among more hosts than one turn looks up.
+/// Subscribers that call the monitor from their callbacks, with more hosts than one turn looks up.
 @Suite(.enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"))
 struct ReentrancyTests {
     private let testbed: VethTestbed
@@ -21,7 +21,7 @@ struct ReentrancyTests {
         var configuration = PathMonitor.Configuration()
         configuration.networkNamespace = testbed.near.path
         configuration.settle = .zero
-        // Everything is found out by looking at everything, in several turns.
+        // Drops all events, so that the monitor finds changes only by looking up everything, in several turns.
         configuration.faults.interceptor = { received in
             var batch = received
             batch.events = []
@@ -83,7 +83,7 @@ struct ReentrancyTests {
     }
 }
 
-/// Names whose servers answer in another order each time.
+/// Names whose servers rotate the order of the addresses.
 @Suite(.enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"))
 struct RotatingNameTests {
     @Test func `are not resolved again because of their own answers`() async throws {
@@ -113,14 +113,14 @@ struct RotatingNameTests {
             try await lookups.wait { $0.count > before }
             _ = monitor.statistics
         }
-        // Each change of the network costs one, or two when it comes in two announcements.
+        // Each network change causes one lookup, or two if it has two announcements.
         #expect(lookups.values.count <= 1 + 3 * 5)
         #expect(Set(statuses.values.compactMap(\.path?.destination)).count == 1)
         withExtendedLifetime(watch) {}
     }
 }
 
-/// Settings of any size.
+/// A large number of general addresses.
 @Suite(.enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"))
 struct ManyGeneralAddressesTests {
     @Test func `may be more than go to the kernel at once`() throws {
@@ -150,7 +150,7 @@ struct ManyGeneralAddressesTests {
         var iterator = ReachabilityStatuses(paths: paths).makeAsyncIterator()
         source.yield(status(true))
         #expect(await iterator.next() == .reachable(.ethernetOrWiFi))
-        // It was gone and came back while nobody read.
+        // The host became unreachable and reachable again while the reader was idle.
         source.yield(status(false))
         source.yield(status(true))
         source.finish()

@@ -96,7 +96,7 @@ internal import Testing
     private let reports = Recorder<Bool>()
     private let watch: ResolverConfigurationWatch
 
-    /// Watches `etc/resolv.conf`, a link to `run/resolve/stub`, and `etc/hosts`.
+    /// Watches `etc/resolv.conf`, a symbolic link to `run/resolve/stub`, and `etc/hosts`.
     init() throws {
         directory = try ScratchDirectory()
         try shell(
@@ -114,7 +114,7 @@ internal import Testing
         #expect(watch.failure.withLock { $0 } == nil)
     }
 
-    /// Runs a shell command in the directory and waits for the report.
+    /// Runs a shell command in the directory and waits for a report.
     private func expectReport(of command: String, _ location: SourceLocation = #_sourceLocation) async throws
     {
         let before = reports.values.count
@@ -127,7 +127,7 @@ internal import Testing
         try await settle()
     }
 
-    /// Runs a shell command in the directory that must not be reported.
+    /// Runs a shell command in the directory and expects no report.
     private func expectSilence(on command: String, _ location: SourceLocation = #_sourceLocation) async throws
     {
         let before = reports.values.count
@@ -137,12 +137,12 @@ internal import Testing
         #expect(reports.values.count == before, sourceLocation: location)
     }
 
-    /// Waits until the loop has taken the events that wait now: it does so at each turn, before its work.
+    /// Waits until the loop has read the pending events. Each turn reads events before it runs jobs.
     private func takeEvents() async {
         for _ in 0..<2 { _ = await watch.hasNews }
     }
 
-    /// Waits until everything that happened has been reported.
+    /// Waits until all changes have been reported.
     private func settle() async throws {
         await takeEvents()
         var count = reports.values.count
@@ -174,7 +174,7 @@ internal import Testing
         try await expectReport(of: "echo more >> elsewhere/alias")
     }
 
-    /// Waits for the report that making a hard link brings, since the file's link count is part of it.
+    /// Waits for the report of the new hard link: a file's state includes its link count.
     private func settleFirst() async throws {
         try await reports.wait { !$0.isEmpty }
         try await settle()
@@ -229,7 +229,7 @@ internal import Testing
         let names = ["etc/a", "etc/b"].map(directory.file)
         for _ in 0...size / 2 {
             close(open(names[0], O_CREAT | O_WRONLY | O_CLOEXEC, 0o600))
-            // Two events that differ, so that the kernel does not make one of them.
+            // Two different events, because the kernel merges identical ones.
             rename(names[0], names[1])
             unlink(names[1])
         }
@@ -260,7 +260,7 @@ internal import Testing
         #expect(watch.failure.withLock { $0?.errno } == EMFILE)
         watch.start()
         #expect(watch.failure.withLock { $0 } == nil)
-        // What changed in between nobody knows.
+        // The watch reports once, because it cannot know what changed in between.
         try await reports.wait { $0.count == 1 }
         try shell("echo more >> \(directory.file("etc/hosts"))")
         try await reports.wait { $0.count >= 2 }

@@ -3,8 +3,8 @@ internal import NetwatchTestSupport
 internal import NetworkReachability
 internal import Testing
 
-/// Changes of a path that the kernel does not announce as changes of a route, or announces as something else.
-/// `KernelTests` has more of them.
+/// Path changes that the kernel announces as something other than a route change, or not at all. `KernelTests` has more
+/// of them.
 @Suite(.enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"), .filteredAndNot)
 struct SilentChangeTests {
     private static let hasVRF: Bool = {
@@ -103,7 +103,7 @@ struct SilentChangeTests {
         try await host.becomes(.noCarrier)
     }
 
-    /// Announced by nothing but the route of its multicast addresses.
+    /// The kernel announces only the route for the interface's multicast addresses.
     @Test func `IPv6 that begins again on an interface, over which a part of a route was dead`()
         async throws
     {
@@ -114,7 +114,7 @@ struct SilentChangeTests {
             "-6 route append default via 2001:db8:1::2 dev near1"
         )
         let address = try #require(try firstAddress(over: "near0", from: "2001:db8::1", in: testbed.near))
-        // No confirmation: it would find what the announcement must tell.
+        // Disables the confirm pass, which would find the change without the announcement.
         let host = try WatchedHost(address, in: testbed, confirmDelay: .seconds(3600))
         try await host.becomes(reachable: true)
         try testbed.near.setParameter("net/ipv6/conf/near0/disable_ipv6", to: "1")
@@ -124,9 +124,10 @@ struct SilentChangeTests {
         try await host.recorder.waitForLast { $0.path?.interfaceName == "near0" }
     }
 
-    /// An address that a lookup and a socket both send over the interface. Of several next hops the kernel chooses by a
-    /// hash that includes the protocol, which a lookup does not name, and that has another seed after each boot: for half
-    /// of all addresses the two differ.
+    /// Returns an address for which a lookup and a socket both use the interface.
+    ///
+    /// With several next hops, the kernel chooses by a hash that includes the protocol, which a lookup does not
+    /// specify. The hash has another seed after each boot. For half of all addresses the two choices differ.
     private func firstAddress(
         over interface: String,
         from source: String,
@@ -146,7 +147,7 @@ struct SilentChangeTests {
         let host = try WatchedHost(VethTestbed.farAddress, in: testbed)
         try await host.becomes(reachable: true)
         try testbed.near.ip("link set near0 master br0", "link set near0 nomaster")
-        // What comes later is seen later; by then the deletion has had its effect, if it has any.
+        // Once the later change is visible, any effect of the deletion has been visible too.
         try testbed.near.ip("route add blackhole \(VethTestbed.farAddress)")
         try await host.becomes(.blackhole)
         try testbed.near.ip("route del blackhole \(VethTestbed.farAddress)")
@@ -208,7 +209,7 @@ struct SilentChangeTests {
         async throws
     {
         let testbed = try VethTestbed()
-        // One of them looks it up once more at the wrong moment.
+        // At least one of the confirm passes looks the route up in the last 10 ms of its lifetime.
         let hosts = try (0..<8).map { number in
             try WatchedHost(
                 VethTestbed.remoteIPv6Address,
@@ -226,7 +227,7 @@ struct SilentChangeTests {
     // MARK: This machine
 
     @Test func `a loopback interface that was never up, is, and is no longer`() async throws {
-        // Over its default routes the kernel would send what is for this machine.
+        // While loopback is down, the kernel would send packets for this machine over the default routes.
         let testbed = try VethTestbed(near: NetworkNamespace(hasLoopback: false))
         let hosts = try ["127.0.0.1", "::1"].map { try WatchedHost($0, in: testbed) }
         for host in hosts { try await host.becomes(.loopbackDown) }
@@ -236,7 +237,7 @@ struct SilentChangeTests {
         for host in hosts { try await host.becomes(reachable: true) }
         #expect(hosts.allSatisfy { $0.watch.status.path?.isLocal == true })
         try testbed.near.ip("link set lo down")
-        // The kernel still has a route to the one of IPv4, which leads nowhere.
+        // The kernel still has a local route for 127.0.0.1, but it cannot be used.
         try await hosts[0].becomes(.loopbackDown)
         try await hosts[1].becomes(.noRoute)
     }
@@ -254,7 +255,7 @@ struct SilentChangeTests {
 }
 
 extension VethTestbed {
-    /// Lays `near1` with 203.0.113.1 to `far1` with 203.0.113.2.
+    /// Adds a second cable from `near1` with 203.0.113.1 to `far1` with 203.0.113.2.
     fileprivate func addSecondCable() throws {
         try near.ip("link add near1 type veth peer name far1 netns \(far.path)")
         try near.ip("link set near1 addrgenmode none")

@@ -3,14 +3,14 @@ internal import NetwatchTestSupport
 internal import NetworkReachability
 internal import Testing
 
-/// Routes by the ten thousand.
-// One after the other: each uses the whole machine.
+/// Bursts of tens of thousands of route changes.
+// Serialized, because each test uses the whole machine.
 @Suite(.serialized, .enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"))
 struct StormTests {
-    /// With the kernel holding back routes that concern nobody, and without.
+    /// With and without the kernel filter, which drops routes that cover no watched host.
     private static let bothWays = [true, false]
 
-    /// Adds or deletes so many routes that cover no watched host.
+    /// Adds or deletes `count` routes that cover no watched host.
     private func storm(_ action: String, _ count: Int, in testbed: VethTestbed) throws {
         try testbed.near.shell(
             """
@@ -30,7 +30,8 @@ struct StormTests {
         try storm("add", 40_000, in: testbed)
         try testbed.near.ip("route replace blackhole default")
         try await host.becomes(.blackhole)
-        // At every 10 ms, however long the storm took on this machine; at every event it would be far more.
+        // One recomputation per 10 ms, however long the storm takes on this machine. One per event would exceed the
+        // limit.
         #expect(host.monitor.statistics.recomputations < (isFiltered ? 40 : 4000))
     }
 
@@ -41,8 +42,8 @@ struct StormTests {
         let testbed = try VethTestbed()
         let host = try WatchedHost(VethTestbed.remoteAddress, in: testbed, isFiltered: isFiltered)
         try await host.becomes(reachable: true)
-        // The monitor sleeps while the kernel announces more than its buffer holds, and the one change that
-        // matters comes when everything is being dropped.
+        // The monitor's loop is blocked while the kernel announces more than the receive buffer holds. The only
+        // relevant change happens while the kernel drops announcements.
         let asleep = Recorder<Bool>()
         let gate = Gate()
         host.monitor.occupy {
@@ -54,7 +55,7 @@ struct StormTests {
         try testbed.near.ip("route replace blackhole default")
         gate.open()
         try await host.becomes(.blackhole)
-        // What concerns nobody is held back, and there is nothing to overrun.
+        // The filter drops routes that cover no watched host, so that nothing overruns.
         #expect((host.monitor.statistics.overruns > 0) == !isFiltered)
     }
 
@@ -65,7 +66,7 @@ struct StormTests {
         let before = host.monitor.statistics
         for action in ["add", "del"] { try storm(action, 100_000, in: testbed) }
         host.monitor.catchUp()
-        // A few for what is left of the making of the testbed; without the filter it is hundreds.
+        // Allows three for pending announcements of the testbed's setup. Without the filter there are hundreds.
         #expect(host.monitor.statistics.recomputations <= before.recomputations + 3)
         #expect(host.monitor.statistics.overruns == 0)
         #expect(host.watch.status.isReachable)

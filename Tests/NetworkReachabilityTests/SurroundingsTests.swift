@@ -4,7 +4,7 @@ internal import NetwatchTestSupport
 internal import NetworkReachability
 internal import Testing
 
-/// What a monitor notices besides routes.
+/// Changes other than routes that a monitor detects.
 @Suite(.enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"))
 struct SurroundingsTests {
     private let testbed: VethTestbed
@@ -13,7 +13,7 @@ struct SurroundingsTests {
     init() throws {
         testbed = try VethTestbed()
         configuration.networkNamespace = testbed.near.path
-        // Nothing but what a test brings about.
+        // Only the test causes lookups.
         configuration.confirmDelay = .seconds(3600)
         configuration.auditInterval = .seconds(3600)
     }
@@ -31,7 +31,7 @@ struct SurroundingsTests {
 
     @Test func `what changed during a suspension is found on resume`() async throws {
         var configuration = configuration
-        // All announcements are lost.
+        // Loses all announcements.
         configuration.faults.interceptor = { _ in .init() }
         let monitor = PathMonitor(configuration: configuration)
         let watch = monitor.watch(.host(NetworkHost(VethTestbed.remoteAddress)!)) { _ in }

@@ -4,7 +4,7 @@ internal import NetwatchTestSupport
 internal import NetworkReachability
 internal import Testing
 
-/// Connections over loopback.
+/// Probes over loopback.
 @Suite(.timeLimit(.minutes(1))) struct TCPProbeTests {
     private let path: NetworkPath
 
@@ -130,7 +130,7 @@ internal import Testing
     }
 }
 
-/// Connections over cables, in namespaces.
+/// Probes over veth pairs in namespaces.
 @Suite(
     .enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"),
     .timeLimit(.minutes(1))

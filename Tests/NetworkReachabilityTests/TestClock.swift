@@ -2,7 +2,7 @@ internal import NetwatchEventLoop
 internal import NetworkReachability
 internal import Synchronization
 
-/// Time that passes when the test says so. Timers fire on their loop, in order, while it is advanced.
+/// A virtual clock that the test advances. Advancing runs the due timers on their loops, in order.
 final class TestClock: Sendable {
     private struct Timer {
         let id: Int
@@ -19,7 +19,7 @@ final class TestClock: Sendable {
 
     private let state = Mutex(State())
 
-    /// The clock as a monitor takes it.
+    /// This clock as a `MonitorClock`.
     var monitorClock: MonitorClock {
         MonitorClock(
             now: { self.state.withLock { $0.now } },
@@ -42,7 +42,7 @@ final class TestClock: Sendable {
         }
     }
 
-    /// Lets time pass, and does what comes due in it.
+    /// Advances the time and runs the timers that become due.
     func advance(by duration: Duration) {
         let end = state.withLock { $0.now + duration }
         while let timer = takeNext(until: end) { timer.loop.runAndWait(timer.body) }

@@ -28,7 +28,7 @@ internal import Testing
         .publish(ValidatedStatus(status: status, probe: probe))
     }
 
-    /// A schedule whose first probe ended a second after the start.
+    /// Returns a schedule whose first probe ended one second after the start.
     private func probed(_ result: ProbeResult, interval: Duration? = .seconds(30)) -> Schedule {
         var schedule = Schedule(interval: interval)
         _ = schedule.take(way(), now: at(0))
@@ -36,7 +36,7 @@ internal import Testing
         return schedule
     }
 
-    // MARK: When
+    // MARK: Timing
 
     @Test func `a path is published and probed at once`() {
         var schedule = Schedule(interval: nil)
@@ -119,7 +119,7 @@ internal import Testing
         #expect(schedule.nextDue == now + .seconds(86_400))
     }
 
-    // MARK: Other paths
+    // MARK: Path changes
 
     @Test func `a risen generation drops the result and probes the new path`() {
         var schedule = probed(good)
@@ -203,7 +203,7 @@ internal import Testing
 }
 
 extension NetworkPath {
-    /// A path over one interface to any IPv4 address.
+    /// Returns a path over one interface to the given IPv4 address.
     static func to(_ destination: String) -> NetworkPath {
         NetworkPath(
             destination: IPAddress(destination)!,

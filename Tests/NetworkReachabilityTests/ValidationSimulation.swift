@@ -2,18 +2,18 @@ internal import NetwatchEventLoop
 
 @testable internal import NetworkReachability
 
-/// An hour or so of a schedule's life: statuses, checks and ends of probes in random order, with the promises
-/// held against what it does.
+/// Simulates a schedule with statuses, checks and ends of probes in random order, and checks its invariants. A run
+/// covers about seven minutes.
 struct ValidationSimulation {
-    /// Ways to break what lies between the schedule and the world.
+    /// Deliberate faults between the schedule and its environment.
     enum Sabotage: CaseIterable {
-        /// A cancelled probe counts as ended while it still runs.
+        /// Reports a cancelled probe as ended while it still runs.
         case endsTooEarly
-        /// A status is not told.
+        /// Drops some statuses.
         case losesStatus
-        /// Something is published that is not the kernel's word.
+        /// Publishes a status other than the kernel's.
         case altersStatus
-        /// Nobody looks at the clock.
+        /// Never reports that time has passed.
         case losesTime
     }
 
@@ -43,7 +43,7 @@ struct ValidationSimulation {
         schedule = Schedule(interval: interval)
     }
 
-    /// Returns the promises that were broken.
+    /// Runs the simulation and returns the violated invariants.
     mutating func run(steps: Int = 400) -> [String] {
         for _ in 0..<steps where violations.isEmpty {
             now += .milliseconds(Int.random(in: 0...2000, using: &random))
@@ -54,7 +54,7 @@ struct ValidationSimulation {
         return violations
     }
 
-    // MARK: The world
+    // MARK: Environment
 
     private mutating func step() {
         switch Int.random(in: 0..<8, using: &random) {
@@ -86,7 +86,7 @@ struct ValidationSimulation {
         act(schedule.ended(result, now: now, random: .random(in: 0...1, using: &random)))
     }
 
-    // MARK: The promises
+    // MARK: Invariants
 
     private mutating func act(_ actions: [Schedule.Action]) {
         for action in actions {
@@ -126,7 +126,8 @@ struct ValidationSimulation {
         require(generationOfResult[latency] == generation, "a result of another path")
     }
 
-    /// While there is a path to be probed again, a probe runs or is to come: not too late, and not overdue.
+    /// Checks that a probe runs or is scheduled while the path must be probed again, and that it is neither late nor
+    /// overdue.
     private mutating func checkLiveness() {
         if let due = schedule.nextDue { require(due > now, "an overdue probe") }
         guard let interval, status?.path != nil, flights.isEmpty else { return }
@@ -139,7 +140,7 @@ struct ValidationSimulation {
     }
 }
 
-/// SplitMix64, whose whole state is the seed.
+/// SplitMix64; the seed is its whole state.
 private struct SplitMix: RandomNumberGenerator {
     var state: UInt64
 

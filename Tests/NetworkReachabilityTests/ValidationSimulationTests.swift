@@ -2,7 +2,7 @@ internal import Foundation
 internal import Testing
 
 @Suite struct ValidationSimulationTests {
-    /// `NETWATCH_SEED` replays one seed.
+    /// The seeds. `NETWATCH_SEED` replays a single one.
     private static let seeds: [UInt64] = {
         if let text = ProcessInfo.processInfo.environment["NETWATCH_SEED"], let seed = UInt64(text) {
             return [seed]

@@ -3,7 +3,7 @@ internal import NetwatchTestSupport
 internal import NetworkReachability
 internal import Testing
 
-/// One address watched inside a testbed, with everything its watch was told.
+/// A watched address in a testbed, with all statuses that its watch received.
 struct WatchedHost {
     let testbed: VethTestbed
     let monitor: PathMonitor
@@ -44,7 +44,7 @@ struct WatchedHost {
         checkOracle(location)
     }
 
-    /// Holds the last status against the oracle, which cannot see a lost carrier or an unusable source.
+    /// Compares the last status with the oracle, which does not detect a lost carrier or an unusable source.
     private func checkOracle(_ location: SourceLocation) {
         guard let status = recorder.values.last else { return }
         let answer = Oracle(namespace: testbed.near).ask(about: address)
@@ -60,15 +60,14 @@ struct WatchedHost {
         }
     }
 
-    /// What the watch heard, without changes of the reason alone: a link that comes up has no carrier at
-    /// first.
+    /// The changes of reachability, without changes of the reason alone: a link that comes up first has no carrier.
     var edges: [Bool] {
         recorder.values.map(\.isReachable).reduce(into: []) { edges, isReachable in
             if edges.last != isReachable { edges.append(isReachable) }
         }
     }
 
-    /// Whether the watch never heard the same thing twice in a row.
+    /// Whether the watch never received the same status twice in a row.
     var neverRepeats: Bool {
         zip(recorder.values, recorder.values.dropFirst()).allSatisfy { $0 != $1 }
     }

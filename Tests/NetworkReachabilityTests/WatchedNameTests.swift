@@ -5,10 +5,10 @@ internal import Testing
 
 @testable internal import NetworkReachability
 
-/// Names watched in a real namespace, with answers of our own.
+/// Watched names in a real namespace, with scripted answers.
 @Suite(.enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"))
 struct WatchedNameTests {
-    /// A name server whose answers a test changes.
+    /// A fake name server whose answers the test changes.
     private final class Answers: Sendable {
         private let current: Mutex<NameResolver.Outcome>
         let asked = Recorder<String>()
@@ -93,7 +93,8 @@ struct WatchedNameTests {
         let first = watch.status
         answers.set(.success(both.reversed()))
         try await advance(clock, until: answers.asked, has: 2)
-        // The getter's turn comes after that of the answer only if the answer is on its way; the next lookup shows it.
+        // The getter runs after the answer only if the answer has already been submitted. The next lookup proves that
+        // it has.
         try await advance(clock, until: answers.asked, has: 3)
         #expect(statuses.values.count == 1 && watch.status == first)
         answers.set(.success([IPAddress("203.0.113.9")!]))
@@ -116,8 +117,8 @@ struct WatchedNameTests {
         watch.cancel()
     }
 
-    /// Lets time pass until so many lookups were made. What a lookup brings about happens on other threads, so time
-    /// passes in steps.
+    /// Advances the time until `count` lookups were made. A lookup takes effect on other threads, so time advances in
+    /// steps.
     private func advance(_ clock: TestClock, until asked: Recorder<String>, has count: Int) async throws {
         while asked.values.count < count {
             clock.advance(by: .seconds(1))

@@ -6,10 +6,10 @@ internal import NetwatchTestSupport
 internal import OfflineQueue
 internal import Synchronization
 
-/// A program that owns a queue until it is killed.
+/// A program that runs a queue until it is killed.
 ///
-/// It says `ready` once its queue is open, `accepted ID KEY` after each request that the queue accepted (`-` for
-/// no key), and `drained` at the end; each line is one `write(2)`, so what was said is known whatever happens next.
+/// It prints `ready` once its queue is open, `accepted ID KEY` after each request that the queue accepted (`-` for no
+/// key), and `drained` at the end. Each line is one `write(2)`, so a printed line is never lost.
 @main
 struct Victim {
     private let orders: VictimOrders
@@ -18,7 +18,7 @@ struct Victim {
     static func main() async {
         do {
             let orders = try VictimOrders(argument: CommandLine.arguments.last ?? "")
-            // Whoever waits for us may be gone.
+            // Ends the process after 300 s, in case the test that started it is gone.
             alarm(300)
             try await Victim(orders).run()
         } catch {
@@ -31,7 +31,7 @@ struct Victim {
         self.orders = orders
         try Self.prepareDisk(orders)
         var configuration = OfflineQueue.Configuration(directory: orders.directory)
-        // The server fails often, and the tests have other things to wait for.
+        // Short delays, because the server fails often and the tests do not check the backoff.
         configuration.backoffBase = .milliseconds(1)
         configuration.backoffCap = .milliseconds(20)
         queue = try await OfflineQueue(configuration: configuration)
@@ -51,7 +51,7 @@ struct Victim {
     }
 }
 
-// MARK: - The disk
+// MARK: - Disk
 
 extension Victim {
     private static func prepareDisk(_ orders: VictimOrders) throws {
@@ -91,7 +91,7 @@ extension netwatch_fault {
 }
 
 extension VictimOrders.Crash.Place {
-    /// `nil` for a point of the queue's.
+    /// The VFS call to fail at; `nil` for a crash point of the queue itself.
     fileprivate var call: netwatch_call? {
         switch self {
         case .write: NETWATCH_CALL_WRITE
@@ -151,7 +151,7 @@ extension Victim {
 // MARK: - Editing
 
 extension Victim {
-    /// Holds and releases all that is in a lane that keeps order, over and over.
+    /// Holds and releases all requests of a random FIFO lane, in a loop.
     private func editLanes() async throws {
         var generator = SeededGenerator(seed: ~orders.seed)
         while true {
@@ -163,7 +163,7 @@ extension Victim {
         }
     }
 
-    /// What a kill left held between the two.
+    /// Releases requests that a kill between the hold and the release left held.
     private func releaseLanes() async throws {
         for producer in 0..<orders.producers {
             _ = try await queue.release(matching: Self.lane(of: producer))
@@ -182,7 +182,8 @@ extension Victim {
         try await queue.start()
         try await releaseLanes()
         Self.say("ready")
-        // Every commit writes to the database's files, and the counts are read after the commit under way.
+        // Polls when the directory changes: every commit writes to the database files, and the counts are read after
+        // the current commit.
         try await until(changesIn: orders.directory) { try await !isBusy }
         Self.say("drained")
     }

@@ -1,25 +1,25 @@
 internal import Foundation
 
-/// What a ``Victim`` is to do; its only argument, as JSON.
+/// The instructions for a ``Victim``, passed as its only argument in JSON.
 package struct VictimOrders: Codable, Sendable {
     package enum Mode: String, Codable, Sendable {
-        /// Accepts requests, and sends them unless it is told not to, until it is killed.
+        /// Accepts requests until it is killed, and sends them if ``VictimOrders/sends`` is true.
         case produce
-        /// Sends what is left and ends.
+        /// Sends the remaining requests and exits.
         case drain
     }
 
-    /// What is broken, to show that the checks notice.
+    /// A deliberate fault, to show that the checks detect it.
     package enum Breakage: String, Codable, Sendable {
-        /// A request is reported as accepted before the queue has it.
+        /// Reports a request as accepted before the queue has accepted it.
         case reportsEarly
-        /// Lanes that keep order are asked for as ones that do not.
+        /// Enqueues FIFO requests without FIFO order.
         case forgetsOrder
-        /// The disk says that it has written and has not. Only with ``VictimOrders/forgetting``.
+        /// Syncs do nothing but report success. Only with ``VictimOrders/forgetting``.
         case syncsNothing
     }
 
-    /// A disk that forgets what was not synced when the process is killed; see `netwatch_forgetting_arm`.
+    /// A disk that loses unsynced data when the process is killed; see `netwatch_forgetting_arm`.
     package struct Forgetting: Codable, Sendable {
         package var leakedPerMille: UInt32
         package var seed: UInt64
@@ -30,23 +30,23 @@ package struct VictimOrders: Codable, Sendable {
         }
     }
 
-    /// Where it kills itself.
+    /// The point at which the process kills itself.
     package struct Crash: Hashable, Codable, Sendable {
         package enum Place: String, Codable, Sendable, CaseIterable {
-            // The queue's own crash points, by their names.
+            // The crash points of the queue, with their names there.
             case bodySynced, bodyNamed, beforeCommit, afterCommit, claimed, sending, answered, concluded
-            /// In the middle of a write to the WAL or the database.
+            /// During a write to the WAL or the database.
             case write
             /// Instead of a sync.
             case sync
-            /// In the middle of a write of a checkpoint.
+            /// During a write of a checkpoint.
             case checkpointWrite
             /// Instead of the sync of a checkpoint.
             case checkpointSync
         }
 
         package var place: Place
-        /// At which passage of that place; 1 is the first.
+        /// Which arrival at that place kills the process; 1 is the first.
         package var passage: Int
 
         package init(_ place: Place, passage: Int) {
@@ -56,27 +56,28 @@ package struct VictimOrders: Codable, Sendable {
     }
 
     package var directory: String
-    /// Where the requests go, without a slash at the end.
+    /// The base URL of the requests, without a trailing slash.
     package var url: String
     package var mode = Mode.produce
     package var producers = 64
-    /// How many requests each producer enqueues, one after the other.
+    /// The number of requests that each producer enqueues, one after the other.
     package var requestsPerProducer = 4
-    /// Whether they are accepted with durability full, else normal.
+    /// Whether requests are enqueued with durability `full`; otherwise `normal`.
     package var isDurable = true
-    /// Whether they are sent meanwhile.
+    /// Whether requests are sent while others are enqueued.
     package var sends = true
-    /// Whether lanes are held and released meanwhile, all of their requests at once. These edits are always synced.
+    /// Whether all requests of a lane are held and released repeatedly while others are enqueued. These edits are
+    /// always synced.
     package var edits = true
     /// The number of each producer's first request.
     package var firstNumber = 0
-    /// A producer waits up to this long before each request. Milliseconds.
+    /// The maximum random delay of a producer before each request, in milliseconds.
     package var longestPause = 20
     package var seed: UInt64 = 1
     package var forgetting: Forgetting?
-    /// `nil`: it is killed by others.
+    /// `nil` if the process does not kill itself.
     package var crash: Crash?
-    /// At how many pages SQLite checkpoints the WAL by itself; 0 for never.
+    /// The number of pages at which SQLite checkpoints the WAL automatically; 0 for never.
     package var checkpointPages: Int32 = 1000
     package var breakage: Breakage?
 
@@ -85,7 +86,7 @@ package struct VictimOrders: Codable, Sendable {
         self.url = url
     }
 
-    /// The argument that says this.
+    /// The JSON argument with these instructions.
     package var argument: String {
         get throws { String(decoding: try JSONEncoder().encode(self), as: UTF8.self) }
     }

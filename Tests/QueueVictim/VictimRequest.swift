@@ -1,10 +1,10 @@
 internal import NetwatchTestSupport
 
-/// One request of a ``Victim``: everything of it follows from its producer and its number, so that whoever
-/// receives it can tell whether it is whole.
+/// A request of a ``Victim``. Its producer and its number determine its content, so that a receiver can check whether
+/// it is complete.
 package struct VictimRequest: Hashable, Sendable {
     package let producer: Int
-    /// Rises with every request of its producer, over all runs.
+    /// Increases with every request of its producer, across all runs.
     package let number: Int
 
     package init(producer: Int, number: Int) {
@@ -12,7 +12,7 @@ package struct VictimRequest: Hashable, Sendable {
         self.number = number
     }
 
-    /// `nil` when it is none of ours.
+    /// Returns `nil` for an id of another format.
     package init?(id: some StringProtocol) {
         let parts = id.split(separator: "-", omittingEmptySubsequences: false)
         guard parts.count == 2, parts[0].first == "p",
@@ -23,18 +23,18 @@ package struct VictimRequest: Hashable, Sendable {
 
     package var id: String { "p\(producer)-\(number)" }
 
-    /// Every other request keeps order, in a lane of its producer's own.
+    /// Every second request is FIFO, in its producer's own lane.
     package var isFIFO: Bool { !number.isMultiple(of: 2) }
 
     package var lane: String { isFIFO ? "p\(producer)" : "parallel-\(producer % 4)" }
 
-    /// One in eight may not be sent twice, whatever happens, and is held instead.
+    /// One in eight is at-most-once: if it may already have been sent, it is held instead of sent again.
     package var isAtMostOnce: Bool { number % 8 == 4 }
 
-    /// Half of either kind are not idempotent and carry a key.
+    /// Half of the requests of each kind use POST, which is not idempotent, and carry an idempotency key.
     package var method: String { number % 4 < 2 ? "POST" : "PUT" }
 
-    /// One in sixteen is longer than what is kept in the database itself, 64 KiB.
+    /// One in sixteen is longer than 64 KiB, the largest body that the database itself stores.
     package var body: [UInt8] {
         var generator = SeededGenerator(seed: UInt64(producer) << 32 | UInt64(number))
         let isLong = Int.random(in: 0..<16, using: &generator) == 0

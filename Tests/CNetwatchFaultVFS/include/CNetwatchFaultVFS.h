@@ -1,17 +1,16 @@
-// A SQLite VFS whose disk fails and forgets on request, for tests of what a store then still has.
+// A SQLite VFS with a disk that fails or loses unsynced writes on request. Tests use it to check what a store retains.
 //
-// It hands everything to the VFS that was SQLite's default before. What is armed concerns the files whose path
-// contains a marker, so that tests beside each other do not meet when their directories have names of their
-// own. Every function may be called from any thread.
+// All calls go to the previous default VFS. Faults affect files whose path contains a marker, so parallel tests do not
+// affect each other if the names of their directories differ. Every function may be called from any thread.
 #ifndef CNETWATCH_FAULT_VFS_H
 #define CNETWATCH_FAULT_VFS_H
 
-// Registers the VFS as "netwatch-fault" and makes it SQLite's default. Callable more than once. Returns a
-// result code of SQLite.
+// Registers the VFS as "netwatch-fault" and makes it SQLite's default. Later calls have no effect. Returns a SQLite
+// result code.
 int netwatch_fault_vfs_install(void);
 
-// Lets every connection that is opened from now on checkpoint its WAL by itself at so many pages, instead of at
-// 1,000; 0 for never. Returns a result code of SQLite.
+// Sets the number of pages at which connections opened later checkpoint their WAL automatically (SQLite's default:
+// 1,000). 0 disables automatic checkpoints. Returns a SQLite result code.
 int netwatch_checkpoint_every(int pages);
 
 // MARK: Failing
@@ -24,53 +23,52 @@ enum netwatch_call {
     NETWATCH_CALL_SYNC = 8,
     NETWATCH_CALL_TRUNCATE = 16,
     NETWATCH_CALL_DELETE = 32,
-    // Mapping a page of the WAL's index.
+    // Mapping a page of the WAL index.
     NETWATCH_CALL_SHM = 64,
-    // Those writes and syncs that are not of the WAL: a checkpoint's, once there is a WAL.
+    // Writes and syncs of files other than a WAL. In WAL mode, these are a checkpoint's.
     NETWATCH_CALL_DATABASE_WRITE = 128,
     NETWATCH_CALL_DATABASE_SYNC = 256,
 };
 
 struct netwatch_fault {
-    // Which calls are counted: bits of `enum netwatch_call`.
+    // The calls to count: bits of `enum netwatch_call`.
     unsigned calls;
-    // What a failing call answers, without having done its work; half of it for a write, as happens on a full
-    // disk. SQLITE_OK is a lie: nothing of it was done.
+    // The result of a failing call. The call does nothing, but a failing write still writes its first half, as on a
+    // full disk. With SQLITE_OK, the call does nothing and falsely reports success.
     int result;
-    // Which of the counted calls fails; 1 is the next one.
+    // The number of the first counted call that fails; 1 is the next one.
     long first;
-    // 0: only that one fails. 1: so do all that follow.
+    // 0: only that call fails. 1: all later calls fail too.
     int persists;
-    // 1: the process ends in it by SIGKILL; in the middle of a write.
+    // 1: the call kills the process with SIGKILL; a write is then half done.
     int kills;
 };
 
-// Arms a fault. Returns its number for the other two functions, or -1 when 64 are armed. `marker`: at most 255
-// bytes.
+// Arms a fault. Returns its number for the functions below, or -1 if 64 faults are armed. `marker`: at most 255 bytes.
 int netwatch_fault_arm(const char *marker, struct netwatch_fault fault);
 
-// How many of its calls were made since it was armed; the fault has struck when that is at least `first`.
+// Returns the number of counted calls since the fault was armed. The fault has occurred if this is at least `first`.
 long netwatch_fault_calls(int number);
 
 void netwatch_fault_disarm(int number);
 
 // MARK: Forgetting
 
-// From now on a file that is opened with `marker` in its path keeps what is written to it in this process's
-// memory until it is synced. The end of the process is then a power cut. The index of the WAL, which nobody
-// ever syncs, has no name while it is used, and is gone too. At most one marker of 255 bytes.
+// Keeps unsynced writes in this process's memory, for every file opened from now on with `marker` in its path. The end
+// of the process then acts as a power cut. The WAL index is lost too: SQLite never syncs it, and its file is unlinked
+// while in use. Only one marker, of at most 255 bytes, can be armed.
 //
-// A disk may also write what nobody asked it to yet: of each 1,000 sectors of 512 bytes, and of each 1,000
-// truncations, about `leaked_per_mille` reach it at once, drawn by `seed`.
+// A real disk can also write data before a sync. Of every 1,000 sectors of 512 bytes and every 1,000 truncations, about
+// `leaked_per_mille` reach the disk immediately, chosen at random with `seed`.
 //
-// Names are on the disk at once: that a file was made or deleted is not forgotten.
+// File names reach the disk immediately: the creation and deletion of files is not lost.
 //
-// A sync that fails by a fault is answered as Linux does: what was to be written counts as written, is still
-// read, and is never written again.
+// A sync that fails by a fault behaves as on Linux: the unsynced data counts as written and remains readable, but is
+// never written again.
 void netwatch_forgetting_arm(const char *marker, unsigned leaked_per_mille, unsigned long long seed);
 
-// The power cut without the end of the process: what was not synced is forgotten, and every later call on a file
-// with `marker` in its path that is open now answers SQLITE_IOERR. Opening it anew finds what the disk has.
+// Simulates a power cut without ending the process. Unsynced data is lost, and all later calls on open files with
+// `marker` in their path return SQLITE_IOERR. A file that is opened again has the disk's content.
 void netwatch_forgetting_cut(const char *marker);
 
 #endif

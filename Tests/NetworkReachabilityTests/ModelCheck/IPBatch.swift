@@ -2,15 +2,15 @@ internal import Glibc
 internal import NetwatchEventLoop
 internal import NetwatchTestSupport
 
-/// An `ip -batch` process that stays, so that a command costs a message and not a process.
+/// A long-running `ip -batch` process, which avoids a process start per command.
 ///
-/// Not safe for concurrent use: one thread owns it, and waits for every answer.
+/// Not safe for concurrent use: one thread owns it and waits for every answer.
 final class IPBatch {
-    /// What became of one command.
+    /// The result of one command.
     enum Answer {
-        /// What it printed; nothing for most that change something.
+        /// The output; empty for most commands that change something.
         case done(String)
-        /// What the kernel or `ip` had against it.
+        /// The error message of the kernel or of `ip`.
         case refused(String)
     }
 
@@ -19,23 +19,23 @@ final class IPBatch {
     private var conversation: Conversation?
 
     /// - Parameters:
-    ///   - namespace: Where the commands work.
-    ///   - options: Options before `-batch`. `-json` makes `ip` flush what it printed after each command.
+    ///   - namespace: The namespace of the commands.
+    ///   - options: Options before `-batch`. `-json` makes `ip` flush its output after each command.
     init(in namespace: NetworkNamespace, options: String...) {
         self.namespace = namespace
         self.options = options
     }
 
-    /// Runs commands that each print one line, unless they fail.
+    /// Runs commands that each print one line or fail.
     func ask(_ questions: [String]) throws -> [Answer] {
         try opened().exchange(questions)
     }
 
-    /// Runs one command that prints nothing. Returns what was wrong with it, if anything.
+    /// Runs one command that prints nothing. Returns its error message, or `nil` on success.
     func perform(_ command: String) throws -> String? {
         defer { if command.hasPrefix("link del") || command.contains(" name ") { forget() } }
         guard let answers = try? opened().exchange([command]) else {
-            // It gives up on a command that it takes for a misspelling, like one with a device that is gone.
+            // `ip` exits at a command that it considers misspelled, for example one with a deleted device.
             forget()
             return "ip ended"
         }
@@ -43,8 +43,7 @@ final class IPBatch {
         return nil
     }
 
-    /// Lets another process answer from now on: one that stays remembers the interfaces' names and indices
-    /// for ever.
+    /// Ends the process; the next command starts a new one. A running `ip` caches interface names and indices forever.
     func forget() {
         conversation = nil
     }
@@ -57,9 +56,9 @@ final class IPBatch {
     }
 }
 
-/// One `ip` process and the socket that is its standard input, output and error.
+/// One `ip` process and the socket for its standard input, output and error.
 private final class Conversation {
-    /// Refused always, with its number: it tells where the answers of one exchange end.
+    /// A command that always fails. Its error message contains the command's number and marks the end of an exchange.
     private static let mark = "link show dev no-such-device"
 
     private let socket: FileDescriptor
@@ -69,7 +68,7 @@ private final class Conversation {
 
     init(in namespace: NetworkNamespace, options: [String]) throws {
         var ends: [CInt] = [0, 0]
-        // The other processes that tests start must not inherit it, or it would never end.
+        // Other processes that tests start must not inherit the socket, because `ip` would then never exit.
         let type = CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
         try systemCall("socketpair") { socketpair(AF_UNIX, type, 0, &ends) }
         socket = FileDescriptor(owning: ends[0])

@@ -4,23 +4,22 @@ internal import NetwatchTestSupport
 internal import NetworkReachability
 internal import Synchronization
 
-/// Random changes to real networks, after each of which every published status must be the truth, without
-/// an audit.
+/// Makes random changes to real networks and checks that every published status becomes correct, without an audit.
 enum ModelCheck {
-    /// How the monitor of a scenario is made.
+    /// The settings of a scenario's monitor.
     struct Setup: Sendable {
         var settle: Duration
-        /// In bytes: hardly any, the kernel's default, and plenty.
+        /// In bytes. A tiny buffer, the kernel's default, or a large one.
         var receiveBufferSize: Int
         var filtersRoutes: Bool
-        /// What is broken on purpose.
+        /// Deliberate faults of the monitor.
         var faults = MonitorFaults()
         var confirmDelay = PathMonitor.Configuration().confirmDelay
-        /// For how long statuses may differ from the truth. Only bounds how long a failing check takes: without
-        /// an audit nothing heals a wrong status.
+        /// How long statuses may be wrong before the check fails. Default 5 s. A longer limit only delays the failure:
+        /// without an audit, nothing corrects a wrong status.
         var patience: Duration = .seconds(5)
 
-        /// One of all combinations, by seed.
+        /// Chooses one of the combinations by the seed.
         init(seed: UInt64) {
             settle = .milliseconds(seed & 1 == 0 ? 30 : 0)
             filtersRoutes = seed & 2 == 0
@@ -35,13 +34,13 @@ enum ModelCheck {
             configuration.filtersRoutes = filtersRoutes
             configuration.faults = faults
             configuration.confirmDelay = confirmDelay
-            // It would find whatever is missed.
+            // An audit would find missed changes.
             configuration.auditInterval = .seconds(24 * 3600)
             return configuration
         }
     }
 
-    /// Runs scenarios side by side and waits for all of them, or for the first that is told to be enough.
+    /// Runs scenarios in parallel. Waits for all of them, or for the first outcome for which `isEnough` returns true.
     static func run(
         _ scenarios: [Scenario],
         until isEnough: @escaping @Sendable (ModelRun.Outcome) -> Bool = { _ in false }
@@ -49,7 +48,7 @@ enum ModelCheck {
         let outcomes = Recorder<ModelRun.Outcome>()
         let ended = Recorder<Bool>()
         let queue = ScenarioQueue(scenarios)
-        // Most of the time they wait: for the monitor, or for the kernel.
+        // More threads than cores, because scenarios mostly wait for the monitor or for the kernel.
         let threads = min(scenarios.count, ProcessInfo.processInfo.activeProcessorCount * 16)
         for _ in 0..<threads {
             try startDetachedThread(named: "model") {
@@ -61,13 +60,13 @@ enum ModelCheck {
                 ended.record(true)
             }
         }
-        // Generous: 2,000 scenarios take some minutes.
+        // Far above the expected time: 2,000 scenarios take a few minutes.
         try await ended.wait(patience: .seconds(3 * 3600)) { $0.count == threads }
         return outcomes.values
     }
 }
 
-/// Scenarios that several threads share out among themselves.
+/// A queue of scenarios for several threads.
 private final class ScenarioQueue: Sendable {
     private let scenarios: Mutex<[Scenario]>
     private let closed = Atomic(false)

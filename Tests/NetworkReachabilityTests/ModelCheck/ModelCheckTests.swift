@@ -4,7 +4,7 @@ internal import NetwatchTestSupport
 internal import NetworkReachability
 internal import Testing
 
-// One after the other: each uses the whole machine.
+// Serialized, because each test uses the whole machine.
 @Suite(.serialized, .enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"))
 struct ModelCheckTests {
     @Test func `random changes, and every status is what the kernel says`() async throws {
@@ -57,7 +57,7 @@ struct ModelCheckTests {
     ) async throws -> Bool {
         let scenarios = Self.scenarios(64, operations: 40, focus: focus) { setup in
             sabotage(&setup)
-            // A wrong status is what is looked for here.
+            // A short limit, because this check expects a wrong status.
             setup.patience = .seconds(2)
         }
         let outcomes = try await ModelCheck.run(scenarios) { $0.mismatch != nil }
@@ -79,15 +79,16 @@ struct ModelCheckTests {
     }
 }
 
-/// How much is checked: little by default, otherwise all that the environment asks for.
+/// The amount of checks: small by default, or as the environment variables specify.
 struct Plan {
     private let seeds: [UInt64]
     private let operations: Int
     private let isReplay: Bool
 
-    /// `NETWATCH_SEED` replays one seed, and then leaves out what is not needed to fail;
-    /// ``CheckSize`` asks for 10 seeds, 100 or 2,000; `NETWATCH_MODEL_SEEDS` and `NETWATCH_MODEL_OPERATIONS` (40) for other
-    /// numbers.
+    /// Reads the plan from the environment.
+    ///
+    /// `NETWATCH_SEED` replays one seed and then shrinks the failing operations. ``CheckSize`` selects 10, 100 or 2,000
+    /// seeds. `NETWATCH_MODEL_SEEDS` and `NETWATCH_MODEL_OPERATIONS` (default 40) set other numbers.
     init(environment: [String: String]) {
         func number(_ name: String) -> Int? { environment[name].flatMap { Int($0) } }
         operations = number("NETWATCH_MODEL_OPERATIONS") ?? 40
@@ -114,10 +115,10 @@ struct Plan {
     }
 }
 
-/// What a check did, in a few lines.
+/// A summary of a check in a few lines.
 struct ModelCheckReport: CustomStringConvertible {
     let description: String
-    /// Whether the truth changed once for ten commands; three times are usual.
+    /// Whether correct statuses changed more than once per ten commands. Three times per ten commands is usual.
     let changesMuch: Bool
 
     init(_ outcomes: [ModelRun.Outcome]) {

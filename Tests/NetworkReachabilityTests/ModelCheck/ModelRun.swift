@@ -3,26 +3,25 @@ internal import NetwatchEventLoop
 internal import NetwatchTestSupport
 internal import NetworkReachability
 
-/// One scenario in namespaces of its own: a monitor, and operations one after the other, after which its
-/// statuses must become the truth.
+/// Runs one scenario in new namespaces: it performs the operations one after the other and checks that the monitor's
+/// statuses become correct.
 ///
-/// Confined to the thread that makes it, which waits.
+/// Confined to the thread that creates it; calls block.
 final class ModelRun {
-    /// What a run found.
+    /// The result of a run.
     struct Outcome: Sendable {
         let scenario: Scenario
         var mismatch: Mismatch?
         var commands = 0
         var refusals: [String] = []
         var overruns = 0
-        /// How often the truth about an address became another.
+        /// How often the correct status of an address changed.
         var changes = 0
-        /// How long after each burst of operations every status was the truth, as far as it can be told
-        /// from asking again and again.
+        /// How long it took after each burst of operations until every status was correct, measured by polling.
         var delays: [Duration] = []
     }
 
-    /// Statuses that stay wrong.
+    /// Statuses that remain wrong.
     struct Mismatch: Sendable, CustomStringConvertible {
         let operations: [Operation]
         let differences: [String]
@@ -33,7 +32,7 @@ final class ModelRun {
         }
     }
 
-    /// The longest that the kernel takes to end what it does by itself.
+    /// The maximum time that the kernel takes for changes of its own, such as the expiry of a route.
     private static let kernelPatience: Duration = .seconds(8)
 
     private let scenario: Scenario
@@ -64,11 +63,11 @@ final class ModelRun {
         watches[IPAddress(host)!] = monitor.watch(.host(NetworkHost(host)!)) { _ in }
     }
 
-    /// Runs a scenario to its first mismatch or its end.
+    /// Runs a scenario until its first mismatch or its end.
     ///
     /// - Parameters:
-    ///   - log: Is told of each operation.
-    ///   - isStopped: Asked after each operation whether the rest is not wanted any more.
+    ///   - log: Called with the description of each operation.
+    ///   - isStopped: Called after each burst of operations. The run ends early when it returns true.
     static func outcome(
         of scenario: Scenario,
         log: @escaping (String) -> Void = { _ in },
@@ -88,7 +87,8 @@ final class ModelRun {
     private func perform() throws {
         var random = scenario.pauses
         var position = 0
-        // The first statuses count too. And as long as the new links make the monitor look, it misses nothing.
+        // Checks the first statuses too, and waits for the lookups that the new links cause: these would hide a missed
+        // event.
         try check(mustBeQuiet: true, after: [])
         while outcome.mismatch == nil, !isStopped(), position < scenario.operations.count {
             let burst = scenario.operations[position...].prefix(
@@ -99,7 +99,7 @@ final class ModelRun {
                 log("\(operation)")
                 perform(operation)
             }
-            // Half of the time the next operation comes while the monitor is still at work on this one.
+            // In half of the cases, the next operation may start while the monitor still processes this one.
             let mustBeQuiet = Bool.random(using: &random) || position == scenario.operations.count
             try check(mustBeQuiet: mustBeQuiet, after: scenario.operations[..<position])
         }
@@ -122,8 +122,8 @@ final class ModelRun {
         outcome.mismatch = Mismatch(operations: Array(operations), differences: differences)
     }
 
-    /// Asks until every status is the truth and, if so wanted, still is after the confirm pass. Returns what
-    /// is still different after a long while.
+    /// Polls until every status is correct and, if `mustBeQuiet`, remains correct after the confirm pass. Returns the
+    /// differences that remain at the time limit.
     private func awaitTruth(mustBeQuiet: Bool) throws -> [String] {
         let start = ContinuousClock.now
         var isTrue = false
@@ -162,15 +162,15 @@ final class ModelRun {
 }
 
 extension ModelCheck.Setup {
-    /// After that nothing is looked up any more without an event.
+    /// After this time nothing is looked up without a new event.
     fileprivate var quietTime: Duration {
         settle + PathMonitor.Configuration().confirmDelay + .milliseconds(20)
     }
 }
 
 extension PathStatus {
-    /// Whether it says what is true: whether a packet would leave, from where and by which interface, and if
-    /// not, why.
+    /// Returns whether the status is correct: whether a packet can be sent, from which source address and interface,
+    /// and if not, for which reason.
     fileprivate func agrees(with truth: RouteOracle.Truth) -> Bool {
         switch (verdict, truth) {
         case (.reachable(let path), .reachable(let source, let interface)):

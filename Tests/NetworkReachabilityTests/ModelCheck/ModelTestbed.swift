@@ -1,14 +1,15 @@
 internal import NetwatchTestSupport
 
-/// The namespace of the monitor and the one where its cables end, before and during a run.
+/// The monitor's namespace and the namespace of the far ends of its cables.
 final class ModelTestbed {
-    /// Two /24 and /64 networks are watched; further cables only carry routes.
+    /// A veth pair. Hosts in the /24 and /64 networks of the first two cables are watched; further cables only carry
+    /// routes.
     struct Cable: Sendable {
         let number: Int
 
         var near: String { "n\(number)" }
         var far: String { "f\(number)" }
-        /// The kernel is told which index the near end gets, so that a zone stays the same.
+        /// The index of the near end, set explicitly so that a zone stays valid.
         var index: Int { 100 + number }
         var ipv4Network: String { ["192.0.2", "203.0.113", "198.18.0", "198.18.1"][number] }
         var ipv6Network: String { "2001:db8:\(number)" }
@@ -24,7 +25,7 @@ final class ModelTestbed {
     private let nearIP: IPBatch
     private let nearIPv6: IPBatch
     private let farIP: IPBatch
-    /// Commands that were carried out, and those that the kernel refused, with its words.
+    /// The number of commands, and the refused ones with the kernel's error messages.
     private(set) var commands = 0
     private(set) var refusals: [String] = []
 
@@ -39,13 +40,13 @@ final class ModelTestbed {
         perform(Self.defaultRoutes(over: Cable(number: 0)))
     }
 
-    /// `FAR` in a command stands for the namespace of the far ends.
+    /// Creates a cable. `FAR` in a command stands for the namespace of the far ends.
     static func laying(_ cable: Cable, index: Int? = nil, farNamespace: String = "FAR") -> Operation {
         let link = "link add \(cable.near) index \(index ?? cable.index) type veth"
         return Operation(
             [
                 .near("\(link) peer name \(cable.far) netns \(farNamespace)"),
-                // Otherwise a link-local address appears after a while, whose announcement heals.
+                // Otherwise the announcement of a delayed link-local address would correct wrong statuses.
                 .near("link set \(cable.near) addrgenmode none"),
                 .far("link set \(cable.far) addrgenmode none"),
                 .far("addr add \(cable.farIPv4)/24 dev \(cable.far)"),

@@ -1,17 +1,17 @@
-/// One change to the network, as values: it can be printed, repeated, and left out.
+/// One change to the network, as values that can be printed, repeated and left out.
 struct Operation: Sendable, CustomStringConvertible {
     /// One command or setting.
     enum Step: Sendable {
-        /// An `ip` command where the monitor is.
+        /// An `ip` command in the monitor's namespace.
         case near(String)
-        /// The same with `ip -6`, for what does not tell its family.
+        /// The same with `ip -6`, for a command that does not specify its address family.
         case nearIPv6(String)
-        /// An `ip` command at the far ends of the cables.
+        /// An `ip` command in the namespace of the far ends.
         case far(String)
-        /// The end of the watch of a host, and the start of another.
+        /// Stops watching a host.
         case unwatch(String)
         case watch(String)
-        /// A kernel parameter where the monitor is: `net/ipv4/…`.
+        /// A kernel parameter in the monitor's namespace: `net/ipv4/…`.
         case parameter(String, String)
     }
 
@@ -26,7 +26,7 @@ struct Operation: Sendable, CustomStringConvertible {
 }
 
 extension Operation.Step: CustomStringConvertible {
-    /// As one would type it in the namespace.
+    /// The command as typed in the namespace.
     var description: String {
         switch self {
         case .near(let command): "ip \(command)"

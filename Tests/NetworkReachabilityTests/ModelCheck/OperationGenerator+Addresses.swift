@@ -13,7 +13,7 @@ extension OperationGenerator {
         }
     }
 
-    /// Hosts behind the far ends, which are watched. To have one as an own address makes it local.
+    /// Watched hosts behind the far ends. Assigning one to an interface makes it a local address.
     static let remotes = ["198.51.100.7/32", "198.51.100.200/32", "2001:db8:ffff::7/128"]
 
     private mutating func remove(_ address: String, _ cable: Cable) -> Operation {
@@ -37,7 +37,8 @@ extension OperationGenerator {
         )
     }
 
-    /// A deprecated address is a source only when there is no other: each link has two from the start.
+    /// Deprecates an address. The kernel uses a deprecated source only if it has no other; each link starts with two
+    /// addresses.
     private mutating func deprecate(_ cable: Cable) -> Operation {
         let change =
             "addr change \(one([cable.nearIPv6, cable.secondIPv6]))/64 dev \(cable.near) valid_lft forever"

@@ -29,7 +29,7 @@ extension OperationGenerator {
         )
     }
 
-    /// Deletes a link, and makes it again: at once or later, under its old index or another.
+    /// Deletes a link and creates it again, immediately or later, with the same index or another one.
     private mutating func replaceLink(_ cable: Cable) -> Operation {
         let deletion = Operation(.near("link del \(cable.near)"))
         let index = isLikely(50) ? cable.index : 200 + number(below: 50)

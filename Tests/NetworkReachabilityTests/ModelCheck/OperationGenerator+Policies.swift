@@ -13,7 +13,7 @@ extension OperationGenerator {
             isIPv4
             ? "route replace default via \(cables[1].farIPv4) table 70"
             : "route replace ::/0 via \(cables[1].farIPv6) table 70"
-        // A rule that leads to an empty table changes nothing.
+        // A rule that selects an empty table has no effect.
         let preparation: [Step] = action == "lookup 70" && isLikely(70) ? [.near(route)] : []
         return temporarily(
             Operation(preparation + [isIPv4 ? .near("rule add \(rule)") : .nearIPv6("rule add \(rule)")]),
@@ -26,7 +26,7 @@ extension OperationGenerator {
     mutating func nextHopOperation() -> Operation {
         let cable = cable()
         let isIPv4 = isLikely(60)
-        // Those of IPv6 are 11 and 12, groups of the two 3 and 13.
+        // IPv4 uses the ids 1 and 2, and 3 for their group. IPv6 uses 11, 12 and 13.
         let first = isIPv4 ? 1 : 11
         let id = first + number(below: 2)
         let target = isIPv4 ? "198.51.100.0/24" : "2001:db8:ffff::/48"
@@ -45,7 +45,7 @@ extension OperationGenerator {
         }
     }
 
-    /// A next hop object from its making to its end, of which only itself is announced.
+    /// The lifecycle of a next hop object. The kernel announces only the object, not its routes.
     private mutating func career(of id: Int, _ target: String, _ cable: Cable) -> Operation {
         let other = one(cables)
         func hop(_ cable: Cable) -> Step {
@@ -88,7 +88,7 @@ extension OperationGenerator {
         }
     }
 
-    /// The better of two default routes has no carrier: the setting decides which one counts.
+    /// The preferred one of two default routes loses its carrier. The setting decides which route is used.
     private mutating func ignoreLinkDown(_ cable: Cable) -> Operation {
         let other = one(cables)
         let family = one(["ipv4", "ipv6"])
@@ -111,7 +111,7 @@ extension OperationGenerator {
         temporarily(Operation(.parameter(parameter, "1")), remedy: Operation(.parameter(parameter, "0")))
     }
 
-    /// Whether the kernel announces the routes of a next hop object that is replaced.
+    /// Sets whether the kernel announces the routes of a replaced next hop object.
     private mutating func compatibility() -> Operation {
         Operation(.parameter("net/ipv4/nexthop_compat_mode", isLikely(70) ? "0" : "1"))
     }

@@ -1,28 +1,28 @@
 internal import NetwatchTestSupport
 
-/// Makes up changes to a network, the same ones for the same seed.
+/// Generates random changes to a network; the same seed gives the same changes.
 ///
-/// It does not know what the kernel makes of them; some are refused, which changes nothing.
+/// The generator does not know their effect. The kernel refuses some of them, which changes nothing.
 struct OperationGenerator {
     typealias Cable = ModelTestbed.Cable
     typealias Step = Operation.Step
 
     var random: SeededGenerator
     let cables: [Cable]
-    /// What takes back something done earlier. Without it everything would be blackholed in the end.
+    /// Operations that undo earlier ones. Without them, routes would eventually blackhole every host.
     private var remedies: [Operation] = []
-    /// What belongs together, and comes next.
+    /// Operations that belong to the current one and follow it.
     private var upcoming: [Operation] = []
 
-    /// What an operation is about.
+    /// The subject of an operation.
     enum Kind: CaseIterable, Sendable {
         case link, address, route, rule, nextHop, parameter, watch, repair
     }
 
-    /// Kinds in proportion to how often they come.
+    /// The kinds, each repeated in proportion to its frequency.
     private let kinds: [Kind]
 
-    /// - Parameter focus: A kind that is to come as often as all others together.
+    /// - Parameter focus: A kind that is generated as often as all others together.
     init(seed: UInt64, cables: Int, focus: Kind? = nil) {
         random = SeededGenerator(seed: seed)
         let shares: [(Kind, Int)] = [
@@ -63,20 +63,20 @@ struct OperationGenerator {
 
     mutating func one<Element>(_ elements: [Element]) -> Element { elements.randomElement(using: &random)! }
 
-    /// The first cable, over which most routes lead, half of the time.
+    /// Returns the first cable, which carries most routes, in half of the cases, and otherwise a random one.
     mutating func cable() -> Cable { isLikely(50) ? cables[0] : one(cables) }
 
-    /// An operation that is taken back some time later.
+    /// Returns the operation and schedules its remedy for later.
     mutating func temporarily(_ operation: Operation, remedy: Operation) -> Operation {
         later(remedy)
         return operation
     }
 
-    /// Some time later, with others in between now and then.
+    /// Schedules a remedy for a random time, after other operations.
     mutating func later(_ remedy: Operation) { remedies.append(remedy) }
 
-    /// One after the other, each an operation of its own: kinds of change that have an effect only after
-    /// others, and are announced by themselves.
+    /// Schedules operations that follow each other, for changes that only have an effect after others and have separate
+    /// announcements.
     mutating func inTurn(_ first: Operation, _ others: Operation...) -> Operation {
         upcoming += others
         return first
@@ -87,7 +87,7 @@ struct OperationGenerator {
         return temporarily(Operation(.unwatch(host)), remedy: Operation(.watch(host)))
     }
 
-    /// Brings a cable to its first state, but for what refuses its routes.
+    /// Restores the initial state of a cable, except for routes and rules that reject its traffic.
     private mutating func repair() -> Operation {
         let cable = cable()
         let link: [Step] = [

@@ -2,31 +2,31 @@ internal import NetwatchEventLoop
 internal import NetwatchTestSupport
 internal import NetworkReachability
 
-/// Tells what is true now, and shares nothing with the code under test: it asks iproute2, and a UDP socket
-/// by `connect(2)`, and holds the two against each other.
+/// Determines the correct statuses, independently of the code under test: it queries iproute2, and the kernel with
+/// `connect(2)` on a UDP socket, and compares the two.
 ///
 /// Not safe for concurrent use: one thread owns it.
 final class RouteOracle {
-    /// What must be published about one address.
+    /// The correct status of one address.
     enum Truth: Equatable {
         case reachable(source: [UInt8], interface: UInt32)
         case notReachable(PathStatus.Reason)
     }
 
-    /// The truth about every address at (nearly) one moment.
+    /// The correct statuses of all addresses at (nearly) one moment.
     struct Snapshot {
         let truths: [IPAddress: Truth]
-        /// Whether the kernel will change something by itself soon: duplicate address detection runs, a
-        /// carrier is being taken notice of, a route expires.
+        /// Whether the kernel will soon change something by itself: duplicate address detection is running, the kernel
+        /// is about to process a carrier change, or a route is about to expire.
         let isChanging: Bool
-        /// Where iproute2 and the socket say different things.
+        /// The contradictions between iproute2 and the socket.
         let contradictions: [String]
     }
 
     private let addresses: [IPAddress]
     private let ip: IPBatch
     private let socketOracle: Oracle
-    /// The names that `ip` may remember.
+    /// The interface names that `ip` may have cached.
     private var names: [UInt32: String] = [:]
 
     init(in namespace: NetworkNamespace, addresses: [IPAddress]) {
@@ -66,7 +66,7 @@ final class RouteOracle {
         let answers = socketOracle.ask(about: addresses)
         return addresses.indices.compactMap { position in
             let address = addresses[position]
-            // Which way of several IPv6 takes depends on the protocol too, and a lookup names none.
+            // With several next hops, the IPv6 route depends on the protocol too, which a lookup does not specify.
             if address.family == .ipv6, reports[position].hasSeveralWays { return nil }
             let (truth, answer) = (truths[position], answers[position])
             return truth.agrees(with: answer) ? nil : "\(address): ip says \(truth), a socket \(answer)"
@@ -75,7 +75,8 @@ final class RouteOracle {
 }
 
 extension RouteOracle.Truth {
-    /// A socket sees neither a lost carrier, nor that loopback is down, nor a source that no one could answer to.
+    /// Returns whether a socket's answer fits. A socket does not show a lost carrier, a loopback interface that is
+    /// down, or a source address to which replies cannot be sent.
     fileprivate func agrees(with answer: Oracle.Answer) -> Bool {
         switch (self, answer) {
         case (.reachable(let source, _), .sends(let from)): source == from.bytes
@@ -87,7 +88,7 @@ extension RouteOracle.Truth {
     }
 }
 
-/// `ip` did not answer as it should.
+/// An unexpected answer of `ip`.
 struct OracleFailure: Error {
     let answer: String
 }

@@ -1,9 +1,9 @@
 internal import NetwatchTestSupport
 
-/// Everything that decides what happens in a run, but for the moments at which it happens.
+/// All inputs of a run, except for the timing.
 struct Scenario: Sendable {
-    /// What is watched: own addresses, neighbours, hosts behind gateways, and one that only its link tells
-    /// apart.
+    /// The watched hosts: own addresses, neighbours, hosts behind gateways, and a link-local address, which needs its
+    /// zone.
     static let hosts = [
         "127.0.0.1", "192.0.2.1", "192.0.2.2", "203.0.113.2", "198.51.100.7", "198.51.100.200", "::1",
         "2001:db8:0::1", "2001:db8:0::2", "2001:db8:1::2", "2001:db8:ffff::7", "2001:db8:ffff:1::9",
@@ -14,13 +14,13 @@ struct Scenario: Sendable {
     let cables: Int
     var setup: ModelCheck.Setup
     var operations: [Operation]
-    /// Decides which operations follow each other without a pause.
+    /// Determines which operations follow each other without a pause.
     let pauses: SeededGenerator
 
-    /// Makes up a scenario.
+    /// Creates a random scenario.
     ///
     /// - Parameters:
-    ///   - focus: A kind of operation that is to come more often than others.
+    ///   - focus: A kind of operation that is generated more often than others.
     init(seed: UInt64, operations count: Int, setup: ModelCheck.Setup, focus: OperationGenerator.Kind? = nil)
     {
         self.seed = seed
@@ -32,10 +32,11 @@ struct Scenario: Sendable {
         pauses = random
     }
 
-    /// Leaves out what is not needed for statuses that stay wrong: halves first, then less and less.
+    /// Returns a scenario without the operations that the mismatch does not need. Removes halves first, then smaller
+    /// parts.
     func shrunk() -> Scenario {
         var scenario = self
-        // Nothing else keeps the machine busy now.
+        // The machine is otherwise idle now.
         scenario.setup.patience = .seconds(2)
         var length = operations.count / 2
         while length >= 1 {
