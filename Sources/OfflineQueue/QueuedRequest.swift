@@ -66,7 +66,7 @@ public struct QueuedRequest: Hashable, Sendable {
     public let finished: Date?
     /// The status of its last answer, if it had one.
     public let status: Int?
-    /// What its last attempt failed of, or why it was given up.
+    /// What its last attempt failed of, or why it was given up, or which request it depended on in vain.
     public let lastError: String?
     /// Until when its lane is closed, while it is: by a server's `Retry-After`, after failures, or because this machine
     /// was short of something.

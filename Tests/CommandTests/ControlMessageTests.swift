@@ -9,11 +9,11 @@ internal import Testing
         for (message, words) in [
             ("[]", "the body has to be an object"), ("3", "the body has to be an object"),
             ("{", "it is not valid JSON"), ("{}", "`url` is missing"),
-            (#"{"url":3}"#, "`url` has to be a text"),
+            (#"{"url":3}"#, "`url` has to be a string"),
             (#"{"url":"http://a/","ttl_seconds":"x"}"#, "`ttl_seconds` has to be a number"),
             (#"{"url":"http://a/","max_attempts":"3"}"#, "`max_attempts` has to be a whole number"),
             (#"{"url":"http://a/","at_most_once":1}"#, "`at_most_once` has to be true or false"),
-            (#"{"url":"http://a/","headers":[["a",1]]}"#, "`headers[0][1]` has to be a text"),
+            (#"{"url":"http://a/","headers":[["a",1]]}"#, "`headers[0][1]` has to be a string"),
             (#"{"url":"http://a/","not_before":"soon"}"#, "`not_before`: it is not a time"),
             (#"{"url":"http://a/","staged":{"id":"x"}}"#, "`staged.size` is missing"),
             (

@@ -213,7 +213,7 @@ internal import Testing
         #expect(server.requests.first?.body == Array("hello".utf8))
         #expect(server.requests.first?.values(of: "X-A") == ["b"])
         for (body, words) in [
-            ("{", "not valid JSON"), ("{}", "`url` is missing"), (#"{"url":7}"#, "`url` has to be a text"),
+            ("{", "not valid JSON"), ("{}", "`url` is missing"), (#"{"url":7}"#, "`url` has to be a string"),
             (#"{"url":"http://a/","headers":[["x"]]}"#, "name and a value"),
             (#"{"url":"http://a/","body_base64":"*"}"#, "valid Base64"),
         ] {

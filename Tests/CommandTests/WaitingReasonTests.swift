@@ -16,22 +16,19 @@ internal import Testing
         try #require(try await service.queue().first { $0["id"] as? String == id })
     }
 
-    /// A service whose lane to a server that refuses connections is closed for some seconds at least: it has failed
-    /// several times.
-    private func closed() async throws -> RunningService {
+    /// A service whose lane to a server that nobody trusts is closed for at least five minutes, and the server's URL.
+    private func closed() async throws -> (HostileHTTP2Server, RunningService) {
+        let server = try HostileHTTP2Server("nothing")
         let service = try await RunningService(in: try ScratchDirectory())
-        try await service.keep(Self.refusing, "--id", "first")
-        while let tries = try await entry("first", service)["attempts"] as? Int, tries < 4 {
-            _ = try await service.run("queue", "flush")
-        }
-        return service
+        let sent = try await service.run("send", server.url, "--id", "first")
+        #expect(sent.errors.first?.hasPrefix("queued: held: trust") == true, "\(sent.errors)")
+        return (server, service)
     }
 
     @Test func `a request behind failures says so, and until when`() async throws {
-        let service = try await closed()
-        try await service.keep(Self.refusing, "--id", "second")
+        let (server, service) = try await closed()
+        try await service.keep(server.url, "--id", "second")
         #expect(try await row("second", service).contains("  waiting after failures until 2"))
-        #expect(try await row("first", service).hasSuffix(": 127.0.0.1: Connection refused"))
         let entry = try await entry("second", service)
         #expect(entry["waits_for"] as? String == "lane" && entry["lane_closed_until"] is String, "\(entry)")
         #expect(entry["reason"] as? String == "waiting after failures" && entry["lane_closed_by"] == nil)
@@ -39,12 +36,21 @@ internal import Testing
         #expect(shown.contains("state     pending: waiting after failures"), "\(shown)")
         #expect(shown.contains { $0.hasPrefix("waits     for its lane, which is closed") }, "\(shown)")
         #expect(shown.contains { $0.hasPrefix("closed    until ") }, "\(shown)")
-        let waited = try await service.run("send", Self.refusing, "--wait=200ms")
+        let waited = try await service.run("send", server.url, "--wait=200ms")
         #expect(waited.ending == .exited(75) && waited.errors == ["queued: waiting after failures"])
     }
 
+    @Test func `a request whose own attempt failed has the error, too`() async throws {
+        let service = try await RunningService(in: try ScratchDirectory())
+        try await service.keep(Self.refusing, "--id", "first")
+        // Between two attempts the lane is open for a moment.
+        while try await entry("first", service)["lane_closed_until"] == nil {}
+        while try await !row("first", service).hasSuffix(": 127.0.0.1: Connection refused") {}
+    }
+
     @Test func `lanes that failures close are listed`() async throws {
-        let service = try await closed()
+        let (server, service) = try await closed()
+        try await service.keep(server.url, "--id", "second")
         let stats = try await service.run("queue", "stats").output
         #expect(
             stats.contains {
@@ -55,19 +61,22 @@ internal import Testing
         )
         let status = try await service.run("status", "--timeout", "30s").output
         #expect(
-            status.contains { $0.hasPrefix("queue       1 pending, ") && $0.hasSuffix(", 1 lane closed") },
+            status.contains {
+                $0.hasPrefix("queue       1 pending, 1 held, ") && $0.hasSuffix(", 1 lane closed")
+            },
             "\(status)"
         )
     }
 
-    @Test(arguments: [["--all", "--yes"], ["first"]])
+    @Test(arguments: [["--all", "--yes"], ["first", "second"]])
     func `dropping the last request of a lane forgets its failures`(dropped: [String]) async throws {
-        let service = try await closed()
+        let (server, service) = try await closed()
+        try await service.keep(server.url, "--id", "second")
         #expect(try await service.run(["queue", "drop"] + dropped).ending == .exited(0))
         // The lane opens when the queue has read of the change.
         while try await service.run("queue", "stats").output.contains(where: { $0.hasPrefix("closed ") }) {}
-        let sent = try await service.run("send", Self.refusing)
-        #expect(sent.errors == ["queued: 127.0.0.1: Connection refused"])
+        let sent = try await service.run("send", server.url)
+        #expect(sent.errors.first?.hasPrefix("queued: held: trust") == true, "\(sent.errors)")
     }
 
     @Test func `what was asked for is a reason, too`() async throws {

@@ -14,7 +14,8 @@ struct DecodingFailure: CustomStringConvertible {
                 DecodingError.valueNotFound(let type, let context):
                 "\(Self.subject(context)) has to be \(Self.name(of: type))"
             case DecodingError.dataCorrupted(let context) where context.codingPath.isEmpty:
-                UnfitNumbers(in: body)?.description ?? "it is not valid JSON"
+                UnfitNumbers(in: body)?.description
+                    ?? "it is not valid JSON, or a number in it is out of range"
             case DecodingError.dataCorrupted(let context):
                 "\(Self.subject(context)): \(context.debugDescription)"
             default: "\(error)"
@@ -43,7 +44,7 @@ struct DecodingFailure: CustomStringConvertible {
 
     private static func name(of type: any Any.Type) -> String {
         switch type {
-        case is String.Type: "a text"
+        case is String.Type: "a string"
         case is Bool.Type: "true or false"
         case is any BinaryInteger.Type: "a whole number"
         case is any BinaryFloatingPoint.Type: "a number"
@@ -61,26 +62,34 @@ extension Array: JSONList {}
 /// Numbers that are no whole ones. The decoder calls a body with such a number in the place of a whole one invalid, and
 /// does not say which it is.
 private struct UnfitNumbers: CustomStringConvertible {
+    /// Longer bodies are not looked through, since that takes many times their length of memory.
+    private static let longestBody = 1 << 16
+
     private var names: [String] = []
 
-    /// - Returns: `nil` for what is no JSON at all.
+    /// - Returns: `nil` for what has none, or is no JSON at all.
     init?(in body: Data) {
-        guard let json = try? JSONSerialization.jsonObject(with: body, options: .fragmentsAllowed) else {
-            return nil
-        }
+        guard body.count <= Self.longestBody,
+            let json = try? JSONSerialization.jsonObject(with: body, options: .fragmentsAllowed)
+        else { return nil }
         collect(json, at: "")
+        if names.isEmpty { return nil }
     }
 
     var description: String {
         let some = names.sorted().prefix(4).map { "`\($0)`" }.joined(separator: ", ")
-        return "a number is out of range, or has to be a whole one" + (some.isEmpty ? "" : ": see \(some)")
+        return "a number is out of range, or has to be a whole one: see \(some)"
     }
 
     private mutating func collect(_ value: Any, at path: String) {
-        if let object = value as? [String: Any] {
+        switch value {
+        case let object as [String: Any]:
             for (name, value) in object { collect(value, at: path.isEmpty ? name : "\(path).\(name)") }
-        } else if let number = value as? NSNumber, Int64(exactly: number.doubleValue) == nil {
+        case let list as [Any]:
+            for (index, value) in list.enumerated() { collect(value, at: "\(path)[\(index)]") }
+        case let number as NSNumber where Int64(exactly: number.doubleValue) == nil:
             names.append(String(path.prefix(80)))
+        default: break
         }
     }
 }

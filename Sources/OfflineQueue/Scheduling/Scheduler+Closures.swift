@@ -32,10 +32,7 @@ extension Scheduler {
     /// A lane that is closed opens instead of going at once: a request that came meanwhile must not be lost. A claim that
     /// finds none ends it.
     mutating func emptied(_ id: Int64, now: Moment) {
-        guard let lane = lanes[id], lane.isHeld || max(lane.closedUntil, lane.distrustedUntil ?? .zero) > now
-        else {
-            return
-        }
+        guard let lane = lanes[id], lane.isHeld || lane.failuresEnd > now else { return }
         lanes[id]!.recover()
         lanes[id]!.distrustedUntil = nil
         lanes[id]!.isHeld = false
@@ -46,7 +43,7 @@ extension Scheduler {
 
 extension Scheduler.Closure {
     fileprivate init?(_ lane: SchedulerLane, now: Moment) {
-        guard lane.closedUntil > now else { return nil }
-        self.init(host: lane.host, label: lane.label, until: lane.closedUntil, isLocal: lane.shortages > 0)
+        guard lane.failuresEnd > now else { return nil }
+        self.init(host: lane.host, label: lane.label, until: lane.failuresEnd, isLocal: lane.shortages > 0)
     }
 }

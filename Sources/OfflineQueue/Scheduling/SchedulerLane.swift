@@ -61,8 +61,11 @@ struct SchedulerLane: Hashable, Sendable {
         due == nil && inflight == 0 && !isClaiming && distrustedUntil == nil && !isHeld
     }
 
+    /// Until when failures keep it closed, a server that is not trusted among them.
+    var failuresEnd: Moment { max(closedUntil, distrustedUntil ?? .zero) }
+
     /// From when it may try, as far as its own past says.
-    var opening: Moment { max(closedUntil, serverNotBefore, distrustedUntil ?? .zero) }
+    var opening: Moment { max(failuresEnd, serverNotBefore) }
 
     /// Whether the store may be claiming a request of the lane.
     var isClaiming: Bool { claiming != nil || proceeding > 0 }
