@@ -34,6 +34,36 @@ struct ShortageTests {
         #expect(over["state"] as? String == "delivered" && over["attempts"] as? Int == 1, "\(over)")
     }
 
+    @Test func `a service without descriptors says so, and its log is not flooded`() async throws {
+        let service = try await RunningService(in: try ScratchDirectory())
+        try await service.pause()
+        _ = try await service.run("send", "http://127.0.0.1:1/", "--id", "waited", "--queue", "always")
+        let names = try FileManager.default.contentsOfDirectory(atPath: "/proc/\(service.process.pid)/fd")
+        let limit = try #require(names.compactMap(Int.init).max()) + 4
+        try service.limitDescriptors(to: limit)
+        let clients = WaitingClients(of: "waited", at: service.socket, count: limit)
+        let refused = try await service.run("queue", "list")
+        #expect(refused.ending == .exited(75), "\(refused.errors)")
+        #expect(refused.errors.first?.contains("is busy: the service is short of descriptors") == true)
+        try service.limitDescriptors(to: 1024)
+        #expect(try await service.run("queue", "list").ending == .exited(0))
+        withExtendedLifetime(clients) {}
+        // It tried ten times a second, for as long as the command did.
+        let logged = service.process.errors.values.filter { $0.contains("could not accept") }
+        #expect((1...5).contains(logged.count), "\(logged)")
+        #expect(logged.first?.contains("Too many open files") == true)
+    }
+
+    @Test func `a command without descriptors does not blame the service`() async throws {
+        let service = try await RunningService(in: try ScratchDirectory())
+        let list = [Command.path, "queue", "list", "--socket", service.socket]
+        let short = try await Subprocess("/usr/bin/prlimit", ["--nofile=10"] + list).outcome()
+        #expect(short.ending == .exited(2), "\(short.errors)")
+        let words = short.errors.joined(separator: "\n")
+        #expect(words.contains("this command cannot connect"), "\(words)")
+        #expect(words.contains("short of descriptors") && words.contains("Too many open files"), "\(words)")
+    }
+
     @Test func `a TLS handshake without a descriptor for the certificates is no wrong configuration`()
         async throws
     {
@@ -52,6 +82,17 @@ struct ShortageTests {
         try service.limitDescriptors(to: 1024)
         let over = try await service.entry(id) { $0["state"] as? String == "dead" }
         #expect((over["last_error"] as? String)?.hasPrefix("it failed 1 time: ") == true, "\(over)")
+    }
+}
+
+/// Connections that wait for a request, each of which costs the service a descriptor.
+private struct WaitingClients {
+    private let clients: [RawClient]
+
+    init(of id: String, at path: String, count: Int) {
+        clients = (0..<count).compactMap { _ in try? RawClient(path) }
+        let request = "GET /v1/requests/\(id)?wait=300 HTTP/1.1\r\nHost: x\r\n\r\n"
+        for client in clients { try? client.send(request) }
     }
 }
 

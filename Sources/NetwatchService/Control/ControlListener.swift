@@ -44,6 +44,7 @@ final class ControlListener: Sendable {
 
     private let loop: EventLoop
     private let environment: Environment
+    private let spare = SpareDescriptor()
     private let state: Mutex<State>
 
     /// How long accepting pauses when descriptors or memory ran out. The waiting connection keeps the
@@ -129,6 +130,9 @@ extension ControlListener {
         case EAGAIN, ECONNABORTED:
             return
         case EMFILE, ENFILE, ENOBUFS, ENOMEM:
+            if [EMFILE, ENFILE].contains(error.errno) {
+                spare.refuse { () throws(SystemError) in try acceptOne() }
+            }
             pause(for: Self.pause)
             let isNew = state.withLock { state in
                 defer { state.isShort = true }

@@ -16,7 +16,7 @@ package struct ControlResponse: Sendable {
     /// The problem as `application/problem+json`.
     package init(_ problem: Problem) {
         self = .encoded(problem, status: problem.status, type: "application/problem+json")
-        if let limit = problem.limit { headers.add(name: "retry-after", value: "\(limit.retryAfter)") }
+        if let seconds = problem.retryAfter { headers.add(name: "retry-after", value: "\(seconds)") }
     }
 
     /// A value as `application/json`, keys sorted. A value that cannot be encoded becomes a 500 problem.

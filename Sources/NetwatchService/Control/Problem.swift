@@ -12,14 +12,18 @@ package struct Problem: Error, Hashable, Sendable {
     package let offset: Int64?
     /// The limit that was reached, of a `busy`.
     package let limit: ReachedLimit?
+    /// The `Retry-After` of the response, in seconds, if the same request may succeed later.
+    package let retryAfter: Int?
 
     package init(
         _ status: HTTPResponseStatus,
         code: String,
         detail: String,
         offset: Int64? = nil,
-        limit: ReachedLimit? = nil
+        limit: ReachedLimit? = nil,
+        retryAfter: Int? = nil
     ) {
+        self.retryAfter = retryAfter
         self.status = status
         self.code = code
         self.detail = detail
@@ -28,13 +32,11 @@ package struct Problem: Error, Hashable, Sendable {
     }
 }
 
-/// The limit of a class of connections, and when to try again.
+/// The limit of a class of connections.
 package struct ReachedLimit: Hashable, Sendable {
     package let connectionClass: ConnectionClass
     /// Connections of the class served at once.
     package let connections: Int
-    /// The `Retry-After` of the response, in seconds.
-    package let retryAfter: Int
 }
 
 extension Problem: Encodable {
@@ -108,18 +110,29 @@ extension Problem {
     static func busy(_ connectionClass: ConnectionClass, _ limits: ControlServer.Limits) -> Problem {
         let limit = ReachedLimit(
             connectionClass: connectionClass,
-            connections: limits.connections(of: connectionClass),
-            retryAfter: 1
+            connections: limits.connections(of: connectionClass)
         )
         return Problem(
             .serviceUnavailable,
             code: "busy",
             detail: "the service is busy: it serves at most \(limit.connections) requests of the class "
                 + "`\(connectionClass.rawValue)` at once, with \(limits.servedBytes) bytes of bodies; try again in "
-                + "\(limit.retryAfter) s",
-            limit: limit
+                + "\(busyPause) s",
+            limit: limit,
+            retryAfter: busyPause
         )
     }
+
+    /// In seconds.
+    private static let busyPause = 1
+
+    /// Nothing was done: the request was not even read.
+    static let shortOfDescriptors = Problem(
+        .serviceUnavailable,
+        code: "short_of_descriptors",
+        detail: "the service is short of descriptors (`RLIMIT_NOFILE`); try again in \(busyPause) s",
+        retryAfter: busyPause
+    )
 
     static func notFound(_ path: String) -> Problem {
         Problem(.notFound, code: "not_found", detail: "there is nothing at `\(path)`")
