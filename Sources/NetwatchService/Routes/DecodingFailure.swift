@@ -26,20 +26,15 @@ struct DecodingFailure: CustomStringConvertible {
         context.codingPath.isEmpty ? "the body" : "`\(path(context.codingPath))`"
     }
 
-    /// As `filter.state[0]`.
+    /// As `filter.state[0]`. The decoder has turned `ttl_seconds` into `ttlSeconds`.
     private static func path(_ keys: [any CodingKey]) -> String {
         keys.reduce(into: "") { path, key in
             if let index = key.intValue {
                 path += "[\(index)]"
             } else {
-                path += (path.isEmpty ? "" : ".") + memberName(key.stringValue)
+                path += (path.isEmpty ? "" : ".") + key.stringValue.snakeCase
             }
         }
-    }
-
-    /// The decoder has turned `ttl_seconds` into `ttlSeconds`.
-    private static func memberName(_ name: String) -> String {
-        name.reduce(into: "") { $0 += $1.isUppercase ? "_\($1.lowercased())" : String($1) }
     }
 
     private static func name(of type: any Any.Type) -> String {

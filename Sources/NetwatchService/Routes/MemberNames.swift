@@ -57,7 +57,7 @@ private struct AcceptedNames {
 
     /// - Parameter mirror: Of a structure, whose properties are the same for all values of its type.
     private init(_ mirror: Mirror) {
-        names = mirror.children.compactMap { $0.label.map(Self.snakeCase) }
+        names = mirror.children.compactMap { $0.label?.snakeCase }
         positions = Dictionary(zip(names, 0...), uniquingKeysWith: { first, _ in first })
     }
 
@@ -69,8 +69,11 @@ private struct AcceptedNames {
         let mirror = Mirror(reflecting: value)
         return mirror.displayStyle == .optional ? mirror.children.first?.value : value
     }
+}
 
-    private static func snakeCase(_ name: String) -> String {
-        name.reduce(into: "") { $0 += $1.isUppercase ? "_\($1.lowercased())" : String($1) }
+extension String {
+    /// The name of a property as JSON spells it: `ttl_seconds` for `ttlSeconds`.
+    var snakeCase: String {
+        reduce(into: "") { $0 += $1.isUppercase ? "_\($1.lowercased())" : String($1) }
     }
 }
