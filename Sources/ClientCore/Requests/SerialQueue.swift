@@ -69,7 +69,6 @@ final class SerialQueue: SerialExecutor {
     // MARK: The threads
 
     private static let threads = DispatchQueue.global(qos: .utility)
-    private static let generation = ForkGeneration.current
 
     private func add(_ work: Work, mayWait: Bool = false) {
         let isIdle = state.withLock { state in
@@ -83,7 +82,8 @@ final class SerialQueue: SerialExecutor {
 
     /// In a child of fork(2) Dispatch counts on threads that only the parent has, so the caller's has to do.
     private func startWorking() {
-        guard Self.generation == ForkGeneration.current else { return work() }
+        guard !ForkedChild.isCurrent else { return work() }
+        ForkedChild.watch()
         Self.threads.async { self.work() }
     }
 

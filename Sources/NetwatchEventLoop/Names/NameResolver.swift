@@ -33,7 +33,6 @@ package final class NameResolver: Sendable {
     private let files: [String]
     private let lookUp: @Sendable (String) -> Outcome
     private let state: Mutex<State>
-    private let generation = ForkGeneration.current
 
     /// The resolver that the whole process shares.
     package static let shared = NameResolver()
@@ -82,7 +81,7 @@ package final class NameResolver: Sendable {
             return Lookup(asker: 0)
         }
         // The lock, and lookups that others could join, are those of the parent's threads.
-        guard generation == ForkGeneration.current else {
+        guard !ForkedChild.isCurrent else {
             completion(.failure(Failure(code: EAI_SYSTEM, errno: SystemError.forked.errno)))
             return Lookup(asker: 0)
         }
