@@ -31,7 +31,7 @@ extension Transfer {
                 return Transfer.at(context).judgeHandshakes(of: OpaquePointer(connection))
             }
         }
-        if url.isSecure, !request.allowsConnectionReuse { try listenForGoAway(context) }
+        if url.isSecure, !request.allowsConnectionReuse { try readLog() }
         guard request.unixSocketPath == nil else { return }
         // libcurl 7.88.1 calls connect(2) nevertheless (curl issue 10626). Linux returns 0 for a socket that was connected
         // without blocking and on which connect(2) has not been called again.
@@ -40,13 +40,15 @@ extension Transfer {
 
     /// libcurl 7.88.1 reports a `GOAWAY` in its log only, and fails as after any error of HTTP/2 (CURLE_HTTP2). On a connection
     /// of its own a request has the first stream, so a last stream of 0 means that it was not processed (RFC 9113 §6.8).
-    private func listenForGoAway(_ context: UnsafeMutableRawPointer) throws(TransferFailure) {
+    /// That a server requires HTTP/1.1 is in the log only, too.
+    func readLog() throws(TransferFailure) {
         try easy.set(CURLOPT_VERBOSE, 1)
-        try easy.set(CURLOPT_DEBUGDATA, pointer: context)
+        try easy.set(CURLOPT_DEBUGDATA, pointer: Unmanaged.passUnretained(self).toOpaque())
         try easy.setDebugCallback { _, kind, bytes, count, context in
             guard kind == CURLINFO_TEXT, let bytes, let context else { return 0 }
-            let line = UnsafeRawBufferPointer(start: bytes, count: count)
-            if GoAwayLine.refusesAll(line) { Transfer.at(context).isTurnedAway = true }
+            let line = LogLine(UnsafeRawBufferPointer(start: bytes, count: count))
+            if line.refusesAllStreams { Transfer.at(context).isTurnedAway = true }
+            if line.requiresHTTP1 { Transfer.at(context).requiresHTTP1 = true }
             return 0
         }
     }
@@ -114,7 +116,7 @@ extension Transfer {
     /// credentials or because an old connection had ended.
     private func requestBegins() -> Bool {
         // After a 401 libcurl takes the same connection, and would send again what it swallows.
-        if isReady, !head.hasBegun, !request.mayBeResent {
+        guard mayBegin else {
             stop = .wouldBeSentTwice
             return false
         }

@@ -84,6 +84,8 @@ final class Transfer {
     var idleness = Idleness()
     /// Whether the server has ended the connection with a `GOAWAY` by which it processed none of its streams.
     var isTurnedAway = false
+    /// Whether the server has refused the request over HTTP/2 and requires HTTP/1.1 (RFC 9113 §7, `HTTP_1_1_REQUIRED`).
+    var requiresHTTP1 = false
     /// Whether it was ended because the answer had not begun within ``TransferRequest/responseTimeout``.
     var isAnswerLate = false
     /// How often the request was sent, or at least begun.
@@ -149,6 +151,9 @@ final class Transfer {
         marks.launch(at: caller.elapsed)
         try easy.applyTimeouts(of: target.request)
         try takeNoOther()
+        // libcurl forgets it when the handle is added again. The log of the first sending was not read if reuse was allowed.
+        if requiresHTTP1 { try easy.set(CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1) }
+        if url.isSecure { try readLog() }
     }
 
     /// Otherwise libcurl would reuse a connection that has become idle, and the new one would be wasted.
@@ -159,9 +164,19 @@ final class Transfer {
     /// Whether it can be added again with a new connection. A request that must not be sent twice cannot, once it was sent.
     var mayReconnect: Bool {
         guard isWithoutSocket, stop == nil else { return false }
-        if isReady, !head.hasBegun, !request.mayBeResent { stop = .wouldBeSentTwice }
+        if !mayBegin { stop = .wouldBeSentTwice }
         return stop == nil
     }
+
+    /// Nothing of what was sent over the last connection has arrived. It does not count among what the server asks for.
+    func isUnsent() {
+        bytesSentBefore += bytesSentNow
+        sendings = max(0, sendings - 1)
+    }
+
+    /// Whether the request may be sent: for the first time, after the server has asked for it again, or in place of one that
+    /// may have arrived.
+    var mayBegin: Bool { !isReady || head.hasBegun || request.mayBeResent || requiresHTTP1 }
 
     /// Returns the connection for libcurl, once.
     func takeConnection() -> TCPSocket? {
