@@ -62,6 +62,15 @@ package final class TransferPool: Sendable {
         engine.dropConnections(of: id)
     }
 
+    /// Begins transfers to a host again of which the server has acknowledged nothing: they take new connections. Those that
+    /// connect do so again at once. A request that must not arrive twice stays where it was sent. For when a lost path
+    /// has returned.
+    ///
+    /// - Parameter host: A name in lower case or an address; IPv6 without brackets.
+    package func restartStalled(to host: String) {
+        engine.restartStalled(to: host, of: id)
+    }
+
     /// Makes transfers from now on use new connections; those under way keep theirs. For when the network path has
     /// changed. Their names are looked up anew, even while the same name is being looked up already
     /// (``NameResolver/renew()``).

@@ -69,9 +69,9 @@ final class Transfer {
     var judge: TrustJudge?
     /// The connection that was made for the transfer, until libcurl takes it over.
     private var connection: TCPSocket?
-    /// Whether libcurl asked for a connection and there was none. Either the connection that it was expected to reuse has
-    /// just closed, or the server closed a reused connection before the response. The transfer can be added again once it
-    /// has a connection; see ``mayReconnect``.
+    /// Whether it has no connection. Either libcurl asked for one and there was none: the connection that it was expected to
+    /// reuse has just closed, or the server closed a reused connection before the response. Or its packets were lost. The
+    /// transfer can be added again once it has a connection; see ``mayReconnect``.
     private(set) var isWithoutSocket = false
     /// The number of bytes sent over earlier connections.
     private(set) var bytesSentBefore: Int64 = 0
@@ -170,6 +170,7 @@ final class Transfer {
 
     /// Nothing of what was sent over the last connection has arrived. It does not count among what the server asks for.
     func isUnsent() {
+        isWithoutSocket = true
         bytesSentBefore += bytesSentNow
         sendings = max(0, sendings - 1)
     }

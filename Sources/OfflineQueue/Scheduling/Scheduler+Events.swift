@@ -27,8 +27,7 @@ extension Scheduler {
             place(id, now: now)
         }
         switch state {
-        case .notReachable:
-            if case .reachable = old.state { pathLost(host, now: now) }
+        case .notReachable: startGrace(host, now: now)
         // Nothing shows that the path is gone.
         case .unknown:
             graces.set(host, to: nil)
@@ -50,7 +49,8 @@ extension Scheduler {
     }
 
     /// Gives the slots back that a claim had no requests for.
-    private mutating func claimAnswered(_ id: Int64, slots count: Int, taken: Int, due: Moment?, now: Moment) {
+    private mutating func claimAnswered(_ id: Int64, slots count: Int, taken: Int, due: Moment?, now: Moment)
+    {
         lanes[id]!.inflight -= count - taken
         slots.release(count - taken, of: lanes[id]!.origin)
         if taken > 0 { lanes[id]!.lastTry = now }
