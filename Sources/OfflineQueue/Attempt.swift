@@ -135,11 +135,17 @@ package protocol AttemptSender: Sendable {
     /// Makes attempts from now on use new connections: pooled ones may belong to an old network path.
     func dropConnections() async
 
+    /// Begins attempts again, inside of ``send(_:)``, whose packets were lost with the path to the host: those that connect, and
+    /// those that may be sent twice and of which the server has acknowledged nothing.
+    func restartStalled(to host: String)
+
     /// Whether the server of an `https` URL has to prove that it is the URL's host.
     func validatesServer(of url: String) -> Bool
 }
 
 extension AttemptSender {
+    package func restartStalled(to host: String) {}
+
     package func validatesServer(of url: String) -> Bool { true }
 }
 

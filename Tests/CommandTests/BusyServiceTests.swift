@@ -1,5 +1,6 @@
 internal import Foundation
 internal import Glibc
+internal import NetwatchEventLoop
 internal import NetwatchTestSupport
 internal import Testing
 
@@ -92,6 +93,17 @@ internal import Testing
         #expect(refused.values == ["PATCH", "POST"])
     }
 
+    @Test func `a service that accepts no more connections is busy`() async throws {
+        let service = try FullSocket(at: socket)
+        defer { service.close() }
+        let listed = try await Command.run("queue", "list", "--socket", socket)
+        #expect(listed.ending == .exited(75), "\(listed.errors)")
+        #expect(
+            listed.errors.first?.contains("it does not accept more connections") == true,
+            "\(listed.errors)"
+        )
+    }
+
     @Test func `a service that is not running is 69`() async throws {
         for path in [directory.file("nothing"), socket] {
             if path == socket { _ = try ScriptedServer(unixPath: socket) }
@@ -121,5 +133,32 @@ internal import Testing
         let outcome = try await Command.run("queue", "list", "--socket", socket)
         #expect(outcome.ending == .exited(77) && outcome.errors.first == "error: the user 1 may not edit")
         #expect(service.requests.count == 1)
+    }
+}
+
+/// A unix socket whose connections nobody accepts, with as many waiting as the kernel keeps.
+private struct FullSocket {
+    private var descriptors: [CInt] = []
+
+    init(at path: String) throws {
+        let listener = try Self.opened()
+        descriptors.append(listener)
+        try withUnixAddress(path) { address, length in
+            try systemCall("bind") { bind(listener, address, length) }
+            try systemCall("listen") { listen(listener, 0) }
+            repeat {
+                descriptors.append(try Self.opened())
+            } while connect(descriptors.last!, address, length) == 0
+            try #require(errno == EAGAIN)
+        }
+    }
+
+    private static func opened() throws -> CInt {
+        let kind = CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
+        return try systemCall("socket") { socket(AF_UNIX, kind, 0) }
+    }
+
+    func close() {
+        for descriptor in descriptors { Glibc.close(descriptor) }
     }
 }

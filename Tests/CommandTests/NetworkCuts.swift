@@ -14,6 +14,11 @@ final class NetworkCuts: Sendable {
         case prohibit
         /// Another cable takes over.
         case roaming
+        /// A cable whose neighbours need not be discovered, as of a modem or a tunnel.
+        case link
+
+        /// Whether the link is down meanwhile.
+        var isOfLink: Bool { self == .cable || self == .link }
     }
 
     let testbed: TwoCableTestbed
@@ -29,6 +34,9 @@ final class NetworkCuts: Sendable {
 
     func cut(_ kind: Kind) throws {
         switch kind {
+        case .link:
+            try testbed.knowNeighbour()
+            fallthrough
         case .cable: try change(in: far) { netwatch_set_link("far1", 0) }
         case .route: try change(in: near) { netwatch_change_route(0, unicast, TwoCableTestbed.host, nil) }
         case .address: try change(in: near) { netwatch_change_address(0, "near1", "203.0.113.1") }
@@ -40,7 +48,7 @@ final class NetworkCuts: Sendable {
 
     func restore(_ kind: Kind) throws {
         switch kind {
-        case .cable: try change(in: far) { netwatch_set_link("far1", 1) }
+        case .cable, .link: try change(in: far) { netwatch_set_link("far1", 1) }
         case .address:
             try change(in: near) { netwatch_change_address(1, "near1", "203.0.113.1") }
             // The kernel took the route with the address.

@@ -20,7 +20,7 @@ struct ReconnectTests {
         for kind in NetworkCuts.Kind.allCases {
             for round in 0..<Self.rounds {
                 // Longer than the grace of 3 s now and then.
-                try await run.round(kind, isLong: kind == .cable ? round % 4 == 0 : round % 4 == 1)
+                try await run.round(kind, isLong: round % 4 == (kind.isOfLink ? 0 : 1))
             }
         }
         if CheckSize.current == .full { print(run.summary) }

@@ -160,6 +160,23 @@ internal import Testing
         #expect(try await store.claim(of: lane).requests.count == 1)
     }
 
+    @Test(arguments: [false, true])
+    func `a release does not shorten it`(isByFilter: Bool) async throws {
+        let store = try await open()
+        let lane = try await overrun(store)
+        for edit in [QueueEdit.hold, .release] {
+            if isByFilter {
+                _ = try await store.edit(edit, matching: RequestFilter(), isDryRun: false)
+            } else {
+                _ = try await store.edit(edit, ["a"])
+            }
+        }
+        clock.advance(.seconds(3599))
+        #expect(try await store.claim(of: lane).requests.isEmpty)
+        clock.advance(.seconds(1))
+        #expect(try await store.claim(of: lane).requests.count == 1)
+    }
+
     @Test func `who tries it again by hand begins anew`() async throws {
         let store = try await open()
         let lane = try await overrun(store)

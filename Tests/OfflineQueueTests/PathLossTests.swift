@@ -33,7 +33,7 @@ internal import Testing
         actions.filter {
             switch $0 {
             case .abort, .endLost: true
-            case .claim, .dropConnections, .watch, .unwatch: false
+            case .claim, .dropConnections, .restartStalled, .watch, .unwatch: false
             }
         }
     }
@@ -92,8 +92,53 @@ internal import Testing
         var (scheduler, _) = sending()
         let moved = scheduler.handle(.gate(host: "a", way(2, generation: 2)), now: .seconds(1))
         #expect(ends(moved) == [.abort(host: "a")])
-        let later = ends(scheduler.handle(.wake, now: .seconds(60)))
-        #expect(later.isEmpty)
+        let over = ends(scheduler.handle(.wake, now: .seconds(1) + grace))
+        #expect(over == [.endLost(host: "a", begunBefore: .seconds(1))], "of the others, after a grace")
+    }
+
+    @Test func `a first word that comes late may be about another path than attempts are over`() {
+        var scheduler = Scheduler(seed: 1)
+        _ = scheduler.handle(.rows(lane, due: .zero), now: .zero)
+        let patience = Scheduler.Settings().gatePatience
+        #expect(claims(scheduler.handle(.wake, now: patience)).count == 1)
+        _ = scheduler.handle(.claimed(lane: 1, taken: 1, due: nil), now: patience)
+        let word = scheduler.handle(.gate(host: "a", way(2)), now: patience + .seconds(1))
+        #expect(ends(word) == [.abort(host: "a")] && !word.contains(.dropConnections))
+    }
+
+    @Test func `a first word in time ends nothing that a flush has begun`() {
+        var scheduler = Scheduler(seed: 1)
+        _ = scheduler.handle(.rows(lane, due: .zero), now: .zero)
+        #expect(claims(scheduler.handle(.flush, now: .zero)).count == 1)
+        _ = scheduler.handle(.claimed(lane: 1, taken: 1, due: nil), now: .zero)
+        let word = ends(scheduler.handle(.gate(host: "a", way(2)), now: .milliseconds(10)))
+        #expect(word.isEmpty)
+    }
+
+    @Test func `stalled attempts are begun again as soon as there is a path`() {
+        var (scheduler, _) = sending()
+        let flap = scheduler.handle(.gate(host: "a", way(1, generation: 2)), now: .seconds(1))
+        #expect(flap.contains(.restartStalled(host: "a")), "a loss that was too short to be published")
+        let lost = scheduler.handle(.gate(host: "a", .notReachable), now: .seconds(2))
+        #expect(!lost.contains(.restartStalled(host: "a")))
+        let found = scheduler.handle(.gate(host: "a", way(1, generation: 3)), now: .seconds(3))
+        #expect(found.contains(.restartStalled(host: "a")))
+    }
+
+    @Test func `a path that is lost after it could not be judged has a grace, too`() {
+        var (scheduler, _) = sending()
+        _ = scheduler.handle(.gate(host: "a", .unknown), now: .seconds(1))
+        _ = scheduler.handle(.gate(host: "a", .notReachable), now: .seconds(2))
+        let over = ends(scheduler.handle(.wake, now: .seconds(2) + grace))
+        #expect(over == [.endLost(host: "a", begunBefore: .seconds(2) + grace)])
+    }
+
+    @Test func `a stop ends the attempts that are in their grace`() {
+        var (scheduler, _) = sending()
+        _ = scheduler.handle(.gate(host: "a", .notReachable), now: .seconds(1))
+        let stopped = ends(scheduler.handle(.stop, now: .seconds(2)))
+        #expect(stopped == [.endLost(host: "a", begunBefore: .seconds(2))])
+        #expect(scheduler.nextWake(now: .seconds(2)) == nil)
     }
 
     @Test func `a gate that cannot judge any more ends nothing`() {

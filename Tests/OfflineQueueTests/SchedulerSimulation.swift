@@ -200,7 +200,7 @@ extension SchedulerSimulation {
                 watched[host] = (nil, now)
                 plan(.tell(host), within: 1)
             case .unwatch(let host): watched[host] = nil
-            case .dropConnections: break
+            case .dropConnections, .restartStalled: break
             case .abort(let host): end(host, begunBefore: now, isAbort: true)
             case .endLost(let host, let moment): end(host, begunBefore: moment, isAbort: false)
             }

@@ -116,6 +116,20 @@ internal import Testing
         #expect(verdict == (isUnprocessed ? .retry(countsAsAttempt: true) : .held(.ambiguous)))
     }
 
+    @Test(
+        .timeLimit(.minutes(2)),
+        .enabled(if: TestAuthority.isAvailable, "needs openssl"),
+        arguments: [false, true]
+    )
+    func `a server that requires HTTP/1.1 gets the request over it`(mayBeSentTwice: Bool) async throws {
+        let server = try HostileHTTP2Server("http-1.1")
+        let manager = ServerTrustPolicyManager(policies: ["127.0.0.1": .disableEvaluation])
+        let session = SessionManager(serverTrustPolicyManager: manager)
+        let outcome = await outcome(of: server.url, session: session, mayBeSentTwice: mayBeSentTwice)
+        guard case .response(let status, _, _, _) = outcome else { return #expect(Bool(false), "\(outcome)") }
+        #expect(status == 200)
+    }
+
     static let strangeAnswers: [(bytes: [UInt8], words: String)] = [
         (Array("SSH-2.0-OpenSSH_9.2p1\r\n".utf8), #""SSH-2.0-OpenSSH_9.2p1\r\n""#),
         (Array("220 mail.example ESMTP\r\n".utf8), #""220 mail.example ESMTP\r\n""#),

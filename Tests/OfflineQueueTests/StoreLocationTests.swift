@@ -83,6 +83,14 @@ internal import Testing
         await store.close()
     }
 
+    @Test func `a look after a close does not miss the log that the close has removed`() async throws {
+        let store = try await SQLiteQueueStore(directory: path)
+        try await store.enqueue(try new("a"))
+        await store.close()
+        try #require(try shell("ls \(path)").contains("queue.sqlite-wal") == false)
+        #expect(await error { try await store.check() } == nil)
+    }
+
     @Test func `a queue that runs ends within seconds, although nothing is written`() async throws {
         let queue = try await OfflineQueue(
             configuration: OfflineQueue.Configuration(directory: path),

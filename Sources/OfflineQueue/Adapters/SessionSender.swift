@@ -36,6 +36,10 @@ package struct SessionSender: AttemptSender {
         session.dropConnections()
     }
 
+    package func restartStalled(to host: String) {
+        session.restartStalled(to: host)
+    }
+
     package func validatesServer(of url: String) -> Bool {
         session.validatesServer(of: url)
     }

@@ -1,6 +1,11 @@
 /// A moment of the scheduler: the time since the queue was made, on a clock that never steps.
 package typealias Moment = Duration
 
+extension Moment {
+    /// Later than every moment that comes.
+    static let never = Duration.seconds(Int64.max)
+}
+
 /// Full jitter with a floor: uniform(base, min(cap, base · 2ⁿ)) after the n-th failure in a row.
 package struct Backoff: Hashable, Sendable {
     package let base: Duration

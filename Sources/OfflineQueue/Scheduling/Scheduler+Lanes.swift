@@ -57,7 +57,7 @@ extension Scheduler {
         guard lane.claiming == nil, let opening = opening(of: lane) else { return nil }
         // The release of what is not trusted needs no slot.
         guard let due = lane.due, lane.inflight < capacity(of: lane) else { return lane.distrustedUntil }
-        return min(max(due, opening), lane.distrustedUntil ?? .seconds(Int64.max))
+        return min(max(due, opening), lane.distrustedUntil ?? .never)
     }
 
     /// Why a request of the lane has to wait although it is due; `nil` when it need not.

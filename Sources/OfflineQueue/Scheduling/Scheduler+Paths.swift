@@ -10,31 +10,45 @@ extension Scheduler {
         _ actions: inout [Action]
     ) {
         gates[host]!.way = way
-        // The session watches the paths of its connections itself, also while there is no lane to their host. So the first
-        // word about a host drops none, and a lone request uses an idle connection.
-        guard old.state != nil else { return }
+        guard old.state != nil else { return abortUnknown(host, after: old, now: now, &actions) }
         actions.append(.dropConnections)
         gates[host]!.reconnectsUntil = now + settings.reconnectTime
         if let way, way == old.way {
             // Connections may have survived, but not those over a path before that.
             if old.foundAt == nil { graces.set(host, to: nil) }
         } else {
-            // An attempt that may not be repeated keeps its grace: the answer may still come.
+            // An attempt that may not be repeated has a grace: the answer may still come.
+            startGrace(host, now: now)
             if graces.contains(host) { gates[host]!.foundAt = gates[host]!.foundAt ?? now }
             actions.append(.abort(host: host))
         }
+        actions.append(.restartStalled(host: host))
     }
 
-    /// A grace that runs already goes on: some attempts are over the path that was lost first.
-    mutating func pathLost(_ host: String, now: Moment) {
-        if !graces.contains(host) {
-            graces.set(host, to: now + settings.lossGrace)
-            gates[host]!.foundAt = nil
-        }
+    /// The first word about a host. It drops no connections: the session watches their paths itself, also while there is no
+    /// lane to the host, and a lone request uses an idle connection.
+    ///
+    /// Attempts that did not wait for a late word may be under way over another path.
+    private func abortUnknown(_ host: String, after old: Gate, now: Moment, _ actions: inout [Action]) {
+        let isLate = now >= old.since + settings.gatePatience
+        if isLate, isSending(to: host) { actions.append(.abort(host: host)) }
     }
 
-    mutating func endGraces(now: Moment, _ actions: inout [Action]) {
-        while let host = graces.removeFirst(until: now) {
+    private func isSending(to host: String) -> Bool {
+        gates[host]!.lanes.contains { lanes[$0]!.inflight > 0 }
+    }
+
+    /// For attempts over a path that is lost or no longer used. A grace that runs already goes on: some attempts are over the
+    /// path that was lost first.
+    mutating func startGrace(_ host: String, now: Moment) {
+        guard !graces.contains(host), isSending(to: host) else { return }
+        graces.set(host, to: now + settings.lossGrace)
+        gates[host]!.foundAt = nil
+    }
+
+    /// Ends the graces that are over at a moment.
+    mutating func endGraces(until moment: Moment, now: Moment, _ actions: inout [Action]) {
+        while let host = graces.removeFirst(until: moment) {
             guard let gate = gates[host] else { continue }
             actions.append(.endLost(host: host, begunBefore: gate.foundAt ?? now))
             gates[host]!.foundAt = nil

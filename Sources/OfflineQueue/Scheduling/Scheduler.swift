@@ -99,6 +99,8 @@ package struct Scheduler: Sendable {
         case dropConnections
         /// The host is reached by another path now. Attempts that may be repeated are ended and repeated.
         case abort(host: String)
+        /// There is a path to the host again. Attempts whose packets were lost meanwhile are begun again, without an end.
+        case restartStalled(host: String)
         /// The path to the host was lost, and the grace is over. All attempts that began before this time are ended.
         case endLost(host: String, begunBefore: Moment)
         case watch(String)
@@ -160,9 +162,12 @@ package struct Scheduler: Sendable {
             review(lane, now: now, &actions)
         case .wake: break
         case .flush: flush(now: now)
-        case .stop: isStopped = true
+        case .stop:
+            isStopped = true
+            // The time to stop may be shorter than what is left of them, and attempts that it cuts off count.
+            endGraces(until: .never, now: now, &actions)
         }
-        endGraces(now: now, &actions)
+        endGraces(until: now, now: now, &actions)
         wakeLanes(now: now)
         allot(&actions)
         return actions

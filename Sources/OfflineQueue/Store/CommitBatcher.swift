@@ -65,9 +65,9 @@ final class CommitBatcher: Sendable {
     private let database: DatabaseQueue
     private let directory: QueueDirectory
     private let state = Mutex(State())
-    private let generation = ForkGeneration.current
 
     init(database: DatabaseQueue, directory: QueueDirectory) {
+        ForkedChild.watch()
         self.database = database
         self.directory = directory
     }
@@ -114,7 +114,7 @@ final class CommitBatcher: Sendable {
 
     /// - Throws: ``QueueError`` once the store is closed, and in a child of fork(2).
     func checkReadable() throws {
-        if let foreign = wrongProcess { throw foreign }
+        if let foreign = Self.foreignProcess { throw foreign }
         if let refusal = state.withLock({ $0.refusal }), refusal.code == .stopped { throw refusal }
     }
 
@@ -132,15 +132,19 @@ final class CommitBatcher: Sendable {
     ///
     /// - Throws: ``QueueError``: `storeReplaced`.
     func checkLocation() throws(QueueError) {
-        guard let difference = state.withLock({ $0.location })?.difference() else { return }
+        guard let difference = state.withLock({ $0.location })?.difference(), isWatching else { return }
         refuse(with: difference)
         throw difference
     }
+
+    /// Whether the files have to be at their places. SQLite removes the log itself when the database is closed.
+    private var isWatching: Bool { state.withLock { $0.location != nil } }
 
     /// Writes what waits, refuses what comes later, and gives the directory up.
     ///
     /// - Parameter others: Closes the other connections, so that this one is the last, which removes the log. May block.
     func close(_ others: @escaping @Sendable () -> Void = {}) async {
+        guard Self.foreignProcess == nil else { return }
         refuse(with: QueueError(.stopped, "the queue is closed"))
         await withCheckedContinuation { continuation in
             database.asyncWriteWithoutTransaction { _ in
@@ -158,17 +162,13 @@ final class CommitBatcher: Sendable {
 // MARK: - Batches
 
 extension CommitBatcher {
-    /// In a child of fork(2) nobody works on the database's queue, and the files are the parent's.
-    private var wrongProcess: QueueError? {
-        guard generation != ForkGeneration.current else { return nil }
-        return QueueError(
-            .stopped,
-            "the queue belongs to the process that opened it, and this is a child of fork(2)"
-        )
+    /// In a child of fork(2) no thread works on the database's queue, and the files are the parent's.
+    static var foreignProcess: QueueError? {
+        ForkedChild.isCurrent ? QueueError(.stopped, "the queue cannot be used: \(SystemError.forked)") : nil
     }
 
     private func submit(_ operation: Operation) {
-        if let foreign = wrongProcess { return operation.finish(foreign) }
+        if let foreign = Self.foreignProcess { return operation.finish(foreign) }
         let (refusal, schedules) = state.withLock { state -> (QueueError?, Bool) in
             if let refusal = state.refusal { return (refusal, false) }
             state.waiting.append(operation)
@@ -248,6 +248,7 @@ extension CommitBatcher {
         database.writeWithoutTransaction { database in
             while state.withLock({ !$0.waiting.isEmpty }) { commitBatch(database) }
         }
+        state.withLock { $0.location = nil }
         try? database.close()
         directory.release()
     }

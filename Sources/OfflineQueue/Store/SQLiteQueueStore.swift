@@ -31,6 +31,7 @@ package final class SQLiteQueueStore: QueueStore {
         clock: StoreClock = .system,
         files: (any SpoolFiles)? = nil
     ) async throws {
+        if let foreign = CommitBatcher.foreignProcess { throw foreign }
         let directory = try await DispatchQueue.global().run { try QueueDirectory(path: path) }
         let database: DatabaseQueue
         (database, openedLog) = try await QueueDatabase.open(in: directory)

@@ -121,12 +121,14 @@ package enum StoreStatements {
         WHERE seq = :seq
         """
 
+    /// As ``StoredRequest/earliest(from:)``, without a regard for now.
+    static let earliest = "max(ifnull(scheduled_at, 0), min(ifnull(busy_until, 0), :busiest))"
+
     /// `request_due`.
     static let bringForward = """
-        UPDATE request SET next_at = max(:latest, ifnull(scheduled_at, 0), min(ifnull(busy_until, 0), :busiest))
-        WHERE lane_id = :lane
+        UPDATE request SET next_at = max(:latest, \(earliest)) WHERE lane_id = :lane
         AND state = 'pending' AND priority IN (0, 1, 2, 3, 4, 5, 6, 7, 8, 9) AND next_at > :latest
-        AND next_at > max(ifnull(scheduled_at, 0), min(ifnull(busy_until, 0), :busiest))
+        AND next_at > \(earliest)
         """
 
     // MARK: Coming out

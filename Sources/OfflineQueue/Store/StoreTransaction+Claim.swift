@@ -84,9 +84,11 @@ extension StoreTransaction {
 
     /// Neither before a time that somebody asked for, nor while the server may be busy with the attempt before.
     private func bringForward(inLane lane: Int64, _ latest: Int64) throws {
-        let busiest = (now + AttemptTimeouts.longest).milliseconds
         try execute(StoreStatements.bringForward, ["lane": lane, "latest": latest, "busiest": busiest])
     }
+
+    /// A server is not taken for busy after this, even if the clock was set.
+    var busiest: Int64 { (now + AttemptTimeouts.longest).milliseconds }
 
     /// `lane`: all lanes when `nil`.
     mutating func release(_ reasons: Set<HoldReason>, inLane lane: Int64?) throws {

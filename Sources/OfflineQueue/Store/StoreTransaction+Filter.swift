@@ -153,12 +153,12 @@ extension StoreTransaction {
         return try unheld
             + change(
                 """
-                UPDATE request SET hold_reason = NULL, next_at = max(:now, ifnull(scheduled_at, 0)),
+                UPDATE request SET hold_reason = NULL, next_at = max(:now, \(StoreStatements.earliest)),
                 state = iif(EXISTS (SELECT 1 FROM depends WHERE depends.seq = request.seq), 'blocked', 'pending')
                 WHERE state = 'held'
                 """,
                 part,
-                ["now": now.milliseconds]
+                ["now": now.milliseconds, "busiest": busiest]
             )
     }
 

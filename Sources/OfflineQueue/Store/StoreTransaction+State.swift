@@ -14,9 +14,12 @@ struct StoredRequest {
     let bodyFile: String?
     let row: StoredRow
 
-    /// From now on, but not before the time that somebody asked for.
+    /// From now on, but neither before the time that the caller asked for nor while the server may be busy with the attempt
+    /// before. That is no longer than the longest timeout, even after the clock was set.
     func earliest(from now: Timestamp) throws -> Timestamp {
-        max(now, try (row["scheduled_at"] as Int64?).map(Timestamp.init(milliseconds:)) ?? now)
+        let scheduled = try (row["scheduled_at"] as Int64?).map(Timestamp.init(milliseconds:))
+        let idle = try (row["busy_until"] as Int64?).map(Timestamp.init(milliseconds:))
+        return max(now, scheduled ?? now, min(idle ?? now, now + AttemptTimeouts.longest))
     }
 
     init(row: StoredRow) throws {

@@ -39,6 +39,7 @@ struct SocketTransport: ControlTransport {
             allowsResending: exchange.isRepeatable
         ).response()
         guard let head = response.response, response.error == nil else {
+            if response.error?.transferFailure?.osErrno == EAGAIN { return Self.full }
             throw unreachable(response.error)
         }
         let wait = head.value(forHTTPHeaderField: "Retry-After").flatMap(Int.init)
@@ -49,13 +50,21 @@ struct SocketTransport: ControlTransport {
         )
     }
 
+    /// What stands for an answer when connect(2) fails with EAGAIN: more connections wait than the service accepts. It is as
+    /// busy as one that says so.
+    private static let full = ControlAnswer(
+        status: 503,
+        body: Data(
+            #"{"code":"busy","detail":"it does not accept more connections for now","status":503}"#.utf8
+        ),
+        retryAfter: .zero
+    )
+
     private func unreachable(_ error: (any Error)?) -> CommandError {
         let failure = error?.transferFailure
         switch failure?.osErrno {
         case ENOENT, ECONNREFUSED: return .notRunning(path)
         case EACCES, EPERM: return .notPermitted(path)
-        // connect(2) of a unix socket: more connections wait than the service accepts.
-        case EAGAIN: return .busy(name, "it does not accept more connections for now")
         default:
             let words = failure?.message ?? error.map { "\($0)" } ?? "no answer"
             if failure?.isLocalShortage == true { return short(words) }

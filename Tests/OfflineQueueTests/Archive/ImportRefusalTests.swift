@@ -92,6 +92,16 @@ internal import Testing
     }
 
     @Test(arguments: [
+        (#""A","b""#, #""TE","trailers""#),
+        (#""life":1"#, #""life":1,"key":{"header":"TE","quoted":false,"value":"v"}"#),
+    ]) func `a header that only older versions accepted is taken, also as that of the key`(
+        old: String,
+        new: String
+    ) throws {
+        #expect(fault(try sealed([Self.header, Self.request.replacing(old, with: new)])) == nil)
+    }
+
+    @Test(arguments: [
         (#""state":"pending""#, #""state":"inflight""#), (#""state":"pending""#, #""state":"held""#),
         (#""state":"pending""#, #""state":"held","holdReason":"mood""#),
         (#""state":"pending""#, #""state":"pending","holdReason":"user""#),
