@@ -94,8 +94,8 @@ final class QueueDirectory: Sendable {
 // MARK: - The lock
 
 extension QueueDirectory {
-    /// Locks the directory first, so that a process that is refused does not create a new lock file after the old one was
-    /// removed.
+    /// Locks the directory first, so that a process that is refused does not create a new lock file after the old one
+    /// was removed.
     private static func takeLocks(of path: String) throws(QueueError) -> Locks {
         let file = "\(path)/queue.lock"
         do throws(LockFile.Failure) {

@@ -3,6 +3,8 @@
 /// Methods take batches, identify lanes by number, and fence outcomes with lease tokens. So a store that several
 /// machines share can give the same guarantees. Only the store has a clock: times in its results are durations from its
 /// answer on, and times that it receives are durations from the call on.
+///
+/// T1 to T7 are the transitions of a request: see `RequestState.Event`.
 package protocol QueueStore: Sendable {
     /// The lanes that have new work, whichever caller created it.
     var changes: LaneChanges { get }

@@ -154,8 +154,8 @@ extension RequestState.Ending {
 
     var isDead: Bool { reason != nil }
 
-    /// The reason why the request was given up. If its attempts are used up, the last failure follows: `it failed 3
-    /// times: HTTP 503`.
+    /// The reason why the request was given up. If its attempts are used up, the last failure follows:
+    /// `it failed 3 times: HTTP 503`.
     fileprivate func description(after outcome: Conclusion?) -> String? {
         guard let reason, let cause = outcome?.detail, case .retry? = outcome?.verdict else {
             return reason ?? outcome?.detail

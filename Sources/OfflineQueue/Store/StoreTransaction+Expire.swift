@@ -44,7 +44,7 @@ extension StoreTransaction {
         try execute("UPDATE meta SET clock_offset = ?", [clock.offset])
     }
 
-    /// Returns whether there are more expired requests than one transaction should give up.
+    /// Gives up expired requests. Returns whether there are more than one transaction should give up.
     private mutating func giveUp() throws -> Bool {
         let candidates = try rows(
             StoreStatements.expired,
@@ -80,7 +80,7 @@ extension StoreTransaction {
 extension StoreTransaction {
     private static let historyRows = "SELECT position, seq, body_file FROM history"
 
-    /// Returns whether there is more old history than one transaction should remove.
+    /// Removes old history. Returns whether there is more than one transaction should remove.
     private mutating func forgetHistory() throws -> Bool {
         let retention = settings.retention
         var isMoreLeft = false
