@@ -52,7 +52,7 @@ struct MonitorCommand: AsyncParsableCommand {
         try await session.run(recorder)
     }
 
-    /// Prints a file, once it is known to be whole.
+    /// Prints a recording after checking that it is complete.
     private static func replay(_ path: String, format: OutputFormat) throws(CommandError) {
         do {
             _ = try NetlinkRecording.check(path)

@@ -27,13 +27,13 @@ struct WaitCommand: AsyncParsableCommand {
             """
     )
 
-    /// What is waited for.
+    /// The condition to wait for.
     enum Goal: String, ExpressibleByArgument, CaseIterable {
-        /// An interface has a carrier: the cable is in.
+        /// An interface has a carrier, i.e. the cable is plugged in.
         case carrier
-        /// There is a way.
+        /// There is a route.
         case routable
-        /// Somebody answered over it.
+        /// A response arrived over the route.
         case verified
     }
 

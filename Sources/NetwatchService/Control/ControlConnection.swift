@@ -291,7 +291,7 @@ extension ControlConnection {
     }
 }
 
-// MARK: - Ends
+// MARK: - Deadlines and closing
 
 extension ControlConnection {
     private mutating func deadlinePassed() -> [Action] {
