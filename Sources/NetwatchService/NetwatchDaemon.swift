@@ -93,7 +93,7 @@ package struct NetwatchDaemon: Sendable {
         if let failure { throw failure }
     }
 
-    /// Other users may enter the directory, because the mode of the socket itself decides who may connect.
+    /// Other users may enter the directory, because the mode of the socket itself controls access.
     private func makeSocketDirectory() throws(ControlSocketError) {
         guard let end = configuration.socket.lastIndex(of: "/"), end != configuration.socket.startIndex else {
             return

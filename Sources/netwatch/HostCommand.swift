@@ -1,7 +1,7 @@
 internal import ArgumentParser
 internal import NetworkReachability
 
-/// `netwatch host`
+/// The `netwatch host` command.
 struct HostCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "host",

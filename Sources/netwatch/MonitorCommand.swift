@@ -1,7 +1,7 @@
 internal import ArgumentParser
 internal import NetwatchNetlink
 
-/// `netwatch monitor`
+/// The `netwatch monitor` command.
 struct MonitorCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "monitor",

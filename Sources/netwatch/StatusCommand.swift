@@ -5,7 +5,7 @@ internal import NetwatchNetlink
 internal import NetwatchService
 internal import NetworkReachability
 
-/// `netwatch status`
+/// The `netwatch status` command.
 struct StatusCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "status",

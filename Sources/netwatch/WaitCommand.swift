@@ -1,7 +1,7 @@
 internal import ArgumentParser
 internal import NetworkReachability
 
-/// `netwatch wait`
+/// The `netwatch wait` command.
 struct WaitCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "wait",
