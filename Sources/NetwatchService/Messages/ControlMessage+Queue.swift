@@ -97,7 +97,7 @@ extension ControlMessage {
     package struct Statistics: Codable, Hashable, Sendable {
         package var v = ControlMessage.version
         package var counts: [String: Int]
-        /// The number of undelivered requests and their bytes, as counted for the limits.
+        /// The number of unfinished requests and their bytes, as counted for the limits.
         package var requests: Int
         package var bytes: Int64
         package var oldest: Date?

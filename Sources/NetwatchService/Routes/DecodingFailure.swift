@@ -57,7 +57,7 @@ extension Array: JSONList {}
 /// The numbers in a body that are not integers. If a body has such a number where an integer is expected, the decoder
 /// only reports invalid data without its position.
 private struct UnfitNumbers: CustomStringConvertible {
-    /// Longer bodies are not searched, because that takes many times their length of memory.
+    /// Longer bodies are not searched, because that needs many times their length in memory.
     private static let longestBody = 1 << 16
 
     private var names: [String] = []

@@ -6,7 +6,7 @@ package struct QueueRoutes: Sendable {
     let queue: OfflineQueue
     /// Whether the queue was started. Otherwise nothing is sent, and routes that need sending fail with `not_running`.
     let isRunning: Bool
-    /// Limits responses of about 1 MiB, because building one takes several times its size of memory.
+    /// Limits responses of about 1 MiB, because building one needs several times its size in memory.
     let largeResponses = ConcurrencyLimit(2)
     /// Limits verifications, because each one takes a database connection and a thread.
     let verifications = ConcurrencyLimit(1)

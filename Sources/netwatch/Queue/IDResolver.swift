@@ -18,7 +18,7 @@ struct IDResolver {
 
     /// Returns the id that equals the text, or the only id that begins with it.
     ///
-    /// - Throws: An error with status 1 if no id matches, if several match (the message lists them), or if the text is
+    /// - Throws: An error with status 1 if no id matches or several match; the message lists them. Also if the text is
     ///   shorter than ``shortestPrefix`` and not an id.
     func id(meantBy text: String) async throws(CommandError) -> String {
         guard !text.isEmpty else { throw CommandError(.no, "the id must not be empty") }

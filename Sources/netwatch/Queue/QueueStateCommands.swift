@@ -70,7 +70,7 @@ struct QueueResumeCommand: AsyncParsableCommand {
     }
 }
 
-/// Options that select what to pause.
+/// Options that select the lanes to pause.
 struct PausedLanes: ParsableArguments {
     @Option(help: "Only lanes to this host.")
     var host: String?

@@ -103,7 +103,7 @@ extension CommandError {
 
     /// - Parameters:
     ///   - name: The name of the busy peer.
-    ///   - detail: What it has no capacity for.
+    ///   - detail: The work that it has no capacity for.
     static func busy(_ name: String, _ detail: String) -> CommandError {
         CommandError(
             .tryAgain,
