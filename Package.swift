@@ -215,8 +215,8 @@ let package = Package(
     swiftLanguageModes: [.v6]
 )
 
-// For the address sanitizer, `make sanitize` builds only the targets that share memory with the kernel or a C library, and
-// no package dependencies. `make soak` builds all targets.
+// For the address sanitizer, `make sanitize` builds only the targets that share memory with the kernel or a C library,
+// and no package dependencies. `make soak` builds all targets.
 if sanitizer == "address", Context.environment["NETWATCH_ALL_TARGETS"] == nil {
     let built: Set = [
         "NetwatchEventLoop", "NetwatchNetlink", "NetworkReachability", "NetwatchTransport", "ClientCore",

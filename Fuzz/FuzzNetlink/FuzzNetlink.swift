@@ -4,8 +4,8 @@ internal import NetwatchNetlink
 /// The entry point of libFuzzer. Passes the input to all code that parses bytes from the kernel.
 ///
 /// Every input is parsed twice, because two mechanisms detect reads beyond its end. The address sanitizer detects
-/// those of netwatch's code, after an allocation of exactly the input's length. libnl is not instrumented, so the second
-/// copy ends right before a page without read permission.
+/// those of netwatch's code, after an allocation of exactly the input's length. libnl is not instrumented, so the
+/// second copy ends right before a page without read permission.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzOneInput(_ bytes: UnsafePointer<UInt8>, _ count: Int) -> CInt {
     let exact = UnsafeMutableRawBufferPointer(start: malloc(count), count: count)

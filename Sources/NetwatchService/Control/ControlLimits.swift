@@ -60,8 +60,8 @@ extension ControlServer {
         package var responseDeadline = Duration.seconds(30)
         /// The idle time between two requests of one connection. Default 60 s. Then the connection is closed.
         package var idleTimeout = Duration.seconds(60)
-        /// How long input is read and discarded after the last response of a connection. Default 2 s. This lets a client
-        /// that is still sending read the response before its write fails.
+        /// How long input is read and discarded after the last response of a connection. Default 2 s. This lets a
+        /// client that is still sending read the response before its write fails.
         package var lingerDeadline = Duration.seconds(2)
         /// How long ``ControlServer/stop()`` lets requests in flight finish. Default 5 s.
         package var stopGrace = Duration.seconds(5)

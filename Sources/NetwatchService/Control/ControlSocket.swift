@@ -14,9 +14,10 @@ struct ControlSocket: ~Copyable {
 
     /// Claims the path and listens on it.
     ///
-    /// The file never has more permissions than `mode`, not even briefly. On Linux `bind(2)` gives the new file the mode
-    /// that `fchmod(2)` set on the socket, less the umask. So the file may start with fewer permissions. It gets `mode`
-    /// before `listen(2)`; until then connections are refused. The umask belongs to the whole process and is not changed.
+    /// The file never has more permissions than `mode`, not even briefly. On Linux `bind(2)` gives the new file the
+    /// mode that `fchmod(2)` set on the socket, less the umask. So the file may start with fewer permissions. It gets
+    /// `mode` before `listen(2)`; until then connections are refused. The umask belongs to the whole process and is not
+    /// changed.
     static func claiming(_ path: String, mode: mode_t) throws(ControlSocketError) -> ControlSocket {
         guard let address = UnixSocketAddress(path: path) else {
             throw .unusablePath(path: path, limit: UnixSocketAddress.longestPath)

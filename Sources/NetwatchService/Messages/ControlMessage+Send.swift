@@ -80,8 +80,8 @@ extension ControlMessage {
         package var none: Bool?
     }
 
-    /// The response to ``Send``. If the state is `delivered` or `queued`, the request is safely on disk. If it is `dead`,
-    /// its result is.
+    /// The response to ``Send``. If the state is `delivered` or `queued`, the request is safely on disk. If it is
+    /// `dead`, its result is.
     package struct Sent: Codable, Hashable, Sendable {
         package var v = ControlMessage.version
         /// The id; `nil` if the request was sent without the queue.
