@@ -4,7 +4,7 @@ internal import NetwatchTestSupport
 internal import OfflineQueue
 internal import Testing
 
-/// Stores whose files contain other bytes than were written.
+/// Stores with damaged files.
 @Suite(.timeLimit(.minutes(3))) struct DamagedStoreTests {
     private let directory: TemporaryDirectory
     private static let count = 120

@@ -48,7 +48,7 @@ extension QueueModel {
 
     private func isDue(_ request: Request) -> Bool { request.state == .pending && request.due <= clock.wall }
 
-    /// Moves later due times forward to `latest`, but not before a time that the caller scheduled.
+    /// Limits due times to `latest`, but keeps any later time that the caller scheduled.
     private mutating func bringForward(_ lane: LaneKey, to latest: Int64) {
         for request in live where request.lane == lane && request.state == .pending {
             let asked = request.scheduled ?? 0
