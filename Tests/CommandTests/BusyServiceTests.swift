@@ -4,7 +4,7 @@ internal import NetwatchEventLoop
 internal import NetwatchTestSupport
 internal import Testing
 
-/// Busy, not running and not permitted are three messages and three exit statuses.
+/// Messages and exit statuses that distinguish a busy service, a stopped service, and missing permission.
 @Suite(.serialized, .timeLimit(.minutes(3))) struct BusyServiceTests {
     private let directory = try! ScratchDirectory()
     private var socket: String { directory.file("socket") }
@@ -52,7 +52,7 @@ internal import Testing
         }
         let sent = try await Command.run("send", "http://127.0.0.1:1/", "--wait=1s", "--socket", socket)
         #expect(sent.ending == .exited(75) && sent.output == ["a"], "\(sent.errors)")
-        // The second question would come after the time.
+        // A second GET would come after the `--wait` limit.
         #expect(service.requests.map(\.method) == ["POST", "GET"])
     }
 
@@ -67,7 +67,7 @@ internal import Testing
         #expect(service.requests.count == 2)
     }
 
-    /// The pause is as long as a command usually waits for a busy service.
+    /// The service's `Retry-After` of 5 s equals the default time for which the command retries a busy service.
     @Test func `what is uploaded outlasts a busy service, which is told that it goes on`() async throws {
         let file = directory.file("body")
         try Data(count: (1 << 20) + 5).write(to: URL(fileURLWithPath: file))

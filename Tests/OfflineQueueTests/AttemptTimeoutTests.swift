@@ -3,7 +3,7 @@ internal import NetwatchTestSupport
 internal import OfflineQueue
 internal import Testing
 
-/// How long an attempt may take, and what follows when a timeout has cut it.
+/// The timeouts of an attempt, and what follows when an attempt exceeds one.
 @Suite struct AttemptTimeoutTests {
     private let directory = TemporaryDirectory(marker: "timeouts")
     private let clock = TestStoreClock()
@@ -105,7 +105,7 @@ internal import Testing
 
     // MARK: Overruns
 
-    /// A request whose attempt a timeout has cut.
+    /// Enqueues a request whose attempt exceeds its timeout. Returns the lane.
     private func overrun(_ store: SQLiteQueueStore, isFIFO: Bool = false) async throws -> Int64 {
         try await store.enqueue(try new("a", isFIFO: isFIFO))
         let lane = try await store.recover(releasing: [])[0].id

@@ -4,7 +4,7 @@ internal import NetwatchTestSupport
 internal import OfflineQueue
 internal import Testing
 
-/// What a lost and found path means for attempts, and how fast they are repeated.
+/// Attempts when a path is lost and restored, and the delays of their retries.
 @Suite struct PathLossTests {
     private let lane = Scheduler.LaneInfo(id: 1, host: "a", mode: .parallel)
     private let grace = Scheduler.Settings().lossGrace
@@ -13,7 +13,7 @@ internal import Testing
         .reachable(generation: generation, way: way)
     }
 
-    /// A scheduler with one attempt under way over the first path.
+    /// A scheduler with one attempt in flight over path 1.
     private func sending(_ settings: Scheduler.Settings = Scheduler.Settings()) -> (
         Scheduler, Scheduler.Claim
     ) {
@@ -38,7 +38,7 @@ internal import Testing
         }
     }
 
-    // MARK: The grace
+    // MARK: Grace period
 
     @Test func `an attempt over a lost path ends after the grace, even when every slot is in use`() {
         var settings = Scheduler.Settings()
@@ -149,9 +149,9 @@ internal import Testing
         #expect(later.isEmpty)
     }
 
-    // MARK: Fast repetitions
+    // MARK: Fast retries
 
-    /// The delays after failures to connect, each as soon as the one before allows.
+    /// Returns the delays after failures to connect. Each retry starts as soon as the delay before it allows.
     private func delays(
         _ scheduler: inout Scheduler,
         _ claim: inout Scheduler.Claim,
@@ -260,7 +260,7 @@ internal import Testing
     }
 }
 
-/// The same, through the queue.
+/// Lost and restored paths, tested through the queue.
 @Suite(.timeLimit(.minutes(1))) struct PathLossEngineTests {
     private let directory = TemporaryDirectory(marker: "loss")
     private let changes = ChangeSignal()
@@ -339,7 +339,7 @@ internal import Testing
         let attempt = await sender.nextAttempt()
         gate.turn(.notReachable)
         gate.turn(.reachable(generation: 2, way: 1))
-        // Its attempt shows that the queue knows of the path.
+        // The attempt of `b` shows that the queue has processed the new state of the path.
         _ = try await queue.enqueue(request, options: options("b"))
         sender.answer(await sender.nextAttempt(), .status(200))
         try await changes.until(queue) { $0[.delivered] == 1 }
@@ -356,7 +356,7 @@ internal import Testing
         await queue.stop()
     }
 
-    /// A gate whose fresh word differs from what it has told.
+    /// A gate whose current state differs from the state that it reported to its watchers.
     private struct LateGate: HostGate {
         let inner: FakeGate
         let fresh: GateState

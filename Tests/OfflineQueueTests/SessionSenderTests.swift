@@ -7,7 +7,7 @@ internal import Testing
 
 @testable internal import OfflineQueue
 
-/// What the queue makes of the ends of a session's requests.
+/// The queue's interpretation of how a session's requests end.
 @Suite struct SessionSenderTests {
     @Test(arguments: [
         (
@@ -21,11 +21,11 @@ internal import Testing
     {
         let failure = TransferFailure(code: 56, phase: .response, message: message)
         #expect(AttemptFailure(nil, failure, status: nil).code == code)
-        // It has answered, so it has taken the certificate.
+        // The server has responded, so it accepted the certificate.
         #expect(AttemptFailure(nil, failure, status: 200).code == 56)
     }
 
-    /// Anybody on the way can send one.
+    /// Any host on the path can send an alert during the handshake.
     @Test func `an alert during the handshake is one of the path`() {
         let message = "OpenSSL/3.0.15: error:0A000419:SSL routines::tlsv1 alert access denied"
         let failure = TransferFailure(code: 35, phase: .tls, message: message)
@@ -88,7 +88,7 @@ internal import Testing
         )
     }
 
-    /// What libcurl 7.88.1 lets one know: a stream that is refused is one that it wants to send again.
+    /// libcurl 7.88.1 reveals a refused stream only by trying to send it again.
     @Test(
         .timeLimit(.minutes(2)),
         .enabled(if: TestAuthority.isAvailable, "needs openssl"),
