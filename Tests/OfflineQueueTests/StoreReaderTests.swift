@@ -47,4 +47,27 @@ internal import Testing
         #expect(!FileManager.default.fileExists(atPath: directory.path + "/queue.sqlite-wal"))
         await #expect(throws: QueueError.self) { try await store.counts() }
     }
+
+    @Test func `reads without a pause do not make the log grow`() async throws {
+        let store = try await SQLiteQueueStore(directory: directory.path)
+        let path = directory.path + "/queue.sqlite-wal"
+        try await withThrowingTaskGroup { group in
+            // There is always one read that waits for the one before, so that a snapshot is always in use.
+            for _ in 0..<4 {
+                group.addTask { while !Task.isCancelled { _ = try await store.statistics() } }
+            }
+            var longest: Int64 = 0
+            for number in 0..<1000 {
+                let body = NewRequest.Body.inline(Data(repeating: 0x61, count: 48_000))
+                let request = QueueRequest(method: "PUT", url: "http://example.com/")
+                let draft = try RequestDraft(request, options: EnqueueOptions(id: "\(number)"))
+                _ = try await store.enqueue([NewRequest(draft, body: body)])
+                longest = max(longest, FileSystem.size(of: path))
+            }
+            #expect(longest < LogTruncation.threshold + CommitBatcher.longestLog)
+            group.cancelAll()
+        }
+        #expect(try await store.counts()[.pending] == 1000)
+        await store.close()
+    }
 }

@@ -67,6 +67,7 @@ final class CommitBatcher: Sendable {
     private let database: DatabaseQueue
     private let directory: QueueDirectory
     private let state = Mutex(State())
+    private let truncation = Mutex<LogTruncation?>(nil)
 
     init(database: DatabaseQueue, directory: QueueDirectory) {
         ForkedChild.watch()
@@ -125,6 +126,11 @@ final class CommitBatcher: Sendable {
     /// Runs `body` between two commits and waits for it. Blocks, and must not be called on the cooperative thread pool.
     func readBlocking<Value>(_ body: (Database) throws -> Value) throws -> Value {
         try database.writeWithoutTransaction(body)
+    }
+
+    /// From now on, the log is truncated after a commit when it has become long.
+    func keepLogShort(_ truncation: LogTruncation) {
+        self.truncation.withLock { $0 = truncation }
     }
 
     /// From now on, a commit succeeds only if every file of the location is still in its place afterwards.
@@ -229,6 +235,7 @@ extension CommitBatcher {
             CrashPoint.afterCommit.reached()
             try checkLocation()
             if !isSynced { try QueueDatabase.syncFully(database) }
+            truncation.withLock { $0?.run(on: database) }
             state.withLock { $0.commits += 1 }
             return nil
         } catch {

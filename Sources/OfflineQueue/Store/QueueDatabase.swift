@@ -101,16 +101,22 @@ enum QueueDatabase {
         guard isNew else { throw StoreFault.damaged("its file is empty, and what belongs to it is not") }
     }
 
+    /// How long a connection waits for a lock of another process. Seconds.
+    static let busySeconds = 10.0
+
     /// The configuration of a connection that neither writes nor checkpoints. Before SQLite 3.51.3, two connections
     /// that do may damage a database.
     static var readingConfiguration: Configuration {
         var configuration = Configuration()
         configuration.label = "netwatch.queue.reader"
         configuration.readonly = true
-        configuration.busyMode = .timeout(10)
+        configuration.busyMode = .timeout(busySeconds)
         configuration.prepareDatabase { database in
             try database.execute(
-                sql: "PRAGMA query_only = ON; PRAGMA wal_autocheckpoint = 0; PRAGMA mmap_size = 0"
+                sql: """
+                    PRAGMA query_only = ON; PRAGMA wal_autocheckpoint = 0; PRAGMA mmap_size = 0;
+                    PRAGMA cell_size_check = ON; PRAGMA temp_store = MEMORY
+                    """
             )
         }
         return configuration
@@ -120,7 +126,7 @@ enum QueueDatabase {
         var configuration = Configuration()
         configuration.label = "netwatch.queue"
         configuration.journalMode = .wal
-        configuration.busyMode = .timeout(10)
+        configuration.busyMode = .timeout(busySeconds)
         configuration.foreignKeysEnabled = true
         return configuration
     }

@@ -57,6 +57,7 @@ package final class SQLiteQueueStore: QueueStore {
             }
             batcher.watch(try await Self.location(of: directory, spool))
             reader = try await Self.reader(of: directory)
+            batcher.keepLogShort(LogTruncation(of: "\(directory.databasePath)-wal", reader: reader))
         } catch {
             let damage = directory.damage.text
             await batcher.close()
@@ -155,13 +156,17 @@ package final class SQLiteQueueStore: QueueStore {
         return value
     }
 
-    /// Runs `body` on the committed state. Does not wait for writes in progress.
+    /// Runs `body` on the committed state. Does not wait for writes in progress, except while a long log is truncated.
     func read<Value: Sendable>(
         _ body: @escaping @Sendable (StoreTransaction) throws -> Value
     ) async throws -> Value {
         try batcher.checkReadable()
+        let body: @Sendable (Database) throws -> Value = { [environment] in
+            try body(StoreTransaction($0, environment))
+        }
         do {
-            return try await reader.read { [environment] in try body(StoreTransaction($0, environment)) }
+            if let value = try await reader.read(body) { return value }
+            return try await batcher.read(body)
         } catch {
             throw batcher.readFailure(error)
         }
