@@ -1,7 +1,7 @@
-// What a lost and found path means for attempts.
+// How lost and found paths affect attempts.
 
 extension Scheduler {
-    /// The host is reachable, for the first time, again or by another path.
+    /// Handles a host that became reachable: for the first time, again, or by another path.
     mutating func pathFound(
         _ host: String,
         _ way: UInt64?,
@@ -10,22 +10,22 @@ extension Scheduler {
         _ actions: inout [Action]
     ) {
         gates[host]!.way = way
-        // The session watches the paths of its connections itself, also while there is no lane to their host. So the first
-        // word about a host drops none, and a lone request uses an idle connection.
+        // The session itself watches the paths of its connections, even when no lane uses their host. The first state
+        // of a host therefore drops no connections, and a single request can reuse an idle one.
         guard old.state != nil else { return }
         actions.append(.dropConnections)
         gates[host]!.reconnectsUntil = now + settings.reconnectTime
         if let way, way == old.way {
-            // Connections may have survived, but not those over a path before that.
+            // Connections over this path may have survived, but not those over an earlier path.
             if old.foundAt == nil { graces.set(host, to: nil) }
         } else {
-            // An attempt that may not be repeated keeps its grace: the answer may still come.
+            // An attempt that must not be repeated keeps its grace period, because the response may still arrive.
             if graces.contains(host) { gates[host]!.foundAt = gates[host]!.foundAt ?? now }
             actions.append(.abort(host: host))
         }
     }
 
-    /// A grace that runs already goes on: some attempts are over the path that was lost first.
+    /// Starts the grace period. A running one continues, because some attempts use the path that was lost first.
     mutating func pathLost(_ host: String, now: Moment) {
         if !graces.contains(host) {
             graces.set(host, to: now + settings.lossGrace)
@@ -38,19 +38,19 @@ extension Scheduler {
             guard let gate = gates[host] else { continue }
             actions.append(.endLost(host: host, begunBefore: gate.foundAt ?? now))
             gates[host]!.foundAt = nil
-            // The path that was found meanwhile was lost, too.
+            // The path found during the grace period was lost, too.
             if gate.foundAt != nil, gate.state == .notReachable {
                 graces.set(host, to: gate.since + settings.lossGrace)
             }
         }
     }
 
-    /// Whether a failure to connect is repeated fast and without counting.
+    /// Returns whether a failed connection is retried fast and is not counted.
     ///
-    /// The kernel may refuse a connection although there is a route: the neighbour does not answer yet, or the route came
-    /// back a moment ago. This opens the time of fast repetitions once after each success.
+    /// The kernel may refuse a connection although there is a route: the neighbour does not respond yet, or the route
+    /// returned only recently. The first path error after a success therefore starts a time window of fast retries.
     ///
-    /// - Parameter isPathError: Whether the error number is one that the kernel has for a missing path.
+    /// - Parameter isPathError: Whether the error number is one of the kernel's errors for a missing path.
     package mutating func isReconnecting(lane id: Int64, isPathError: Bool, now: Moment) -> Bool {
         guard let lane = lanes[id] else { return false }
         if isPathError, lane.reconnectsUntil == nil {
@@ -60,7 +60,7 @@ extension Scheduler {
         return ends.contains { $0.map { now < $0 } == true }
     }
 
-    /// Whether the lane pauses because this machine is short of descriptors, memory, threads or ports.
+    /// Returns whether the lane pauses because this machine is short of descriptors, memory, threads or ports.
     package func isShort(lane id: Int64, now: Moment) -> Bool {
         guard let lane = lanes[id] else { return false }
         return lane.shortages > 0 && now < lane.closedUntil
