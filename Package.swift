@@ -10,11 +10,11 @@ let strict: [SwiftSetting] = [
     .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
 ]
 
-// Set by `make sanitize`: the command under test then shows its locks to the sanitizer as the tests do.
+// Set by `make sanitize`: makes the locks of the netwatch command visible to the sanitizer, as in the tests.
 let sanitizer = Context.environment["NETWATCH_SANITIZER"]
 
-// The order of the targets is the order of the layers: a target imports only targets above it.
-// docs/ARCHITECTURE.md tells what each one holds; `make check` enforces the order.
+// The targets are listed in the order of the layers: a target imports only targets above it.
+// docs/ARCHITECTURE.md describes the targets; `make check` enforces the order.
 let package = Package(
     name: "netwatch",
     products: [
@@ -98,7 +98,7 @@ let package = Package(
             swiftSettings: strict
         ),
 
-        // What `make bench` and `scripts/fuzz` build. Without the fuzzer's sanitizer FuzzNetlink does nothing.
+        // Built by `make bench` and `scripts/fuzz`. Without the fuzzer's sanitizer FuzzNetlink does nothing.
         .systemLibrary(name: "CNetwatchFloors", path: "Benchmarks/Floors"),
         .target(
             name: "BenchmarkSupport",
@@ -133,7 +133,7 @@ let package = Package(
             swiftSettings: strict
         ),
 
-        // Only test bundles, and what is run under a sanitizer, link these.
+        // Linked only by test bundles and by programs that run under a sanitizer.
         .target(
             name: "CNetwatchTestSupport",
             path: "Tests/CNetwatchTestSupport",
@@ -150,14 +150,14 @@ let package = Package(
             path: "Tests/NetwatchTestSupport",
             swiftSettings: strict
         ),
-        // The process that the queue's tests kill.
+        // The process that the queue's tests kill to simulate a crash.
         .executableTarget(
             name: "QueueVictim",
             dependencies: ["CNetwatchFaultVFS", "NetwatchEventLoop", "NetwatchTestSupport", "OfflineQueue"],
             path: "Tests/QueueVictim",
             swiftSettings: strict
         ),
-        // The process that the client's tests measure and torment.
+        // A separate process in which the client's tests measure and inject failures.
         .executableTarget(
             name: "ClientVictim",
             dependencies: [
@@ -177,7 +177,7 @@ let package = Package(
         ),
         .tests("NetwatchTransportTests", ["NetwatchEventLoop", "NetwatchTransport"]),
         .tests("ClientCoreTests", ["ClientCore", "ClientVictim", "NetwatchEventLoop", "NetwatchTransport"]),
-        // What the guides show, as a program of theirs is built.
+        // The code of the guides, built with the settings of a typical application.
         .testTarget(
             name: "GuideTests",
             dependencies: ["ClientCore", "NetwatchTestSupport"],
@@ -215,8 +215,8 @@ let package = Package(
     swiftLanguageModes: [.v6]
 )
 
-// `make sanitize` builds for the address sanitizer only what shares memory with the kernel or a C library, and none of the
-// packages. `make soak` builds everything.
+// For the address sanitizer, `make sanitize` builds only the targets that share memory with the kernel or a C library,
+// and no package dependencies. `make soak` builds all targets.
 if sanitizer == "address", Context.environment["NETWATCH_ALL_TARGETS"] == nil {
     let built: Set = [
         "NetwatchEventLoop", "NetwatchNetlink", "NetworkReachability", "NetwatchTransport", "ClientCore",

@@ -1,5 +1,5 @@
-// Records what the kernel says: the datagrams of every announcement that a shell script provokes, then those
-// of the replies to our requests. One file each.
+// Records netlink datagrams of the kernel: first the notifications that a shell script causes, then the replies to
+// requests. Writes one file per datagram.
 //
 // Usage: record DIRECTORY SCRIPT
 #include <arpa/inet.h>
@@ -36,7 +36,7 @@ static int open_netlink(void) {
     return socket_;
 }
 
-// Writes every datagram that comes within 200 ms of the one before. Returns their number.
+// Writes datagrams to files until none arrives for 200 ms. Returns their number.
 static int record(int socket_, const char *kind) {
     static char buffer[65536];
     static int number;
@@ -96,14 +96,14 @@ int main(int argc, char **argv) {
     enable(requests, NETLINK_EXT_ACK, 1);
     request(requests, RTM_GETLINK, NLM_F_DUMP, AF_UNSPEC, 0, NULL);
     request(requests, RTM_GETADDR, NLM_F_DUMP, AF_UNSPEC, 0, NULL);
-    // As the script made them: see there.
+    // Destinations of the routes and addresses that the script creates.
     const char *ipv4[] = {"192.0.2.2", "192.0.2.1", "127.0.0.1", "198.51.100.1", "203.0.113.1", "203.0.113.2",
                           "203.0.113.3", "203.0.113.4", "10.1.0.1", "10.2.0.1", "224.0.0.1"};
     const char *ipv6[] = {"2001:db8::2", "2001:db8::1", "::1", "2001:db8:1::1", "2001:db8:2::1",
                           "2001:db8:3::1", "2001:db8:4::1", "fe80::1"};
     for (size_t i = 0; i < sizeof ipv4 / sizeof *ipv4; i++) look_up(requests, AF_INET, ipv4[i]);
     for (size_t i = 0; i < sizeof ipv6 / sizeof *ipv6; i++) look_up(requests, AF_INET6, ipv6[i]);
-    // Refused with words, once with the whole request and once with its header only.
+    // The kernel rejects these with an error text: once with the whole request, once with only its header.
     enable(requests, NETLINK_GET_STRICT_CHK, 1);
     look_up(requests, AF_INET, NULL);
     enable(requests, NETLINK_CAP_ACK, 1);

@@ -1,11 +1,11 @@
 internal import Glibc
 internal import NetwatchNetlink
 
-/// What libFuzzer calls: everything that reads bytes of the kernel reads these.
+/// The entry point of libFuzzer. Passes the input to all code that parses bytes from the kernel.
 ///
-/// Every input is read twice, because two things look for reads beyond its end. The address sanitizer sees
-/// those of our code, behind an allocation that is exactly as long. libnl is not instrumented; it runs into a
-/// page that may not be read.
+/// Every input is parsed twice, because two mechanisms detect reads beyond its end. The address sanitizer detects
+/// those of netwatch's code, after an allocation of exactly the input's length. libnl is not instrumented, so the
+/// second copy ends right before a page without read permission.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzOneInput(_ bytes: UnsafePointer<UInt8>, _ count: Int) -> CInt {
     let exact = UnsafeMutableRawBufferPointer(start: malloc(count), count: count)
@@ -13,7 +13,7 @@ public func fuzzOneInput(_ bytes: UnsafePointer<UInt8>, _ count: Int) -> CInt {
     read(exact)
     free(exact.baseAddress)
     guard count <= guarded.count else { return 0 }
-    // The kernel's messages are aligned to 4, so up to 3 bytes lie between the end and the page.
+    // Netlink messages are aligned to 4 bytes, so up to 3 bytes lie between the end of the input and the page.
     let start = (guarded.count - count) & ~3
     let last = UnsafeMutableRawBufferPointer(rebasing: guarded[start..<start + count])
     last.copyMemory(from: UnsafeRawBufferPointer(start: bytes, count: count))
@@ -28,7 +28,7 @@ private func read(_ datagram: UnsafeMutableRawBufferPointer) {
     if getenv("NETWATCH_PLANTED_FAULT") != nil { readTooFar(datagram) }
 }
 
-/// The longest datagram that is read, in front of a page that may not be.
+/// A buffer for the longest datagram, followed by a page without read permission.
 nonisolated(unsafe) private let guarded: UnsafeMutableRawBufferPointer = {
     let (length, page) = (64 * 1024, Int(sysconf(CInt(_SC_PAGESIZE))))
     let memory = mmap(nil, length + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
@@ -37,7 +37,7 @@ nonisolated(unsafe) private let guarded: UnsafeMutableRawBufferPointer = {
     return UnsafeMutableRawBufferPointer(start: memory, count: length)
 }()
 
-/// A fault to be found, so that finding none means something: it believes the length that a message claims.
+/// A planted fault, which shows that the fuzzer finds faults: it trusts the length that a message claims.
 private func readTooFar(_ datagram: UnsafeMutableRawBufferPointer) {
     guard datagram.count >= 16 else { return }
     let claimed = datagram.loadUnaligned(as: UInt32.self)

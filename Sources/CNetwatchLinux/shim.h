@@ -102,6 +102,11 @@ static inline int netwatch_unread_bytes(int descriptor, int *count) {
     return ioctl(descriptor, 0x541b, count);
 }
 
+// SIOCOUTQ of tcp(7): how many bytes the peer has not acknowledged.
+static inline int netwatch_unacknowledged_bytes(int descriptor, int *count) {
+    return ioctl(descriptor, 0x5411, count);
+}
+
 // prctl(2) is variadic, which Swift does not import. 15 is PR_SET_NAME.
 extern int prctl(int option, ...);
 static inline void netwatch_set_thread_name(const char *name) {

@@ -13,6 +13,7 @@ package func startDetachedThread(
     stackSize: Int? = nil,
     _ body: @escaping @Sendable () -> Void
 ) throws(SystemError) {
+    ForkedChild.watch()
     let start = Unmanaged.passRetained(ThreadStart(name: name, body: body))
     var thread = pthread_t()
     var attributes = pthread_attr_t()

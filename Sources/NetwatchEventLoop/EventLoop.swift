@@ -12,7 +12,6 @@ package final class EventLoop: SerialExecutor {
     private let core = EventLoopCore()
     private let namespace: SocketNamespace?
     private let label: String
-    private let generation = ForkGeneration.current
     private let isStarting = Mutex(())
     private let isStarted = Atomic(false)
 
@@ -62,14 +61,14 @@ package final class EventLoop: SerialExecutor {
 
     /// Whether the thread is running in this process.
     package var isRunning: Bool {
-        isStarted.load(ordering: .acquiring) && generation == ForkGeneration.current
+        isStarted.load(ordering: .acquiring) && !ForkedChild.isCurrent
     }
 
     /// Throws an error if the process was forked after the loop was created.
     ///
     /// - Throws: ``SystemError/forked`` in a child of fork(2).
     package func checkProcess() throws(SystemError) {
-        guard generation == ForkGeneration.current else { throw .forked }
+        if ForkedChild.isCurrent { throw .forked }
     }
 
     deinit {

@@ -6,11 +6,11 @@ internal import OfflineQueue
 
 /// The service: the queue, the path monitor that wakes it, and the control socket.
 package struct NetwatchDaemon: Sendable {
-    /// What the service needs to know.
+    /// The configuration of the service.
     package struct Configuration: Sendable {
-        /// Where the queue is kept.
+        /// The directory of the queue.
         package var stateDirectory: String
-        /// Where the control API listens.
+        /// The path of the control socket.
         package var socket: String
 
         package init(stateDirectory: String, socket: String) {
@@ -29,17 +29,18 @@ package struct NetwatchDaemon: Sendable {
         self.logger = logger
     }
 
-    /// Runs the service until it is told to stop.
+    /// Runs the service until `stop` yields.
     ///
-    /// - Parameter stop: The service ends in order with its first element.
-    /// - Throws: ``QueueError`` when the store cannot be opened or fails later, ``ControlSocketError`` when
-    ///   the socket cannot be had.
+    /// - Parameter stop: The service shuts down cleanly when this stream yields its first element.
+    /// - Throws: ``QueueError`` if the store cannot be opened or fails later, ``ControlSocketError`` if the socket
+    ///   cannot be claimed.
     package func run(until stop: AsyncStream<Void>) async throws {
         ProcessLimits.returnLargeBlocks()
         let descriptors = ProcessLimits.raiseDescriptors()
         let monitor = makeMonitor()
         var settings = OfflineQueue.Configuration(directory: configuration.stateDirectory)
-        // Less than the control server's grace, so that who waits for a send hears that it is kept.
+        // Shorter than the control server's grace period, so that a client waiting for a send still gets the response
+        // that its request is stored.
         settings.stopTimeout = ControlServer.Limits().stopGrace - .seconds(2)
         let queue = try await OfflineQueue(
             configuration: settings,
@@ -55,7 +56,8 @@ package struct NetwatchDaemon: Sendable {
         }
     }
 
-    /// A socket that the service manager opened has a larger buffer than this process may ask for.
+    /// Uses the service manager's netlink socket if there is one. It can have a larger receive buffer than this process
+    /// may set.
     private func makeMonitor() -> PathMonitor {
         guard let socket = inheritedSockets.routeNetlink else { return .shared }
         logger.info("listening on the service manager's netlink socket")
@@ -72,7 +74,7 @@ package struct NetwatchDaemon: Sendable {
     ) async throws {
         var limits = ControlServer.Limits()
         limits.fit(descriptors: descriptors)
-        // A body in Base64, with room for the rest of its JSON.
+        // Leaves room for a Base64 body and the rest of its JSON.
         limits.bodyBytes = ControlMessage.maximumBodyBytes * 3 / 2
         let server = try ControlServer(
             path: configuration.socket,
@@ -91,7 +93,7 @@ package struct NetwatchDaemon: Sendable {
         if let failure { throw failure }
     }
 
-    /// Who may connect is decided by the socket's own mode, so others may look into its directory.
+    /// Other users may enter the directory, because the mode of the socket itself controls access.
     private func makeSocketDirectory() throws(ControlSocketError) {
         guard let end = configuration.socket.lastIndex(of: "/"), end != configuration.socket.startIndex else {
             return
@@ -124,7 +126,7 @@ package struct NetwatchDaemon: Sendable {
         )
     }
 
-    /// Waits until the service is told to stop (`nil`), or the queue cannot go on.
+    /// Waits until `stop` yields (`nil`) or the queue fails.
     private func firstFailure(of queue: OfflineQueue, until stop: AsyncStream<Void>) async -> QueueError? {
         await withTaskGroup(of: QueueError?.self) { group in
             group.addTask { await queue.failures.first { _ in true } }

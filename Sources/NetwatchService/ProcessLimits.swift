@@ -2,12 +2,12 @@ internal import CNetwatchLinux
 internal import Glibc
 internal import NetwatchEventLoop
 
-/// What the service changes of its own process before it starts.
+/// The process-wide settings that the service changes before it starts.
 enum ProcessLimits {
-    /// Raises the soft limit of descriptors to the hard one (`RLIMIT_NOFILE` of getrlimit(2)). A service manager that
-    /// forbids it has set both already.
+    /// Raises the soft limit of descriptors to the hard limit (`RLIMIT_NOFILE` of getrlimit(2)). A service manager that
+    /// forbids this has set both limits already.
     ///
-    /// - Returns: How many descriptors the process may have.
+    /// - Returns: The number of descriptors that the process may open.
     static func raiseDescriptors() -> Int {
         var limit = rlimit()
         let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
@@ -17,15 +17,15 @@ enum ProcessLimits {
         return Int(clamping: limit.rlim_cur)
     }
 
-    /// The kernel's default of the soft limit.
+    /// The kernel's default soft limit.
     private static let defaultDescriptors = 1024
 
-    /// Makes the C library get large blocks from the kernel and give them back as soon as they are freed. Otherwise it
-    /// raises the size of what it takes for large with every such block that is freed, up to 32 MiB, and keeps the rest.
+    /// Makes the C library allocate large blocks directly from the kernel and return them as soon as they are freed. By
+    /// default each freed large block raises the threshold for large blocks, up to 32 MiB, and smaller blocks are kept.
     static func returnLargeBlocks() {
         _ = mallopt(M_MMAP_THRESHOLD, largeBlockBytes)
     }
 
-    /// The C library's own value at the start.
+    /// The C library's initial threshold. Setting it explicitly disables the automatic adjustment.
     private static let largeBlockBytes: CInt = 128 * 1024
 }

@@ -1,13 +1,13 @@
 internal import Foundation
 internal import Glibc
 
-/// Where the service keeps its things, and where the commands look for it.
+/// The paths that the service uses, and where commands look for them.
 package struct ServicePaths: Sendable {
     private let environment: [String: String]
     private let isRoot: Bool
 
     /// - Parameters:
-    ///   - environment: The process's environment.
+    ///   - environment: The environment of the process.
     ///   - isRoot: Whether the effective user is root.
     package init(
         environment: [String: String] = ProcessInfo.processInfo.environment,
@@ -17,16 +17,16 @@ package struct ServicePaths: Sendable {
         self.isRoot = isRoot
     }
 
-    /// The directory of the queue: `STATE_DIRECTORY` of the service manager; else `/var/lib/netwatch` for
-    /// root and the XDG state directory for others.
+    /// The directory of the queue: `STATE_DIRECTORY` of the service manager, else `/var/lib/netwatch` for root and
+    /// `netwatch` in the XDG state directory for other users.
     package var stateDirectory: String {
         if let directory = value("STATE_DIRECTORY") { return first(directory) }
         if isRoot { return Self.systemState }
         return (value("XDG_STATE_HOME") ?? home + "/.local/state") + "/netwatch"
     }
 
-    /// The control socket: `NETWATCH_SOCKET`; else in `RUNTIME_DIRECTORY` of the service manager; else in
-    /// `/run/netwatch` for root and in the XDG runtime directory for others.
+    /// The control socket: `NETWATCH_SOCKET`, else in `RUNTIME_DIRECTORY` of the service manager, else in
+    /// `/run/netwatch` for root and in the XDG runtime directory for other users.
     package var socket: String {
         if let path = value("NETWATCH_SOCKET") { return path }
         if let directory = value("RUNTIME_DIRECTORY") { return first(directory) + "/netwatch.sock" }
@@ -34,18 +34,18 @@ package struct ServicePaths: Sendable {
         return directory + "/netwatch/netwatch.sock"
     }
 
-    /// The socket a command talks to: like ``socket``, but the system's service if there is none of one's
-    /// own.
+    /// The socket that commands connect to: like ``socket``, but the system service's if the user's socket does not
+    /// exist.
     package var socketForCommands: String {
         let own = socket
         return value("NETWATCH_SOCKET") != nil || access(own, F_OK) == 0 ? own : Self.systemSocket
     }
 
-    /// Whether the environment says which service is meant.
+    /// Whether the environment names the service's socket.
     package var isSocketNamed: Bool { value("NETWATCH_SOCKET") != nil }
 
-    /// The directory that a command looks into when no service runs: like ``stateDirectory``, but the system's
-    /// if there is none of one's own. `nil` when there is neither.
+    /// The directory that commands read when no service runs: like ``stateDirectory``, but the system's if the user's
+    /// does not exist. `nil` if neither exists.
     package var existingStateDirectory: String? {
         [stateDirectory, Self.systemState].first { access($0, F_OK) == 0 || errno == EACCES }
     }
@@ -57,12 +57,12 @@ package struct ServicePaths: Sendable {
         value("HOME") ?? "/"
     }
 
-    /// A variable, unless it is empty: an empty XDG variable counts as unset.
+    /// Returns a variable, or `nil` if it is empty: an empty XDG variable counts as unset.
     private func value(_ name: String) -> String? {
         environment[name].flatMap { $0.isEmpty ? nil : $0 }
     }
 
-    /// systemd separates several directories by colons.
+    /// Returns the first directory of a list, which systemd separates with colons.
     private func first(_ list: String) -> String {
         String(list.prefix { $0 != ":" })
     }

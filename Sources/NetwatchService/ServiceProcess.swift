@@ -1,13 +1,13 @@
 internal import Glibc
 package import NetwatchEventLoop
 
-/// The process behind a control socket.
+/// The process that listens on a control socket.
 package enum ServiceProcess {
-    /// The id of the process that listens on a unix socket, as the kernel knows it (`SO_PEERCRED`). Nothing
-    /// is sent, and nothing waited for.
+    /// Returns the id of the process that listens on a unix socket, as the kernel recorded it (`SO_PEERCRED`). Sends
+    /// nothing and does not block.
     ///
-    /// - Throws: ``SystemError`` of `connect`: `ENOENT` or `ECONNREFUSED` when nobody listens, `EACCES`,
-    ///   `EAGAIN` when more connections wait than the service takes.
+    /// - Throws: ``SystemError`` of `connect`: `ENOENT` or `ECONNREFUSED` if no process listens, `EACCES`, or `EAGAIN`
+    ///   if the service's backlog is full.
     package static func id(listeningAt path: String) throws(SystemError) -> Int32 {
         guard let address = UnixSocketAddress(path: path) else {
             throw SystemError(call: "connect", errno: ENAMETOOLONG)

@@ -3,13 +3,13 @@ internal import Glibc
 internal import NIOHTTP1
 internal import OfflineQueue
 
-/// A queue's directory without a service: it can be looked at and edited, and nothing is sent.
+/// A queue's directory without a running service. The queue can be read and edited, but nothing is sent.
 package struct StoredQueue: Sendable {
     private let queue: OfflineQueue
     private let router: ControlRouter
 
-    /// Opens the directory, which has to belong to this process's effective user: files that another user made
-    /// there could not be used by the service any more.
+    /// Opens the directory, which must belong to the effective user of this process. The service could not use files
+    /// that another user creates there.
     ///
     /// - Throws: ``QueueError``.
     package static func opening(_ directory: String) async throws -> StoredQueue {
@@ -21,9 +21,9 @@ package struct StoredQueue: Sendable {
         return StoredQueue(queue: queue, router: QueueRoutes(queue: queue, isRunning: false).router)
     }
 
-    /// Answers as the service's control API does.
+    /// Answers a request as the service's control API does.
     ///
-    /// - Parameter target: The path with its query, as in a request line; what is none is answered with 400.
+    /// - Parameter target: The path and query, as in a request line. The response to an invalid target is 400.
     package func respond(
         _ method: String,
         _ target: String,
@@ -45,20 +45,20 @@ package struct StoredQueue: Sendable {
         (Int(response.status.code), response.body)
     }
 
-    /// Brings in an export from a file, however long it is; the routes take what can be handed over in pieces.
+    /// Imports an export from a file of any length. The routes only accept what can be uploaded in pieces.
     ///
     /// - Throws: ``QueueError``.
     package func importRequests(from path: String) async throws -> ControlMessage.Imported {
         ControlMessage.Imported(try await queue.importRequests(from: path))
     }
 
-    /// Gives the directory up.
+    /// Stops the queue and releases the directory.
     package func close() async {
         await queue.stop()
     }
 }
 
-/// Nothing is sent, so nobody asks for the way.
+/// A gate that reports nothing, because nothing is sent.
 private struct NoGate: HostGate {
     func watch(host: String) -> AsyncStream<GateState> {
         AsyncStream { $0.finish() }

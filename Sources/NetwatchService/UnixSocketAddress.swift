@@ -3,28 +3,28 @@ internal import NetwatchEventLoop
 
 /// An address of `unix(7)`: a path, or a name in the abstract namespace, which starts with a NUL.
 package struct UnixSocketAddress {
-    /// Bytes of a path that the kernel takes: `sun_path` less the NUL at its end.
+    /// The longest path that the kernel accepts, in bytes: `sun_path` without its terminating NUL.
     package static let longestPath = MemoryLayout.size(ofValue: sockaddr_un().sun_path) - 1
 
     private let bytes: [UInt8]
     private let isAbstract: Bool
 
-    /// Returns `nil` for a path that is empty, contains a NUL or is longer than ``longestPath``: cut
-    /// short it would be another path, and an empty one makes the kernel invent a name.
+    /// Returns `nil` for a path that is empty, contains a NUL or is longer than ``longestPath``. A truncated path would
+    /// name another file, and for an empty one the kernel would choose a name.
     init?(path: String) {
         bytes = Array(path.utf8)
         isAbstract = false
         guard !bytes.isEmpty, bytes.count <= Self.longestPath, !bytes.contains(0) else { return nil }
     }
 
-    /// Returns `nil` for a name that is empty or does not fit behind its leading NUL.
+    /// Returns `nil` for a name that is empty or does not fit after its leading NUL.
     init?(abstractName: String) {
         bytes = [0] + Array(abstractName.utf8)
         isAbstract = true
         guard !abstractName.isEmpty, bytes.count <= Self.longestPath + 1 else { return nil }
     }
 
-    /// An abstract name has no end but the length, so its length must be exact.
+    /// Calls `body` with the address. The length must be exact, because an abstract name has no terminator.
     func withSockaddr<Result>(_ body: (UnsafePointer<sockaddr>, socklen_t) -> Result) -> Result {
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)
@@ -37,12 +37,12 @@ package struct UnixSocketAddress {
     }
 }
 
-/// The kinds of unix socket that the service makes.
+/// The kinds of unix sockets that the service creates.
 enum UnixSocketKind {
     case stream, datagram
 }
 
-/// A non-blocking, close-on-exec unix socket.
+/// Creates a non-blocking, close-on-exec unix socket.
 func unixSocket(_ kind: UnixSocketKind) throws(SystemError) -> FileDescriptor {
     let type = kind == .stream ? SOCK_STREAM : SOCK_DGRAM
     let flags = CInt(type.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)

@@ -48,6 +48,7 @@ extension OfflineQueue {
             for attempt in inflight.values where attempt.host == host && attempt.mayBeSentTwice {
                 attempt.transfer.cancel()
             }
+        case .restartStalled(let host): sender.restartStalled(to: host)
         case .endLost(let host, let begunBefore): endAttempts(to: host, begunBefore: begunBefore)
         case .watch(let host):
             watches[host] = Task { [gate] in

@@ -1,16 +1,16 @@
 internal import NetwatchEventLoop
 internal import Synchronization
 
-/// Calls a command back at a moment, and again and again, on a clock that goes on while the machine sleeps.
-/// It lasts as long as it is retained.
+/// Calls a handler at a deadline, at an interval, or both. The clock continues while the machine sleeps. The timer runs
+/// as long as it is retained.
 final class CommandTimer: Sendable {
     private let loop: EventLoop
     private let onTick: @Sendable () -> Void
     private let movable = Mutex<EventLoop.Timer?>(nil)
 
     /// - Parameters:
-    ///   - deadline: When to call once; `nil` for never.
-    ///   - interval: How often to call; `nil` for never.
+    ///   - deadline: When to call the handler once; `nil` for never.
+    ///   - interval: How often to call the handler; `nil` for never.
     ///   - onTick: Called on the timer's thread.
     init(
         deadline: ContinuousClock.Instant?,
@@ -27,7 +27,7 @@ final class CommandTimer: Sendable {
         if let interval { repeatEvery(interval) }
     }
 
-    /// Calls at a moment, instead of at the one that was set before in this way.
+    /// Schedules one call at `deadline`. Cancels the call of an earlier `reschedule(at:)`.
     func reschedule(at deadline: ContinuousClock.Instant) {
         let new = loop.schedule(at: deadline, onTick)
         let old = movable.withLock { timer in

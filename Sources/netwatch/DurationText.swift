@@ -1,9 +1,10 @@
-/// Durations as people write and read them.
+/// Parses and formats durations for people.
 enum DurationText {
-    /// What ``parse(_:)`` takes, in words for a message.
+    /// A description of the forms that ``parse(_:)`` accepts, for messages.
     static let acceptedForms = "a duration like `500ms`, `5s`, `2m`, `1h30m` or `7d`, at most `9999h`"
 
-    /// Longer is meant as for ever, and a deadline that far away would not fit the kernel's timers.
+    /// The maximum duration. Longer ones practically mean "forever", and such a deadline would not fit the kernel's
+    /// timers.
     private static let longest = Duration.seconds(9999 * 3600)
 
     private static let units: [(name: String, length: Duration)] = [
@@ -11,21 +12,21 @@ enum DurationText {
         ("ms", .milliseconds(1)),
     ]
 
-    /// Parses whole numbers with units, the larger unit first and each at most once. `0` needs no unit.
+    /// Parses integers with units. Larger units come first, and each unit at most once. `0` needs no unit.
     static func parse(_ text: String) -> Duration? {
         if text == "0" { return .zero }
         var rest = text[...]
         var sum = Duration.zero
         for unit in units {
             guard let number = take(unit.name, from: &rest) else { continue }
-            // Nine digits of days do not overflow; more are too long in any unit.
+            // Nine digits of days do not overflow. More digits are too long in any unit.
             guard number.count <= 9, let count = Int64(number) else { return nil }
             sum += unit.length * Int(count)
         }
         return rest.isEmpty && !text.isEmpty && sum <= longest ? sum : nil
     }
 
-    /// Takes digits that are followed by just this unit: `5ms` are not five minutes.
+    /// Consumes digits that are followed by exactly this unit: the `m` of `5ms` is not minutes.
     private static func take(_ unit: String, from text: inout Substring) -> Substring? {
         let digits = text.prefix { ("0"..."9").contains($0) }
         let rest = text[digits.endIndex...]
@@ -34,9 +35,9 @@ enum DurationText {
         return digits
     }
 
-    /// The duration for a person: tenths below a minute, then the two largest units.
+    /// Formats a duration for people: tenths of a second below a minute, then the two largest units.
     static func words(_ duration: Duration) -> String {
-        // A clock that was set back makes an age negative.
+        // An age is negative if the clock was set back.
         let duration = max(duration, .zero)
         let seconds = duration.components.seconds
         switch seconds {
@@ -55,7 +56,7 @@ enum DurationText {
 }
 
 extension Duration {
-    /// The duration as a number of seconds, for machines.
+    /// The duration as a number of seconds, for machine-readable output.
     var seconds: Double {
         Double(components.seconds) + Double(components.attoseconds) / 1e18
     }

@@ -1,7 +1,7 @@
 internal import ArgumentParser
 internal import NetworkReachability
 
-/// `netwatch host`
+/// The `netwatch host` command.
 struct HostCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "host",
@@ -84,7 +84,7 @@ struct HostCommand: AsyncParsableCommand {
     @Option(name: .shortAndLong, help: "How to print: text, or json for one object per line.")
     var format = OutputFormat.text
 
-    /// What `--until` waits for.
+    /// The state that `--until` waits for.
     enum Until: String, ExpressibleByArgument, CaseIterable {
         case up, down
     }
@@ -140,14 +140,14 @@ struct HostCommand: AsyncParsableCommand {
     }
 }
 
-/// How data is printed.
+/// The output format of data.
 enum OutputFormat: String, ExpressibleByArgument, CaseIterable {
     case text
     case json
 }
 
 extension Duration {
-    /// Reads an argument.
+    /// Parses an argument.
     static func argument(_ text: String) throws -> Duration {
         guard let duration = DurationText.parse(text) else {
             throw ValidationError("\(Printer.quoted(text)) is not \(DurationText.acceptedForms)")

@@ -2,7 +2,7 @@ internal import Foundation
 internal import NetwatchService
 internal import NetworkReachability
 
-/// One line of output about a target, as JSON has it.
+/// An output line about a target, in its JSON form.
 struct HostLine: Encodable {
     var v = ControlMessage.version
     /// `host`, or `path` for the general path in `netwatch monitor`.
@@ -10,7 +10,7 @@ struct HostLine: Encodable {
     var time: Date
     var host: String
     var reachability: Reachability
-    /// What a probe makes of it, when one was sent.
+    /// The state of the host according to a probe, if one was sent.
     var state: HostState?
     var probe: String?
     var validation: String?
@@ -58,11 +58,11 @@ struct HostLine: Encodable {
         isLocal = path.isLocal
     }
 
-    /// The line about a host that is probed.
+    /// Creates the line for a host that is probed.
     init(_ validated: ValidatedStatus, probe name: String?, time: Date) {
         self.init(validated.status, time: time)
         guard name != nil else { return }
-        // What cannot be reached does not answer.
+        // An unreachable host is down without a probe.
         state = validated.state ?? (validated.status.reachability == .notReachable ? .down : nil)
         guard let result = validated.probe else { return }
         probe = name
@@ -73,13 +73,13 @@ struct HostLine: Encodable {
         words = validated.words
     }
 
-    /// Adds the state that ended with this line, and how long it had lasted.
+    /// Adds the state that ended with this line, and its duration.
     mutating func ends(_ state: String, after duration: Duration) {
         previous = state
         previousSeconds = duration.seconds
     }
 
-    /// The line for people: local time, host, state, how or why, and how long the state before lasted.
+    /// The line for people: local time, host, state, path or reason, and the duration of the previous state.
     func text(hostWidth: Int) -> String {
         let columns = [
             LocalTime.words(time),
@@ -98,7 +98,7 @@ struct HostLine: Encodable {
         return columns.joined(separator: "  ") + before
     }
 
-    /// State, and how or why.
+    /// The state, and the path or reason.
     var statusWords: String {
         stateWords.padded(to: 13) + "  " + words
     }
@@ -110,7 +110,7 @@ struct HostLine: Encodable {
     }
 }
 
-/// Times of day for people.
+/// Formats times of day for people.
 enum LocalTime {
     /// `14:03:49.202`
     static func words(_ time: Date) -> String {
@@ -126,13 +126,13 @@ enum LocalTime {
 }
 
 extension String {
-    /// The text, or its beginning and an ellipsis when it is longer.
+    /// Returns the text, or its beginning and an ellipsis if it is longer than `width`.
     func shortened(to width: Int) -> String {
-        // Counting all of a long text is not needed.
+        // Checking whether anything is left avoids counting a long text.
         dropFirst(width).isEmpty ? self : prefix(max(0, width - 1)) + "…"
     }
 
-    /// The text with blanks to a width; longer text stays as it is.
+    /// Returns the text padded with spaces to a width. Longer text is returned unchanged.
     func padded(to width: Int) -> String {
         self + String(repeating: " ", count: max(0, width - count))
     }

@@ -3,17 +3,17 @@ internal import Glibc
 internal import NetwatchEventLoop
 internal import NetworkReachability
 
-/// The hosts that a command is to watch, from its arguments and from a file. Either all of them are hosts,
-/// or every one that is none is named.
+/// The hosts to watch, from a command's arguments and from a file. Reading returns all hosts, or reports every invalid
+/// one.
 struct HostList {
-    /// How many hosts one command watches: as many as its tests start, each with its lookups.
+    /// The maximum number of hosts for one command. The tests start as many, each with its lookups.
     static let limit = 100_000
-    /// Bytes of a list: room for as many of the longest names, 253 bytes each, with a comment here and there.
+    /// The maximum bytes of a list: enough for that many of the longest names, 253 bytes each, with some comments.
     static let longestFile = 32 * 1024 * 1024
-    /// Bytes of a line, its comment included.
+    /// The maximum bytes of a line, including its comment.
     static let longestLine = 4096
 
-    /// How many bad values are named; a file of another kind has nothing else.
+    /// The maximum number of invalid values that are reported. In a file that is no host list every line is invalid.
     static let longestReport = 1000
 
     private(set) var hosts: [NetworkHost] = []
@@ -22,9 +22,9 @@ struct HostList {
     private var problems: [String] = []
     private var unnamedProblems = 0
 
-    /// Takes arguments, and the file that `--hosts-from` names: `-` for standard input.
+    /// Reads arguments and the file that `--hosts-from` names; `-` is standard input.
     ///
-    /// - Throws: What is wrong, with every bad value named on standard error before.
+    /// - Throws: A summary error. Every invalid value is reported on standard error first.
     static func reading(_ arguments: [String], from file: String?) throws(CommandError) -> [NetworkHost] {
         var list = HostList()
         for argument in arguments { list.add(argument, at: nil) }
@@ -71,7 +71,7 @@ struct HostList {
     private mutating func read(_ file: String) throws(CommandError) {
         let name = file == "-" ? "standard input" : file
         var bytes = try InputFile.read(file, limit: Self.longestFile)
-        // The mark that some editors begin UTF-8 with.
+        // The byte order mark that some editors write at the start of UTF-8 files.
         if bytes.starts(with: [0xef, 0xbb, 0xbf]) { bytes = bytes.dropFirst(3) }
         let lines = bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
         for (index, line) in lines.enumerated() {
@@ -82,7 +82,7 @@ struct HostList {
         }
     }
 
-    /// Takes one line: a host, a comment after `#`, or nothing.
+    /// Parses a line: a host, a comment after `#`, or nothing.
     private mutating func add(line: Data, at place: String) {
         guard line.count <= Self.longestLine else {
             return refuse("\(place): the line is longer than \(Self.longestLine) bytes")

@@ -1,13 +1,13 @@
 internal import Foundation
 internal import NetworkReachability
 
-/// What `netwatch host` remembers of one host.
+/// The state that `netwatch host` keeps for one host.
 struct HostRecord {
     let target: PathTarget
     private(set) var newest: ValidatedStatus?
     private(set) var tally: HostTally?
 
-    /// What the probe is called, if one is sent.
+    /// The name of the probe, if one is sent.
     private let probeName: String?
 
     init(_ target: PathTarget, probeName: String? = nil) {
@@ -15,11 +15,11 @@ struct HostRecord {
         self.probeName = probeName
     }
 
-    /// Takes a status and returns the line about it.
+    /// Records a status and returns the line for it.
     mutating func take(_ status: ValidatedStatus, now: ContinuousClock.Instant, time: Date) -> HostLine {
         var line = HostLine(status, probe: probeName, time: time)
         if let tally {
-            // A change of reason or path does not begin a new state.
+            // A new reason or path alone does not start a new state.
             if let lasted = self.tally!.record(status.reachability, now: now) {
                 line.ends(words(tally.state), after: lasted)
             }
@@ -30,7 +30,7 @@ struct HostRecord {
         return line
     }
 
-    /// A state in the words of the line: of what answers, or of what can be reached.
+    /// Returns the name of a state as in the line: up or down for a probed host, otherwise its reachability.
     private func words(_ state: Reachability) -> String {
         guard probeName != nil else { return state.rawValue }
         return HostState(state)?.rawValue ?? state.rawValue
@@ -41,13 +41,13 @@ struct HostRecord {
         tally?.words(now: now) { words($0) == "notReachable" ? "not reachable" : words($0) }
     }
 
-    /// Whether a probe found just what the one before did, over the same path.
+    /// Returns whether a probe has the same result as the previous one over the same path.
     func isRepeated(by status: ValidatedStatus) -> Bool {
         probeName != nil && readsLike(status) && newest?.status.pathGeneration == status.status.pathGeneration
     }
 
-    /// Whether a person would read the same: then only the path's generation rose, or a probe found what the
-    /// one before had.
+    /// Returns whether the status reads the same for a person. Then only the path's generation changed, or a probe had
+    /// the same result as the previous one.
     func readsLike(_ status: ValidatedStatus) -> Bool {
         newest?.readsLike(status) ?? false
     }

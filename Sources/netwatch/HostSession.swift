@@ -4,24 +4,24 @@ internal import NetwatchEventLoop
 internal import NetwatchService
 internal import NetworkReachability
 
-/// One run of `netwatch host`: takes statuses as they come, prints them, and knows when to end.
+/// A run of `netwatch host`: receives statuses, prints them, and decides when to end.
 struct HostSession {
-    /// How a run prints and when it ends.
+    /// The output and end conditions of a run.
     struct Settings {
         var format = OutputFormat.text
         var isLive = false
-        /// Ends once every host has been reported once.
+        /// Whether to end after every host was reported once.
         var isOnce = false
-        /// Ends after so many lines.
+        /// The number of lines after which to end.
         var count: Int?
-        /// Ends when all hosts, or any, are in this state.
+        /// The state of all hosts, or of any host, at which to end.
         var until: Reachability?
         var isAny = false
-        /// How long ``until`` is waited for; `nil` for ever.
+        /// How long to wait for ``until``; `nil` for no limit.
         var timeout: Duration?
-        /// What is sent to find out more than the kernel knows.
+        /// The probe to send in addition to evaluating the kernel's routes.
         var probe = ProbeChoice.route
-        /// How often it is sent over the same path.
+        /// How often to repeat the probe over the same path.
         var interval: Duration = .seconds(30)
     }
 
@@ -33,12 +33,12 @@ struct HostSession {
     private var watches: [AnyObject] = []
     private let hostWidth: Int
     private var printed = 0
-    /// How many hosts are in each state.
+    /// The number of hosts in each state.
     private var states: [Reachability: Int] = [:]
     private var warned: SystemError?
     private var table = LiveTable()
 
-    /// - Throws: When a target cannot be probed as the settings ask.
+    /// - Throws: An error if a target cannot be probed as the settings require.
     init(
         _ targets: [PathTarget],
         settings: Settings,
@@ -53,9 +53,9 @@ struct HostSession {
         hostWidth = min(max(20, targets.map { $0.description.count }.max() ?? 0), 40)
     }
 
-    /// Runs until one of the ends that the settings name, or for ever.
+    /// Runs until an end condition of the settings is met, or without end.
     ///
-    /// - Returns: How the command ends.
+    /// - Returns: The exit status of the command.
     mutating func run() async throws(CommandError) -> ExitStatus {
         let signals = catchSignals()
         let timers = try startTimers()
@@ -92,7 +92,7 @@ struct HostSession {
                 probe: probe,
                 interval: settings.interval
             ) { validated in
-                // A path that is still to be tried is no news yet.
+                // A path that has not been probed yet has no result to report.
                 if validated.probe != nil || !validated.status.isReachable {
                     inbox.put(validated, from: index)
                 }
@@ -100,18 +100,18 @@ struct HostSession {
         }
     }
 
-    // MARK: Ends
+    // MARK: Ending
 
-    /// JSON needs no last word, so the signals keep what they do by themselves.
+    /// JSON output has no summary at the end, so signals keep their default action.
     private func catchSignals() -> SignalWatch? {
         guard settings.format == .text, !settings.isOnce else { return nil }
         let inbox = inbox
-        // A terminal that goes away, or Ctrl-\, must not leave the cursor hidden.
+        // A terminal hangup or Ctrl-\ must not leave the cursor hidden.
         let signals = settings.isLive ? [SIGINT, SIGTERM, SIGHUP, SIGQUIT] : [SIGINT, SIGTERM]
         return SignalWatch(signals) { inbox.ring() }
     }
 
-    /// Rings when the timeout is over, and every second while times are shown.
+    /// Wakes the loop at the timeout, and every second while times are displayed.
     private func startTimers() throws(CommandError) -> CommandTimer? {
         guard settings.isLive || deadline != nil else { return nil }
         let inbox = inbox
@@ -138,7 +138,7 @@ struct HostSession {
         throw timedOut(waitingFor: until)
     }
 
-    /// The worst state of any host: no before unknown before yes.
+    /// The worst state of any host: not reachable, then unknown, then reachable.
     private var worst: Reachability {
         [.notReachable, .unknown].first { states[$0, default: 0] > 0 } ?? .reachable
     }
@@ -154,10 +154,10 @@ struct HostSession {
         return CommandError(.no, "timed out after \(after): " + words.joined(separator: ", ") + more)
     }
 
-    /// The last word: what became of each host, on standard output.
+    /// Prints a summary of each host on standard output and ends the process.
     private func end(by signal: CInt, now: ContinuousClock.Instant) -> Never {
         showCursor()
-        // The terminal has just shown `^C`.
+        // The terminal has just echoed `^C`.
         if Terminal.isThere { Printer.data("") }
         for record in records {
             guard let summary = record.summary(now: now) else { continue }
@@ -184,7 +184,7 @@ struct HostSession {
         printed += 1
     }
 
-    // Making one costs more than using it.
+    // Creating an encoder costs more than using it.
     private let encoder = ControlMessage.encoder
 
     private mutating func warnOfFailure() {

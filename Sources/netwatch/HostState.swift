@@ -1,15 +1,15 @@
 internal import NetworkReachability
 
-/// What a probe makes of a host that the kernel would send to.
+/// The state of a host according to a probe.
 enum HostState: String, Encodable {
-    /// It answered.
+    /// The host responded.
     case up
-    /// Something answered in its place: a captive portal.
+    /// A captive portal responded instead of the host.
     case degraded
-    /// It did not answer.
+    /// The host did not respond.
     case down
 
-    /// What a state amounts to for who wants to know whether the host answers.
+    /// Converts a reachability for hosts that are probed; `nil` for `unknown`.
     init?(_ reachability: Reachability) {
         switch reachability {
         case .unknown: return nil
@@ -31,7 +31,7 @@ enum HostState: String, Encodable {
 extension ValidatedStatus {
     var state: HostState? { HostState(validation) }
 
-    /// Whether the host can be reached: by the kernel's word, and where a probe was sent, by its answer too.
+    /// Whether the host can be reached, according to the kernel's routes and to the probe if one was sent.
     var reachability: Reachability {
         switch state {
         case nil: status.reachability
@@ -40,12 +40,12 @@ extension ValidatedStatus {
         }
     }
 
-    /// The answer in a word.
+    /// The state in one word.
     var stateWords: String {
         state?.rawValue ?? status.reachability.words
     }
 
-    /// How the host is reached, and what the probe found out; or why it is not reached.
+    /// The path to the host and the result of the probe, or the reason why the host is not reachable.
     var words: String {
         guard let probe else { return status.words }
         switch probe.validation {
@@ -55,7 +55,7 @@ extension ValidatedStatus {
         }
     }
 
-    /// Whether another reads the same to a person who does not care for milliseconds.
+    /// Returns whether another status reads the same for a person, who does not care about milliseconds.
     func readsLike(_ other: ValidatedStatus) -> Bool {
         stateWords == other.stateWords && status.words == other.status.words
             && (validation == other.validation)

@@ -1,18 +1,18 @@
-/// For how long a host was in which state, and how often that changed.
+/// How long a host was in each state, and how often its state changed.
 struct HostTally {
     private var times: [Reachability: Duration] = [:]
     private var since: ContinuousClock.Instant
     private(set) var state: Reachability
-    /// How often the state became another one.
+    /// The number of state changes.
     private(set) var changes = 0
 
-    /// Begins with the first state that was reported.
+    /// Starts with the first reported state.
     init(_ state: Reachability, now: ContinuousClock.Instant) {
         self.state = state
         since = now
     }
 
-    /// Takes a report. Returns how long the state before had lasted, if this is another one.
+    /// Records a report. Returns the duration of the previous state if the state changed.
     mutating func record(_ new: Reachability, now: ContinuousClock.Instant) -> Duration? {
         guard new != state else { return nil }
         let lasted = since.duration(to: now)
@@ -22,19 +22,20 @@ struct HostTally {
         return lasted
     }
 
-    /// How long the present state has lasted.
+    /// Returns the duration of the current state so far.
     func age(now: ContinuousClock.Instant) -> Duration {
         since.duration(to: now)
     }
 
-    /// The time spent in a state.
+    /// Returns the time spent in a state.
     func time(_ asked: Reachability, now: ContinuousClock.Instant) -> Duration {
         times[asked, default: .zero] + (asked == state ? age(now: now) : .zero)
     }
 
-    /// `reachable, 2 changes, reachable 98.2 % of 3 min 4 s`: the share of the time in which it was known.
+    /// Returns a summary such as `reachable, 2 changes, reachable 98.2 % of 3 min 4 s`. The percentage refers to the
+    /// time in which the state was known.
     ///
-    /// - Parameter name: What a state is called.
+    /// - Parameter name: Returns the name of a state.
     func words(now: ContinuousClock.Instant, name: (Reachability) -> String = \.words) -> String {
         let reachable = time(.reachable, now: now)
         let known = reachable + time(.notReachable, now: now)

@@ -1,7 +1,7 @@
 internal import Synchronization
 
-/// Collects what other threads report until the command gets to it: of each source only the newest, so that
-/// a slow reader costs no memory. The order is that of the sources' oldest news.
+/// Buffers values from other threads until the command reads them. Keeps only the newest value per source, so a slow
+/// reader needs no additional memory. Sources are ordered by their oldest unread value.
 final class Inbox<Value: Sendable>: Sendable {
     private struct State {
         var newest: [Int: Value] = [:]
@@ -10,14 +10,14 @@ final class Inbox<Value: Sendable>: Sendable {
 
     private let state = Mutex(State())
     private let bell: AsyncStream<Void>.Continuation
-    /// Has an element whenever there may be something to take. For one reader.
+    /// Yields whenever there may be values to take. Supports a single reader.
     let rings: AsyncStream<Void>
 
     init() {
         (rings, bell) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
     }
 
-    /// Leaves news of a source in place of what it left before. Callable from any thread.
+    /// Stores a value, which replaces the source's unread value. Can be called from any thread.
     func put(_ value: Value, from source: Int) {
         state.withLock { state in
             if state.newest.updateValue(value, forKey: source) == nil { state.order.append(source) }
@@ -25,12 +25,12 @@ final class Inbox<Value: Sendable>: Sendable {
         bell.yield()
     }
 
-    /// Wakes the reader although there is nothing new. Callable from any thread.
+    /// Wakes the reader without a new value. Can be called from any thread.
     func ring() {
         bell.yield()
     }
 
-    /// Takes everything.
+    /// Returns and removes all values.
     func take() -> [(source: Int, value: Value)] {
         let taken = state.withLock { state in
             defer { state = State() }

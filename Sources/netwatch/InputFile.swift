@@ -2,11 +2,11 @@ internal import Foundation
 internal import Glibc
 internal import NetwatchEventLoop
 
-/// Reads files that arguments name.
+/// Reads files that are named by arguments.
 enum InputFile {
     /// Reads a whole file of at most `limit` bytes; `-` is standard input.
     ///
-    /// - Throws: A usage error that names the file and what is wrong with it.
+    /// - Throws: A usage error that names the file and the reason.
     static func read(_ path: String, limit: Int) throws(CommandError) -> Data {
         if path == "-" {
             try StandardInput.requireReadable()
@@ -27,7 +27,7 @@ enum InputFile {
         return exists && isDirectory.boolValue
     }
 
-    /// Reads one byte more than is accepted, so that an endless file is noticed and not read.
+    /// Reads up to one byte more than allowed, so that an endless file is detected without reading it.
     private static func contents(
         of handle: FileHandle,
         _ name: String,

@@ -1,10 +1,10 @@
 internal import NetworkReachability
 
-/// A table of hosts that is drawn again in its own place.
+/// A table of hosts that is redrawn in place.
 struct LiveTable {
     private var drawnRows = 0
 
-    /// What is sent to the terminal to show these records in place of what was shown before.
+    /// Returns the terminal output that replaces the previous table with these records.
     mutating func drawing(
         _ records: [HostRecord],
         now: ContinuousClock.Instant,
@@ -13,12 +13,12 @@ struct LiveTable {
     ) -> String {
         let lines = Self.lines(records, now: now, columns: columns, rows: rows)
         defer { drawnRows = lines.count }
-        // The window may have become narrower: what was drawn then takes more rows, and stays above.
+        // If the window became narrower, the old table now takes more rows, and its first rows stay visible.
         return Terminal.hideCursor + "\r" + Terminal.up(drawnRows) + Terminal.clearToEnd
             + lines.map { $0 + "\r\n" }.joined()
     }
 
-    /// One line for each host, as many as fit with one to spare for the cursor, none wider than the window.
+    /// Returns one line per host, as many as fit while leaving a row for the cursor. No line is wider than the window.
     static func lines(
         _ records: [HostRecord],
         now: ContinuousClock.Instant,
@@ -30,7 +30,7 @@ struct LiveTable {
         let width = shown.map { $0.target.description.count }.max() ?? 0
         var lines = shown.map { line($0, hostWidth: min(max(width, 12), 40), now: now) }
         if shown.count < records.count { lines.append("… and \(records.count - shown.count) more") }
-        // The last column stays free: some terminals wrap as soon as it is written.
+        // The last column stays free, because some terminals wrap as soon as it is written.
         return lines.map { String(Printer.printable($0).prefix(max(1, columns - 1))) }
     }
 

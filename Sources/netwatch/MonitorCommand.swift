@@ -1,7 +1,7 @@
 internal import ArgumentParser
 internal import NetwatchNetlink
 
-/// `netwatch monitor`
+/// The `netwatch monitor` command.
 struct MonitorCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "monitor",
@@ -52,7 +52,7 @@ struct MonitorCommand: AsyncParsableCommand {
         try await session.run(recorder)
     }
 
-    /// Prints a file, once it is known to be whole.
+    /// Prints a recording after checking that it is complete.
     private static func replay(_ path: String, format: OutputFormat) throws(CommandError) {
         do {
             _ = try NetlinkRecording.check(path)

@@ -5,16 +5,16 @@ internal import NetwatchService
 internal import NetworkReachability
 internal import Synchronization
 
-/// One run of `netwatch monitor`.
+/// A run of `netwatch monitor`.
 struct MonitorSession {
-    /// What other threads report.
+    /// An event from another thread.
     private enum News: Sendable {
         case snapshot(NetlinkSnapshot)
         case path(PathStatus)
         case failure(CommandError)
     }
 
-    /// The sources of news: of each only the newest is kept.
+    /// The sources of events. Only the newest event of each is kept.
     private enum Source: Int {
         case snapshot, path, failure
     }
@@ -25,7 +25,7 @@ struct MonitorSession {
     private let encoder = ControlMessage.encoder
     private var snapshot: NetlinkSnapshot?
     private var path = HostRecord(.general)
-    /// The first path, until the first snapshot, which is shown before it.
+    /// The first path status, kept until the first snapshot was printed.
     private var waitingPath: PathStatus?
 
     init(format: OutputFormat, isRaw: Bool) {
@@ -33,7 +33,7 @@ struct MonitorSession {
         self.isRaw = isRaw
     }
 
-    /// Runs until something fails.
+    /// Runs until an error occurs.
     mutating func run(_ recorder: NotificationRecorder?) async throws(CommandError) {
         let watch = try NetworkWatch.starting(try handlers(recorder))
         let inbox = inbox
@@ -57,7 +57,7 @@ struct MonitorSession {
             } catch {
                 inbox.put(.failure(error), from: Source.failure.rawValue)
             }
-            // A reader that is slow makes the kernel drop notifications, which is then shown as well.
+            // If the reader is slow, the kernel drops notifications, which is shown as well.
             printer?.withLock { $0.print(record) }
         }
         handlers.onFailure = { inbox.put(.failure(NetworkWatch.failure($0)), from: Source.failure.rawValue) }

@@ -33,7 +33,7 @@ struct Netwatch: AsyncParsableCommand {
 enum Main {
     static func main() async {
         Printer.fillStandardDescriptors()
-        // A closed pipe is told by write(2); see Printer.
+        // A closed pipe is detected by the error of write(2), see Printer.
         signal(SIGPIPE, SIG_IGN)
         exit(await run(Array(CommandLine.arguments.dropFirst())))
     }
@@ -52,14 +52,14 @@ enum Main {
         }
     }
 
-    /// Where the options of the command that was given are shown.
+    /// Returns the command that shows the help for these arguments.
     private static func help(for arguments: [String]) -> String {
         let expanded = (try? RootArguments.expand(arguments)) ?? []
         let command = expanded.first.flatMap { RootArguments.commands.contains($0) ? $0 : nil }
         return command.map { "netwatch help \($0)" } ?? "netwatch --help"
     }
 
-    /// Says what went wrong in the one shape that all messages have, and returns the exit status.
+    /// Prints an error in the common format and returns the exit status.
     private static func report(_ error: any Error, _ arguments: [String]) -> CInt {
         if let error = error as? CommandError {
             Printer.error(error.message, hint: error.hint)
@@ -67,7 +67,7 @@ enum Main {
         }
         if let code = error as? ExitCode { return code.rawValue }
         let code = Netwatch.exitCode(for: error)
-        // Requests for help and the version are thrown too.
+        // Requests for help and for the version are thrown as errors too.
         if code.isSuccess {
             Printer.data(Netwatch.fullMessage(for: error))
         } else if code == .validationFailure {

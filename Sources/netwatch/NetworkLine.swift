@@ -3,22 +3,22 @@ internal import NetwatchEventLoop
 internal import NetwatchNetlink
 internal import NetwatchService
 
-/// A change of an interface or an address: a line of `netwatch monitor`.
+/// A change of an interface or an address: an output line of `netwatch monitor`.
 struct NetworkLine: Encodable {
     var v = ControlMessage.version
     /// `interface` or `address`.
     var type: String
     var time: Date
-    /// `present` at the beginning; later `added`, `changed` or `removed`.
+    /// `present` in the initial state, then `added`, `changed` or `removed`.
     var change: String
     var interface: String
     var index: UInt32
-    /// Of an interface: `up`, `noCarrier` or `down`.
+    /// The state of an interface: `up`, `noCarrier` or `down`.
     var state: String?
     var address: String?
     var prefixLength: UInt8?
-    /// Whether packets can be sent from the address: not while it waits for, or has failed, the detection of
-    /// duplicates.
+    /// Whether packets can be sent from the address. It is false while duplicate address detection is running or after
+    /// it failed.
     var usable: Bool?
 
     private enum CodingKeys: String, CodingKey {
@@ -68,7 +68,7 @@ enum LinkState: String {
 }
 
 extension InterfaceAddress {
-    /// The address without its zone, which is the interface it stands beside.
+    /// The address without its zone, because the line already names the interface.
     var text: String {
         IPAddress(bytes: address.bytes)?.description ?? ""
     }

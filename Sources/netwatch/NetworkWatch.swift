@@ -1,16 +1,16 @@
 internal import NetwatchEventLoop
 internal import NetwatchNetlink
 
-/// Follows the interfaces and addresses of this network namespace, on a thread of its own: notifications
-/// say that something may have changed, and then everything is read anew.
+/// Follows the interfaces and addresses of this network namespace on its own thread. Notifications only signal that
+/// something may have changed; then the complete state is read again.
 actor NetworkWatch {
-    /// What is told to whoever follows. Called on the watch's thread, where nothing is received meanwhile.
+    /// The handlers of events. Called on the watch's thread, which receives nothing in the meantime.
     struct Handlers: Sendable {
-        /// Every datagram, and every loss, as it was received.
+        /// Called with every received datagram and every loss.
         var onReceived: @Sendable (NotificationSocket.Received) -> Void = { _ in }
-        /// How things are, first of all and after changes. `nil`: nothing is read.
+        /// Called with the initial state and after changes. If it is `nil`, no state is read.
         var onSnapshot: (@Sendable (NetlinkSnapshot) -> Void)?
-        /// The kernel can no longer be asked; nothing follows.
+        /// Called when the kernel can no longer be queried. No other call follows.
         var onFailure: @Sendable (SystemError) -> Void = { _ in }
     }
 
@@ -21,18 +21,18 @@ actor NetworkWatch {
     private let notifications: NotificationSocket
     private let requests: RequestSocket
     private var registration: EventLoop.Registration?
-    /// From an overrun until the socket has been empty.
+    /// Whether notifications were lost since the socket was last empty.
     private var isDeaf = false
     private var isReadingDue = false
 
-    /// How long after a change the rest of a burst is waited for before all is read.
+    /// How long to wait for the rest of a burst after a change before the state is read.
     private static let settle = Duration.milliseconds(30)
-    /// How many datagrams are taken in a row, so that readings are not put off by a storm.
+    /// The maximum number of datagrams taken in a row, so that a storm of them does not delay reading the state.
     private static let longestDrain = 256
 
     /// Starts following.
     ///
-    /// - Throws: What the kernel refused.
+    /// - Throws: The kernel's error.
     static func starting(_ handlers: Handlers) throws(CommandError) -> NetworkWatch {
         do {
             let loop = try EventLoop(label: "nw-monitor")
@@ -51,7 +51,7 @@ actor NetworkWatch {
     private init(loop: EventLoop, handlers: Handlers) throws(SystemError) {
         self.loop = loop
         self.handlers = handlers
-        // The listening one first: what changes during the first reading is seen.
+        // Opened before the request socket, so that changes during the first reading are noticed.
         notifications = try NotificationSocket()
         requests = try RequestSocket()
     }
@@ -71,7 +71,7 @@ actor NetworkWatch {
         do throws(SystemError) {
             for _ in 0..<Self.longestDrain {
                 guard let received = try notifications.next() else {
-                    // After an overrun everything was dropped until now.
+                    // All notifications since the overrun were dropped.
                     if isDeaf { planReading() }
                     isDeaf = false
                     return
@@ -109,7 +109,7 @@ actor NetworkWatch {
 }
 
 extension NotificationSocket.Received {
-    /// Whether interfaces or addresses may be others than before; routes come and go by the thousand.
+    /// Whether interfaces or addresses may have changed. Route changes do not count, because there can be thousands.
     fileprivate var mayChangeInterfaces: Bool {
         guard case .datagram(let bytes) = self else { return true }
         return NetlinkNotification.all(in: bytes).contains { notification in

@@ -3,14 +3,14 @@ internal import NetwatchEventLoop
 internal import NetwatchNetlink
 internal import NetwatchService
 
-/// A notification of the kernel as it came: a line of `netwatch monitor --raw` and `--replay`. Numbers are
+/// A notification as received from the kernel: an output line of `netwatch monitor --raw` and `--replay`. Numbers are
 /// those of the kernel's headers.
 struct NotificationLine: Encodable {
     var v = ControlMessage.version
     var type = "notification"
     var time: Date
-    /// `link`, `address`, `route`, `rule`, `nextHop`, `setting`, `other`, `malformed`; `lost` where
-    /// notifications are missing.
+    /// `link`, `address`, `route`, `rule`, `nextHop`, `setting`, `other` or `malformed`; `lost` where notifications are
+    /// missing.
     var kind: String
     /// `new` or `deleted`.
     var change: String?
@@ -44,7 +44,7 @@ struct NotificationLine: Encodable {
         case nextHopID = "nextHopId"
     }
 
-    /// A line that says that notifications are missing here.
+    /// Returns a line that marks lost notifications.
     static func lost(time: Date) -> NotificationLine {
         NotificationLine(time: time, kind: "lost")
     }
@@ -54,7 +54,7 @@ struct NotificationLine: Encodable {
         self.kind = kind
     }
 
-    /// - Parameter names: The names of interfaces by index, as far as they are known.
+    /// - Parameter names: The known names of interfaces by index.
     init(_ notification: NetlinkNotification, time: Date, names: [UInt32: String]) {
         self.init(time: time, kind: notification.kind.rawValue)
         change = notification.change?.rawValue
@@ -100,7 +100,7 @@ struct NotificationLine: Encodable {
         return words.compactMap(\.self)
     }
 
-    /// What the notification is about.
+    /// The subject of the notification.
     private var subject: String? {
         switch kind {
         case "link": return interface ?? index.map { "#\($0)" }
@@ -117,13 +117,13 @@ struct NotificationLine: Encodable {
         }
     }
 
-    /// The kind of a route that is not a plain one (`RTN_…`).
-    /// `FR_ACT_…` of `<linux/fib_rules.h>`; a lookup, which most are, goes without saying.
+    /// The action of a rule (`FR_ACT_…` of `<linux/fib_rules.h>`); `nil` for a lookup, the common case.
     private var ruleActionName: String? {
         let names: [UInt8: String] = [2: "goto", 3: "nop", 6: "blackhole", 7: "unreachable", 8: "prohibit"]
         return action.flatMap { names[$0] }
     }
 
+    /// The type of a route that is not a unicast one (`RTN_…`).
     private var actionName: String? {
         let names: [UInt8: String] = [
             2: "local", 3: "broadcast", 4: "anycast", 5: "multicast", 6: "blackhole", 7: "unreachable",
@@ -132,7 +132,7 @@ struct NotificationLine: Encodable {
         return action.flatMap { names[$0] }
     }
 
-    /// RFC 2863 §6, `ifOperStatus`, as the kernel numbers it (`IF_OPER_…`).
+    /// The operational state (RFC 2863 §6, `ifOperStatus`), numbered as in the kernel (`IF_OPER_…`).
     private var stateName: String? {
         let names = ["unknown", "notPresent", "down", "lowerLayerDown", "testing", "dormant", "up"]
         return operationalState.map { $0 < names.count ? names[Int($0)] : "\($0)" }
@@ -145,7 +145,7 @@ struct NotificationLine: Encodable {
 }
 
 extension NetlinkNotification {
-    /// `ipv4`, `ipv6`, or the number of another family; `nil` for none.
+    /// `ipv4`, `ipv6` or the number of another family; `nil` for none.
     fileprivate var familyName: String? {
         switch family {
         case nil, 0: nil

@@ -2,13 +2,13 @@ internal import Foundation
 internal import NetwatchNetlink
 internal import NetwatchService
 
-/// Prints what was received from the kernel, with the names that interfaces had at that point.
+/// Prints notifications with the names that the interfaces had at that time.
 struct NotificationPrinter {
     let format: OutputFormat
     private var names: [UInt32: String]
     private let encoder = ControlMessage.encoder
 
-    /// - Parameter names: Names that are known before the first notification.
+    /// - Parameter names: The interface names known before the first notification.
     init(format: OutputFormat, names: [UInt32: String] = [:]) {
         self.format = format
         self.names = names

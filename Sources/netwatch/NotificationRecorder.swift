@@ -3,7 +3,7 @@ internal import NetwatchEventLoop
 internal import NetwatchNetlink
 internal import Synchronization
 
-/// Writes what a monitor receives to a file.
+/// Writes the notifications of a monitor to a file.
 final class NotificationRecorder: Sendable {
     private struct State: ~Copyable {
         var writer: NetlinkRecording.Writer
@@ -13,9 +13,9 @@ final class NotificationRecorder: Sendable {
     private let path: String
     private let state: Mutex<State>
 
-    /// Makes the file.
+    /// Creates the file.
     ///
-    /// - Throws: Why it cannot be made.
+    /// - Throws: An error if the file cannot be created.
     init(_ path: String, replacesExisting: Bool) throws(CommandError) {
         self.path = path
         do {
@@ -26,9 +26,9 @@ final class NotificationRecorder: Sendable {
         }
     }
 
-    /// Adds a record.
+    /// Appends a record.
     ///
-    /// - Throws: Why it could not be written, and how much was.
+    /// - Throws: The reason of a failed write, and how many records were written.
     func add(_ record: NetlinkRecording.Record) throws(CommandError) {
         do {
             try state.withLock { state throws(SystemError) in

@@ -2,15 +2,15 @@ internal import Foundation
 internal import Glibc
 internal import NetwatchEventLoop
 
-/// Where output goes: data to standard output, messages to standard error.
+/// Writes data to standard output and messages to standard error.
 enum Printer {
-    /// Writes a line of data. A reader that has gone away ends the process as SIGPIPE would; anything
-    /// else that cannot be written is.
+    /// Writes a line of data. If the reader has closed the pipe, the process ends as by SIGPIPE. Any other write
+    /// failure is an error.
     static func data(_ line: String) {
         bytes(Data((line + "\n").utf8))
     }
 
-    /// Writes bytes of data as they are.
+    /// Writes bytes unchanged.
     static func bytes(_ bytes: Data) {
         if write(bytes, to: STDOUT_FILENO) { return }
         if errno == EPIPE { endAsWithoutReader() }
@@ -18,12 +18,12 @@ enum Printer {
         exit(ExitStatus.unknown.rawValue)
     }
 
-    /// Ends the process when whoever reads standard output goes away, which a command that waits for the
-    /// next line to print would otherwise not notice.
+    /// Ends the process when the reader of standard output closes the pipe. A command that waits for its next line to
+    /// print would otherwise not notice.
     static func exitWhenReaderLeaves() {
         var status = stat()
         guard fstat(STDOUT_FILENO, &status) == 0, status.st_mode & S_IFMT == S_IFIFO else { return }
-        // Without a thread the command goes on until it is ended, as any other would.
+        // If no thread can be started, the command runs until it is ended otherwise.
         try? startDetachedThread(named: "nw-reader") {
             var output = pollfd(fd: STDOUT_FILENO, events: 0, revents: 0)
             while poll(&output, 1, -1) == -1, errno == EINTR {}
@@ -31,32 +31,32 @@ enum Printer {
         }
     }
 
-    /// Ends the process as SIGPIPE would have: without a word, and with a status that is no answer.
+    /// Ends the process as SIGPIPE would: without a message and with a status that is not a result.
     private static func endAsWithoutReader() -> Never {
         SignalWatch.endProcess(by: SIGPIPE)
     }
 
-    /// Opens those of the three standard descriptors that the caller closed, so that none of ours gets its number:
-    /// with `O_PATH`, so that reading and writing fail as with a closed one (`EBADF`).
+    /// Opens those of the three standard descriptors that the caller closed, so that no file of this process gets their
+    /// number. `O_PATH` makes reads and writes fail as on a closed descriptor (`EBADF`).
     static func fillStandardDescriptors() {
         for descriptor in STDIN_FILENO...STDERR_FILENO where fcntl(descriptor, F_GETFD) == -1 {
             _ = open("/dev/null", __O_PATH)
         }
     }
 
-    /// Writes one JSON object as a line of data.
+    /// Writes a JSON object as a line of data.
     static func json(_ value: some Encodable, with encoder: JSONEncoder) {
-        // Only a number that JSON cannot express fails to encode, and no output has one.
+        // Encoding fails only for numbers that JSON cannot express, which no output contains.
         data(String(decoding: (try? encoder.encode(value)) ?? Data(), as: UTF8.self))
     }
 
-    /// Writes a line of text that may hold a name chosen by somebody else, such as an interface's, which
-    /// must not be able to steer the terminal.
+    /// Writes a line of text. The text may contain names chosen by others, such as an interface name, which must not be
+    /// able to control the terminal.
     static func line(_ text: String) {
         data(printable(text))
     }
 
-    /// The text with a question mark for every control character.
+    /// Returns the text with every control character replaced by a question mark.
     static func printable(_ text: some StringProtocol) -> String {
         guard text.unicodeScalars.contains(where: isControl) else { return String(text) }
         var result = String.UnicodeScalarView()
@@ -68,7 +68,7 @@ enum Printer {
         scalar.properties.generalCategory == .control
     }
 
-    /// A value as messages have it: in backticks, printable, and cut when it is very long.
+    /// Returns a value for messages: in backticks, printable, and truncated to 80 characters.
     static func quoted(_ value: some StringProtocol) -> String {
         "`\(printable(value.prefix(80)))\(value.count > 80 ? "…" : "")`"
     }
@@ -85,7 +85,7 @@ enum Printer {
         _ = write(message + "\n", to: STDERR_FILENO)
     }
 
-    /// Writes to the terminal that standard output is, with sequences that move its cursor.
+    /// Writes text with cursor control sequences to the terminal on standard output.
     static func terminal(_ text: String) {
         _ = write(text, to: STDOUT_FILENO)
     }

@@ -3,17 +3,17 @@ internal import ClientCore
 internal import Foundation
 internal import NetworkReachability
 
-/// How a command finds out, beyond the kernel's word, whether a host answers.
+/// How a command checks that a host responds, beyond evaluating the kernel's routes.
 enum ProbeChoice: Hashable {
-    /// Not at all.
+    /// No probe.
     case route
     case tcp(port: UInt16)
-    /// `http` or `https`, and the port if it is not the scheme's own.
+    /// `http` or `https`, and the port if it is not the scheme's default.
     case web(scheme: String, port: UInt16?)
 
     static let acceptedForms = "`route`, `tcp`, `tcp:PORT`, `http`, `http:PORT`, `https` or `https:PORT`"
 
-    /// The answers that count as up. A redirect is one: it is not followed, but somebody is there.
+    /// The statuses that count as up. A redirect counts, because it is a response; it is not followed.
     static let expectedStatus = 200...399
 
     init?(_ text: String) {
@@ -28,7 +28,7 @@ enum ProbeChoice: Hashable {
         }
     }
 
-    /// Reads an argument.
+    /// Parses an argument.
     static func argument(_ text: String) throws -> ProbeChoice {
         guard let choice = ProbeChoice(text) else {
             throw ValidationError("\(Printer.quoted(text)) is not \(acceptedForms)")
@@ -36,7 +36,7 @@ enum ProbeChoice: Hashable {
         return choice
     }
 
-    /// The probe for a target; `nil` when there is nothing to send.
+    /// Returns the probe for a target; `nil` for `route`.
     func probe(for target: PathTarget) throws(CommandError) -> (any Probe)? {
         if self == .route { return nil }
         guard case .host(let host) = target else {
@@ -53,7 +53,7 @@ enum ProbeChoice: Hashable {
     {
         var components = URLComponents()
         components.scheme = scheme
-        // URLComponents wants an IPv6 address in its brackets, with the zone's sign escaped (RFC 6874).
+        // URLComponents expects an IPv6 address in brackets, with its zone separator escaped (RFC 6874).
         let literal = host.text.replacing("%", with: "%25")
         components.percentEncodedHost = host.text.contains(":") ? "[\(literal)]" : host.text
         components.port = port.map(Int.init)
@@ -62,7 +62,7 @@ enum ProbeChoice: Hashable {
             throw CommandError(.usage, "\(Printer.quoted(host.text)) cannot be probed by \(scheme)")
         }
         do throws(InvalidProbe) {
-            // Only whether somebody answers is asked, and pages can be long.
+            // Only the existence of a response matters, and bodies can be long.
             return try HTTPProbe(url: url, method: .head, expectedStatus: Self.expectedStatus)
         } catch {
             throw CommandError(.usage, "\(error)")

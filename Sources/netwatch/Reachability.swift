@@ -1,6 +1,6 @@
 internal import NetworkReachability
 
-/// The answer of a status without how or why.
+/// The verdict of a status without path or reason.
 enum Reachability: String, Encodable {
     case reachable, notReachable, unknown
 
@@ -12,7 +12,7 @@ enum Reachability: String, Encodable {
         }
     }
 
-    /// The answer for people.
+    /// The verdict for people.
     var words: String {
         self == .notReachable ? "not reachable" : rawValue
     }
@@ -29,7 +29,7 @@ enum Reachability: String, Encodable {
 extension PathStatus {
     var reachability: Reachability { Reachability(verdict) }
 
-    /// How the target is reached, or why it is not, for people.
+    /// The path to the target, or the reason why it is not reachable, for people.
     var words: String {
         switch verdict {
         case .unknown(let reason), .notReachable(let reason): "\(reason)"

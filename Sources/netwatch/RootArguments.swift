@@ -1,7 +1,7 @@
 internal import ArgumentParser
 
-/// What is done to the arguments before they are parsed: a bare host becomes `host HOST`, and a command
-/// that does not exist is named together with the one that was probably meant.
+/// Preprocesses the arguments: a bare host becomes `host HOST`, and an unknown command is reported with the most
+/// similar known one.
 enum RootArguments {
     static func expand(_ arguments: [String]) throws(CommandError) -> [String] {
         guard let first = arguments.first, !first.hasPrefix("-"), !commands.contains(first) else {
@@ -22,7 +22,8 @@ enum RootArguments {
         return "did you mean `\(nearest)`?"
     }
 
-    /// Damerau–Levenshtein distance (optimal string alignment): hits and swaps of single letters.
+    /// Returns the Damerau–Levenshtein distance (optimal string alignment): single-letter edits and swaps of adjacent
+    /// letters.
     static func distance(_ left: String, _ right: String) -> Int {
         let (left, right) = (Array(left), Array(right))
         var rows = [Array(0...right.count)]

@@ -4,7 +4,7 @@ internal import Logging
 internal import NetwatchService
 internal import OfflineQueue
 
-/// `netwatch serve`
+/// The `netwatch serve` command.
 struct ServeCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "serve",

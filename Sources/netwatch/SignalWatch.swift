@@ -2,14 +2,14 @@ internal import Dispatch
 internal import Glibc
 internal import Synchronization
 
-/// Catches the signals that end a command, so that it can end in order.
+/// Catches the signals that end a command, so that it can shut down cleanly.
 final class SignalWatch {
-    /// What a command is to its user.
+    /// How a command treats signals.
     enum Kind {
-        /// A second signal ends it at once. A signal that was ignored when the process began, as `nohup` and a shell's `&`
-        /// arrange it, stays ignored.
+        /// A second signal ends the command immediately. A signal that was ignored when the process started, for
+        /// example by `nohup` or a shell's `&`, stays ignored.
         case interactive
-        /// Repeated signals change nothing: timeout(1) signals a process and then its group. Signals that were ignored
+        /// Repeated signals have no effect, because timeout(1) signals a process and then its group. Ignored signals
         /// are caught, because a script that starts the service in the background must be able to stop it.
         case service
     }
@@ -18,9 +18,9 @@ final class SignalWatch {
     private var sources: [any DispatchSourceSignal] = []
 
     /// - Parameters:
-    ///   - signals: Which to catch.
-    ///   - kind: What to do with ignored and repeated signals. Default: an interactive command.
-    ///   - onSignal: Called on a thread of libdispatch.
+    ///   - signals: The signals to catch.
+    ///   - kind: How to treat ignored and repeated signals. Default: an interactive command.
+    ///   - onSignal: Called on a libdispatch thread.
     init(_ signals: [CInt], of kind: Kind = .interactive, onSignal: @escaping @Sendable () -> Void) {
         let catcher = Catcher(kind)
         self.catcher = catcher
@@ -39,7 +39,7 @@ final class SignalWatch {
         }
     }
 
-    /// The signal that was caught, if any.
+    /// The first caught signal, if any.
     var caught: CInt? {
         catcher.signal
     }
@@ -51,7 +51,7 @@ final class SignalWatch {
             == unsafeBitCast(SIG_IGN, to: Int.self)
     }
 
-    /// Ends the process the way the signal would have, so that the parent process sees the signal.
+    /// Ends the process by the signal itself, so that the parent process sees it.
     static func endProcess(by signal: CInt) -> Never {
         Glibc.signal(signal, SIG_DFL)
         var signals = sigset_t()

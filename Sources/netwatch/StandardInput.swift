@@ -1,18 +1,18 @@
 internal import Glibc
 internal import NetwatchEventLoop
 
-/// Standard input, as far as the caller left it open.
+/// Standard input, which the caller may have closed.
 enum StandardInput {
-    /// Checks that it can be read, before anything is begun: who forgets it must not send an empty body.
+    /// Checks that standard input can be read, before any action. Otherwise an empty body could be sent by mistake.
     ///
-    /// - Throws: A usage error that says why it cannot be read.
+    /// - Throws: A usage error with the reason.
     static func requireReadable() throws(CommandError) {
-        // A read of no bytes fails as any other one would, and takes nothing.
+        // A read of zero bytes fails like any other read, and consumes nothing.
         guard read(STDIN_FILENO, nil, 0) == -1 else { return }
         throw unreadable(errno)
     }
 
-    /// The error of a failed read.
+    /// Returns the error for a failed read.
     static func unreadable(_ error: CInt) -> CommandError {
         let reason = error == EBADF ? "it is closed, or not open for reading" : errnoDescription(error)
         return CommandError(.usage, "could not read standard input: \(reason)")

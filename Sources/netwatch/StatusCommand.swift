@@ -5,7 +5,7 @@ internal import NetwatchNetlink
 internal import NetwatchService
 internal import NetworkReachability
 
-/// `netwatch status`
+/// The `netwatch status` command.
 struct StatusCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "status",
@@ -66,7 +66,7 @@ struct StatusCommand: AsyncParsableCommand {
         throw CommandError(.unknown, "the path monitor has nothing to say")
     }
 
-    /// Without netlink there are no interfaces to show, and the path says why.
+    /// Returns an empty snapshot if netlink is unavailable. The path then reports the reason.
     private static func snapshot() -> NetlinkSnapshot {
         do {
             return try NetlinkSnapshot(reading: RequestSocket())

@@ -2,14 +2,14 @@ internal import Foundation
 internal import NetwatchNetlink
 internal import NetwatchService
 
-/// What `netwatch status` shows.
+/// The output of `netwatch status`.
 struct StatusReport: Encodable {
     struct Interface: Encodable {
         var name: String
         var index: UInt32
         /// `up`, `noCarrier` or `down`.
         var state: String
-        /// Addresses with the length of their prefix.
+        /// Addresses with their prefix lengths.
         var addresses: [String]
     }
 

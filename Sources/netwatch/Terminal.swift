@@ -1,17 +1,17 @@
 internal import Glibc
 
-/// The terminal that standard output is.
+/// The terminal on standard output.
 enum Terminal {
     static var isThere: Bool { isatty(STDOUT_FILENO) == 1 }
 
-    /// Columns and rows; the 80 by 24 of old where the terminal does not say.
+    /// The number of columns and rows; 80 by 24 if the terminal does not report them.
     static var size: (columns: Int, rows: Int) {
         var size = winsize()
         guard ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0 else { return (80, 24) }
         return (size.ws_col > 0 ? Int(size.ws_col) : 80, size.ws_row > 0 ? Int(size.ws_row) : 24)
     }
 
-    // Sequences of ECMA-48, and DEC's for the cursor.
+    // Control sequences of ECMA-48, and DEC's for the cursor.
     static let hideCursor = "\u{1B}[?25l"
     static let showCursor = "\u{1B}[?25h"
     static let clearToEnd = "\u{1B}[J"

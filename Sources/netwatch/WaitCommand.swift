@@ -1,7 +1,7 @@
 internal import ArgumentParser
 internal import NetworkReachability
 
-/// `netwatch wait`
+/// The `netwatch wait` command.
 struct WaitCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "wait",
@@ -27,13 +27,13 @@ struct WaitCommand: AsyncParsableCommand {
             """
     )
 
-    /// What is waited for.
+    /// The condition to wait for.
     enum Goal: String, ExpressibleByArgument, CaseIterable {
-        /// An interface has a carrier: the cable is in.
+        /// An interface has a carrier, i.e. the cable is plugged in.
         case carrier
-        /// There is a way.
+        /// There is a route.
         case routable
-        /// Somebody answered over it.
+        /// A response arrived over the route.
         case verified
     }
 

@@ -1,24 +1,24 @@
-/// Whether what `netwatch wait` waits for has come, and has lasted long enough. A pure value.
+/// Whether the condition of `netwatch wait` is met and has lasted long enough. A pure value.
 struct WaitCondition {
     private let isAny: Bool
     private let stable: Duration
-    /// Since when each part has been fulfilled without interruption; `nil` while it is not.
+    /// The time since which each part has been met without interruption; `nil` while it is not met.
     private var since: [ContinuousClock.Instant?]
 
     /// - Parameters:
-    ///   - parts: How many things are waited for, at least one.
-    ///   - isAny: Whether one of them is enough.
-    ///   - stable: How long they have to last.
+    ///   - parts: The number of parts, at least one.
+    ///   - isAny: Whether one part is sufficient.
+    ///   - stable: How long the parts must stay met.
     init(parts: Int, isAny: Bool, stable: Duration) {
         self.isAny = isAny
         self.stable = stable
         since = Array(repeating: nil, count: parts)
     }
 
-    /// Takes news of one part.
+    /// Records the state of one part.
     ///
-    /// - Parameter isInterrupted: Whether it was not fulfilled for a moment since the last news, although it
-    ///   was then and is now.
+    /// - Parameter isInterrupted: Whether the part was temporarily not met since the last call, although it was met
+    ///   then and is met now.
     mutating func take(part: Int, isMet: Bool, isInterrupted: Bool, now: ContinuousClock.Instant) {
         if !isMet {
             since[part] = nil
@@ -27,14 +27,14 @@ struct WaitCondition {
         }
     }
 
-    /// When the condition will be fulfilled if nothing changes; `nil` if something has to.
+    /// The time at which the condition is met if nothing changes; `nil` if something must change first.
     var due: ContinuousClock.Instant? {
         let met = since.compactMap(\.self)
         guard isAny || met.count == since.count else { return nil }
         return (isAny ? met.min() : met.max()).map { $0 + stable }
     }
 
-    /// The parts that are not fulfilled.
+    /// The parts that are not met.
     var missing: [Int] {
         since.indices.filter { since[$0] == nil }
     }

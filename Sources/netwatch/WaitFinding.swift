@@ -1,17 +1,17 @@
 internal import NetwatchNetlink
 internal import NetworkReachability
 
-/// What is known about one of the things that are waited for.
+/// The current state of one part of the wait condition.
 struct WaitFinding: Sendable {
     private(set) var isMet: Bool
-    /// Another number than before: it was lost in between, or is another way now.
+    /// A different number than before means that the part was lost in between or now uses another path.
     var generation: UInt64 = 0
-    /// How things are, for people: `example.com is not reachable (no route)`.
+    /// The state for people: `example.com is not reachable (no route)`.
     private(set) var words: String
-    /// Set when nothing will ever be known.
+    /// The error if the state will never be known.
     var failure: CommandError?
 
-    /// - Parameter interfaces: By which of them the way has to lead; empty for any.
+    /// - Parameter interfaces: The interfaces that the path may use; empty for any.
     init(_ status: PathStatus, interfaces: [String]) {
         let target = status.target == .general ? "the public Internet" : "`\(status.target)`"
         let isByThese =
@@ -23,9 +23,9 @@ struct WaitFinding: Sendable {
         words = "\(target) is \(status.reachability.words) (\(status.words))\(restriction)"
     }
 
-    /// Whether an interface other than loopback has a carrier.
+    /// Reports whether an interface other than loopback has a carrier.
     ///
-    /// - Parameter interface: Which one; `nil` for any.
+    /// - Parameter interface: The name of the interface; `nil` for any.
     init(_ snapshot: NetlinkSnapshot, interface: String?) {
         let links = snapshot.links.values.filter { link in
             interface.map { link.name == $0 } ?? !link.isLoopback
@@ -39,7 +39,7 @@ struct WaitFinding: Sendable {
         words = "\(subject ?? "an interface") has \(isMet ? "a" : "no") carrier"
     }
 
-    /// Has an answer be needed too.
+    /// Additionally requires a successful probe.
     mutating func require(_ validated: ValidatedStatus) {
         guard validated.status.isReachable else { return }
         isMet = isMet && validated.validation == .valid

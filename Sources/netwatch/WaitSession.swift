@@ -2,21 +2,21 @@ internal import ClientCore
 internal import NetwatchEventLoop
 internal import NetworkReachability
 
-/// One run of `netwatch wait`.
+/// A run of `netwatch wait`.
 struct WaitSession {
-    /// What a run waits for.
+    /// The conditions of a run.
     struct Settings {
         var hosts: [NetworkHost] = []
         var goal = WaitCommand.Goal.routable
-        /// Names of interfaces; empty for any.
+        /// The names of the interfaces; empty for any.
         var interfaces: [String] = []
         var isAny = false
         var stable = Duration.zero
-        /// `nil` for ever.
+        /// The timeout; `nil` for none.
         var timeout: Duration?
-        /// What is sent to each host.
+        /// The probe that is sent to each host.
         var probe = ProbeChoice.route
-        /// What answers 204 where there is no portal; instead of hosts.
+        /// A URL that responds with 204 if there is no captive portal. Used instead of hosts.
         var checkURL: String?
     }
 
@@ -29,7 +29,7 @@ struct WaitSession {
 
     private let probes: [(any Probe)?]
 
-    /// - Throws: When something cannot be probed as the settings ask.
+    /// - Throws: An error if a target cannot be probed as the settings require.
     init(_ settings: Settings) throws(CommandError) {
         self.settings = settings
         probes = try Self.probes(settings)
@@ -37,10 +37,10 @@ struct WaitSession {
         condition = WaitCondition(parts: max(1, parts), isAny: settings.isAny, stable: settings.stable)
     }
 
-    /// Waits.
+    /// Waits for the condition.
     ///
-    /// - Returns: How things are, for people, and how long it took.
-    /// - Throws: What is missing when the time is over, or why nothing can be known.
+    /// - Returns: The state for people, and how long the wait took.
+    /// - Throws: The missing parts after the timeout, or the reason why the state cannot be known.
     mutating func run() async throws(CommandError) -> (words: [String], duration: Duration) {
         let inbox = inbox
         let deadline = settings.timeout.map { started + $0 }
@@ -90,7 +90,7 @@ struct WaitSession {
         settings.hosts.isEmpty ? [.general] : settings.hosts.map(PathTarget.host)
     }
 
-    /// For each target what is sent, if anything is.
+    /// Returns the probe of each target, or `nil` for targets that are not probed.
     private static func probes(_ settings: Settings) throws(CommandError) -> [(any Probe)?] {
         var probes: [(any Probe)?] = []
         if let url = settings.checkURL {

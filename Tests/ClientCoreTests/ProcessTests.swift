@@ -44,14 +44,14 @@ internal import Testing
         let server = try ScriptedServer { _ in .respond("ok") }
         let outcome = try await run(server.url, .fork)
         #expect(outcome.ending == .exited(0))
-        try #require(outcome.output.count == 6, "\(outcome)")
+        try #require(outcome.output.count == 7, "\(outcome)")
         #expect(outcome.output[0] == "parent status 200")
-        for line in outcome.output[1...2] {
+        for line in outcome.output[1...3] {
             #expect(
                 line.hasPrefix("child ") && line.contains("use netwatch in a child of fork(2)"),
                 "\(line)"
             )
         }
-        #expect(outcome.output[3...] == ["child ended with 0", "parent status 200", "done"])
+        #expect(outcome.output[4...] == ["child ended with 0", "parent status 200", "done"])
     }
 }

@@ -4,8 +4,8 @@ internal import NetwatchEventLoop
 internal import NetwatchTestSupport
 internal import Synchronization
 
-/// Clients of a control socket that wait, say nothing, are slow, or do not read, all at once. None of it ends before
-/// ``release()``, as far as it is up to the clients.
+/// Concurrent clients of a control socket that wait, send nothing, send slowly, or do not read. The clients keep this
+/// up until ``release()``.
 final class AbuseLoad: Sendable {
     struct Size {
         var waits = 0
@@ -19,8 +19,8 @@ final class AbuseLoad: Sendable {
     private let isReleased = Atomic<Bool>(false)
 
     /// - Parameters:
-    ///   - path: The socket.
-    ///   - waiting: The id of a request that is not over.
+    ///   - path: The path of the control socket.
+    ///   - waiting: The id of an unfinished request, which the waiting clients wait for.
     init(_ path: String, _ size: Size, waiting id: String) throws {
         self.path = path
         try hold(size.waits, "GET /v1/requests/\(id)?wait=300 HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -42,7 +42,7 @@ final class AbuseLoad: Sendable {
         release()
     }
 
-    /// Keeps connections that have sent a text, and opens another for each that the service closes.
+    /// Keeps `count` connections open that have sent `text`. Replaces each connection that the service closes.
     private func hold(_ count: Int, _ text: String) throws {
         guard count > 0 else { return }
         try startThread { [self] in
@@ -58,7 +58,7 @@ final class AbuseLoad: Sendable {
         }
     }
 
-    /// Sends a request byte by byte, one in a second, again and again.
+    /// Sends a request one byte per second, repeatedly.
     private func trickle() throws {
         try startThread { [self] in
             while !isReleased.load(ordering: .relaxed) {
@@ -81,7 +81,7 @@ final class AbuseLoad: Sendable {
 struct ResidentMemory {
     let mebibytes: Double
 
-    /// `VmRSS` of `/proc/PID/status`.
+    /// Reads `VmRSS` from `/proc/PID/status`.
     init?(of pid: Int32) {
         guard let status = try? String(contentsOfFile: "/proc/\(pid)/status", encoding: .utf8),
             let line = status.split(separator: "\n").first(where: { $0.hasPrefix("VmRSS:") }),

@@ -4,11 +4,11 @@ internal import NetwatchTestSupport
 internal import Synchronization
 internal import Testing
 
-/// What the service does for good clients while others wait, say nothing, are slow, or do not read.
+/// Service behavior for normal clients while other clients wait, send nothing, send slowly, or do not read.
 @Suite(.serialized, .timeLimit(.minutes(10))) struct AbuseTests {
     private static let many = CheckSize.choose(small: 64, medium: 1000, full: 1000)
 
-    /// A service with requests that are not sent.
+    /// Starts a service and enqueues `count` requests that are not sent.
     private func service(_ count: Int, urlBytes: Int = 40) async throws -> RunningService {
         raiseDescriptors()
         let service = try await RunningService(in: try ScratchDirectory())
@@ -25,7 +25,7 @@ internal import Testing
         return service
     }
 
-    /// The status of the service and of its queue, as the commands tell them.
+    /// Expects `netwatch status` and `netwatch queue` to report the service and its queue.
     private func expectAnswers(_ service: RunningService, requests: Int) async throws {
         let status = try await service.run("status", "--format", "json")
         #expect(status.output.joined().contains(#""state":"running""#), "\(status.output) \(status.errors)")
@@ -46,7 +46,7 @@ internal import Testing
     @Test func `status and queue answer while many clients are silent`() async throws {
         let service = try await service(1)
         let load = try AbuseLoad(service.socket, .init(silent: Self.many), waiting: "kept-0")
-        // It keeps at most 1024, and fewer where the limit of descriptors is low.
+        // The service keeps at most 1024 connections, and fewer if its descriptor limit is low.
         try await service.haveAccepted(min(Self.many, 400))
         try await expectAnswers(service, requests: 1)
         load.release()
@@ -140,7 +140,7 @@ internal import Testing
 }
 
 extension RunningService {
-    /// Waits until the service holds so many sockets: it has accepted the connections.
+    /// Waits until the service has at least `count` descriptors open, which shows that it has accepted the connections.
     fileprivate func haveAccepted(_ count: Int) async throws {
         let directory = "/proc/\(process.pid)/fd"
         while try FileManager.default.contentsOfDirectory(atPath: directory).count < count {
@@ -148,7 +148,8 @@ extension RunningService {
         }
     }
 
-    /// Waits until the service's memory is back to so many MiB; the test's time limit ends the wait.
+    /// Waits until the service's resident memory is at most `mebibytes`. Only the test's time limit ends the wait
+    /// early.
     fileprivate func returnsMemory(to mebibytes: Double) async throws {
         while let memory = ResidentMemory(of: process.pid)?.mebibytes, memory > mebibytes {
             try await Task.sleep(for: .milliseconds(200))
@@ -156,20 +157,20 @@ extension RunningService {
     }
 }
 
-// MARK: - Good and bad clients
+// MARK: - Well-formed and malformed calls
 
-/// Short calls that follow one another, each on its own connection.
+/// Short sequential calls, each on its own connection.
 private struct ShortCalls {
     private(set) var latencies: [Duration] = []
     private(set) var failures: [String] = []
-    /// How many requests the queue accepted.
+    /// The number of requests that the queue accepted.
     private(set) var accepted = 0
-    /// The most memory that the service had, in MiB.
+    /// The maximum resident memory of the service, in MiB.
     private(set) var peak = 0.0
 
     var count: Int { latencies.count }
 
-    /// - Parameter isDone: Whether to end, after `seconds` at the earliest.
+    /// - Parameter isDone: Whether to stop. The calls continue for at least `seconds`.
     init(_ path: String, of pid: Int32, for seconds: Int, until isDone: () -> Bool) throws {
         let end = ContinuousClock.now + .seconds(seconds)
         while !isDone() || .now < end {
@@ -199,9 +200,9 @@ private struct ShortCalls {
     }
 }
 
-/// Messages with a few bytes that are not what they were.
+/// Request messages with a few random bytes changed, removed, or duplicated.
 private struct MutatedBodies {
-    /// How many the queue accepted all the same.
+    /// The number of messages that the queue accepted despite the changes.
     private(set) var accepted = 0
 
     init(_ path: String, seed: UInt64, count: Int) throws {

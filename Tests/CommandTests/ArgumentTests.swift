@@ -39,7 +39,7 @@ internal import Testing
     func `a socket's path has 107 bytes at most`(arguments: [String]) async throws {
         let path = "/no/such/" + String(repeating: "s", count: 98)
         #expect(path.utf8.count == 107)
-        // A service would begin with the state directory.
+        // With a valid socket path, `serve` would continue and use the state directory.
         if arguments != ["serve"] {
             let longest = try await Command.start(arguments + ["--socket", path]).outcome()
             #expect(longest.ending != .exited(64), "\(longest.errors)")

@@ -3,14 +3,14 @@ internal import Glibc
 internal import NetwatchTestSupport
 internal import Testing
 
-/// `--all` of more requests than a command could name.
+/// `--all` with more requests than a command line can list.
 @Suite(.serialized, .timeLimit(.minutes(10))) struct BulkEditTests {
-    /// More than 64 times a thousand.
+    /// More than 64 times 1,000 requests, the largest page of the control API.
     private static let count = 66_000
 
     private let directory = try! ScratchDirectory()
 
-    /// An export of requests to one host.
+    /// Writes an export of requests to one host.
     private func export(_ numbers: Range<Int>) throws -> String {
         let now = Int(Date().timeIntervalSince1970 * 1000)
         var lines = [#"{"v":1,"type":"netwatch-queue-export","created":\#(now),"dead":true}"#]
@@ -28,9 +28,9 @@ internal import Testing
         return path
     }
 
-    /// A paused service with all of them.
+    /// Starts a paused service that holds all `count` requests.
     private func filled() async throws -> RunningService {
-        // It makes the directory.
+        // The first start creates the state directory.
         try await RunningService(in: directory).stop()
         let part = 6000
         for first in stride(from: 0, to: Self.count, by: part) {
@@ -65,19 +65,21 @@ internal import Testing
             #expect(edited.ending == .exited(0), "\(action): \(edited.errors)")
             #expect(edited.errors == ["\(words) \(Self.count) requests"] && edited.output.isEmpty)
             let counts = try await counts(service)
-            // The sweep may have begun to forget what is cancelled.
+            // The sweep may have started to delete the cancelled requests.
             #expect(counts.keys.sorted() == [state], "\(counts)")
             if state != "cancelled" { #expect(counts[state] == Self.count) }
         }
     }
 
-    /// - Returns: The last service; all requests are held.
+    /// Kills the service during each of three edits and restarts it.
+    ///
+    /// - Returns: The last service, in which all requests are held.
     private func killed(editing service: RunningService) async throws -> RunningService {
         var (service, state) = (service, "pending")
         for delay in [0.05, 0.2, 0.6] {
             let action = state == "pending" ? "hold" : "release"
             let editing = try Command.start(["queue", action, "--all", "--yes", "--socket", service.socket])
-            // When exactly it ends does not matter.
+            // The kill may come at any point of the edit.
             try await Task.sleep(for: .seconds(delay))
             try await service.kill()
             let outcome = try await editing.outcome()

@@ -1,9 +1,10 @@
 internal import Foundation
 internal import Glibc
+internal import NetwatchEventLoop
 internal import NetwatchTestSupport
 internal import Testing
 
-/// Busy, not running and not permitted are three messages and three exit statuses.
+/// Messages and exit statuses that distinguish a busy service, a stopped service, and missing permission.
 @Suite(.serialized, .timeLimit(.minutes(3))) struct BusyServiceTests {
     private let directory = try! ScratchDirectory()
     private var socket: String { directory.file("socket") }
@@ -51,7 +52,7 @@ internal import Testing
         }
         let sent = try await Command.run("send", "http://127.0.0.1:1/", "--wait=1s", "--socket", socket)
         #expect(sent.ending == .exited(75) && sent.output == ["a"], "\(sent.errors)")
-        // The second question would come after the time.
+        // A second GET would come after the `--wait` limit.
         #expect(service.requests.map(\.method) == ["POST", "GET"])
     }
 
@@ -66,7 +67,7 @@ internal import Testing
         #expect(service.requests.count == 2)
     }
 
-    /// The pause is as long as a command usually waits for a busy service.
+    /// The service's `Retry-After` of 5 s equals the default time for which the command retries a busy service.
     @Test func `what is uploaded outlasts a busy service, which is told that it goes on`() async throws {
         let file = directory.file("body")
         try Data(count: (1 << 20) + 5).write(to: URL(fileURLWithPath: file))
@@ -90,6 +91,17 @@ internal import Testing
             "\(seen)"
         )
         #expect(refused.values == ["PATCH", "POST"])
+    }
+
+    @Test func `a service that accepts no more connections is busy`() async throws {
+        let service = try FullSocket(at: socket)
+        defer { service.close() }
+        let listed = try await Command.run("queue", "list", "--socket", socket)
+        #expect(listed.ending == .exited(75), "\(listed.errors)")
+        #expect(
+            listed.errors.first?.contains("it does not accept more connections") == true,
+            "\(listed.errors)"
+        )
     }
 
     @Test func `a service that is not running is 69`() async throws {
@@ -121,5 +133,32 @@ internal import Testing
         let outcome = try await Command.run("queue", "list", "--socket", socket)
         #expect(outcome.ending == .exited(77) && outcome.errors.first == "error: the user 1 may not edit")
         #expect(service.requests.count == 1)
+    }
+}
+
+/// A unix socket whose connections nobody accepts, with as many waiting as the kernel keeps.
+private struct FullSocket {
+    private var descriptors: [CInt] = []
+
+    init(at path: String) throws {
+        let listener = try Self.opened()
+        descriptors.append(listener)
+        try withUnixAddress(path) { address, length in
+            try systemCall("bind") { bind(listener, address, length) }
+            try systemCall("listen") { listen(listener, 0) }
+            repeat {
+                descriptors.append(try Self.opened())
+            } while connect(descriptors.last!, address, length) == 0
+            try #require(errno == EAGAIN)
+        }
+    }
+
+    private static func opened() throws -> CInt {
+        let kind = CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
+        return try systemCall("socket") { socket(AF_UNIX, kind, 0) }
+    }
+
+    func close() {
+        for descriptor in descriptors { Glibc.close(descriptor) }
     }
 }

@@ -1,7 +1,7 @@
 internal import NetwatchTestSupport
 internal import Testing
 
-/// Standard input that the caller has closed.
+/// Commands that are started with a closed standard input.
 @Suite(.timeLimit(.minutes(2))) struct ClosedInputTests {
     @Test func `a closed standard input is an error and not an empty body`() async throws {
         let service = try await RunningService(in: try ScratchDirectory())

@@ -3,7 +3,7 @@ internal import Glibc
 internal import NetwatchTestSupport
 internal import Testing
 
-/// The `netwatch` that was built together with these tests, or the one that `NETWATCH` names.
+/// The `netwatch` executable that was built with these tests, or the one that `NETWATCH` names.
 enum Command {
     static let path: String = {
         if let other = ProcessInfo.processInfo.environment["NETWATCH"] { return other }
@@ -11,7 +11,7 @@ enum Command {
         return bundle.deletingLastPathComponent().appending(path: "netwatch").path
     }()
 
-    /// Starts the command and leaves it running.
+    /// Starts the command without waiting for it.
     static func start(
         _ arguments: [String],
         environment: [String: String] = [:],
@@ -31,7 +31,7 @@ enum Command {
         return process
     }
 
-    /// Runs the command to its end.
+    /// Runs the command until it exits.
     static func run(
         _ arguments: String...,
         environment: [String: String] = [:],
@@ -46,7 +46,7 @@ enum Command {
     }
 }
 
-/// A service that a test started, with the socket to reach it by.
+/// A service that a test started, with the path of its control socket.
 final class RunningService: Sendable {
     let process: Subprocess
     var socket: String { directory.file("socket") }
@@ -77,7 +77,7 @@ final class RunningService: Sendable {
         try await run(arguments)
     }
 
-    /// - Parameter input: A file for standard input.
+    /// - Parameter input: The path of a file to use as standard input.
     func run(_ arguments: [String], input: String? = nil) async throws -> Subprocess.Outcome {
         let descriptor = input.map { open($0, O_RDONLY | O_CLOEXEC) }
         defer { if let descriptor { close(descriptor) } }
@@ -88,12 +88,12 @@ final class RunningService: Sendable {
         ).outcome()
     }
 
-    /// Accepts requests and sends none.
+    /// Pauses the queue, which then accepts requests but sends none.
     func pause() async throws {
         #expect(try await run("queue", "pause").ending == .exited(0))
     }
 
-    /// Puts a request into the queue and returns its id.
+    /// Enqueues a request and returns its id.
     @discardableResult
     func keep(_ arguments: String...) async throws -> String {
         let sent = try await run(["send", "--queue", "always"] + arguments)
@@ -101,15 +101,15 @@ final class RunningService: Sendable {
         return try #require(sent.output.first)
     }
 
-    /// Ends the service in order.
+    /// Stops the service with SIGTERM.
     func stop() async throws {
         process.signal(SIGTERM)
         #expect(try await process.end() == .exited(0))
     }
 
-    /// What curl(1) is answered by the control API.
+    /// Returns the control API's response to a curl(1) call.
     ///
-    /// - Parameter arguments: The path with its query, and what else curl is given.
+    /// - Parameter arguments: The path with its query, followed by further curl arguments.
     func curl(_ arguments: String) async throws -> String {
         let parts = arguments.split(separator: " ", maxSplits: 1)
         let command =
@@ -118,12 +118,12 @@ final class RunningService: Sendable {
         return (outcome.output + outcome.errors).joined(separator: "\n")
     }
 
-    /// The queue's entries, in the order they are listed.
+    /// Returns the entries of the queue in list order.
     func queue() async throws -> [[String: Any]] {
         try await run("queue", "list", "--format", "json").output.map(Command.json)
     }
 
-    /// Waits until every request in the queue is over, and returns their states in the order they are listed.
+    /// Waits until every request in the queue is final, and returns their states in list order.
     func finalStates() async throws -> [String] {
         var states: [String] = []
         for id in try await queue().compactMap({ $0["id"] as? String }) {
@@ -134,7 +134,7 @@ final class RunningService: Sendable {
         return states
     }
 
-    /// Ends the service as a power cut would: without a chance to tidy up.
+    /// Kills the service with SIGKILL, so that it cannot clean up. This simulates a power cut.
     func kill() async throws {
         process.signal(9)
         #expect(try await process.end() == .signalled(9))

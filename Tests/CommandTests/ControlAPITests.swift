@@ -2,7 +2,7 @@ internal import Foundation
 internal import NetwatchTestSupport
 internal import Testing
 
-/// The control API's routes, as any program uses them.
+/// The control API's routes, called by a client other than `netwatch`.
 @Suite(.serialized, .timeLimit(.minutes(3))) struct ControlAPITests {
     private func fixture(_ count: Int) async throws -> RunningService {
         let service = try await RunningService(in: try ScratchDirectory())

@@ -2,7 +2,7 @@ internal import Foundation
 internal import NetwatchTestSupport
 internal import Testing
 
-/// What the control API says of messages that it cannot take.
+/// Error responses of the control API to invalid messages.
 @Suite(.timeLimit(.minutes(2))) struct ControlMessageTests {
     @Test func `what is wrong with a message is named as JSON names it`() async throws {
         let service = try await RunningService(in: try ScratchDirectory())
@@ -66,7 +66,7 @@ internal import Testing
         #expect(try await queue.run("list", "--host", "[::1]").ending == .exited(0))
     }
 
-    /// Each code that the sources know is explained.
+    /// Every error code in the sources must be documented.
     @Test func `the documentation has every error code`() throws {
         let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent()

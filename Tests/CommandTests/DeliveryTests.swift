@@ -1,7 +1,8 @@
 internal import NetwatchTestSupport
 internal import Testing
 
-/// A name with a dead address, and a name server that falls silent: the built command and service.
+/// The built command and service with a name that has an unreachable address, and with a name server that stops
+/// responding.
 @Suite(
     .enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"),
     .timeLimit(.minutes(2))
@@ -15,8 +16,8 @@ struct DeliveryTests {
         testbed = try VethTestbed()
         names = try ScriptedNameServer(in: testbed.far)
         server = try ScriptedServer(address: VethTestbed.farAddress, in: testbed.far)
-        // Packets to it leave, and nobody takes them. It shares as many bits with our address as the other one, so that
-        // the C library keeps the name server's order (RFC 6724 §5, rule 9).
+        // Packets to this address are sent, but no host receives them. The address shares as many leading bits with our
+        // address as the other one does. The C library therefore keeps the name server's order (RFC 6724 §5, rule 9).
         try testbed.near.ip("neigh add 192.0.2.3 lladdr 02:00:00:00:00:99 dev near0 nud permanent")
         names.set("two.example", "192.0.2.3", VethTestbed.farAddress)
     }
@@ -86,7 +87,7 @@ struct DeliveryTests {
         let service = try await service(resolvingBy: files)
         #expect(try await service.run("send", url, "-d", "1").errors == ["delivered: HTTP 200"])
         names.set("two.example", .silence)
-        // Whatever the service knew of the name is forgotten with a change of the file.
+        // A change of the file clears the service's name cache.
         try shell("echo '# changed' >>\(files.path(of: "resolv.conf"))")
         for _ in 0..<3 {
             #expect(try await service.run("send", url, "-d", "1").errors == ["delivered: HTTP 200"])

@@ -2,9 +2,9 @@ internal import Foundation
 internal import NetwatchTestSupport
 internal import Testing
 
-/// What one server does to requests to others, at the built service.
+/// The effect of one stalled server on requests to other servers, with the built service.
 @Suite(.timeLimit(.minutes(2))) struct FairnessTests {
-    /// A server that takes requests and does not answer, and a service that has 32 for it under four lane labels.
+    /// A server that accepts requests without responding, and a service with 32 requests for it under four lane labels.
     private func occupied() async throws -> (ScriptedServer, RunningService) {
         let tarpit = try ScriptedServer { _ in .stall(then: .close) }
         let service = try await RunningService(in: try ScratchDirectory())

@@ -41,7 +41,7 @@ internal import Testing
     }
 
     @Test func `a reader that goes away ends the command without a complaint`() async throws {
-        // Writes until the reader is gone, so that the command's own write is the one that fails.
+        // The loop writes until the reader has exited, so the command's own write fails.
         let output = try shell(
             """
             {
@@ -53,7 +53,7 @@ internal import Testing
             } | true
             """
         )
-        // As SIGPIPE ends it: no answer was told.
+        // 141 is 128 + SIGPIPE. The command has no other status here, because its result was not delivered.
         #expect(output == "status 141\n")
     }
 }

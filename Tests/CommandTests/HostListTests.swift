@@ -2,7 +2,7 @@ internal import Foundation
 internal import NetwatchTestSupport
 internal import Testing
 
-/// Lists of hosts, given as arguments and in files.
+/// Lists of hosts in arguments and in files.
 @Suite(.timeLimit(.minutes(2))) struct HostListTests {
     private func file(_ text: String, in directory: ScratchDirectory) throws -> String {
         let path = directory.file("hosts")
@@ -76,7 +76,7 @@ internal import Testing
         #expect(result.errors.dropLast(2).last == "error: 500 more are wrong")
     }
 
-    /// Different literals.
+    /// Returns `count` different address literals, one per line.
     private func literals(_ count: Int) -> String {
         (1...count).map { "10.\($0 >> 16).\($0 >> 8 & 255).\($0 & 255)" }.joined(separator: "\n")
     }

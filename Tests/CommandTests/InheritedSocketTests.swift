@@ -8,7 +8,7 @@ internal import Testing
     .enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")")
 )
 struct InheritedSocketTests {
-    /// What the service printed until it was ready, and what became of the socket it was given.
+    /// Returns the service's log until it was ready, and whether the service joined groups on the socket it inherited.
     private func serve(pid: String) async throws -> (log: [String], isListenedOn: Bool) {
         let namespace = try NetworkNamespace()
         let socket = namespace.run {
@@ -25,7 +25,7 @@ struct InheritedSocketTests {
         )
         defer { service.signal(SIGTERM) }
         try await service.errors.wait { $0.contains { $0.hasSuffix("ready") } }
-        // The groups joined are the socket's, whoever holds it.
+        // Group membership belongs to the socket, so our descriptor shows the groups that the service joined.
         var groups: [UInt32] = [0, 0]
         var length = socklen_t(8)
         let listMemberships: CInt = 9

@@ -3,18 +3,18 @@ internal import Glibc
 internal import NetwatchTestSupport
 internal import Testing
 
-/// Bodies that are uploaded in pieces, through the command.
+/// Bodies that the command uploads in pieces.
 @Suite(.serialized, .timeLimit(.minutes(5))) struct LargeBodyTests {
     private let directory = try! ScratchDirectory()
 
-    /// A file without blocks.
+    /// Creates a sparse file.
     private func file(_ megabytes: Int, _ name: String = "large") throws -> String {
         let path = directory.file(name)
         try shell("truncate -s \(megabytes)M \(path)")
         return path
     }
 
-    /// What a service's spool holds.
+    /// The names of the files in the service's spool.
     private func spooled() throws -> [String] {
         try FileManager.default.contentsOfDirectory(atPath: directory.file("state/spool")).sorted()
     }
@@ -31,7 +31,7 @@ internal import Testing
 
     // MARK: One connection
 
-    /// Runs the command with as many descriptors as a service may have connections.
+    /// Runs the command with a limit of 64 descriptors.
     private func limited(_ arguments: [String]) async throws -> Subprocess.Outcome {
         let command = ["-c", "ulimit -n 64; exec \"$@\"", "sh", Command.path] + arguments
         return try await Subprocess("/bin/sh", command).outcome()
@@ -71,7 +71,7 @@ internal import Testing
         #expect(try await staged(to).isEmpty)
     }
 
-    /// Answers as the service does.
+    /// Responds as the service does.
     private static func answer(_ request: ScriptedServer.Request) -> ScriptedServer.Action {
         guard request.method == "PATCH" else {
             return request.method == "DELETE"
@@ -121,7 +121,7 @@ internal import Testing
     @Test func `a piece whose answer got lost is sent again, and found to be there`() async throws {
         let service = try ScriptedServer(unixPath: directory.file("socket")) { request in
             switch request.number {
-            // It took the piece and ended.
+            // The service stored the piece and closed the connection without a response.
             case 2: return .close
             case 3:
                 let problem = #"{"code":"wrong_offset","detail":"x","offset":2097152,"status":409}"#
@@ -156,7 +156,7 @@ internal import Testing
                 let result = #"{"code":"unknown_request","done":false,"id":"a-long-i","v":1}"#
                 return .respond(#"{"results":[\#(result)],"v":1}"#)
             case 2: return .respond(#"{"ids":["a-long-id"],"v":1}"#)
-            // It may have done it.
+            // The command cannot know whether the service applied the edit.
             default: return .close
             }
         }
@@ -241,7 +241,7 @@ internal import Testing
         let taken = try await service.curl("/v1/bodies/abandoned-[1-64]?offset=0 \(pieces)")
         #expect(taken.split(separator: "\n").count == 64)
         let large = try file(3)
-        // They make way ten seconds after their last piece.
+        // An abandoned upload can be evicted ten seconds after its last piece.
         var sent: Subprocess.Outcome
         repeat {
             sent = try await service.run("send", "--queue", "always", "http://127.0.0.1:1/", "-T", large)

@@ -56,7 +56,7 @@ struct MonitorCommandTests {
         let file = directory.file("recording")
         let process = try monitor("--raw", "--record", file, in: testbed)
         defer { process.signal(9) }
-        // The socket listens once the first of these is seen.
+        // The first event shows that the command's netlink socket is listening.
         while process.output.values.isEmpty {
             try testbed.near.ip("link set near0 alias a", "link set near0 alias b")
         }

@@ -25,7 +25,7 @@ struct NameCommandTests {
         let silent = (1...12).map { "silent\($0).example" }
         for name in silent { server.set(name, .silence) }
         server.set("healthy.example", VethTestbed.farAddress)
-        // The C library waits 30 s for each of the silent ones. The test is over before.
+        // The C library waits 30 s for each silent name. The test finishes before that.
         let process = try Command.start(
             ["host", "--format", "json"] + silent + ["healthy.example"],
             in: testbed.near,
@@ -123,7 +123,8 @@ struct NameCommandTests {
         defer { host.signal(9) }
         try await host.output.wait { !$0.isEmpty }
         #expect(host.output.values[0].contains("name not resolved"))
-        // Within the file that is mounted, which a rename would leave.
+        // This writes to the mounted file. A rename would replace the directory entry and leave the mounted file
+        // unchanged.
         try shell("echo nameserver \(VethTestbed.farAddress) >\(files.path(of: "resolv.conf"))")
         try await host.output.waitForLast { $0.contains("  reachable ") }
     }
@@ -147,7 +148,7 @@ struct NameCommandTests {
             status.contains { $0.contains("answered.example") && $0.hasSuffix("ago  203.0.113.9") },
             "\(status)"
         )
-        // An answer about the other name ends the silence until the next lookup.
+        // A response for the other name ends the silence until the next lookup.
         let json = try await statusLines(of: service, ["--format", "json"]) { lines in
             lines.contains { $0.contains("silent_seconds") }
         }
@@ -160,7 +161,7 @@ struct NameCommandTests {
         #expect(list.map { $0["silent"] as? Bool } == [false, true])
     }
 
-    /// Asks until the status is as it should be: nothing announces that a lookup has taken long.
+    /// Polls the status until it satisfies the condition, because no event reports that a lookup is slow.
     private func statusLines(
         of service: RunningService,
         _ options: [String] = [],

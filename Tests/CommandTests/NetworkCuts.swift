@@ -3,8 +3,8 @@ internal import Glibc
 internal import NetwatchEventLoop
 internal import NetwatchTestSupport
 
-/// A machine with two cables to a server, and ways to lose the path to it: within microseconds, so that the time until
-/// a request arrives can be measured.
+/// A host with two links to a server, and several ways to cut the path to that server. A cut takes microseconds, so the
+/// time until a request arrives can be measured.
 final class NetworkCuts: Sendable {
     enum Kind: String, CaseIterable {
         case cable
@@ -12,8 +12,13 @@ final class NetworkCuts: Sendable {
         case address
         case blackhole
         case prohibit
-        /// Another cable takes over.
+        /// Moves the route to the other link.
         case roaming
+        /// A cable whose neighbours need not be discovered, as of a modem or a tunnel.
+        case link
+
+        /// Whether the link is down meanwhile.
+        var isOfLink: Bool { self == .cable || self == .link }
     }
 
     let testbed: TwoCableTestbed
@@ -21,7 +26,7 @@ final class NetworkCuts: Sendable {
     var near: NetworkNamespace { testbed.near }
     var far: NetworkNamespace { testbed.far }
 
-    /// Without the routes of `host` there is no path: neither a default route nor another one.
+    /// Removes the default routes, so that no path exists without the routes of `host`.
     init() throws {
         testbed = try TwoCableTestbed()
         try testbed.near.ip("route del default", "-6 route del default")
@@ -29,6 +34,9 @@ final class NetworkCuts: Sendable {
 
     func cut(_ kind: Kind) throws {
         switch kind {
+        case .link:
+            try testbed.knowNeighbour()
+            fallthrough
         case .cable: try change(in: far) { netwatch_set_link("far1", 0) }
         case .route: try change(in: near) { netwatch_change_route(0, unicast, TwoCableTestbed.host, nil) }
         case .address: try change(in: near) { netwatch_change_address(0, "near1", "203.0.113.1") }
@@ -40,10 +48,10 @@ final class NetworkCuts: Sendable {
 
     func restore(_ kind: Kind) throws {
         switch kind {
-        case .cable: try change(in: far) { netwatch_set_link("far1", 1) }
+        case .cable, .link: try change(in: far) { netwatch_set_link("far1", 1) }
         case .address:
             try change(in: near) { netwatch_change_address(1, "near1", "203.0.113.1") }
-            // The kernel took the route with the address.
+            // The kernel removed the route together with the address.
             try route(unicast, "203.0.113.2")
         case .route, .blackhole, .prohibit, .roaming: try route(unicast, "203.0.113.2")
         }

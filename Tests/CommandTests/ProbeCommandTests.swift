@@ -2,7 +2,7 @@ internal import Foundation
 internal import NetwatchTestSupport
 internal import Testing
 
-/// Hosts that are asked, not only looked up.
+/// Hosts that are probed, not only resolved.
 @Suite(
     .timeLimit(.minutes(3)),
     .enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")")

@@ -106,7 +106,7 @@ internal import Testing
     }
 }
 
-/// Who may open a queue's directory.
+/// Permission to open a queue's directory.
 @Suite(.serialized, .timeLimit(.minutes(3))) struct QueueAccessTests {
     @Test func `a service that runs is asked, also when only its directory is named`() async throws {
         let queue = try await QueueFixture(.service, count: 1)
@@ -156,7 +156,7 @@ internal import Testing
         #expect(outcome.ending == .exited(77))
         #expect(outcome.errors.first?.contains("`root`") == true, "\(outcome.errors)")
         #expect(outcome.errors.last?.contains("setpriv --reuid=root") == true, "\(outcome.errors)")
-        // Nor may root, whose files the owner could not use.
+        // Root is refused too, because the owner could not use files that root creates.
         try shell("chown -R 65534 \(queue.directory.file("state"))")
         let root = try await queue.run("list")
         #expect(

@@ -3,7 +3,7 @@ internal import Glibc
 internal import NetwatchTestSupport
 internal import Testing
 
-/// A queue with something in it, and the two ways to it.
+/// A queue with requests, and the two ways to access it.
 final class QueueFixture {
     enum Way: String, CaseIterable {
         case service, directory
@@ -14,7 +14,7 @@ final class QueueFixture {
     private(set) var service: RunningService?
     private(set) var ids: [String] = []
 
-    /// - Parameter count: Requests to `http://127.0.0.1:1/N`, which wait in a queue that is paused.
+    /// - Parameter count: The number of requests to `http://127.0.0.1:1/N`. The queue is paused.
     init(_ way: Way, count: Int) async throws {
         self.way = way
         let service = try await RunningService(in: directory)
@@ -55,7 +55,7 @@ final class QueueFixture {
         ).outcome()
     }
 
-    /// The states by id.
+    /// The states of all requests by id.
     func states() async throws -> [String: String] {
         let entries = try await run("list", "--format", "json").output.map(Command.json)
         return Dictionary(
@@ -66,7 +66,7 @@ final class QueueFixture {
     }
 }
 
-/// `netwatch queue`, with the service and without.
+/// `netwatch queue` with and without a running service.
 @Suite(.serialized, .timeLimit(.minutes(5))) struct QueueCommandTests {
     @Test(arguments: QueueFixture.Way.allCases)
     func `requests are held, released, dropped and tried anew, each with its line`(
@@ -134,7 +134,7 @@ final class QueueFixture {
         func run(_ arguments: String...) async throws -> Subprocess.Outcome {
             try await Command.run(["queue"] + arguments, way, queue.directory)
         }
-        // The only request whose id begins so; but the next one may have the whole id.
+        // Only one request has this id prefix, but a later request could have exactly this id.
         for action in ["drop", "show", "hold", "retry"] {
             let short = try await run(action, "order-1")
             #expect(short.ending == .exited(1) && short.output.isEmpty, "\(action): \(short.output)")

@@ -2,7 +2,7 @@ internal import Foundation
 internal import NetwatchTestSupport
 internal import Testing
 
-/// The width of `netwatch queue list`.
+/// The width of the `netwatch queue list` table.
 @Suite(.timeLimit(.minutes(2))) struct QueueTableTests {
     private let url = "http://127.0.0.1:1/" + String(repeating: "a", count: 15_000)
 

@@ -4,7 +4,7 @@ internal import NetwatchTestSupport
 internal import Synchronization
 internal import Testing
 
-/// Paths that are lost while requests are in flight, at the built service: nothing that failed offline counts.
+/// Paths that are lost while the built service has requests in flight. Attempts that fail offline are not counted.
 @Suite(
     .enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"),
     .serialized,
@@ -19,8 +19,8 @@ struct ReconnectTests {
         try await run.keepWatching()
         for kind in NetworkCuts.Kind.allCases {
             for round in 0..<Self.rounds {
-                // Longer than the grace of 3 s now and then.
-                try await run.round(kind, isLong: kind == .cable ? round % 4 == 0 : round % 4 == 1)
+                // A long round exceeds the grace period of 3 s.
+                try await run.round(kind, isLong: round % 4 == (kind.isOfLink ? 0 : 1))
             }
         }
         if CheckSize.current == .full { print(run.summary) }
@@ -57,16 +57,16 @@ struct ReconnectTests {
         #expect(run.server.requests.count == 1)
     }
 
-    /// The kernel refuses connections for 30 ms before the loss is published.
+    /// The kernel refuses connections for 30 ms (the default settle time) before the monitor publishes the loss.
     @Test(arguments: [NetworkCuts.Kind.blackhole, .prohibit, .route])
     func `requests that are sent while the route flickers are all delivered`(kind: NetworkCuts.Kind)
         async throws
     {
         let run = try await ReconnectRun()
-        // As many as a list shows.
+        // The default page size of a list.
         let count = 100
         let sending = Task { try await run.flood(count) }
-        // Every other moment there is no path, until all requests are accepted.
+        // The path is lost and restored every 20 ms until all requests are accepted.
         while !run.isFlooded {
             try run.cuts.cut(kind)
             try await Task.sleep(for: .milliseconds(20))
@@ -79,12 +79,12 @@ struct ReconnectTests {
     }
 }
 
-/// A service on a machine with two cables, and the server that it sends to.
+/// A service on a host with two links, and the server that it sends to.
 final class ReconnectRun: Sendable {
     private struct State {
         var arrivals: [String: [ContinuousClock.Instant]] = [:]
         var latencies: [String: [Duration]] = [:]
-        /// What requests to `/held…` wait for; `nil` when they are answered at once.
+        /// The group that requests to `/held…` wait for, or `nil` if the server responds at once.
         var held: DispatchGroup?
         var isFlooded = false
         var count = 0
@@ -95,7 +95,7 @@ final class ReconnectRun: Sendable {
     let server: ScriptedServer
     private let state: Log
 
-    /// What the server's threads and the test share.
+    /// The state that the server's threads and the test share.
     private final class Log: Sendable {
         let state = Mutex(State())
         let arrived = Recorder<String>()
@@ -136,12 +136,12 @@ final class ReconnectRun: Sendable {
 
     deinit { release() }
 
-    /// Answers what the server holds, now and until the next round.
+    /// Responds to the requests that the server holds, and does not hold more until the next round.
     func release() { state.release() }
 
-    /// Puts a request into the queue that may fail once.
+    /// Enqueues a request with `max_attempts` 1.
     ///
-    /// - Parameter more: Members of the request's message, each with a comma before it.
+    /// - Parameter more: Additional members of the request's message, each preceded by a comma.
     func enqueue(_ target: String, scheme: String = "http", _ more: String = "") async throws -> String {
         let url = "\(scheme)://\(TwoCableTestbed.host):\(server.port)\(target)"
         let message = #"{"url":"\#(url)","method":"POST","body":"x","queue":"always","max_attempts":1"#
@@ -151,14 +151,14 @@ final class ReconnectRun: Sendable {
         return try #require(try Command.json(answer)["id"] as? String, "\(answer)")
     }
 
-    /// Has the service watch the path to the server between the rounds, too. A path that changes before its first status
-    /// is known is not seen to have changed.
+    /// Makes the service watch the path to the server between the rounds too. The service does not see a change of a
+    /// path before the path's first status is known.
     func keepWatching() async throws {
         let tomorrow = Date(timeIntervalSinceNow: 86_400).formatted(.iso8601)
         _ = try await enqueue("/tomorrow", #","lane":"watched","not_before":"\#(tomorrow)""#)
     }
 
-    /// The request as soon as it is as wanted.
+    /// Polls the request until it satisfies the condition, and returns it.
     func entry(_ id: String, where isWanted: ([String: Any]) -> Bool) async throws -> [String: Any] {
         while true {
             let details = try await Command.json(service.curl("/v1/requests/\(id)"))
@@ -175,7 +175,7 @@ final class ReconnectRun: Sendable {
 
     var isFlooded: Bool { state.state.withLock(\.isFlooded) }
 
-    /// Puts requests into the queue one after another.
+    /// Enqueues `count` requests one after another.
     func flood(_ count: Int) async throws {
         defer { state.state.withLock { $0.isFlooded = true } }
         for number in 0..<count { _ = try await enqueue("/\(number)") }
@@ -185,8 +185,8 @@ final class ReconnectRun: Sendable {
 // MARK: - Rounds
 
 extension ReconnectRun {
-    /// Cuts the path while one request is in flight, and gives it back when another one waits. Measures the time from
-    /// then until the server has that one.
+    /// Cuts the path while one request is in flight, and restores it when another request is waiting. Measures the time
+    /// from the restoration until the second request arrives at the server.
     func round(_ kind: NetworkCuts.Kind, isLong: Bool) async throws {
         let number = state.state.withLock { state in
             state.count += 1
@@ -227,7 +227,7 @@ extension ReconnectRun {
         try await state.arrived.wait { $0.count { $0 == target } >= times }
     }
 
-    /// The measured times, for people.
+    /// A human-readable summary of the measured times.
     var summary: String {
         let latencies = state.state.withLock(\.latencies)
         let lines = latencies.sorted { $0.key < $1.key }.map { kind, times in words(kind, times) }

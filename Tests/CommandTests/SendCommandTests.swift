@@ -2,7 +2,7 @@ internal import Foundation
 internal import NetwatchTestSupport
 internal import Testing
 
-/// What `netwatch send` sends, and how it ends.
+/// Requests that `netwatch send` sends, and its exit statuses.
 @Suite(.serialized, .timeLimit(.minutes(3))) struct SendCommandTests {
     private static func status(_ status: Int) -> ScriptedServer.Action {
         .respond(status: status, headers: [], body: Array("answer".utf8))
@@ -76,7 +76,7 @@ internal import Testing
     @Test func `with --wait and a duration it ends with 75 when that is over`() async throws {
         let server = try ScriptedServer { _ in Self.status(503) }
         let service = try await RunningService(in: try ScratchDirectory())
-        // A bare --wait does not take the URL for its duration.
+        // A bare `--wait` does not take the URL as its duration.
         let sent = try await service.run("send", "--wait=50ms", server.url, "--check-status")
         #expect(sent.ending == .exited(75))
         #expect(sent.output.count == 1 && sent.errors.first?.hasPrefix("queued") == true, "\(sent.errors)")
@@ -117,7 +117,7 @@ internal import Testing
     }
 }
 
-/// The options of `netwatch send`, as the queue has them afterwards.
+/// The options of `netwatch send`, as the queue stores them.
 @Suite(.serialized, .timeLimit(.minutes(3))) struct DeliveryOptionTests {
     private func details(of id: String, _ service: RunningService) async throws -> [String: Any] {
         let shown = try await service.run("queue", "show", id, "--format", "json")
@@ -221,7 +221,7 @@ internal import Testing
 
 /// Bodies that do not fit into one message.
 @Suite(.serialized, .timeLimit(.minutes(3))) struct SendBodyTests {
-    /// Several pieces, the last of which is short.
+    /// A body of several pieces, the last of which is short.
     private static let body: [UInt8] = {
         var generator = SeededGenerator(seed: 7)
         let words = (0..<(3 << 20) / 8).map { _ in generator.next() }
@@ -252,7 +252,7 @@ internal import Testing
         for length in [0, 1, 64 << 10, (64 << 10) + 1, 1 << 20, (1 << 20) + 1, 2 << 20] {
             let file = try file(in: directory, Array(Self.body.prefix(length)))
             #expect(try await service.run("send", server.url, "-T", file).ending == .exited(0))
-            // A failure is not to print both.
+            // Compared outside `#expect`, so that a failure does not print both bodies.
             let isSame = server.requests.last?.body == Array(Self.body.prefix(length))
             #expect(isSame, "\(length) bytes")
         }
@@ -286,7 +286,7 @@ internal import Testing
     }
 }
 
-/// `--queue never`: no service, nothing kept.
+/// `netwatch send --queue never`, which uses no service and stores nothing.
 @Suite(.serialized, .timeLimit(.minutes(2))) struct DirectSendTests {
     private func send(_ arguments: String..., input: String? = nil) async throws -> Subprocess.Outcome {
         let descriptor = input.map { open($0, O_RDONLY | O_CLOEXEC) }

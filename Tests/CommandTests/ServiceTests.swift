@@ -108,13 +108,13 @@ internal import Testing
         #expect(access(service.socket, F_OK) == -1)
     }
 
-    /// timeout(1) signals its child and then the process group.
+    /// timeout(1) signals its child and then the process group, so the child receives the signal twice.
     @Test func `a second signal does not cut the service's end short`() async throws {
         let server = try ScriptedServer { _ in .stall(then: .close) }
         let service = try await RunningService(in: try ScratchDirectory())
         try await service.keep(server.url)
         await server.requests(atLeast: 1)
-        // Of the same signal twice the kernel may deliver one.
+        // Two different signals, because the kernel may merge two pending signals of the same number.
         for signal in [SIGTERM, SIGINT] { service.process.signal(signal) }
         #expect(try await service.process.end() == .exited(0))
     }
@@ -301,7 +301,7 @@ struct ServiceOnACableTests {
         #expect(keys[0] == keys[1] && keys[1] != keys[2])
     }
 
-    /// Takes `near`'s address away and gives it another, as a roaming machine gets one.
+    /// Replaces `near`'s address with another one, as when a host roams.
     private func roam(_ testbed: VethTestbed) throws {
         try testbed.near.ip(
             "addr del \(VethTestbed.nearAddress)/24 dev near0",

@@ -2,7 +2,8 @@ internal import Foundation
 internal import NetwatchTestSupport
 internal import Testing
 
-/// A machine that is short of ports or descriptors, at the built service: no attempt is counted.
+/// The built service on a host that is short of ports or descriptors. Attempts that fail for this reason are not
+/// counted.
 @Suite(
     .enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"),
     .serialized,
@@ -48,7 +49,7 @@ struct ShortageTests {
         try service.limitDescriptors(to: 1024)
         #expect(try await service.run("queue", "list").ending == .exited(0))
         withExtendedLifetime(clients) {}
-        // It tried ten times a second, for as long as the command did.
+        // The service retried ten times per second while the command ran.
         let logged = service.process.errors.values.filter { $0.contains("could not accept") }
         #expect((1...5).contains(logged.count), "\(logged)")
         #expect(logged.first?.contains("Too many open files") == true)
@@ -69,7 +70,7 @@ struct ShortageTests {
     {
         let run = try await ReconnectRun()
         let service = run.service
-        // Without a path the request waits until there are no descriptors.
+        // Without a path, the request waits until the descriptor limit is set.
         try run.cuts.cut(.route)
         let id = try await run.enqueue("/tls", scheme: "https")
         try service.limitDescriptors(to: service.limit(leaving: 1))
@@ -85,7 +86,7 @@ struct ShortageTests {
     }
 }
 
-/// Connections that wait for a request, each of which costs the service a descriptor.
+/// Connections that wait for a request. Each uses one of the service's descriptors.
 private struct WaitingClients {
     private let clients: [RawClient]
 
@@ -97,7 +98,7 @@ private struct WaitingClients {
 }
 
 extension RunningService {
-    /// The limit under which the service may open that many more descriptors.
+    /// The descriptor limit that lets the service open `count` more descriptors.
     fileprivate func limit(leaving count: Int) throws -> Int {
         let names = try FileManager.default.contentsOfDirectory(atPath: "/proc/\(process.pid)/fd")
         let used = Set(names.compactMap(Int.init))
@@ -108,7 +109,8 @@ extension RunningService {
         _ = try shell("prlimit --pid \(process.pid) --nofile=\(limit):4096")
     }
 
-    /// The request as soon as it is as wanted. The service may be short of a descriptor for the question.
+    /// Polls the request until it satisfies the condition, and returns it. A query may fail because the service has no
+    /// free descriptor.
     fileprivate func entry(_ id: String, where isWanted: ([String: Any]) -> Bool) async throws -> [String:
         Any]
     {

@@ -3,7 +3,7 @@ internal import Glibc
 internal import NetwatchTestSupport
 internal import Testing
 
-/// The store of a running service, removed or damaged under it.
+/// Stores that are removed or damaged while their service runs.
 @Suite(.timeLimit(.minutes(2))) struct StoreLocationCommandTests {
     @Test(arguments: [
         ("rm -rf state", "the queue's directory `"),
@@ -20,7 +20,7 @@ internal import Testing
         try await service.pause()
         try await service.keep("http://127.0.0.1:9/", "-d", "kept")
         try shell("cd \(directory.path) && \(command)")
-        // Whether the service has noticed already or notices with this commit: it is not queued.
+        // The request is not queued, whether the service already noticed the change or notices it at this commit.
         let sent = try await service.run("send", "--queue", "always", "http://127.0.0.1:9/", "-d", "lost")
         #expect(sent.ending != .exited(0) && sent.output == [], "\(sent)")
         #expect(try await service.process.end() == .exited(78))
@@ -39,7 +39,7 @@ internal import Testing
     @Test func `a second service is refused although the lock file is gone`() async throws {
         let directory = try ScratchDirectory()
         let service = try await RunningService(in: directory)
-        // So that the first does not notice while the second one starts.
+        // Stopped, so that the first service does not notice the change while the second one starts.
         service.process.signal(SIGSTOP)
         try shell("rm \(directory.file("state/queue.lock"))")
         let second = try await Command.run(
@@ -57,7 +57,7 @@ internal import Testing
 
     // MARK: The log
 
-    /// A state directory as SIGKILL leaves it: the requests are in the log.
+    /// Creates a state directory as SIGKILL leaves it, with the requests in the WAL.
     private func killed(in directory: ScratchDirectory) async throws {
         let service = try await RunningService(in: directory)
         try await service.pause()
@@ -65,9 +65,9 @@ internal import Testing
         try await service.kill()
     }
 
-    /// Changes a byte of a page in the log.
+    /// Changes one byte of a page in the WAL.
     ///
-    /// - Parameter part: Where, from 0, the beginning of the log, to 1, its last page.
+    /// - Parameter part: The position, from 0 (the start of the WAL) to 1 (its last page).
     private func flip(_ part: Double, in directory: ScratchDirectory) throws {
         let url = URL(fileURLWithPath: directory.file("state/queue.sqlite-wal"))
         var log = try Data(contentsOf: url)

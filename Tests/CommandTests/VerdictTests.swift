@@ -3,7 +3,7 @@ internal import NetwatchTestSupport
 internal import Synchronization
 internal import Testing
 
-/// What an answer, or the want of one, means for a request: through the built command and service.
+/// The outcome of a request for each response or failure, with the built command and service.
 @Suite(.serialized, .timeLimit(.minutes(5))) struct VerdictTests {
     private func details(of id: String, _ service: RunningService) async throws -> [String: Any] {
         let shown = try await service.run("queue", "show", id, "--format", "json")
@@ -105,7 +105,7 @@ internal import Testing
         #expect(details["response_timeout_seconds"] as? Double == 4)
         let attempts = try #require(details["attempts"] as? [[String: Any]])
         #expect(attempts.map { $0["curl_code"] as? Int } == [28])
-        // As text, whether or not the two seconds are over by now.
+        // Checks the text form, because the two seconds may or may not be over.
         let shown = try await service.run("queue", "show", "slow").output
         #expect(shown.contains { $0.hasPrefix("timeouts") && $0.contains("response 4.0 s") }, "\(shown)")
         await server.requests(atLeast: 2)
@@ -144,7 +144,7 @@ internal import Testing
             shown.contains { $0.hasPrefix("timeouts") && $0.contains("response 40.0 s, total 1 min") },
             "\(shown)"
         )
-        // Not even a flush sends it again.
+        // A flush does not send the request again either.
         _ = try await service.run("queue", "flush")
         #expect(try await request("a", service)["state"] as? String == "pending")
         #expect(server.requests.count == 1)
@@ -209,7 +209,7 @@ internal import Testing
     }
 }
 
-/// What is refused before anything is kept.
+/// Requests that are rejected before they are stored.
 @Suite(.serialized, .timeLimit(.minutes(3))) struct EnqueueRefusalTests {
     @Test func `headers and methods that are not the caller's are refused by name`() async throws {
         let service = try await RunningService(in: try ScratchDirectory())

@@ -2,9 +2,9 @@ internal import Foundation
 internal import NetwatchTestSupport
 internal import Testing
 
-/// What the commands and the control API say of requests that wait.
+/// Reasons that the commands and the control API report for waiting requests.
 @Suite(.timeLimit(.minutes(2))) struct WaitingReasonTests {
-    /// Nothing listens there, so that a connection is refused.
+    /// A URL whose port has no listener, so that connections are refused.
     private static let refusing = "http://127.0.0.1:1/"
 
     private func row(_ id: String, _ service: RunningService) async throws -> String {
@@ -16,7 +16,8 @@ internal import Testing
         try #require(try await service.queue().first { $0["id"] as? String == id })
     }
 
-    /// A service whose lane to a server that nobody trusts is closed for at least five minutes, and the server's URL.
+    /// Returns a server with an untrusted certificate, and a service whose lane to it is closed for at least five
+    /// minutes.
     private func closed() async throws -> (HostileHTTP2Server, RunningService) {
         let server = try HostileHTTP2Server("nothing")
         let service = try await RunningService(in: try ScratchDirectory())
@@ -43,7 +44,7 @@ internal import Testing
     @Test func `a request whose own attempt failed has the error, too`() async throws {
         let service = try await RunningService(in: try ScratchDirectory())
         try await service.keep(Self.refusing, "--id", "first")
-        // Between two attempts the lane is open for a moment.
+        // The lane is briefly open between two attempts.
         while try await entry("first", service)["lane_closed_until"] == nil {}
         while try await !row("first", service).hasSuffix(": 127.0.0.1: Connection refused") {}
     }
@@ -73,7 +74,7 @@ internal import Testing
         let (server, service) = try await closed()
         try await service.keep(server.url, "--id", "second")
         #expect(try await service.run(["queue", "drop"] + dropped).ending == .exited(0))
-        // The lane opens when the queue has read of the change.
+        // The lane opens when the queue has processed the change.
         while try await service.run("queue", "stats").output.contains(where: { $0.hasPrefix("closed ") }) {}
         let sent = try await service.run("send", server.url)
         #expect(sent.errors.first?.hasPrefix("queued: held: trust") == true, "\(sent.errors)")
@@ -122,7 +123,7 @@ internal import Testing
         _ = try await service.run("send", url, "--id", "offline")
         try await service.keep(url, "--id", "in-order", "--fifo")
         for id in ["offline", "in-order"] {
-            // The monitor's first word on the host may take a moment.
+            // The monitor may take a moment to report the host's first status.
             while try await entry(id, service)["waits_for"] as? String != "network" {}
             #expect(try await row(id, service).hasSuffix("  no way to the host"))
         }

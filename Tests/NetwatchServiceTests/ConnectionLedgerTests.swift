@@ -11,7 +11,7 @@ internal import Testing
         return limits
     }
 
-    /// A ledger with active connections.
+    /// A ledger with `count` active connections, and their ids.
     private func ledger(_ count: Int, _ limits: ControlServer.Limits) -> (ConnectionLedger, [UInt64]) {
         var ledger = ConnectionLedger(limits: limits)
         let ids = (0..<count).map { _ in ledger.add() }
@@ -26,7 +26,7 @@ internal import Testing
         #expect(ledger.enter(.call, ids[1]) == .admitted)
         #expect(ledger.enter(.call, ids[2]) == .full)
         #expect(ledger.enter(.upload, ids[3]) == .admitted)
-        // The response is on its way: the slot is free already.
+        // The slot is already free while the response is being sent.
         #expect(ledger.move(ids[1], to: .listing(5), now: start) == [])
         #expect(ledger.enter(.call, ids[2]) == .admitted)
         ledger.close(ids[0])
@@ -112,7 +112,7 @@ internal import Testing
         #expect(ledger.makeRoom(now: start + .milliseconds(400)) == .after(.milliseconds(600)))
         ledger.activate(ids[1], now: start + .milliseconds(400))
         #expect(ledger.makeRoom(now: start + .seconds(1)) == .closing([ids[0]]))
-        // Until it is closed it holds its place, and it has another grace if it is not.
+        // A connection keeps its place until it is closed. If it is not closed, it gets another grace period.
         #expect(ledger.makeRoom(now: start + .seconds(1)) == .after(.milliseconds(400)))
         #expect(ledger.makeRoom(now: start + .milliseconds(1400)) == .closing([ids[1]]))
         ledger.close(ids[1])

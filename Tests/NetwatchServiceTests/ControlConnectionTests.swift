@@ -18,7 +18,7 @@ internal import Testing
         return connection
     }
 
-    /// A connection that has a slot of a class and a request that is served.
+    /// A connection that was admitted to a class and whose request is being handled.
     private func serving() -> ControlConnection {
         var connection = opened()
         #expect(trace(&connection, head(), end) == ["enter call"])
@@ -36,7 +36,7 @@ internal import Testing
 
     private let end = Event.input(.part(.end(nil)))
 
-    /// The names of all actions that a row of events causes.
+    /// The names of all actions that a sequence of events causes.
     private func trace(_ connection: inout ControlConnection, _ events: Event...) -> [String] {
         events.flatMap { connection.receive($0) }.map(\.name)
     }

@@ -5,7 +5,7 @@ internal import NIOHTTP1
 internal import NetwatchService
 internal import NetwatchTestSupport
 
-/// A control server on a path of its own, with routes that show what reached them.
+/// A control server with its own socket path and with routes that return what they received.
 final class ControlFixture: Sendable {
     let directory: ScratchDirectory
     let server: ControlServer
@@ -48,7 +48,7 @@ final class ControlFixture: Sendable {
         ])
     }
 
-    /// A handler that goes on when it is cancelled.
+    /// A handler that continues after it is cancelled.
     private static func pass(_ gate: Gate) async -> ControlResponse {
         await withTaskCancellationHandler {
             await gate.pass()
@@ -63,7 +63,7 @@ final class ControlFixture: Sendable {
     }
 }
 
-/// A handler stands at it until it is opened, and the test knows that it does.
+/// A gate that suspends handlers until it is opened. The test can wait until handlers have reached it.
 actor Gate {
     private var isOpen = false
     private var standing: [CheckedContinuation<Void, Never>] = []
@@ -80,7 +80,7 @@ actor Gate {
         }
     }
 
-    /// Returns once so many stand at the gate.
+    /// Returns when at least `count` handlers are suspended at the gate.
     func isReached(by count: Int = 1) async {
         guard standing.count < count else { return }
         await withCheckedContinuation { watchers.append((count, $0)) }
@@ -92,7 +92,7 @@ actor Gate {
         cancellationWatchers = []
     }
 
-    /// Returns once a handler that stands at the gate was cancelled.
+    /// Returns when a handler that was suspended at the gate has been cancelled.
     func isCancelled() async {
         guard !isCancellationSeen else { return }
         await withCheckedContinuation { cancellationWatchers.append($0) }
@@ -106,7 +106,7 @@ actor Gate {
 }
 
 extension RawResponse {
-    /// The `code` of a problem, checked to be one in every respect.
+    /// The `code` of a problem response, or `nil` if the response is not a well-formed problem.
     var problemCode: String? {
         guard headers["content-type"] == "application/problem+json",
             let object = try? JSONSerialization.jsonObject(with: Data(body.utf8)) as? [String: Any],

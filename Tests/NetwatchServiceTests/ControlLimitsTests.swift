@@ -167,7 +167,7 @@ internal import Testing
             let clients = try (0..<3).map { _ in
                 let client = try fixture.client()
                 try client.send("GET /large HTTP/1.1\r\nHost: x\r\n\r\n")
-                // The first bytes show that it is being answered.
+                // The first bytes show that the response is being sent.
                 _ = try client.receiveMore()
                 return client
             }
@@ -242,7 +242,7 @@ internal import Testing
 
     @Test func `silent clients make room for others and cannot lock anybody out`() async throws {
         let fixture = try ControlFixture {
-            // It is not a deadline that closes a connection here.
+            // These deadlines are too long to close a connection in this test.
             $0.headerDeadline = .seconds(3600)
             $0.idleTimeout = .seconds(3600)
             ($0.arrivingConnections, $0.arrivalGrace) = (4, .milliseconds(10))
@@ -271,10 +271,10 @@ internal import Testing
 }
 
 extension RawClient {
-    /// The status of a simple request.
+    /// Sends a simple request and returns the status of its response.
     fileprivate func hello() throws -> Int { try request("GET /hello HTTP/1.1\r\nHost: x\r\n\r\n").status }
 
-    /// Sends a byte every 20 ms, 400 of them, until the server answers. `nil` if it never does.
+    /// Sends one byte every 20 ms, at most 400, until the server responds. Returns `nil` if it never responds.
     fileprivate func trickle() throws -> RawResponse? {
         try setReceiveTimeout(seconds: 0, microseconds: 20_000)
         for _ in 0..<400 {

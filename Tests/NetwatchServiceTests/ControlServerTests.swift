@@ -129,7 +129,7 @@ internal import Testing
         }
         await fixture.gate.isReached()
         async let stopped: Void = fixture.server.stop()
-        // The path goes first, so its absence shows that the stop is under way.
+        // The stop removes the socket path first, so its absence shows that the stop has begun.
         try await until(changesIn: fixture.directory.path) { access(fixture.path, F_OK) != 0 }
         await fixture.gate.open()
         #expect(try await response == ("passed", true))

@@ -132,8 +132,8 @@ internal import Testing
         #expect(try String(contentsOfFile: fixture.path, encoding: .utf8) == "precious")
     }
 
-    /// Waits until the path leads to the fixture's server. A program that another test starts has a copy of a closed
-    /// listener for a moment, which takes connections and resets them.
+    /// Waits until connections to the path reach the fixture's server. A child process started by another test briefly
+    /// inherits a copy of the closed listener. That copy accepts connections and resets them.
     private func expectBoundAgain(_ fixture: ControlFixture) async throws {
         try await offPool {
             let hello = "GET /hello HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -247,7 +247,7 @@ private func target(of descriptor: CInt) -> String? {
     try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\(descriptor)")
 }
 
-/// The path a unix socket is bound to; an accepted connection has that of its listener.
+/// The path that a Unix socket is bound to. An accepted connection has the path of its listener.
 private func boundPath(of descriptor: CInt) -> String? {
     var address = sockaddr_un()
     var length = socklen_t(MemoryLayout<sockaddr_un>.size)

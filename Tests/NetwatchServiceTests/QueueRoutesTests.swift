@@ -6,11 +6,11 @@ internal import Testing
 
 @testable internal import NetwatchService
 
-/// What the routes of the queue take and refuse.
+/// Requests that the queue routes accept and reject.
 @Suite struct QueueRoutesTests {
     private let directory = try! ScratchDirectory()
 
-    /// A queue that is not started, so that nothing is sent.
+    /// Opens a queue without starting it, so that it sends nothing.
     private func open() async throws -> OfflineQueue {
         try await OfflineQueue(configuration: OfflineQueue.Configuration(directory: directory.file("state")))
     }
@@ -71,7 +71,7 @@ internal import Testing
         async throws
     {
         let queue = try await open()
-        // The names of a message are looked up once for all requests, also when its members are missing.
+        // Reflection finds the member names once per message type, also when the first message lacks members.
         let plain = try await answer(queue, .POST, "/v1/requests", #"{\#(Self.url),"queue":"always"}"#)
         #expect(plain.status == 202, "\(plain.detail)")
         let null = #"{\#(Self.url),"queue":"always","idempotency":null}"#

@@ -62,7 +62,7 @@ internal import Testing
         let directory = try ScratchDirectory()
         let manager = try NotifySocket(directory.file("notify"))
         let notifier = SystemdNotifier(address: directory.file("notify"))
-        // The queue of a datagram socket holds at most net.unix.max_dgram_qlen of them.
+        // A datagram socket's receive queue holds at most net.unix.max_dgram_qlen datagrams.
         let errors = (0..<100_000).lazy.compactMap { _ in notifier.notify(.ready) }
         #expect(errors.first?.errno == EAGAIN)
         #expect(try manager.receive() == "READY=1")

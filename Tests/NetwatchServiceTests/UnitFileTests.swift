@@ -14,7 +14,7 @@ struct UnitFileTests {
             .standardizedFileURL.path
     }
 
-    /// Copies a unit, because `verify` wants the program to exist.
+    /// Copies a unit with a program path that exists, because `systemd-analyze verify` requires it.
     private func copy(_ unit: String, to directory: ScratchDirectory) throws -> String {
         let text = try String(contentsOfFile: Self.path(unit), encoding: .utf8)
         let installed = text.replacing("/usr/bin/netwatch ", with: "/bin/true ")

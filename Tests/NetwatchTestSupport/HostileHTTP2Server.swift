@@ -76,6 +76,7 @@ package struct HostileHTTP2Server {
                 'reset': lambda: [frame(RST_STREAM, 0, stream, number(2)), None],
                 'reset-mid': lambda: [part(stream) + frame(RST_STREAM, 0, stream, number(2)), None],
                 'refused': lambda: [frame(RST_STREAM, 0, stream, number(7)), None],
+                'http-1.1': lambda: [frame(RST_STREAM, 0, stream, number(13)), None],
                 'continuation': lambda: itertools.chain([head(stream, 0)], forever(more(stream, LINE))),
                 'empty-continuation': lambda:
                     itertools.chain([head(stream, 0)], forever(more(stream, b''))),
@@ -111,7 +112,15 @@ package struct HostileHTTP2Server {
                     converse(tls, tls.makefile('rb'))
             except OSError: pass
 
+        def converse_in_text(tls, stream):
+            while (line := stream.readline()):
+                if line == b'\r\n':
+                    stream.read(1)  # A reset would follow a body that is not read.
+                    tls.sendall(b'HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n')
+                    return
+
         def converse(tls, stream):
+            if tls.selected_alpn_protocol() == 'http/1.1': return converse_in_text(tls, stream)
             if len(stream.read(24)) < 24: return
             tls.sendall(frame(SETTINGS, 0, 0))
             while len(start := stream.read(9)) == 9:
@@ -128,7 +137,7 @@ package struct HostileHTTP2Server {
 
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(sys.argv[2], sys.argv[3])
-        context.set_alpn_protocols(['h2'])
+        context.set_alpn_protocols(['h2', 'http/1.1'] if sys.argv[1] == 'http-1.1' else ['h2'])
         listener = socket.socket(fileno=3)
         while True:
             threading.Thread(target=serve, args=(listener.accept()[0],), daemon=True).start()

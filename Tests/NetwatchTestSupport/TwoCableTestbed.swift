@@ -52,6 +52,15 @@ package struct TwoCableTestbed: Sendable {
         return Cable(name: name, index: index, source: IPAddress(source)!)
     }
 
+    /// Tells the kernel of the neighbour at the other end of the second cable, as on a link without addresses. It forgets other
+    /// neighbours with the carrier, keeps packets until they are found, and looks for them once a second.
+    package func knowNeighbour() throws {
+        let address = try far.shell("ip -o link show far1 | sed 's/.*link.ether //; s/ .*//'")
+        try near.ip(
+            "neigh replace 203.0.113.2 lladdr \(address.prefix { !$0.isNewline }) dev near1 nud permanent"
+        )
+    }
+
     /// Makes the routes prefer the first cable.
     package func preferFirstCable() throws {
         try near.ip("route del \(Self.host)")

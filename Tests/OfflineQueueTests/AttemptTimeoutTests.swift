@@ -3,7 +3,7 @@ internal import NetwatchTestSupport
 internal import OfflineQueue
 internal import Testing
 
-/// How long an attempt may take, and what follows when a timeout has cut it.
+/// The timeouts of an attempt, and what follows when an attempt exceeds one.
 @Suite struct AttemptTimeoutTests {
     private let directory = TemporaryDirectory(marker: "timeouts")
     private let clock = TestStoreClock()
@@ -105,7 +105,7 @@ internal import Testing
 
     // MARK: Overruns
 
-    /// A request whose attempt a timeout has cut.
+    /// Enqueues a request whose attempt exceeds its timeout. Returns the lane.
     private func overrun(_ store: SQLiteQueueStore, isFIFO: Bool = false) async throws -> Int64 {
         try await store.enqueue(try new("a", isFIFO: isFIFO))
         let lane = try await store.recover(releasing: [])[0].id
@@ -157,6 +157,23 @@ internal import Testing
         clock.stepWall(.seconds(-400 * 86_400))
         #expect(try await store.claim(of: lane).requests.isEmpty)
         clock.advance(.seconds(86_400))
+        #expect(try await store.claim(of: lane).requests.count == 1)
+    }
+
+    @Test(arguments: [false, true])
+    func `a release does not shorten it`(isByFilter: Bool) async throws {
+        let store = try await open()
+        let lane = try await overrun(store)
+        for edit in [QueueEdit.hold, .release] {
+            if isByFilter {
+                _ = try await store.edit(edit, matching: RequestFilter(), isDryRun: false)
+            } else {
+                _ = try await store.edit(edit, ["a"])
+            }
+        }
+        clock.advance(.seconds(3599))
+        #expect(try await store.claim(of: lane).requests.isEmpty)
+        clock.advance(.seconds(1))
         #expect(try await store.claim(of: lane).requests.count == 1)
     }
 

@@ -2,7 +2,7 @@ internal import Foundation
 internal import OfflineQueue
 internal import Testing
 
-/// What a queue is opened with.
+/// The configuration of a queue.
 @Suite struct ConfigurationTests {
     private let directory = TemporaryDirectory()
 

@@ -1,9 +1,9 @@
 internal import Foundation
 internal import NetwatchTestSupport
 
-/// What one or more series of kills came to; its description is a line for docs/evidence.md.
+/// The results of one or more crash series. Its description is a line for docs/evidence.md.
 struct CrashFigures: Sendable {
-    /// Somewhere that processes were to kill themselves.
+    /// A crash point at which processes should have killed themselves.
     struct Place: Sendable {
         var visits = 0
         var reached = 0
@@ -14,15 +14,15 @@ struct CrashFigures: Sendable {
     var lost = 0
     var delivered = 0
     var attempts = 0
-    /// Successful answers to requests that had been answered so before.
+    /// Successful responses to requests that had already received one.
     var duplicates = 0
-    /// Requests in flight at kills, of all kills together.
+    /// The total number of requests that were in flight at a kill.
     var inFlight = 0
-    /// Requests to be sent at most once that nobody knows the fate of.
+    /// At-most-once requests that are held because their outcome is unknown.
     var heldAtMostOnce = 0
     var violations: [CrashLedger.Violation] = []
     var killsAfterAcceptance = 0
-    /// Of those, the ones that lost something.
+    /// The number of kills after an acceptance that lost a request.
     var lossyKills = 0
     var places: [String: Place] = [:]
 
@@ -54,16 +54,17 @@ extension CrashFigures: CustomStringConvertible {
     }
 }
 
-/// From which seed the kills and power cuts are drawn.
+/// The seed of the kills and power cuts.
 enum CrashScale {
-    /// `NETWATCH_SEED` replays one.
+    /// Random, or the value of `NETWATCH_SEED`, which replays a run.
     static let seed: UInt64 =
         ProcessInfo.processInfo.environment["NETWATCH_SEED"].flatMap(UInt64.init)
         ?? UInt64.random(in: 0 ... .max)
 }
 
 extension CrashSeries {
-    /// Runs the kills in parts, each with a queue of its own, two beside each other: there are rarely more cores.
+    /// Runs the kills in parts, each with its own queue. Two parts run at a time, because more cores are rarely
+    /// available.
     func runInParts(of size: Int) async throws -> CrashFigures {
         try await withThrowingTaskGroup(of: CrashFigures.self) { group in
             var figures = CrashFigures()
@@ -71,7 +72,7 @@ extension CrashSeries {
                 var part = self
                 part.seed = seed &+ UInt64(index)
                 part.kills = min(size, kills - start)
-                // A file system on a disk commits at other moments than one in memory.
+                // A file system on a disk commits at other times than one in memory.
                 if CheckSize.current == .full, !index.isMultiple(of: 2) { part.parent = "/var/tmp" }
                 if index >= 2, let finished = try await group.next() { figures = figures + finished }
                 group.addTask { [part] in try await part.run().figures }

@@ -1,39 +1,40 @@
 internal import NetwatchTestSupport
 internal import QueueVictim
 
-/// What producers were promised, what the server got and what the store had after each kill: all that can be
-/// seen from outside. It says what of the promises was broken.
+/// A record of everything visible from outside: what the producers were promised, what the server received, and what
+/// the store contained after each kill. Reports the promises that were broken.
 struct CrashLedger: Sendable {
-    /// A row of the store, of a request on its way or in the history.
+    /// A row of the store, for an unfinished request or one in the history.
     struct Row: Hashable, Sendable {
         let state: String
         let key: String?
-        /// The name of the body's file, when it has one.
+        /// The name of the body's file, or `nil` if the body has none.
         var bodyFile: String?
     }
 
     enum Violation: Hashable, Sendable {
-        /// Accepted, and not in the store after a kill.
+        /// The request was accepted but is not in the store after a kill.
         case lost(id: String, run: Int)
-        /// The store says that it was delivered, and the server never said so.
+        /// The store has the request in a final or held state that cannot be right, such as delivered without a
+        /// successful response.
         case untruthful(id: String, state: String, run: Int)
-        /// It was delivered, and later it was on its way again.
+        /// The request was delivered, and a later run found it unfinished.
         case reopened(id: String, run: Int)
-        /// It came before an earlier request of its lane had been answered with success.
+        /// The request arrived before an earlier request of its lane had a successful response.
         case overtook(id: String, earlier: String)
-        /// It was answered with success more often than kills while it was in flight can explain.
+        /// The request had more successful responses than kills during its attempts can explain.
         case duplicated(id: String, times: Int, kills: Int)
-        /// It came with another idempotency key, or with none.
+        /// The request arrived with another idempotency key, or with none.
         case keyChanged(id: String)
-        /// It came with another method or body.
+        /// The request arrived with another method or body.
         case damaged(id: String)
-        /// It is on its way, and the file with its body is not there.
+        /// The request is unfinished, and the file of its body is missing.
         case bodyMissing(id: String, run: Int)
-        /// It was never delivered.
+        /// The request was never delivered.
         case stuck(id: String, state: String)
-        /// What SQLite's integrity check found.
+        /// A finding of SQLite's integrity check.
         case corrupt(run: Int, finding: String)
-        /// The queue could not be opened, or ended by itself.
+        /// The queue could not be opened, or the process ended without being killed.
         case ended(run: Int, words: String)
     }
 
@@ -59,7 +60,7 @@ struct CrashLedger: Sendable {
     private var unjudgedAcceptances = 0
     private var places: [String: CrashFigures.Place] = [:]
 
-    // MARK: What is seen
+    // MARK: Events
 
     mutating func accepted(_ id: String, key: String?) {
         acceptances += 1
@@ -81,7 +82,7 @@ struct CrashLedger: Sendable {
         if !isWhole { found.append(.damaged(id: id)) }
     }
 
-    /// What the process said before is recorded before.
+    /// Call this after everything that the process printed has been recorded.
     mutating func killed(run: Int, rows: [String: Row], integrity: [String], spool: Set<String> = []) {
         kills += 1
         if unjudgedAcceptances > 0 { killsWithAcceptance += 1 }
@@ -116,12 +117,12 @@ struct CrashLedger: Sendable {
         }
     }
 
-    /// What may be sent once only is held as soon as it may have been sent.
+    /// An at-most-once request is held as soon as it may have been sent.
     private func mayBeHeld(_ id: String, _ request: Request) -> Bool {
         isAtMostOnce(id) && (request.firstArrival != nil || request.killsInFlight > 0)
     }
 
-    /// Lanes that keep order are held and released as a whole.
+    /// FIFO lanes are held and released as a whole.
     private func isEdited(_ id: String) -> Bool { VictimRequest(id: id)?.isFIFO == true }
 
     private func isAtMostOnce(_ id: String) -> Bool { VictimRequest(id: id)?.isAtMostOnce == true }
@@ -130,7 +131,7 @@ struct CrashLedger: Sendable {
         guard var request = requests[id], !request.isLost else { return }
         defer { requests[id] = request }
         guard let row else {
-            // What was sent without having been accepted is on the disk too.
+            // A request that was sent is on the disk too, even if its acceptance was not reported.
             request.isLost = request.isAccepted || request.firstArrival != nil
             if request.isLost { found.append(.lost(id: id, run: run)) }
             return
@@ -138,7 +139,7 @@ struct CrashLedger: Sendable {
         switch row.state {
         case "delivered" where request.successes > 0: request.isFinished = true
         case "held" where mayBeHeld(id, request): break
-        // The process was killed between holding the lane and releasing it.
+        // The process was killed between the hold and the release of the lane.
         case "held" where isEdited(id) && !request.isFinished: break
         case "delivered", "dead", "cancelled", "superseded", "held":
             found.append(.untruthful(id: id, state: row.state, run: run))
@@ -169,7 +170,7 @@ extension CrashLedger {
         return violations
     }
 
-    /// In a lane that keeps order nothing may even be tried before its predecessor was delivered.
+    /// In a FIFO lane, no request may be attempted before its predecessor was delivered.
     private var overtakings: [Violation] {
         let inOrder = requests.keys.compactMap(VictimRequest.init).filter(\.isFIFO)
         return Dictionary(grouping: inOrder, by: \.lane).values.flatMap { lane in
@@ -186,7 +187,7 @@ extension CrashLedger {
 
     private var lost: Int { found.count { if case .lost = $0 { true } else { false } } }
 
-    /// Kills that lost something that they had not found lost.
+    /// The number of kills after which requests were found lost.
     private var lossyKills: Int {
         Set(found.compactMap { if case .lost(_, let run) = $0 { run } else { nil } }).count
     }

@@ -1,6 +1,6 @@
 internal import Testing
 
-/// What the ledger of the crash tests notices. Requests with an odd number keep order.
+/// Violations that the ledger of the crash tests detects. Requests with an odd number are FIFO.
 @Suite struct CrashLedgerTests {
     private typealias Row = CrashLedger.Row
 

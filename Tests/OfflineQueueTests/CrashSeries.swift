@@ -3,16 +3,16 @@ internal import Glibc
 internal import NetwatchTestSupport
 internal import QueueVictim
 
-/// A queue whose process is killed again and again, until a last one sends what is left.
+/// A queue whose process is killed repeatedly. A last process sends the remaining requests.
 ///
-/// Every choice follows from the seed. Times do not: a replay kills at the same delays, not at the same
+/// The seed determines every choice but not the timing: a replay kills after the same delays, not at the same
 /// instructions.
 struct CrashSeries: Sendable {
-    /// How a process ends.
+    /// The way a process ends.
     enum End: Sendable {
-        /// We kill it so long after it was started, or after its queue was open.
+        /// The series kills it after a delay from its start, or from the moment its queue was open.
         case timed(Duration, isAfterReady: Bool)
-        /// It kills itself.
+        /// The process kills itself.
         case crash(VictimOrders.Crash)
     }
 
@@ -20,24 +20,24 @@ struct CrashSeries: Sendable {
     var kills: Int
     var producers = 64
     var requestsPerProducer = 4
-    /// Where the queue's directory is made.
+    /// The directory in which the queue's directory is created.
     var parent = "/dev/shm"
     var breakage: VictimOrders.Breakage?
-    /// Whether each kill is a power cut.
+    /// Whether each kill simulates a power cut.
     var cutsPower = false
-    /// Of each 1,000 sectors that nobody asked the disk to write yet, how many it may write at once.
+    /// The maximum number of unsynced sectors, of each 1,000, that the disk may write before a sync.
     var leaksAtMost: UInt32 = 500
-    /// Whether what is accepted is to survive a power cut, and whether it is sent.
+    /// Whether requests are enqueued with a durability that survives a power cut. `sends` is whether they are sent.
     var isDurable = true
     var sends = true
-    /// How long a process has that is killed by us.
+    /// The range of delays after which the series kills a process.
     var earliestKill = Duration.zero
     var latestKill = Duration.milliseconds(80)
     /// Whether half of the processes kill themselves.
     var hasCrashes = true
-    /// How long a process may take to come to the place where it kills itself.
+    /// The time limit for a process to reach the crash point at which it kills itself.
     var patience = Duration.seconds(3)
-    /// Whether what is left is sent at the end.
+    /// Whether the remaining requests are sent at the end.
     var drains = true
 
     private static let program = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
@@ -53,7 +53,8 @@ struct CrashSeries: Sendable {
         orders.requestsPerProducer = requestsPerProducer
         orders.breakage = breakage
         orders.isDurable = isDurable
-        // A synced edit makes durable what came before it, too; and what is broken shows best alone.
+        // Edits are synced and would make earlier requests durable too. A deliberate fault is easiest to detect without
+        // them.
         orders.edits = isDurable && breakage == nil
         orders.sends = sends
         var generator = SeededGenerator(seed: seed)
@@ -71,10 +72,10 @@ struct CrashSeries: Sendable {
 
     // MARK: Choices
 
-    /// The small ones so that there are checkpoints while there is a kill.
+    /// The checkpoint intervals in pages. Small ones make it likely that a kill hits a checkpoint.
     var checkpointPages: [Int32] = [20, 100, 1000]
 
-    /// Half of the kills come from outside; the other half take the places in turn.
+    /// Half of the kills come from outside. The other half use the crash points in turn.
     private func end(
         _ run: Int,
         _ places: [VictimOrders.Crash.Place],
@@ -90,7 +91,7 @@ struct CrashSeries: Sendable {
         return .timed(earliestKill + (latestKill - earliestKill) * share, isAfterReady: isAfterReady)
     }
 
-    /// Every second cut finds some of what was not synced on the disk all the same.
+    /// Half of the power cuts, chosen at random, leave some unsynced data on the disk.
     private func forgetting(_ generator: inout SeededGenerator) -> VictimOrders.Forgetting {
         let leaked = UInt32.random(in: 0...leaksAtMost, using: &generator)
         let leaks = Bool.random(using: &generator)
@@ -132,15 +133,15 @@ struct CrashSeries: Sendable {
         end.cancel()
     }
 
-    /// Waits for the end of a process, and kills one that has not ended by itself after some time.
+    /// Waits for the end of a process, and kills it after a time limit.
     ///
-    /// - Returns: Whether it ended by itself.
+    /// - Returns: Whether the process ended without being killed.
     private func ends(_ process: Subprocess, within patience: Duration) async throws -> Bool {
         let impatience = Task {
             try await Task.sleep(for: patience)
             process.signal(SIGKILL)
         }
-        // Who waits for an end is told after a while that there is none yet.
+        // `end()` throws when its own time limit is over, so it is called until it returns.
         while (try? await process.end()) == nil {}
         impatience.cancel()
         if case .success = await impatience.result { return false }
@@ -182,7 +183,7 @@ struct CrashSeries: Sendable {
 extension VictimOrders.Crash.Place {
     fileprivate var isInCheckpoint: Bool { self == .checkpointWrite || self == .checkpointSync }
 
-    /// So that most runs come to it.
+    /// Low enough that most runs reach it.
     fileprivate var latestPassage: Int {
         switch self {
         case .write: 1500

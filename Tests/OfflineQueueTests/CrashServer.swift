@@ -4,7 +4,7 @@ internal import NetwatchTestSupport
 internal import QueueVictim
 internal import Synchronization
 
-/// Where ``CrashServer`` and ``CrashSeries`` write down what they see.
+/// The thread-safe ledger in which ``CrashServer`` and ``CrashSeries`` record events.
 final class CrashRecord: Sendable {
     private let ledger = Mutex(CrashLedger())
 
@@ -15,10 +15,11 @@ final class CrashRecord: Sendable {
     var current: CrashLedger { ledger.withLock { $0 } }
 }
 
-/// The server that a ``Victim`` sends to: it refuses, closes, resets and dawdles, and writes down what it gets
-/// before it answers.
+/// The server that a ``Victim`` sends to. It refuses, closes, resets and delays, and records each request before it
+/// responds.
 ///
-/// What it does follows from the seed, the request's id and how often that came, whatever the order.
+/// Its behavior depends only on the seed, the request's id and how often that id has arrived, not on the order of
+/// requests.
 final class CrashServer: Sendable {
     private enum Mood {
         case kind, slow, overloaded, broken, closing, resetting
@@ -56,7 +57,7 @@ final class CrashServer: Sendable {
         switch mood {
         case .kind: return .respond("")
         case .slow:
-            // On the thread of this connection alone.
+            // Blocks only the thread of this connection.
             poll(nil, 0, CInt(5 + id.utf8.count))
             return .respond("")
         case .overloaded: return .respond(status: 503)
@@ -71,7 +72,7 @@ final class CrashServer: Sendable {
         return request.method == expected.method && request.body == expected.body
     }
 
-    /// Kind from the fourth visit on, lest a series takes for ever.
+    /// Returns `kind` from the fourth visit on, so that every series ends.
     private static func mood(_ seed: UInt64, _ id: String, visit: Int) -> Mood {
         guard visit < 4, let request = VictimRequest(id: id) else { return .kind }
         let place = UInt64(request.producer) << 40 | UInt64(request.number) << 8 | UInt64(visit)
@@ -86,7 +87,7 @@ final class CrashServer: Sendable {
         }
     }
 
-    /// How often an id came.
+    /// The number of arrivals of each id.
     private final class Visits: Sendable {
         private let counts = Mutex<[String: Int]>([:])
 

@@ -3,17 +3,16 @@ internal import Foundation
 internal import GRDB
 internal import NetwatchTestSupport
 
-/// What a store's files hold, read from a copy: opening the store itself would repair it before its next owner
-/// has to, and closing it would empty the WAL.
+/// The content of a store's files, read from a copy. Opening the store itself would repair it before its next owner
+/// does, and closing it would empty the WAL.
 struct CrashStoreCopy: Sendable {
     let rows: [String: CrashLedger.Row]
-    /// `ok`, or what `PRAGMA integrity_check` found, or why the database cannot even be read.
+    /// `ok`, the findings of `PRAGMA integrity_check`, or the error that prevented reading the database.
     let integrity: [String]
-    /// The names of the bodies that have files of their own.
+    /// The names of the files in the spool.
     let spool: Set<String>
 
-    /// Copies and reads what is in a queue's directory, on a thread that may block. A store that was not made
-    /// yet has no rows.
+    /// Copies and reads a queue's directory on a thread that may block. A store that was not created yet has no rows.
     static func reading(_ directory: String, scratch: String) async throws -> CrashStoreCopy {
         try await withCheckedThrowingContinuation { continuation in
             DispatchQueue.global().async {
@@ -25,7 +24,7 @@ struct CrashStoreCopy: Sendable {
     private init(_ directory: String, scratch: String) throws {
         let files = FileManager.default
         let copy = try ScratchDirectory(in: scratch)
-        // Not the WAL's index: it is rebuilt by whoever opens the store first after its owner's end.
+        // The WAL index is not copied: the first process that opens the store rebuilds it.
         for name in ["queue.sqlite", "queue.sqlite-wal"]
         where files.fileExists(atPath: "\(directory)/\(name)") {
             try files.copyItem(atPath: "\(directory)/\(name)", toPath: copy.file(name))

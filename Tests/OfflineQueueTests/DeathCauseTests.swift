@@ -2,7 +2,7 @@ internal import Foundation
 internal import OfflineQueue
 internal import Testing
 
-/// The documentation lists every way for a request to be given up.
+/// The documentation lists every cause for which a request is given up.
 @Suite struct DeathCauseTests {
     private static let page = URL(filePath: #filePath).deletingLastPathComponent().appending(
         path: "../../Sources/OfflineQueue/OfflineQueue.docc/WhatFailuresMean.md"

@@ -4,13 +4,14 @@ internal import NetwatchEventLoop
 internal import NetwatchTestSupport
 internal import Testing
 
-/// Calls of SQLite to the files of one directory that fail, until ``end()`` or its last use.
+/// A fault that makes SQLite's calls on the files of one directory fail. It lasts until ``end()`` or the last use of
+/// the value.
 struct DiskFault: ~Copyable {
-    /// What fails, and how.
+    /// The calls that fail, and their result.
     struct Kind: Hashable, Sendable, CustomTestStringConvertible {
         let testDescription: String
         let calls: UInt32
-        /// A result code of SQLite (sqlite.org/rescode.html).
+        /// An SQLite result code (sqlite.org/rescode.html).
         let result: CInt
 
         private init(_ name: String, _ call: netwatch_call, _ result: CInt, and calls: [netwatch_call] = []) {
@@ -27,10 +28,10 @@ struct DiskFault: ~Copyable {
         static let truncateEIO = Kind("truncate: EIO", NETWATCH_CALL_TRUNCATE, 1546)
         static let deleteEIO = Kind("unlink: EIO", NETWATCH_CALL_DELETE, 2570)
         static let indexENOSPC = Kind("map the index: ENOSPC", NETWATCH_CALL_SHM, 4874)
-        /// No failure, but a disk that says it has written and has not.
+        /// A disk that reports success for a sync without writing. No call fails.
         static let syncLie = Kind("fsync: a lie", NETWATCH_CALL_SYNC, 0)
 
-        /// The machine stops.
+        /// All calls fail, as when the machine stops.
         static let end = Kind(
             "everything",
             NETWATCH_CALL_OPEN,
@@ -41,7 +42,7 @@ struct DiskFault: ~Copyable {
             ]
         )
 
-        /// What can go wrong when something is committed.
+        /// The faults that can occur during a commit.
         static let ofCommits = [writeEIO, writeENOSPC, syncEIO]
         static let all = [
             openEIO, readEIO, writeEIO, writeENOSPC, syncEIO, truncateEIO, deleteEIO, indexENOSPC,
@@ -50,15 +51,15 @@ struct DiskFault: ~Copyable {
 
     private let number: CInt
 
-    /// Makes the disk one that can fail, for every database that is opened from now on.
+    /// Installs the fault layer for every database that is opened from now on.
     static func install() throws {
         guard netwatch_fault_vfs_install() == 0 else { throw SystemError(call: "install VFS", errno: EINVAL) }
     }
 
     /// - Parameters:
-    ///   - directory: Whose files; they are opened after ``install()``.
-    ///   - first: Which of the calls fails; 1 is the next one.
-    ///   - persists: Whether all that follow fail too.
+    ///   - directory: The directory whose files fail. They must be opened after ``install()``.
+    ///   - first: The number of the call that fails, where 1 is the next one.
+    ///   - persists: Whether all later calls fail too.
     init(_ kind: Kind, at directory: String, first: Int, persists: Bool) throws {
         let fault = netwatch_fault(
             calls: kind.calls,
@@ -74,27 +75,27 @@ struct DiskFault: ~Copyable {
 
     deinit { netwatch_fault_disarm(number) }
 
-    /// How many of the calls were made; to be asked while the fault lasts.
+    /// Returns the number of calls that were made. Valid only while the fault lasts.
     var calls: @Sendable () -> Int {
         { [number] in netwatch_fault_calls(number) }
     }
 
-    /// The disk is well again.
+    /// Ends the fault. Later calls succeed.
     consuming func end() {}
 }
 
-/// A disk that keeps what was synced only, without the end of the process.
+/// A disk that can lose all unsynced data without ending the process.
 enum ForgetfulDisk {
     private static let marker = "forgetful-queue"
 
-    /// A directory for a database that is opened after this.
+    /// Returns the path of a directory whose database must be opened after this call.
     static func directory(in scratch: ScratchDirectory) throws -> String {
         try DiskFault.install()
         netwatch_forgetting_arm(marker, 0, 1)
         return scratch.file(marker)
     }
 
-    /// Whatever has a file of the directory open has lost it.
+    /// Discards all unsynced data. Later calls on files of the directory that are still open fail.
     static func cutPower(in directory: String) {
         netwatch_forgetting_cut(directory)
     }

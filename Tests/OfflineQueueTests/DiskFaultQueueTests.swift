@@ -3,7 +3,7 @@ internal import NetwatchTestSupport
 internal import OfflineQueue
 internal import Testing
 
-/// What a queue does when its disk fails under it.
+/// Behavior of a queue when its disk fails while the queue runs.
 @Suite(.timeLimit(.minutes(1))) struct DiskFaultQueueTests {
     @Test(arguments: DiskFault.Kind.ofCommits)
     func `a queue whose disk failed accepts, sends and changes nothing, and says why`(kind: DiskFault.Kind)

@@ -1,23 +1,23 @@
 internal import Foundation
 internal import OfflineQueue
 
-/// The life of a store from its opening to its closing, on a disk that may fail anywhere in it.
+/// A fixed sequence of store calls, from opening to closing, on a disk that may fail at any call.
 struct DiskFaultScript {
-    /// What the store promised.
+    /// The ids of the requests that the store accepted.
     private(set) var accepted: [String] = []
     private(set) var delivered: [String] = []
-    /// What went wrong, in the order of the calls.
+    /// The errors that the store threw, in call order.
     private(set) var errors: [any Error] = []
-    /// SQLite's own error, of a statement that is the tests'.
+    /// Whether the test's own checkpoint statement failed. SQLite reports that error, not the store.
     private(set) var hasFailedToCheckpoint = false
-    /// What was written after the store had said that it writes nothing any more.
+    /// The steps that succeeded after the store had reported that it writes nothing more.
     private(set) var writtenAfterFailure: [String] = []
-    /// Whether every step was done.
+    /// Whether every step succeeded.
     private(set) var isComplete = false
-    /// How many calls of the disk were made before the store was closed.
+    /// The number of disk calls before the store was closed.
     private(set) var callsBeforeClosing = 0
 
-    /// Whether anybody was told of a failure.
+    /// Whether any failure was reported.
     var hasTold: Bool { !errors.isEmpty || hasFailedToCheckpoint }
 
     private let directory: String
@@ -25,7 +25,7 @@ struct DiskFaultScript {
     private var lane: Int64?
     private var claimed: [ClaimedRequest] = []
 
-    /// Goes through everything, whatever fails on the way.
+    /// Runs all steps, regardless of failures.
     static func run(in directory: String, calls: () -> Int) async -> DiskFaultScript {
         var script = DiskFaultScript(directory: directory)
         await script.run(calls)

@@ -2,39 +2,39 @@ internal import Foundation
 internal import NetwatchTestSupport
 internal import OfflineQueue
 
-/// Lives of a store, one after the other: in the first one the first call of a kind fails, in the second one the
-/// second, until one makes fewer calls.
+/// A series of runs of one store script. In run N, the Nth call of a kind fails. The series ends when a run makes fewer
+/// calls.
 struct DiskFaultSweep {
-    /// What is on the disk after a life.
+    /// The data that remains on the disk after a run.
     enum Aftermath: CaseIterable {
-        /// Whatever was written: the process ended.
+        /// Everything that was written, as after the end of the process.
         case everything
-        /// What was synced: the power was cut.
+        /// Everything that was synced, as after a power cut.
         case whatWasSynced
     }
 
-    /// What was found, each with the call that failed.
+    /// The problems that were found, each with the call that failed.
     struct Findings {
-        /// How often a call failed.
+        /// The number of calls that failed.
         var failures = 0
-        /// Promised, and absent when the store was opened again; or why it could not be.
+        /// Accepted requests that were missing when the store was opened again, or the error that prevented opening it.
         var lost: [String] = []
         var writtenAfterFailure: [String] = []
         /// Errors that do not say what happened to which file.
         var unclear: [String] = []
-        /// Nobody was told.
+        /// Failed calls that were not reported.
         var silent: [String] = []
-        /// Not all was done, and no call failed.
+        /// Runs in which no call failed but not every step succeeded.
         var incomplete: [String] = []
 
-        /// Everything that should not be.
+        /// All problems.
         var all: [String] { lost + writtenAfterFailure + unclear + silent + incomplete }
     }
 
     let kind: DiskFault.Kind
     let persists: Bool
     let aftermath: Aftermath
-    /// Whether each life begins with the making of the store. Most of the calls are made there.
+    /// Whether each run starts by creating the store, which makes most of the calls.
     let isFromCreation: Bool
 
     private static let parent = "/dev/shm"
@@ -45,7 +45,7 @@ struct DiskFaultSweep {
         return findings
     }
 
-    /// - Returns: How many lives it took.
+    /// - Returns: The number of runs.
     @discardableResult
     func run(_ findings: inout Findings) async throws -> Int {
         try DiskFault.install()
@@ -57,7 +57,7 @@ struct DiskFaultSweep {
         return first
     }
 
-    /// Returns whether a call failed.
+    /// Runs the script once and returns whether a call failed.
     private func live(_ first: Int, _ template: String, _ findings: inout Findings) async throws -> Bool {
         let scratch = try ScratchDirectory(in: Self.parent)
         let directory =
@@ -73,7 +73,8 @@ struct DiskFaultSweep {
         if hasStruck { findings.failures += 1 }
         let missing = await missing(script, in: directory)
         findings.add(script, missing, hasStruck: hasStruck, at: "\(self), call \(first)", directory)
-        // Who looks before opening tells nothing of a file that could not be opened for the look alone.
+        // The store opens files for a check before it opens the database. If only the check's open fails, no error is
+        // reported.
         let isMadeGood = kind == .openEIO && !persists
         if script.callsBeforeClosing >= first, !script.hasTold, !isMadeGood {
             findings.silent.append("\(self), call \(first)")
@@ -81,7 +82,7 @@ struct DiskFaultSweep {
         return hasStruck
     }
 
-    // MARK: Afterwards
+    // MARK: Checks
 
     private func missing(_ script: DiskFaultScript, in directory: String) async -> [String] {
         do {
@@ -121,7 +122,7 @@ extension DiskFaultSweep.Findings {
         if !hasStruck, !script.isComplete { incomplete.append("\(place): \(script.errors)") }
     }
 
-    /// Whether an error says what happened, and to which file.
+    /// Returns whether an error says what happened, and to which file.
     private static func isClear(_ error: any Error, _ directory: String) -> Bool {
         guard let error = error as? QueueError, error.path?.hasPrefix(directory) == true else { return false }
         let codes: Set<QueueError.Code> = [

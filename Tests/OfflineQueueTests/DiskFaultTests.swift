@@ -1,9 +1,9 @@
 internal import NetwatchTestSupport
 internal import Testing
 
-/// Every call that SQLite makes to the disk in the life of a store fails once.
+/// Failures of each call that SQLite makes to the disk while a store is used.
 @Suite(.serialized, .timeLimit(.minutes(30))) struct DiskFaultTests {
-    /// Each kind once and for good, each with either aftermath.
+    /// Every kind of fault, temporary and permanent, with both aftermaths.
     private static let sweeps: [DiskFaultSweep] = DiskFault.Kind.all.flatMap { kind in
         [false, true].flatMap { persists in
             DiskFaultSweep.Aftermath.allCases.map { aftermath in
@@ -56,7 +56,7 @@ internal import Testing
 }
 
 extension DiskFaultSweep {
-    /// Reads and writes are the most calls: of their four ways CI takes two, and a small check none.
+    /// Reads and writes are the most frequent calls. Of their four combinations, CI runs two and a small check none.
     fileprivate var isChosen: Bool {
         let hasFewCalls = ![.readEIO, .writeEIO, .writeENOSPC].contains(kind)
         let isInHalf = persists == (aftermath == .everything)

@@ -4,11 +4,11 @@ internal import OfflineQueue
 internal import Synchronization
 internal import Testing
 
-/// What many who wait for the end of requests cost.
+/// The cost of many callers that wait for the ends of requests.
 @Suite(.timeLimit(.minutes(1))) struct EndWaitingTests {
     private let directory = TemporaryDirectory(marker: "ends")
 
-    /// Counts how often the store is asked where requests stand.
+    /// Counts how often the store is queried for the standings of requests.
     private struct CountingStore: WrappedStore {
         final class Looks: Sendable {
             let standings = Mutex(0)
@@ -56,7 +56,8 @@ internal import Testing
         }
         #expect(try await queue.cancel([ids[7]]) == [.done(.cancelled)])
         #expect(try await waiting[7].value == .cancelled)
-        // Each who waits looks once for itself, and once at the end for what is to be told.
+        // Each waiter queries the standings once, and so does each change. The details are queried once, for the
+        // result.
         #expect(store.looks.standings.withLock { $0 } <= waiters + changes + 1)
         #expect(store.looks.details.withLock { $0 } == 1)
         _ = try await queue.cancel(ids)

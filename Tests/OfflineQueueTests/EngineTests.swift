@@ -5,7 +5,7 @@ internal import OfflineQueue
 internal import Synchronization
 internal import Testing
 
-/// What the engine makes of the store's promises: waiting, giving up, leases, bodies.
+/// The engine's use of the store: waiting, giving up, leases and bodies.
 @Suite(.timeLimit(.minutes(2))) struct EngineTests {
     private let directory = TemporaryDirectory(marker: "engine")
     private let changes = ChangeSignal()
@@ -94,7 +94,7 @@ internal import Testing
         await queue.stop()
     }
 
-    // MARK: Room
+    // MARK: Waiting for room
 
     @Test func `a call waits for room until there is some`() async throws {
         let sender = FakeSender()
@@ -237,7 +237,7 @@ internal import Testing
         try await store.lost.renewals.wait { $0.count >= 3 }
         #expect(try await queue.request("a")?.summary.state == .inflight)
         store.lost.isSet = true
-        // Ended with code 42, it is given back and sent again.
+        // The attempt ended with code 42. The request was given back and is sent again.
         _ = await sender.nextAttempt()
         await queue.stop()
     }
@@ -380,8 +380,8 @@ internal import Testing
     }
 }
 
-/// A store that records when it has returned a page. An enqueue call that was refused for want of room asks for one
-/// last before it waits.
+/// A store that records when it has returned a page. An enqueue call that was refused because the queue is full queries
+/// one last page before it waits.
 private struct PageRecordingStore: WrappedStore {
     let inner: any QueueStore
     let pages = Recorder<RequestPage>()
@@ -403,7 +403,7 @@ private final class Flag: Sendable {
     }
 }
 
-/// A store whose leases end by themselves, as those of a store that machines share do.
+/// A store whose leases expire, as those of a store shared between machines do.
 private struct LeasingStore: WrappedStore {
     let inner: any QueueStore
     let lost: Flag

@@ -1,8 +1,8 @@
 internal import Foundation
 internal import OfflineQueue
 
-/// Fills a store with a request for each state and reason, and with every option, by calls that later versions have to
-/// offer, too. Two stores that it has filled at the same times hold the same.
+/// Fills a store with a request for each state and reason, and with every option. Uses only calls that later versions
+/// must support too. Two stores filled at the same times have the same content.
 struct EveryState {
     private let store: SQLiteQueueStore
     private let clock: TestStoreClock
@@ -58,7 +58,7 @@ struct EveryState {
         }
     }
 
-    /// One for each reason, in a lane of its own.
+    /// Enqueues one held request for each reason, each in its own lane.
     private func fillHeld() async throws {
         for reason in HoldReason.allCases {
             let request = try await sent("held-\(reason.rawValue)", host: "\(reason.rawValue).example")
@@ -120,7 +120,7 @@ struct EveryState {
         )
     }
 
-    /// What a process leaves that dies.
+    /// Leaves requests in flight, as a process that dies does.
     private func fillSent() async throws {
         clock.advance(.seconds(1))
         _ = try await sent("sent-put", method: "PUT", host: "sent.example") { $0.replaceKey = "state" }

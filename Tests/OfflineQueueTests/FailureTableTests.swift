@@ -33,7 +33,7 @@ internal import Testing
         rows([35], .tls, counted, .close),
         rows([7], .connect, counted, .close, errno: ECONNREFUSED),
         rows([7], .connect, free, .shortage, errno: EADDRNOTAVAIL),
-        // Its connection has ended, and another could not be made.
+        // The connection ended, and a new one could not be opened.
         rows([6, 7, 45], .request, counted, .failure),
         rows([28, 52, 55, 56, 16, 92, 95, 65, 80, 35], .request, counted, .failure),
         rows([8], .response, counted, .close),
@@ -44,7 +44,7 @@ internal import Testing
         rows([1, 4, 48, 53, 54, 58, 59, 64, 66, 77, 82, 98, 101], .tls, .held(.configuration), .hold),
         rows([67, 94], .response, .held(.auth), .none),
         rows([3, 43, 49], .resolve, .dead(.unsendable, reason: "message"), .none),
-        // What could be sent is not unsendable, whatever libcurl makes of the answer.
+        // A request that was sent is not unsendable, whatever libcurl reports about the response.
         rows([3, 43, 49], .response, counted, .failure),
         rows([9999], .connect, counted, .close),
         rows([9999], .response, counted, .failure),
@@ -127,7 +127,8 @@ internal import Testing
         #expect(judge(status, of: try context()).verdict == .delivered(status: status))
     }
 
-    /// RFC 9110 §15: an unknown status is its class's x00, and one out of range a 500.
+    /// Statuses of temporary failures. By RFC 9110 §15, an unknown status counts as the x00 status of its class, and
+    /// one out of range as 500.
     private static let passingStatuses =
         [408, 421, 425, 429, 500, 502, 503, 504, 506, 507, 508, 509, 510]
         + Array(512...599) + [600, 777, 999]
@@ -311,7 +312,7 @@ internal import Testing
         #expect(judge(422, of: try context()).verdict == .dead(reason: "HTTP 422"))
     }
 
-    // MARK: What the server did not do, and what it may still do
+    // MARK: Requests that the server did not process or may still process
 
     @Test func `what the server says it did not process is sent again, also what must not be sent twice`()
         throws
@@ -378,7 +379,7 @@ internal import Testing
         #expect(judgement.verdict == .dead(.bodyLost, reason: "gone") && judgement.lane == .none)
     }
 
-    /// Whatever the way it failed on: with the head of an answer its status decides.
+    /// Once the head of a response has arrived, its status decides, regardless of how the transfer failed.
     @Test(
         arguments: [CInt(8), 16, 18, 23, 28, 52, 55, 56, 61, 63, 65, 80, 92, 95, 100, 9999],
         [201, 404, 500, 503]
@@ -392,14 +393,14 @@ internal import Testing
         }
     }
 
-    /// Codes of a failure before the request, by phase: none of them may cost more than an attempt.
+    /// Every curl code as a failure before the request, by phase. Each costs at most an attempt.
     @Test(arguments: [AttemptFailure.Phase.resolve, .connect, .tls])
     func `nothing that fails before the request is held as ambiguous`(phase: AttemptFailure.Phase) throws {
         let request = try context(mayBeSentTwice: false, hasKey: false)
         for code in Array(FailureTable.curlClasses.keys) + [28, 35, 9999] {
             let failure = AttemptFailure(code: code, phase: phase, message: "message")
             let judgement = FailureTable.judge(.failure(failure), of: request, now: start)
-            // Errors of a body that came need a request that went.
+            // Errors in a received body occur only after the request was sent.
             if FailureTable.curlClasses[code] == .answered { continue }
             #expect(judgement.verdict != .held(.ambiguous), "\(code)")
         }
@@ -473,13 +474,13 @@ internal import Testing
 }
 
 @Suite struct RetryAfterTests {
-    /// `start` is 2027-01-15 08:00:00 UTC.
+    /// The value is relative to `start`, which is 2027-01-15 08:00:00 UTC.
     @Test(arguments: [
         ("0", 0), ("120", 120), (" 7 ", 7), ("86401", 86400), ("99999999999999999999999", 86400),
         ("Fri, 15 Jan 2027 08:02:00 GMT", 120), ("Friday, 15-Jan-27 08:02:00 GMT", 120),
         ("Fri Jan 15 08:02:00 2027", 120), ("Fri, 15 Jan 2027 07:00:00 GMT", 0),
         ("Sun, 06 Nov 1994 08:49:37 GMT", 0), ("Fri, 15 Jan 2037 08:00:00 GMT", 86400),
-        // Two digits are a year from 1970 to 2069.
+        // Two-digit years stand for 1970 to 2069.
         ("Thursday, 15-Jan-70 08:00:00 GMT", 0), ("Tuesday, 15-Jan-69 08:00:00 GMT", 86400),
     ])
     func `both forms are read and clamped`(text: String, seconds: Int) {

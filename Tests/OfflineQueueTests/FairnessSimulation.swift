@@ -1,9 +1,9 @@
 internal import OfflineQueue
 
-/// Drives a scheduler through virtual time with origins that hold every slot they get for as long as they can, and with
-/// others that answer at once. Records every promise of fairness that it sees broken.
+/// Drives a scheduler through virtual time. Some origins hold every slot they get for as long as they can, and others
+/// respond at once. Records every violated fairness guarantee.
 struct FairnessSimulation {
-    /// What is done to the scheduler to see whether the checks notice.
+    /// Faults injected into the scheduler, which the checks must detect.
     enum Sabotage: CaseIterable {
         case noOriginLimit
         case noReserve
@@ -14,10 +14,11 @@ struct FairnessSimulation {
     private struct Lane {
         let info: Scheduler.LaneInfo
         let isSlow: Bool
-        /// When each waiting request is due.
+        /// The due time of each waiting request.
         var waiting: [Moment] = []
         var slots = 0
-        /// The number of the claim after which it began to wait for its turn, and of its last claim.
+        /// The number of the claim after which the lane started to wait for its turn. `lastClaim` is the number of its
+        /// last claim.
         var waitsSince: Int?
         var lastClaim = 0
     }
@@ -30,7 +31,7 @@ struct FairnessSimulation {
         case outcome(Scheduler.Claim, began: Moment)
     }
 
-    /// After so long every slow origin has shown that it is slow.
+    /// The time by which every slow origin has proved to be slow.
     private static let calm = Moment.seconds(180)
     private static let end = Moment.seconds(600)
 
@@ -40,7 +41,7 @@ struct FairnessSimulation {
     private let sabotage: Sabotage?
     private let settings: Scheduler.Settings
     private var lanes: [Int64: Lane] = [:]
-    /// Since when an origin that answers at once has been without an attempt although it has requests.
+    /// The time since which each fast origin has had due requests but no attempt.
     private var neglected: [Origin: Moment] = [:]
     private var agenda: [(at: Moment, what: Happening)] = []
     private var now: Moment = .zero
@@ -58,7 +59,7 @@ struct FairnessSimulation {
         self.sabotage = sabotage
         for id in 0..<60 as Range<Int64> {
             let isSlow = id < 48
-            // Forty with one lane, and one with eight.
+            // Forty slow origins with one lane each, and one with eight lanes.
             let host = isSlow ? "slow\(min(id, 40))" : "quick\(id / 2)"
             let info = Scheduler.LaneInfo(id: id, host: host, mode: .parallel)
             lanes[id] = Lane(info: info, isSlow: isSlow)
@@ -66,7 +67,7 @@ struct FairnessSimulation {
     }
 
     mutating func run() -> Set<String> {
-        // So many that no slow origin is forgotten meanwhile.
+        // Enough requests that the scheduler forgets no slow origin during the run.
         for lane in 0..<48 as Range<Int64> {
             for _ in 0..<12 { plan(.enqueue(lane), after: .zero ... .seconds(1)) }
         }
@@ -201,7 +202,7 @@ extension FairnessSimulation {
         }
     }
 
-    /// No lane gets a second turn while another of its origin waits for one.
+    /// A lane must not get a second turn while another lane of its origin waits for one.
     private mutating func checkTurns(_ lane: Int64, _ origin: Origin) {
         let last = lanes[lane]!.lastClaim
         let isPassed = lanes.values.contains { other in
@@ -211,7 +212,7 @@ extension FairnessSimulation {
         if isPassed && last > 0 { violations.insert("a lane is passed over") }
     }
 
-    /// A lane without a retry to wait for, so that nothing but its turn keeps it from being sent.
+    /// Records that the lane waits for its turn, if it has a due request and is not closed.
     private mutating func noteWaiting(_ id: Int64) {
         let lane = lanes[id]!
         let isDue = lane.waiting.contains { $0 <= now }

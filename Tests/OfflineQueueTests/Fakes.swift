@@ -2,7 +2,7 @@ internal import Foundation
 internal import OfflineQueue
 internal import Synchronization
 
-/// A sender that hands every attempt to the test and waits for its answer, or answers by itself.
+/// A sender that either passes each attempt to the test and waits for its answer, or answers on its own.
 final class FakeSender: AttemptSender {
     private struct State {
         var attempts: [Attempt] = []
@@ -42,7 +42,7 @@ final class FakeSender: AttemptSender {
     var attempts: [Attempt] { state.withLock { $0.attempts } }
     var pathChanges: Int { state.withLock { $0.pathChanges } }
 
-    /// The next attempt that no call has returned yet; waits for it.
+    /// Waits for the next attempt that no earlier call has returned.
     func nextAttempt() async -> Attempt {
         await withCheckedContinuation { continuation in
             let attempt = state.withLock { state -> Attempt? in

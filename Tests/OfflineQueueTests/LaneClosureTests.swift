@@ -2,7 +2,7 @@ internal import Testing
 
 @testable internal import OfflineQueue
 
-/// Lanes that failures close: how they are reported and forgotten.
+/// Lanes that are closed after failures: how closures are reported and forgotten.
 @Suite struct LaneClosureTests {
     private let info = Scheduler.LaneInfo(
         id: 1,
@@ -11,7 +11,7 @@ internal import Testing
         mode: .parallel
     )
 
-    /// A scheduler whose only lane an attempt at time 0 has closed.
+    /// A scheduler whose only lane was closed by an attempt at time 0.
     private func closed() throws -> Scheduler {
         var scheduler = Scheduler(seed: 1)
         _ = scheduler.handle(.gate(host: "a", .reachable(generation: 1)), now: .zero)
@@ -43,7 +43,7 @@ internal import Testing
         var scheduler = try closed()
         let actions = scheduler.handle(.emptied(lanes: [1]), now: .zero)
         #expect(scheduler.closures(now: .zero).isEmpty)
-        // The claim finds the request that came, or none, which ends the lane.
+        // The claim takes the request that arrived in the meantime. If it takes none, the lane is removed.
         #expect(actions.firstClaim?.lane == 1)
         let rest = scheduler.handle(.claimed(lane: 1, taken: 0, due: nil), now: .zero)
         #expect(rest == [.unwatch("a")])

@@ -1,6 +1,6 @@
 internal import OfflineQueue
 
-/// A store whose word on one request comes late: after the request is on the disk, and maybe sent.
+/// A store that delays its answer for one request, until the request is on the disk and may have been sent.
 struct LateStore: WrappedStore {
     let inner: any QueueStore
     let id: String

@@ -4,13 +4,13 @@ internal import NetwatchTestSupport
 internal import OfflineQueue
 internal import Testing
 
-/// What is read in SQLite's log without SQLite, compared with what SQLite's recovery makes of it.
+/// The WAL scan without SQLite, compared with the result of SQLite's own recovery.
 @Suite(.timeLimit(.minutes(1))) struct LogScanTests {
     private let scratch = try! ScratchDirectory()
     private var database: String { scratch.file("queue.sqlite") }
     private static let headerBytes = 32
 
-    /// A database whose commits are all in its log, one row and at least one page each.
+    /// Creates a database whose commits are all in its WAL, with one row and at least one page each.
     private func makeLog(commits: Int, pageSize: Int = 4096) throws -> Data {
         let queue = try DatabaseQueue(path: scratch.file("original"))
         try queue.writeWithoutTransaction { database in
@@ -39,7 +39,7 @@ internal import Testing
         return try #require(try LogFile(of: database).report())
     }
 
-    /// How many commits SQLite takes of it: the table, and a row each.
+    /// Returns the number of commits that SQLite recovers: one for the table and one per row.
     private func recovered() throws -> Int {
         let original = try Data(contentsOf: URL(fileURLWithPath: database))
         defer { try? original.write(to: URL(fileURLWithPath: database)) }
@@ -86,7 +86,7 @@ internal import Testing
             let report = try report(changed)
             let taken = try recovered()
             #expect(report.commits == taken, "byte \(offset)")
-            // A frame whose salt is changed counts as one of an earlier log.
+            // A frame with a changed salt counts as a frame of an earlier WAL.
             #expect(report.incompleteCommits <= 8 - taken, "byte \(offset)")
             #expect((report.damage != nil) == (report.droppedCommits > 1), "byte \(offset)")
             if 8 - taken > 2 { #expect(report.damage != nil, "byte \(offset)") }
@@ -100,7 +100,7 @@ internal import Testing
             for number in 1...20 {
                 try database.execute(sql: "INSERT INTO line VALUES (?)", arguments: [number])
             }
-            // The next commit begins the log again, over what is in it.
+            // The next commit restarts the WAL and overwrites its beginning.
             try database.execute(sql: "PRAGMA wal_checkpoint(FULL)")
             try database.execute(sql: "INSERT INTO line VALUES (21)")
         }

@@ -3,11 +3,11 @@ internal import GRDB
 internal import OfflineQueue
 internal import Testing
 
-/// Stores that earlier versions have written open, and nothing of them is lost.
+/// Stores written by earlier versions can be opened without losing data.
 ///
-/// `Fixtures/queue-1.sqlite` was filled by the netwatch that had schema version 1: requests that wait, with bodies
-/// up to 1 MiB and odd headers, held ones for each reason, lanes in order, a closed lane, history, and what was in
-/// flight when its process died. It was accepted on 2026-09-21.
+/// `Fixtures/queue-1.sqlite` was written by the netwatch version with schema version 1 and accepted on 2026-09-21. It
+/// has waiting requests with bodies up to 1 MiB and unusual headers, a held request for each reason, FIFO lanes, a
+/// closed lane, history, and requests that were in flight when the process died.
 @Suite struct MigrationTests {
     private let directory = TemporaryDirectory(marker: "migration")
 
@@ -77,7 +77,7 @@ internal import Testing
     @Test func `a store of version 1 drains`() async throws {
         try place("queue-1.sqlite")
         let store = try await SQLiteQueueStore(directory: directory.path)
-        // Accepted long ago, when nothing was given up: the time to live begins with the upgrade.
+        // Version 1 had no time to live, so it starts with the upgrade.
         _ = try await store.expire()
         #expect(try await store.statistics().requests == 24)
         let lanes = try await store.recover(releasing: HoldReason.mendable)
@@ -182,7 +182,7 @@ internal import Testing
         #expect(try await old.contents() == new.contents())
     }
 
-    /// Such a store is not migrated, because it may be damaged.
+    /// Setting such a store aside does not migrate it, because it may be damaged.
     @Test func `a store of the version before is looked through and salvaged as it is`() async throws {
         try place("queue-3/queue.sqlite")
         try FileManager.default.copyItem(
@@ -195,7 +195,7 @@ internal import Testing
         #expect(salvage.isWhole && salvage.waiting > 0 && salvage.dead > 0, "\(salvage)")
     }
 
-    // MARK: What is not ours
+    // MARK: Databases of other programs and later versions
 
     private func change(_ sql: String) throws {
         let database = try DatabaseQueue(path: "\(directory.path)/queue.sqlite")
@@ -221,7 +221,7 @@ internal import Testing
     }
 }
 
-/// What is sent of a request.
+/// Everything that is sent for a request.
 private struct Sent: Hashable {
     let id: String
     let method: String
@@ -241,7 +241,7 @@ extension SQLiteQueueStore {
         return contents
     }
 
-    /// Delivers all that may be sent: nothing is paused, closed or held any more.
+    /// Delivers all requests, after ending every pause, closure and hold.
     fileprivate func drain() async throws -> [Sent] {
         _ = try await recover(releasing: HoldReason.mendable)
         _ = try await setPaused(false, lanes: LaneSelection())

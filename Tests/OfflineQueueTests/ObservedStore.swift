@@ -1,7 +1,7 @@
 internal import NetwatchTestSupport
 internal import OfflineQueue
 
-/// A store that signals each call that may have changed it, after the call has returned. By then the change is
+/// A store that signals each call that may have changed it, after the call has returned. By then, the change is
 /// committed and the files that it freed are removed.
 struct ObservedStore: WrappedStore {
     let inner: any QueueStore
@@ -49,7 +49,7 @@ struct ObservedStore: WrappedStore {
 }
 
 extension OfflineQueue {
-    /// Opens a queue on a store that is observed, as the queue's own initializer opens one.
+    /// Opens a queue on an observed store, with the settings that the queue's own initializer uses.
     static func opening(
         _ configuration: Configuration,
         sender: any AttemptSender,

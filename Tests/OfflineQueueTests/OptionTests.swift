@@ -2,7 +2,7 @@ internal import Foundation
 internal import OfflineQueue
 internal import Testing
 
-/// The limits of every option, from both sides.
+/// Values just inside and just outside the limits of every option.
 @Suite struct OptionTests {
     private func code(_ adjust: (inout EnqueueOptions) -> Void) -> QueueError.Code? {
         failure(adjust)?.code

@@ -1,7 +1,7 @@
 internal import OfflineQueue
 internal import Testing
 
-/// A lane in order lets each request wait for the one before it, and dependencies must not contradict that.
+/// In a FIFO lane, each request waits for the one before it. Dependencies must not contradict that order.
 @Suite struct OrderAndDependencyTests {
     private let directory = TemporaryDirectory()
 

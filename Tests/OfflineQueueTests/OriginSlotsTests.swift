@@ -8,7 +8,7 @@ internal import Testing
 
     private static func origin(_ host: String) -> Origin { Origin(scheme: "https", host: host, port: 443) }
 
-    /// Four slots, one of them reserved, two for an origin; lanes with these ids, which all wait.
+    /// Four slots with one reserved and two per origin. All lanes with these ids wait for a slot.
     private func slots(_ lanes: [(Int64, Origin)]) -> OriginSlots {
         var slots = OriginSlots(limits: .init(total: 4, perOrigin: 2, reserved: 1))
         for (id, origin) in lanes {
@@ -18,7 +18,7 @@ internal import Testing
         return slots
     }
 
-    /// Takes as many slots as there are; each lane joins again.
+    /// Takes all available slots. Each lane joins the queue again after it got one.
     private func takeAll(_ slots: inout OriginSlots, _ origins: [Int64: Origin]) -> [Int64] {
         var taken: [Int64] = []
         while let lane = slots.take() {

@@ -4,7 +4,7 @@ internal import NetwatchTestSupport
 internal import OfflineQueue
 internal import Testing
 
-/// What a lost and found path means for attempts, and how fast they are repeated.
+/// Attempts when a path is lost and restored, and the delays of their retries.
 @Suite struct PathLossTests {
     private let lane = Scheduler.LaneInfo(id: 1, host: "a", mode: .parallel)
     private let grace = Scheduler.Settings().lossGrace
@@ -13,7 +13,7 @@ internal import Testing
         .reachable(generation: generation, way: way)
     }
 
-    /// A scheduler with one attempt under way over the first path.
+    /// A scheduler with one attempt in flight over path 1.
     private func sending(_ settings: Scheduler.Settings = Scheduler.Settings()) -> (
         Scheduler, Scheduler.Claim
     ) {
@@ -33,12 +33,12 @@ internal import Testing
         actions.filter {
             switch $0 {
             case .abort, .endLost: true
-            case .claim, .dropConnections, .watch, .unwatch: false
+            case .claim, .dropConnections, .restartStalled, .watch, .unwatch: false
             }
         }
     }
 
-    // MARK: The grace
+    // MARK: Grace period
 
     @Test func `an attempt over a lost path ends after the grace, even when every slot is in use`() {
         var settings = Scheduler.Settings()
@@ -92,8 +92,53 @@ internal import Testing
         var (scheduler, _) = sending()
         let moved = scheduler.handle(.gate(host: "a", way(2, generation: 2)), now: .seconds(1))
         #expect(ends(moved) == [.abort(host: "a")])
-        let later = ends(scheduler.handle(.wake, now: .seconds(60)))
-        #expect(later.isEmpty)
+        let over = ends(scheduler.handle(.wake, now: .seconds(1) + grace))
+        #expect(over == [.endLost(host: "a", begunBefore: .seconds(1))], "of the others, after a grace")
+    }
+
+    @Test func `a first word that comes late may be about another path than attempts are over`() {
+        var scheduler = Scheduler(seed: 1)
+        _ = scheduler.handle(.rows(lane, due: .zero), now: .zero)
+        let patience = Scheduler.Settings().gatePatience
+        #expect(claims(scheduler.handle(.wake, now: patience)).count == 1)
+        _ = scheduler.handle(.claimed(lane: 1, taken: 1, due: nil), now: patience)
+        let word = scheduler.handle(.gate(host: "a", way(2)), now: patience + .seconds(1))
+        #expect(ends(word) == [.abort(host: "a")] && !word.contains(.dropConnections))
+    }
+
+    @Test func `a first word in time ends nothing that a flush has begun`() {
+        var scheduler = Scheduler(seed: 1)
+        _ = scheduler.handle(.rows(lane, due: .zero), now: .zero)
+        #expect(claims(scheduler.handle(.flush, now: .zero)).count == 1)
+        _ = scheduler.handle(.claimed(lane: 1, taken: 1, due: nil), now: .zero)
+        let word = ends(scheduler.handle(.gate(host: "a", way(2)), now: .milliseconds(10)))
+        #expect(word.isEmpty)
+    }
+
+    @Test func `stalled attempts are begun again as soon as there is a path`() {
+        var (scheduler, _) = sending()
+        let flap = scheduler.handle(.gate(host: "a", way(1, generation: 2)), now: .seconds(1))
+        #expect(flap.contains(.restartStalled(host: "a")), "a loss that was too short to be published")
+        let lost = scheduler.handle(.gate(host: "a", .notReachable), now: .seconds(2))
+        #expect(!lost.contains(.restartStalled(host: "a")))
+        let found = scheduler.handle(.gate(host: "a", way(1, generation: 3)), now: .seconds(3))
+        #expect(found.contains(.restartStalled(host: "a")))
+    }
+
+    @Test func `a path that is lost after it could not be judged has a grace, too`() {
+        var (scheduler, _) = sending()
+        _ = scheduler.handle(.gate(host: "a", .unknown), now: .seconds(1))
+        _ = scheduler.handle(.gate(host: "a", .notReachable), now: .seconds(2))
+        let over = ends(scheduler.handle(.wake, now: .seconds(2) + grace))
+        #expect(over == [.endLost(host: "a", begunBefore: .seconds(2) + grace)])
+    }
+
+    @Test func `a stop ends the attempts that are in their grace`() {
+        var (scheduler, _) = sending()
+        _ = scheduler.handle(.gate(host: "a", .notReachable), now: .seconds(1))
+        let stopped = ends(scheduler.handle(.stop, now: .seconds(2)))
+        #expect(stopped == [.endLost(host: "a", begunBefore: .seconds(2))])
+        #expect(scheduler.nextWake(now: .seconds(2)) == nil)
     }
 
     @Test func `a gate that cannot judge any more ends nothing`() {
@@ -104,9 +149,9 @@ internal import Testing
         #expect(later.isEmpty)
     }
 
-    // MARK: Fast repetitions
+    // MARK: Fast retries
 
-    /// The delays after failures to connect, each as soon as the one before allows.
+    /// Returns the delays after failures to connect. Each retry starts as soon as the delay before it allows.
     private func delays(
         _ scheduler: inout Scheduler,
         _ claim: inout Scheduler.Claim,
@@ -215,7 +260,7 @@ internal import Testing
     }
 }
 
-/// The same, through the queue.
+/// Lost and restored paths, tested through the queue.
 @Suite(.timeLimit(.minutes(1))) struct PathLossEngineTests {
     private let directory = TemporaryDirectory(marker: "loss")
     private let changes = ChangeSignal()
@@ -294,7 +339,7 @@ internal import Testing
         let attempt = await sender.nextAttempt()
         gate.turn(.notReachable)
         gate.turn(.reachable(generation: 2, way: 1))
-        // Its attempt shows that the queue knows of the path.
+        // The attempt of `b` shows that the queue has processed the new state of the path.
         _ = try await queue.enqueue(request, options: options("b"))
         sender.answer(await sender.nextAttempt(), .status(200))
         try await changes.until(queue) { $0[.delivered] == 1 }
@@ -311,7 +356,7 @@ internal import Testing
         await queue.stop()
     }
 
-    /// A gate whose fresh word differs from what it has told.
+    /// A gate whose current state differs from the state that it reported to its watchers.
     private struct LateGate: HostGate {
         let inner: FakeGate
         let fresh: GateState

@@ -4,7 +4,7 @@ internal import OfflineQueue
 internal import QueueVictim
 internal import Testing
 
-/// Kills of processes whose disk forgets what was not synced. The spool of large bodies has checks of its own.
+/// Kills of processes whose disk loses unsynced data. The spool of large bodies has its own tests.
 @Suite(.serialized) struct PowerCutTests {
     @Test func `no power cut loses, reorders, doubles or holds up what was accepted`() async throws {
         let seed = CrashScale.seed
@@ -15,7 +15,7 @@ internal import Testing
         #expect(figures.violations.prefix(20) == [], "replay with NETWATCH_SEED=\(seed)")
     }
 
-    /// The positive control: a check that cannot see this loss says nothing about any other.
+    /// The positive control: a check that does not detect this loss could not be trusted to detect any other.
     @Test func `what is only written at durability normal is lost in every power cut`() async throws {
         let seed = CrashScale.seed
         var series = CrashSeries(seed: seed, kills: CheckSize.choose(small: 4, medium: 20, full: 200))
@@ -34,7 +34,7 @@ internal import Testing
 
     @Test func `the check notices a disk that only says that it has written`() async throws {
         var lost = 0
-        // On a busy machine all of a series may be cut before anything was accepted.
+        // On a busy machine, every process of a series may be killed before it accepts anything.
         for round in 0..<5 where lost == 0 {
             var series = CrashSeries(seed: CrashScale.seed &+ UInt64(round), kills: 12)
             series.cutsPower = true
@@ -45,7 +45,8 @@ internal import Testing
         #expect(lost > 0)
     }
 
-    /// As a caller does who did not hear the answer. The row is there already, so there may be nothing to sync.
+    /// A caller that did not receive its receipt enqueues the id again. The row already exists, so there may be nothing
+    /// to sync.
     @Test(arguments: [Durability.full, .normal])
     func `an id again is as durable as the receipt says`(durability: Durability) async throws {
         let scratch = try ScratchDirectory(in: "/dev/shm")

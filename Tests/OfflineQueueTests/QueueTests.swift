@@ -8,7 +8,7 @@ internal import Testing
     private let directory = TemporaryDirectory()
     private let changes = ChangeSignal()
 
-    /// Backoff is an hour unless the test is about it, so that nothing is tried again by itself.
+    /// Opens a queue. The backoff is one hour unless the test overrides it, so that nothing is retried.
     private func open(
         _ sender: FakeSender,
         gate: FakeGate = FakeGate(),
@@ -130,7 +130,7 @@ internal import Testing
         )
         try await queue.start()
         async let result = queue.send(request(), options: EnqueueOptions(id: "late"))
-        // Another request of the lane wakes it, and the claim takes both.
+        // Another request of the lane triggers a claim, which takes both.
         for await _ in wakes.prefix(1) { _ = try await queue.enqueue(other) }
         #expect(try await result == .delivered(id: "late", status: 200, body: Data()))
         await queue.stop()
@@ -207,7 +207,7 @@ internal import Testing
     @Test func `a lane keeps order under failures and restarts`() async throws {
         let seen = Delivered()
         let sender = FakeSender { attempt in
-            // Every third attempt gets through.
+            // Every third attempt succeeds.
             guard seen.tick() % 3 == 0 else { return .reset }
             seen.append(attempt.url)
             return .status(200)
@@ -303,7 +303,7 @@ internal import Testing
     }
 }
 
-/// What arrived, in its order.
+/// The URLs that arrived, in order.
 final class Delivered: Sendable {
     private let state = Mutex<(ticks: Int, urls: [String])>((0, []))
 

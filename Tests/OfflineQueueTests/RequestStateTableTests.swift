@@ -1,9 +1,9 @@
 internal import OfflineQueue
 internal import Testing
 
-/// Every event in every phase: where it leads, or that it is refused and changes nothing.
+/// Every event in every phase: the resulting phase, or a refusal that changes nothing.
 @Suite struct RequestStateTableTests {
-    /// A row for each phase, a column for each event; `-` is a refusal.
+    /// A row for each phase and a column for each event. `-` is a refusal.
     private static let table = """
         phase           accept  waits   claim    replace    giveUp cancel     hold       release  trust    retry   unblock lost
         staging         pending blocked -        -          -      -          -          -        -        -       -       -
@@ -24,7 +24,7 @@ internal import Testing
         superseded      -       -       -        -          -      -          -          -        -        -       -       -
         """
 
-    /// The ends of attempts, by whoever has the lease. In every other phase they are refused.
+    /// Ends of attempts, reported by the owner of the lease. All other phases refuse them.
     private static let ends = """
         phase           delivered dead kept      deferred  auth      ambiguous abandoned unsure
         inflight        delivered dead pending   pending   auth      ambiguous pending   ambiguous
@@ -78,7 +78,7 @@ internal import Testing
         }
     }
 
-    /// What the tables say, and refusals where they say nothing.
+    /// The cells of both tables, and a refusal for each combination that they leave out.
     private static let allCells: [Cell] = {
         let written = cells(table) + cells(ends)
         let rest = phases.keys.sorted().flatMap { phase in

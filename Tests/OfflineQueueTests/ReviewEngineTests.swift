@@ -3,7 +3,7 @@ internal import Foundation
 internal import OfflineQueue
 internal import Testing
 
-/// What callers are told when things go otherwise than usual.
+/// Results that callers get in unusual cases.
 @Suite struct ReviewEngineTests {
     private let directory = TemporaryDirectory()
 
@@ -60,7 +60,7 @@ internal import Testing
             gateIsDown: true,
             accept: nil
         )
-        // How far it comes before is a matter of chance.
+        // The cancellation may reach each attempt at a different point.
         for _ in 0..<200 {
             let outcome = await Task {
                 withUnsafeCurrentTask { $0?.cancel() }

@@ -2,7 +2,7 @@ internal import Foundation
 internal import OfflineQueue
 internal import Testing
 
-/// Cases in which what the store promises is hard to keep.
+/// Cases in which the store's guarantees are hard to keep.
 @Suite struct ReviewStoreTests {
     private let directory = TemporaryDirectory()
     private let clock = TestStoreClock()
@@ -35,7 +35,7 @@ internal import Testing
             try new("new") { ($0.replaceKey, $0.dependencies) = ("key", ["part"]) },
             try new("part") { $0.dependencies = ["waiting"] }
         )
-        // Somebody hears of it, in place of three that wait for each other.
+        // Held and thus visible. Otherwise, the three requests would wait for each other forever.
         #expect(try await store.state(of: "waiting") == .held)
     }
 

@@ -1,9 +1,9 @@
 internal import OfflineQueue
 
-/// Drives a scheduler through virtual time with random requests, outcomes, gates and flushes, on a store
-/// of arrays, and writes down every promise that it sees broken.
+/// Drives a scheduler through virtual time with random requests, outcomes, gates and flushes, on a store of arrays.
+/// Records every violated guarantee.
 struct SchedulerSimulation {
-    /// What is done to the scheduler to see whether the checks notice.
+    /// Faults injected into the scheduler, which the checks must detect.
     enum Sabotage: CaseIterable {
         case moreSlots
         case moreSlotsOfOrigin
@@ -20,7 +20,7 @@ struct SchedulerSimulation {
         let number: Int
         var due: Moment
         var failures = 0
-        /// When its attempt began, and over which path; `nil` when there was none.
+        /// The start of the current attempt. `way` is its path, or `nil` if no path was known.
         var began: Moment = .zero
         var claim: Scheduler.Claim?
         var way: UInt64?
@@ -28,17 +28,17 @@ struct SchedulerSimulation {
 
     private struct Lane {
         let info: Scheduler.LaneInfo
-        /// The lane as the scheduler hears of it.
+        /// The lane as it is reported to the scheduler.
         let told: Scheduler.LaneInfo
         var waiting: [Row] = []
         var sending: [Int: Row] = [:]
         var serverNotBefore: Moment = .zero
         var lastDelivered = -1
-        /// Fast repetitions since the last answer or change of the path.
+        /// The number of fast retries since the last success or change of the path.
         var reconnects = 0
     }
 
-    /// The path to a host was lost, and attempts over it are under way.
+    /// A lost path to a host, with attempts that may still use it.
     private struct Loss {
         let way: UInt64
         let at: Moment
@@ -59,13 +59,13 @@ struct SchedulerSimulation {
     private var random: SplitMix64
     private let sabotage: Sabotage?
     private var lanes: [Int64: Lane] = [:]
-    /// The truth, and what the scheduler was told of it.
+    /// The actual state of each gate. `watched` is the state that was reported to the scheduler.
     private var gates: [String: GateState] = [:]
     private var watched: [String: (state: GateState?, since: Moment)] = [:]
-    /// The path of each host that was told last, and what is not in use any more while attempts may be over it.
+    /// The last reported path of each host. `losses` has the lost paths that attempts may still use.
     private var ways: [String: UInt64] = [:]
     private var losses: [String: Loss] = [:]
-    /// Attempts that the scheduler ended, and whether their ends are being told.
+    /// Attempts that the scheduler aborted. `isEnding` is whether their ends are being reported.
     private var ended: [(lane: Int64, row: Int)] = []
     private var isEnding = false
     private var agenda: [(at: Moment, what: Happening)] = []
@@ -99,7 +99,7 @@ struct SchedulerSimulation {
         }
     }
 
-    /// A few hours of trouble, then calm: everything must be delivered then.
+    /// Simulates three hours of failures and then a calm period, after which everything must be delivered.
     mutating func run() -> Set<String> {
         for _ in 0..<400 {
             plan(.enqueue(Int64.random(in: 1...8, using: &random)), within: 10_800)
@@ -113,7 +113,7 @@ struct SchedulerSimulation {
         for _ in 0..<2 { plan(.flush, within: 10_800) }
         advance(until: .seconds(10_800))
         isCalm = true
-        // The longest that anything may have to wait: a server's day with its jitter, then a cap for each row.
+        // The longest possible wait: a day requested by a server, with its jitter, then a backoff cap for each request.
         advance(until: .seconds(10_800 + 90_000 + 900 * 60))
         let left = lanes.values.reduce(0) { $0 + $1.waiting.count + $1.sending.count }
         if left > 0 { violations.insert("requests were never delivered") }
@@ -200,7 +200,7 @@ extension SchedulerSimulation {
                 watched[host] = (nil, now)
                 plan(.tell(host), within: 1)
             case .unwatch(let host): watched[host] = nil
-            case .dropConnections: break
+            case .dropConnections, .restartStalled: break
             case .abort(let host): end(host, begunBefore: now, isAbort: true)
             case .endLost(let host, let moment): end(host, begunBefore: moment, isAbort: false)
             }
@@ -208,7 +208,7 @@ extension SchedulerSimulation {
         checkLosses()
     }
 
-    /// Every attempt may be repeated here, so an abort ends all that are under way.
+    /// All attempts here may be repeated, so an abort ends every attempt in flight.
     private mutating func end(_ host: String, begunBefore moment: Moment, isAbort: Bool) {
         for id in lanes.keys.sorted() where lanes[id]!.info.origin.host == host {
             for number in lanes[id]!.sending.keys.sorted() {
@@ -254,7 +254,7 @@ extension SchedulerSimulation {
             }
         case .unknown: losses[host] = nil
         case .reachable(_, let way):
-            // By the same path, or the attempts over the lost one are ended at once.
+            // Either the path is the same, or the attempts over the lost one are ended at once.
             losses[host] = nil
             ways[host] = way
             for id in lanes.keys where lanes[id]!.info.origin.host == host { lanes[id]!.reconnects = 0 }
@@ -307,7 +307,7 @@ extension SchedulerSimulation {
     private mutating func check(_ claim: Scheduler.Claim) {
         let lane = lanes[claim.lane]!
         if now < lane.serverNotBefore { violations.insert("a lane sends that its server closed") }
-        // A flush passes the gate over, until the gate changes or an attempt fails.
+        // A flush ignores the gate until the gate changes or an attempt fails.
         if let lastFlush, now < lastFlush + settings.backoff.cap { return }
         guard let gate = watched[lane.info.origin.host], gate.state == .notReachable else { return }
         if now < gate.since + settings.backoff.cap || claim.limit > 1 {
@@ -338,7 +338,7 @@ extension SchedulerSimulation {
         checkReconnect(claim.lane, effect, due: settlement.due)
         guard effect == .healthy else {
             row.due = min(settlement.due, now + settings.backoff.cap)
-            // A retry keeps its place.
+            // A retried request keeps its place.
             let place = lanes[claim.lane]!.waiting.firstIndex { $0.number > number }
             lanes[claim.lane]!.waiting.insert(row, at: place ?? lanes[claim.lane]!.waiting.endIndex)
             return feed(.settled(lane: claim.lane, due: row.due, isDistrusted: false))
@@ -354,7 +354,7 @@ extension SchedulerSimulation {
         feed(.settled(lane: claim.lane, due: nil, isDistrusted: false))
     }
 
-    /// The first repetitions come after 50, 100, 200, … ms, unless the lane was closed before.
+    /// Fast retries must come within 50, 100, 200, … ms, unless the lane was closed before.
     private mutating func checkReconnect(_ id: Int64, _ effect: LaneEffect, due: Moment) {
         guard effect == .reconnect else { return lanes[id]!.reconnects = effect == .healthy ? 0 : 20 }
         let longest = Duration.milliseconds(50) * (1 << min(lanes[id]!.reconnects, 20))

@@ -13,7 +13,7 @@ internal import Testing
         Scheduler.LaneInfo(id: id, host: host, mode: mode, notBefore: notBefore)
     }
 
-    /// One that does not wait for the gate's first word; see ``SilentGateTests``.
+    /// A scheduler that does not wait for the gate's first state. ``SilentGateTests`` covers that wait.
     private func scheduler() -> Scheduler {
         var settings = Scheduler.Settings()
         settings.gatePatience = .zero
@@ -26,7 +26,7 @@ internal import Testing
         }
     }
 
-    /// A lane with one request that is being sent.
+    /// A lane with one request in flight.
     private func sending(
         _ mode: LaneKey.Mode = .parallel,
         gate: GateState? = nil
@@ -39,14 +39,14 @@ internal import Testing
         return (scheduler, claim)
     }
 
-    /// Claims that find nothing.
+    /// Answers all claims without requests.
     private func answer(_ actions: [Scheduler.Action], _ scheduler: inout Scheduler) {
         for claim in claims(actions) {
             _ = scheduler.handle(.claimed(lane: claim.lane, taken: 0, due: nil), now: .zero)
         }
     }
 
-    /// The attempt ends with `effect` and the request waits again.
+    /// Concludes the attempt with `effect`. The request waits again.
     private func fail(
         _ scheduler: inout Scheduler,
         _ claim: Scheduler.Claim,
@@ -88,12 +88,12 @@ internal import Testing
         _ = scheduler.handle(.rows(lane(), due: .seconds(1)), now: .zero)
         #expect(proceed(&scheduler, claim, .healthy, now: .seconds(1)) != nil)
         _ = scheduler.handle(.rows(lane(), due: .seconds(5)), now: .seconds(1))
-        // The store executed the claim before the request came.
+        // The store executed the claim before the request arrived.
         _ = scheduler.handle(.proceeded(lane: 1, taken: 0, due: nil), now: .seconds(1))
         #expect(scheduler.nextWake(now: .seconds(1)) == .seconds(5))
     }
 
-    /// A lane with one request that is being sent, to an origin with one slot.
+    /// A lane with one request in flight, to an origin with one slot.
     private func sendingInOnlySlot(_ mode: LaneKey.Mode) -> (Scheduler, Scheduler.Claim) {
         var settings = Scheduler.Settings()
         settings.gatePatience = .zero
@@ -299,7 +299,7 @@ internal import Testing
         var scheduler = scheduler()
         _ = scheduler.handle(.rows(lane(), due: .zero), now: .zero)
         _ = scheduler.handle(.rows(lane(), due: .zero), now: .zero)
-        // The claim's answer is older than the second request.
+        // The result of the claim is older than the second request.
         let next = scheduler.handle(.claimed(lane: 1, taken: 1, due: nil), now: .zero)
         #expect(claims(next).map(\.limit) == [7])
     }

@@ -7,7 +7,7 @@ internal import Testing
 
 @testable internal import OfflineQueue
 
-/// What the queue makes of the ends of a session's requests.
+/// The queue's interpretation of how a session's requests end.
 @Suite struct SessionSenderTests {
     @Test(arguments: [
         (
@@ -21,11 +21,11 @@ internal import Testing
     {
         let failure = TransferFailure(code: 56, phase: .response, message: message)
         #expect(AttemptFailure(nil, failure, status: nil).code == code)
-        // It has answered, so it has taken the certificate.
+        // The server has responded, so it accepted the certificate.
         #expect(AttemptFailure(nil, failure, status: 200).code == 56)
     }
 
-    /// Anybody on the way can send one.
+    /// Any host on the path can send an alert during the handshake.
     @Test func `an alert during the handshake is one of the path`() {
         let message = "OpenSSL/3.0.15: error:0A000419:SSL routines::tlsv1 alert access denied"
         let failure = TransferFailure(code: 35, phase: .tls, message: message)
@@ -88,7 +88,7 @@ internal import Testing
         )
     }
 
-    /// What libcurl 7.88.1 lets one know: a stream that is refused is one that it wants to send again.
+    /// libcurl 7.88.1 reveals a refused stream only by trying to send it again.
     @Test(
         .timeLimit(.minutes(2)),
         .enabled(if: TestAuthority.isAvailable, "needs openssl"),
@@ -114,6 +114,20 @@ internal import Testing
         )
         let verdict = FailureTable.judge(.failure(failure), of: once, now: start).verdict
         #expect(verdict == (isUnprocessed ? .retry(countsAsAttempt: true) : .held(.ambiguous)))
+    }
+
+    @Test(
+        .timeLimit(.minutes(2)),
+        .enabled(if: TestAuthority.isAvailable, "needs openssl"),
+        arguments: [false, true]
+    )
+    func `a server that requires HTTP/1.1 gets the request over it`(mayBeSentTwice: Bool) async throws {
+        let server = try HostileHTTP2Server("http-1.1")
+        let manager = ServerTrustPolicyManager(policies: ["127.0.0.1": .disableEvaluation])
+        let session = SessionManager(serverTrustPolicyManager: manager)
+        let outcome = await outcome(of: server.url, session: session, mayBeSentTwice: mayBeSentTwice)
+        guard case .response(let status, _, _, _) = outcome else { return #expect(Bool(false), "\(outcome)") }
+        #expect(status == 200)
     }
 
     static let strangeAnswers: [(bytes: [UInt8], words: String)] = [

@@ -1,12 +1,12 @@
 internal import OfflineQueue
 internal import Testing
 
-/// A lane waits for the gate's first word, which spares a host that is out of reach a vain attempt.
+/// A lane waits for the gate's first state. This avoids a useless attempt to an unreachable host.
 @Suite struct SilentGateTests {
     private let lane = Scheduler.LaneInfo(id: 1, host: "a", mode: .parallel)
     private let patience = Scheduler.Settings().gatePatience
 
-    /// A scheduler with one request, just enqueued, and whether it is claimed at once.
+    /// A scheduler with one request that was just enqueued, and whether it is claimed at once.
     private func enqueued() -> (Scheduler, isClaimed: Bool) {
         var scheduler = Scheduler(seed: 1)
         let actions = scheduler.handle(.rows(lane, due: .zero), now: .zero)

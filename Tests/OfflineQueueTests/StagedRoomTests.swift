@@ -2,7 +2,7 @@ internal import Foundation
 internal import OfflineQueue
 internal import Testing
 
-/// What uploads that no request uses yet take of the queue's room, and of which request they are.
+/// The room that unused uploads take in the queue, and the requests that they belong to.
 @Suite(.timeLimit(.minutes(1))) struct StagedRoomTests {
     private let directory = TemporaryDirectory(marker: "staged")
 

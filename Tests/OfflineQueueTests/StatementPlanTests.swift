@@ -1,8 +1,8 @@
 internal import OfflineQueue
 internal import Testing
 
-/// What is run for every request must cost the same in a full queue as in an empty one, so none of it may look
-/// through a table or sort.
+/// Statements that run for every request must cost the same in a full queue as in an empty one. None of them may scan a
+/// table or sort.
 @Suite struct StatementPlanTests {
     private let directory = TemporaryDirectory()
 
@@ -10,8 +10,8 @@ internal import Testing
         let store = try await SQLiteQueueStore(directory: directory.path)
         for (name, sql) in StoreStatements.flat {
             for step in try await store.plan(of: sql) {
-                // `meta` has one row, constant lists are short, and a scan that uses an index begins at the right place.
-                // The steps that produce the rows of a subquery are checked themselves.
+                // `meta` has one row, constant lists are short, and a scan that uses an index starts at the right
+                // place. The steps that produce the rows of a subquery are checked on their own.
                 let isShort =
                     step == "SCAN meta" || step.contains("CONSTANT") || step.contains("USING INDEX")
                     || step.hasPrefix("SCAN (subquery")

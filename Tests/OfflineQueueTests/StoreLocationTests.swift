@@ -3,7 +3,7 @@ internal import NetwatchTestSupport
 internal import OfflineQueue
 internal import Testing
 
-/// Files of a store that are removed, moved or replaced while it is open.
+/// Files of a store that are removed, moved or replaced while the store is open.
 @Suite(.timeLimit(.minutes(1))) struct StoreLocationTests {
     private let scratch = try! ScratchDirectory()
     private var path: String { scratch.file("state") }
@@ -31,7 +31,7 @@ internal import Testing
             }
         }
 
-        /// What the error has to name.
+        /// The path and the problem that the error must name.
         var words: (path: String, problem: String) {
             switch self {
             case .removeDirectory, .moveDirectory: ("state`", "was removed or moved")
@@ -83,6 +83,14 @@ internal import Testing
         await store.close()
     }
 
+    @Test func `a look after a close does not miss the log that the close has removed`() async throws {
+        let store = try await SQLiteQueueStore(directory: path)
+        try await store.enqueue(try new("a"))
+        await store.close()
+        try #require(try shell("ls \(path)").contains("queue.sqlite-wal") == false)
+        #expect(await error { try await store.check() } == nil)
+    }
+
     @Test func `a queue that runs ends within seconds, although nothing is written`() async throws {
         let queue = try await OfflineQueue(
             configuration: OfflineQueue.Configuration(directory: path),
@@ -99,7 +107,7 @@ internal import Testing
     @Test func `a store that was put in place of an open one is left as it is`() async throws {
         let store = try await SQLiteQueueStore(directory: path)
         try await store.enqueue(try new("first"))
-        // With a log that holds its only copy of the request.
+        // The WAL of the copy holds its only copy of the request.
         try shell("cd \(scratch.path) && cp -a state copy && mv state away && mv copy state")
         let before = try shell("cd \(path) && sha256sum queue.sqlite queue.sqlite-wal")
         _ = await error { try await store.enqueue(try new("second")) }

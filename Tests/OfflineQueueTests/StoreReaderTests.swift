@@ -19,7 +19,7 @@ internal import Testing
             return result
         }
         await DispatchQueue.global().run { isWriting.wait() }
-        // Each would wait for the commit, which waits for them.
+        // The commit waits for these reads, so a read that waited for the commit would never return.
         #expect(try await store.states() == ["a": .pending, "b": .pending])
         #expect(try await store.details(of: "a")?.summary.state == .pending)
         #expect(try await store.standings(of: ["a", "none"]).mapValues(\.state) == ["a": .pending])

@@ -2,8 +2,8 @@ internal import Foundation
 internal import Glibc
 internal import OfflineQueue
 
-/// A directory that goes away with its owner. In memory where the machine allows: these tests are about
-/// what is written, not about the disk.
+/// A directory that is deleted with its owner. It is in memory if possible, because these tests check what is written,
+/// not the disk.
 final class TemporaryDirectory: Sendable {
     let path: String
 
@@ -25,7 +25,7 @@ final class TemporaryDirectory: Sendable {
 /// 2027-01-15 08:00:00 UTC.
 let start = Timestamp(milliseconds: 1_800_000_000_000)
 
-/// A checked request with its body in the row.
+/// Returns a validated request with its body in the row.
 func new(
     _ id: String? = nil,
     method: String = "POST",
@@ -41,7 +41,7 @@ func new(
     return NewRequest(draft, body: body.isEmpty ? .none : .inline(Data(body.utf8)))
 }
 
-/// Most tests do not care for the cause.
+/// Verdicts without an explicit cause, which most tests do not check.
 extension Verdict {
     static func dead(reason: String) -> Verdict { .dead(.refused, reason: reason) }
 }
@@ -92,7 +92,7 @@ extension QueueStore {
         return try await conclude([conclusion])[0]
     }
 
-    /// All requests, also those that are over, by id.
+    /// The states of all requests by id, including finished ones.
     func states() async throws -> [String: QueuedRequest.State] {
         Dictionary(uniqueKeysWithValues: try await all().map { ($0.id, $0.state) })
     }
@@ -106,11 +106,11 @@ extension QueueStore {
     }
 }
 
-/// A name for it where `Testing` has an `Expectation` of its own.
+/// An alias for files in which the name conflicts with `Testing.Expectation`.
 typealias Expected = Expectation
 
 extension Scheduler.LaneInfo {
-    /// A lane to the origin `https://host`.
+    /// Creates a lane to the origin `https://host`.
     init(id: Int64, host: String, mode: LaneKey.Mode, notBefore: Moment? = nil) {
         let origin = Origin(scheme: "https", host: host, port: 443)
         self.init(id: id, origin: origin, mode: mode, notBefore: notBefore)
@@ -118,7 +118,7 @@ extension Scheduler.LaneInfo {
 }
 
 extension Scheduler.Event {
-    /// One lane has requests, the first of them due then.
+    /// Reports requests in one lane, the first of which is due at `due`.
     static func rows(_ info: Scheduler.LaneInfo, due: Moment) -> Scheduler.Event {
         .lanes([Scheduler.LaneRows(info, due: due)])
     }

@@ -2,7 +2,8 @@ internal import Foundation
 internal import OfflineQueue
 internal import Synchronization
 
-/// The clocks of a store's machine, set by the test: wall clock, boot clock and what the kernel says of them.
+/// The clocks of a store's machine, set by the test: the wall clock, the boot clock and the kernel's synchronization
+/// status.
 final class TestStoreClock: Sendable {
     private struct State {
         var bootID = "boot 1"
@@ -13,7 +14,7 @@ final class TestStoreClock: Sendable {
 
     private let state = Mutex(State())
 
-    /// For a store that is opened now: a reboot gives the next one another.
+    /// The clock for a store that is opened now. After a reboot, the next store needs a new one.
     var clock: StoreClock {
         StoreClock(
             bootID: state.withLock(\.bootID),
@@ -25,7 +26,7 @@ final class TestStoreClock: Sendable {
     var now: StoreClock.Reading { state.withLock(\.reading) }
     var isSynchronized: Bool { state.withLock(\.isSynchronized) }
 
-    /// Time passes: both clocks run.
+    /// Advances both clocks.
     func advance(_ duration: Duration) {
         state.withLock { state in
             let milliseconds = duration.wholeMilliseconds
@@ -34,7 +35,7 @@ final class TestStoreClock: Sendable {
         }
     }
 
-    /// Somebody sets the wall clock.
+    /// Sets the wall clock without advancing the boot clock.
     func setWall(_ wall: Timestamp) {
         state.withLock { $0.reading.wall = wall }
     }
@@ -47,7 +48,7 @@ final class TestStoreClock: Sendable {
         state.withLock { $0.isSynchronized = isSynchronized }
     }
 
-    /// The machine starts anew. The store has to be reopened to see it.
+    /// Simulates a reboot. The store must be reopened with a new ``clock`` to notice it.
     func reboot() {
         state.withLock { state in
             state.boots += 1

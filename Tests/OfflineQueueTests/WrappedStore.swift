@@ -1,6 +1,6 @@
 internal import OfflineQueue
 
-/// A store that is another one, but for what a test makes of it.
+/// A store that forwards all calls to another store, except those that a test overrides.
 protocol WrappedStore: QueueStore {
     var inner: any QueueStore { get }
 }

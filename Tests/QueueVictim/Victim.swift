@@ -91,7 +91,7 @@ extension netwatch_fault {
 }
 
 extension VictimOrders.Crash.Place {
-    /// The VFS call to fail at; `nil` for a crash point of the queue itself.
+    /// The VFS call to fail at, or `nil` for a crash point in the queue itself.
     fileprivate var call: netwatch_call? {
         switch self {
         case .write: NETWATCH_CALL_WRITE
@@ -182,8 +182,8 @@ extension Victim {
         try await queue.start()
         try await releaseLanes()
         Self.say("ready")
-        // Polls when the directory changes: every commit writes to the database files, and the counts are read after
-        // the current commit.
+        // Checks the counts after each change in the directory: every commit writes to the database files, and the counts
+        // are read after the current commit.
         try await until(changesIn: orders.directory) { try await !isBusy }
         Self.say("drained")
     }

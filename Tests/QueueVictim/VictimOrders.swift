@@ -33,20 +33,20 @@ package struct VictimOrders: Codable, Sendable {
     /// The point at which the process kills itself.
     package struct Crash: Hashable, Codable, Sendable {
         package enum Place: String, Codable, Sendable, CaseIterable {
-            // The crash points of the queue, with their names there.
+            // Crash points of the queue, with the names that the queue uses for them.
             case bodySynced, bodyNamed, beforeCommit, afterCommit, claimed, sending, answered, concluded
             /// During a write to the WAL or the database.
             case write
             /// Instead of a sync.
             case sync
-            /// During a write of a checkpoint.
+            /// During a write by a checkpoint.
             case checkpointWrite
-            /// Instead of the sync of a checkpoint.
+            /// Instead of a sync by a checkpoint.
             case checkpointSync
         }
 
         package var place: Place
-        /// Which arrival at that place kills the process; 1 is the first.
+        /// The number of the arrival at `place` that kills the process, counted from 1.
         package var passage: Int
 
         package init(_ place: Place, passage: Int) {
@@ -60,7 +60,7 @@ package struct VictimOrders: Codable, Sendable {
     package var url: String
     package var mode = Mode.produce
     package var producers = 64
-    /// The number of requests that each producer enqueues, one after the other.
+    /// The number of requests that each producer enqueues, one after another.
     package var requestsPerProducer = 4
     /// Whether requests are enqueued with durability `full`; otherwise `normal`.
     package var isDurable = true

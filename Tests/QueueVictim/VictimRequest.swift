@@ -1,7 +1,7 @@
 internal import NetwatchTestSupport
 
-/// A request of a ``Victim``. Its producer and its number determine its content, so that a receiver can check whether
-/// it is complete.
+/// A request of a ``Victim``. Its producer and number determine its content, so a receiver can verify that it is
+/// complete.
 package struct VictimRequest: Hashable, Sendable {
     package let producer: Int
     /// Increases with every request of its producer, across all runs.

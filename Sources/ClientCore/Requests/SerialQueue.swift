@@ -70,7 +70,6 @@ final class SerialQueue: SerialExecutor {
     // MARK: Threads
 
     private static let threads = DispatchQueue.global(qos: .utility)
-    private static let generation = ForkGeneration.current
 
     private func add(_ work: Work, mayWait: Bool = false) {
         let isIdle = state.withLock { state in
@@ -85,7 +84,8 @@ final class SerialQueue: SerialExecutor {
     /// Requests a thread from the pool. In a child of fork(2), Dispatch relies on threads that only the parent
     /// has, so the caller's thread runs the work.
     private func startWorking() {
-        guard Self.generation == ForkGeneration.current else { return work() }
+        guard !ForkedChild.isCurrent else { return work() }
+        ForkedChild.watch()
         Self.threads.async { self.work() }
     }
 

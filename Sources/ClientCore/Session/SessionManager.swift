@@ -292,6 +292,11 @@ public final class SessionManager: Sendable {
     package func dropConnections() {
         context.pool.dropConnections()
     }
+
+    /// Begins requests to a host again of which the server has acknowledged nothing; see ``TransferPool/restartStalled(to:)``.
+    package func restartStalled(to host: String) {
+        context.pool.restartStalled(to: host)
+    }
 }
 
 extension SessionManager {

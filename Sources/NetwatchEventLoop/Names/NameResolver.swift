@@ -33,7 +33,6 @@ package final class NameResolver: Sendable {
     private let files: [String]
     private let lookUp: @Sendable (String) -> Outcome
     private let state: Mutex<State>
-    private let generation = ForkGeneration.current
 
     /// The shared resolver of the process.
     package static let shared = NameResolver()
@@ -81,7 +80,7 @@ package final class NameResolver: Sendable {
             return Lookup(asker: 0)
         }
         // In a child of fork(2), the lock and the pending lookups belong to the parent's threads.
-        guard generation == ForkGeneration.current else {
+        guard !ForkedChild.isCurrent else {
             completion(.failure(Failure(code: EAI_SYSTEM, errno: SystemError.forked.errno)))
             return Lookup(asker: 0)
         }

@@ -1,17 +1,17 @@
-/// Which connection is where, as a value: it decides who is served, who is refused and who has to make room.
+/// The state of every connection, as a value. It decides which connections are served, refused or closed.
 ///
-/// A connection holds a slot of a class only while its request is served. A client may close its connection before;
-/// the slot is then kept until the handler has ended, because until then it costs as much as before. In every other
-/// place a connection can be closed without loss, so there the oldest one makes room for a new one.
+/// A connection holds a slot of a class only while its request is served. If the client closes the connection earlier,
+/// the slot stays taken until the handler returns, because the handler still uses the same resources. In every other
+/// state a connection can be closed without loss, so the oldest one is closed to admit a new one.
 struct ConnectionLedger {
     typealias ID = UInt64
 
     enum Place: Hashable {
-        /// Its request is not complete.
+        /// The request is not complete.
         case arriving
-        /// With a body of this many bytes, 0 while it is being read.
+        /// The request is being served. `bytes` is the length of its body, 0 while the body is being read.
         case served(ConnectionClass, bytes: Int = 0)
-        /// A response of this many bytes is on its way. The client can ask again for one that is `repeatable`.
+        /// A response of this many bytes is being sent. If it is `repeatable`, the client can send the request again.
         case responding(bytes: Int, isRepeatable: Bool)
         /// Kept alive between two requests.
         case idle
@@ -25,26 +25,26 @@ struct ConnectionLedger {
         case gone
     }
 
-    /// What has to happen before one more connection is accepted.
+    /// What must happen before another connection is accepted.
     enum Room: Equatable {
         case free
-        /// These may be closed, unless they have sent something in the meantime.
+        /// These connections may be closed, unless they have sent something in the meantime.
         case closing([ID])
         case after(Duration)
     }
 
     private struct Entry {
         var place: Place
-        /// Rises with every change of a place.
+        /// Increases with every change of a place.
         var order: UInt64
-        /// When it came to its place; `nil` before its channel became active.
+        /// When the connection entered its place; `nil` until its channel becomes active.
         var since: ContinuousClock.Instant?
-        /// Whether a handler works on its request.
+        /// Whether a handler is working on its request.
         var isHandled = false
-        /// Whether only its handler is left of it.
+        /// Whether the connection is closed and only its handler is still running.
         var isClosed = false
 
-        /// The order in which the connections in a place make room.
+        /// The order in which connections of the same kind of place are closed, lowest first.
         var rank: (Int, UInt64) { (place.isUnique ? 1 : 0, order) }
     }
 
@@ -66,7 +66,7 @@ struct ConnectionLedger {
 // MARK: - Changes
 
 extension ConnectionLedger {
-    /// Adds a connection that was accepted.
+    /// Adds an accepted connection.
     mutating func add() -> ID {
         let id = next()
         entries[id] = Entry(place: .arriving, order: id)
@@ -74,14 +74,14 @@ extension ConnectionLedger {
         return id
     }
 
-    /// From now on the connection can send its request, and may have to make room.
+    /// Marks the connection as active: it can send its request, and it may be closed to admit others.
     mutating func activate(_ id: ID, now: ContinuousClock.Instant) {
         entries[id]?.since = now
     }
 
-    /// Gives a connection a slot of a class, if one is free, in place of the slot that it has.
+    /// Gives a connection a slot of a class if one is free. The slot replaces the one that the connection holds.
     ///
-    /// - Parameter bytes: What its body has.
+    /// - Parameter bytes: The length of its body.
     mutating func enter(_ connectionClass: ConnectionClass, _ id: ID, bytes: Int = 0) -> Entrance {
         guard let entry = entries[id], !entry.isClosed else { return .gone }
         let place = Place.served(connectionClass, bytes: bytes)
@@ -93,18 +93,18 @@ extension ConnectionLedger {
         return .admitted
     }
 
-    /// A handler begins to work on the connection's request.
+    /// Records that a handler starts to work on the connection's request.
     mutating func beginHandling(_ id: ID) {
         entries[id]?.isHandled = true
     }
 
-    /// The handler has ended.
+    /// Records that the handler has returned.
     mutating func endHandling(_ id: ID) {
         entries[id]?.isHandled = false
         if entries[id]?.isClosed == true { remove(id) }
     }
 
-    /// The connection was closed. A handler of its request keeps the slot until it ends.
+    /// Records that the connection was closed. A running handler keeps the slot until it returns.
     mutating func close(_ id: ID) {
         entries[id]?.isClosed = true
         if entries[id]?.isHandled == false { remove(id) }
@@ -117,7 +117,7 @@ extension ConnectionLedger {
 
     /// Moves a connection to a place without a class.
     ///
-    /// - Returns: The connections that have to be closed for that. They are no longer in the ledger.
+    /// - Returns: The connections that must be closed as a result. They are no longer in the ledger.
     mutating func move(_ id: ID, to place: Place, now: ContinuousClock.Instant) -> [ID] {
         guard let entry = entries[id], !entry.isClosed, entry.place != place else { return [] }
         put(id, into: place)
@@ -145,13 +145,14 @@ extension ConnectionLedger {
     }
 }
 
-// MARK: - Room
+// MARK: - Admission
 
 extension ConnectionLedger {
     /// Makes room for one more connection.
     ///
-    /// A connection keeps its place for ``ControlServer/Limits/arrivalGrace``: a burst of good clients waits in the
-    /// listener's backlog, and a crowd of silent ones makes room. One that is not closed has another grace.
+    /// A connection cannot be evicted during its first ``ControlServer/Limits/arrivalGrace``. So a burst of
+    /// well-behaved clients waits in the listener's backlog, while silent connections are closed. A connection that
+    /// turns out not to be silent starts another grace period.
     mutating func makeRoom(now: ContinuousClock.Instant) -> Room {
         guard loads[.arriving, default: Load()].count >= limits.arrivingConnections else { return .free }
         let arriving = entries.compactMap { id, entry in
@@ -167,13 +168,13 @@ extension ConnectionLedger {
         return .closing(chosen)
     }
 
-    /// Whether a connection has no complete request yet.
+    /// Returns whether a connection has no complete request yet.
     func isArriving(_ id: ID) -> Bool { entries[id]?.place == .arriving }
 
     private func isOver(_ kind: Kind) -> Bool {
         let load = loads[kind, default: Load()]
         return switch kind {
-        // Only a new connection makes them close, see `makeRoom(now:)`.
+        // Arriving connections are closed only for a new connection, see `makeRoom(now:)`.
         case .arriving: false
         case .idle: load.count > limits.idleConnections
         case .lingering: load.count > limits.lingeringConnections
@@ -182,8 +183,8 @@ extension ConnectionLedger {
         }
     }
 
-    /// The oldest one, of those first whose client loses nothing but time. Only active ones: the others have not had
-    /// their chance yet.
+    /// Returns the oldest connection of a kind, preferring those whose client can repeat the request. Only active
+    /// connections are considered: the others have not had a chance to send anything yet.
     private func mostDispensable(in kind: Kind, except newest: ID) -> ID? {
         entries.lazy.filter { $0.key != newest && $0.value.place.kind == kind && $0.value.since != nil }
             .min { $0.value.rank < $1.value.rank }?.key
@@ -198,7 +199,7 @@ extension ConnectionLedger {
         case served(ConnectionClass)
     }
 
-    /// What is in the places of a kind.
+    /// The number of connections in a kind of place, and their bytes.
     fileprivate struct Load {
         var count = 0
         var bytes = 0
@@ -222,7 +223,7 @@ extension ConnectionLedger.Place {
         }
     }
 
-    /// Whether it has a response that the client cannot ask for again.
+    /// Whether the connection holds a response that the client cannot request again.
     fileprivate var isUnique: Bool {
         if case .responding(_, isRepeatable: false) = self { true } else { false }
     }

@@ -1,19 +1,19 @@
 internal import NIOCore
 internal import NIOHTTP1
 
-/// One connection's conversation, as a value: takes what happened, returns what to do.
+/// The protocol state of one connection, as a value: it takes events and returns actions.
 ///
-/// One request is served at a time. What a client pipelines behind it waits in `backlog`, which is bounded
-/// because nothing is read while a request is served.
+/// One request is served at a time. Pipelined requests wait in `backlog`, which is bounded because nothing is read
+/// while a request is served.
 struct ControlConnection {
-    /// What the one timer of a connection measures.
+    /// What the connection's single timer measures.
     enum Deadline: Hashable {
         case head, body, response, idle, linger
     }
 
     enum Event {
         case opened
-        /// Raw bytes came in, before they mean anything.
+        /// Raw bytes arrived, before they are decoded.
         case bytesArrived
         case input(Input)
         /// The connection got a slot of the class that it asked for.
@@ -23,51 +23,51 @@ struct ControlConnection {
         /// The response was handed to the kernel.
         case flushed
         case deadlinePassed
-        /// The server stops: finish what is in flight.
+        /// The server stops: finish the request in flight.
         case stop
         case closed
     }
 
-    /// What the client sent.
+    /// Input from the client.
     enum Input {
         case part(HTTPServerRequestPart)
         case malformed(HTTPParserError)
-        /// The client closed its side.
+        /// The client closed its sending side.
         case end
     }
 
     enum Action {
-        /// Replaces the deadline armed before.
+        /// Starts a deadline, which replaces the previous one.
         case arm(Deadline)
         case disarm
         case sendContinue
-        /// Asks for a slot of a class, with a body of so many bytes. The next event says whether there was one.
+        /// Requests a slot of a class, for a body of `bytes` bytes. The next event is `admitted` or `refused`.
         case enter(ConnectionClass, bytes: Int)
         case handle(ControlRequest)
         case respond(Reply)
-        /// Tells the client that nothing follows, while its bytes are still read.
+        /// Closes the sending side, while input is still read.
         case closeOutput
         case close
     }
 
     struct Reply {
         let response: ControlResponse
-        /// Whether the client asked with HEAD: the length is told, the body is not sent.
+        /// Whether the request was HEAD: `Content-Length` is sent, the body is not.
         let omitsBody: Bool
         let closes: Bool
     }
 
     private enum Phase {
-        /// Nothing has come yet. The header deadline runs.
+        /// Nothing has arrived yet. The header deadline is running.
         case opened
         case awaitingRequest
         case readingHead
         case readingBody
-        /// A slot of a class was asked for, with the whole request read or only the head of an upload.
+        /// A slot of a class was requested. Either the request is complete, or only the headers of an upload were read.
         case entering(isComplete: Bool)
         case handling(HTTPMethod)
         case responding(bytes: Int, isRepeatable: Bool)
-        /// The last response is out; input is thrown away until the client closes.
+        /// The last response was sent. Input is discarded until the client closes.
         case lingering
         case closed
     }
@@ -82,7 +82,7 @@ struct ControlConnection {
 
     private let limits: ControlServer.Limits
     private let peer: PeerCredentials
-    /// Which class a request has, unless its body makes it an upload.
+    /// Returns the class of a request, unless its body makes it an upload.
     private let classify: (HTTPMethod, RequestTarget) -> ConnectionClass
     private var phase = Phase.opened
     private var incoming: Incoming?
@@ -99,7 +99,7 @@ struct ControlConnection {
         self.classify = classify
     }
 
-    /// Whether the shell should read from the socket.
+    /// Whether the channel handler should read from the socket.
     var wantsInput: Bool {
         switch phase {
         case .opened, .awaitingRequest, .readingHead, .readingBody, .lingering: true
@@ -107,7 +107,7 @@ struct ControlConnection {
         }
     }
 
-    /// Where the connection belongs; `nil` while it holds, or asks for, a slot of a class.
+    /// The connection's place in the ledger; `nil` while it holds or requests a slot of a class.
     var place: ConnectionLedger.Place? {
         switch phase {
         case .opened, .readingHead: .arriving
@@ -142,7 +142,7 @@ extension ControlConnection {
     private mutating func bytesArrived() -> [Action] {
         switch phase {
         case .opened:
-            // The deadline runs since the connection was accepted.
+            // The deadline has been running since the connection was accepted.
             phase = .readingHead
             return []
         case .awaitingRequest:
@@ -180,7 +180,8 @@ extension ControlConnection {
     }
 
     private mutating func began(_ head: HTTPRequestHead) -> [Action] {
-        // After an upgrade or a CONNECT the decoder stops; an HTTP/1.0 client would need the old header.
+        // The decoder stops after an upgrade or a CONNECT. HTTP/1.0 clients would need the old `Connection:
+        // keep-alive`.
         keepsAlive =
             keepsAlive && head.isKeepAlive && head.version == .http1_1
             && head.method != .CONNECT && !head.headers.contains(name: "upgrade")
@@ -194,12 +195,12 @@ extension ControlConnection {
         return [.enter(.upload, bytes: 0)]
     }
 
-    /// The deadline of a request that was pipelined: it came before it could be awaited.
+    /// Starts the header deadline of a pipelined request, whose bytes arrived while the previous one was served.
     private func deadlineOfNext() -> [Action] {
         if case .awaitingRequest = phase { [.arm(.head)] } else { [] }
     }
 
-    /// A small body has to come before the header deadline: until then the connection holds no slot of a class.
+    /// A small body must arrive before the header deadline: until then the connection holds no slot of a class.
     private mutating func beginBody() -> [Action] {
         guard let incoming else { return [] }
         phase = .readingBody
@@ -259,13 +260,13 @@ extension ControlConnection {
         return respond(response, isRepeatable: method == .GET || method == .HEAD, omitsBody: method == .HEAD)
     }
 
-    /// Answers a request that will not be read to its end; what follows it cannot be understood.
+    /// Answers a request that will not be read to its end. Any bytes that follow cannot be parsed.
     private mutating func refuse(_ problem: Problem) -> [Action] {
         keepsAlive = false
         return respond(ControlResponse(problem), isRepeatable: true, omitsBody: false)
     }
 
-    /// - Parameter isRepeatable: Whether the request changed nothing, so that the client can send it again.
+    /// - Parameter isRepeatable: Whether the request changed nothing, so the client can send it again.
     private mutating func respond(
         _ response: ControlResponse,
         isRepeatable: Bool,
@@ -290,7 +291,7 @@ extension ControlConnection {
     }
 }
 
-// MARK: - Ends
+// MARK: - Deadlines and closing
 
 extension ControlConnection {
     private mutating func deadlinePassed() -> [Action] {

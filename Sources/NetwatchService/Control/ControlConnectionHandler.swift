@@ -1,15 +1,15 @@
 internal import NIOCore
 internal import NIOHTTP1
 
-/// Performs on a channel what ``ControlConnection`` decides. Lives on the channel's event loop.
+/// Performs the actions of ``ControlConnection`` on a channel. Runs on the channel's event loop.
 ///
-/// The channel does not read by itself: every read is asked for here, so a client that is being answered,
-/// or that does not take its answer, cannot make the server buffer more.
+/// Automatic reads are off: every read is requested here. So a client that waits for a response, or does not read it,
+/// cannot make the server buffer more.
 final class ControlConnectionHandler: ChannelInboundHandler {
     typealias InboundIn = HTTPServerRequestPart
     typealias OutboundOut = HTTPServerResponsePart
 
-    /// Tells a connection that the server stops.
+    /// The user event that notifies a connection of the server's stop.
     struct Stop {}
 
     private let id: ControlConnections.ID
@@ -75,7 +75,7 @@ extension ControlConnectionHandler {
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
         switch error {
         case let error as HTTPParserError: process(.input(.malformed(error)), context)
-        // More bytes after malformed ones: they were answered already.
+        // More bytes after malformed ones, which were already answered.
         case is ByteToMessageDecoderError: break
         default: context.close(promise: nil)
         }
@@ -180,11 +180,11 @@ extension ControlServer.Limits {
 
 // MARK: - Raw bytes
 
-/// Raw bytes came in.
+/// The user event for raw bytes that arrived.
 struct BytesArrived {}
 
-/// Stands before the decoder and tells of bytes that do not make a request yet: the decoder keeps those
-/// to itself, and the header deadline starts with the first.
+/// Reports raw bytes ahead of the decoder, which keeps an incomplete request to itself. The header deadline starts with
+/// the first byte.
 final class ArrivalHandler: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
     typealias InboundOut = ByteBuffer

@@ -12,7 +12,7 @@ final class ControlConnections: Sendable {
     private struct State {
         var ledger: ConnectionLedger
         var channels: [ID: any Channel] = [:]
-        /// Bytes that were allocated for clients since the heap was trimmed, roughly.
+        /// Approximate number of bytes allocated for clients since the heap was last trimmed.
         var usedBytes = 0
         var isStopped = false
     }
@@ -29,7 +29,7 @@ final class ControlConnections: Sendable {
         state = Mutex(State(ledger: ConnectionLedger(limits: limits)))
     }
 
-    /// Serves a connected descriptor, which it takes over.
+    /// Serves a connected descriptor and takes ownership of it.
     func serve(_ descriptor: CInt, _ peer: PeerCredentials) {
         guard let id = state.withLock({ $0.isStopped ? nil : $0.ledger.add() }) else {
             close(descriptor)
@@ -44,7 +44,7 @@ final class ControlConnections: Sendable {
 
     /// Makes room for one more connection.
     ///
-    /// - Returns: How long to wait before asking again; `nil` when there is room.
+    /// - Returns: How long to wait before the next call; `nil` if there is room.
     func makeRoom() -> Duration? {
         let (room, channels) = state.withLock { state in
             let room = state.ledger.makeRoom(now: .now)
@@ -61,10 +61,11 @@ final class ControlConnections: Sendable {
         }
     }
 
-    /// Closing takes a turn of the connections' thread.
+    /// Time for the connections' thread to close them.
     private static let closingPause = Duration.milliseconds(2)
 
-    /// A busy machine may not have read yet what a good client sent long ago.
+    /// Closes a connection unless its socket has unread input: on a busy machine a request may have arrived without
+    /// having been read.
     private func closeIfSilent(_ channel: any Channel, _ id: ID) {
         guard state.withLock({ $0.ledger.isArriving(id) }), !hasUnreadInput(channel) else { return }
         channel.close(promise: nil)
@@ -80,7 +81,7 @@ final class ControlConnections: Sendable {
         return (count ?? 0) > 0
     }
 
-    /// Lets every connection finish what is in flight, and closes what is left after `grace`.
+    /// Lets every connection finish its request in flight, and closes the remaining ones after `grace`.
     func stop(grace: Duration) async {
         let channels = state.withLock { state in
             state.isStopped = true
@@ -101,12 +102,13 @@ final class ControlConnections: Sendable {
 // MARK: - Places
 
 extension ControlConnections {
-    /// Gives a connection a slot of a class, if one is free.
+    /// Gives a connection a slot of a class if one is free.
     func enter(_ connectionClass: ConnectionClass, _ id: ID, bytes: Int) -> ConnectionLedger.Entrance {
         state.withLock { $0.ledger.enter(connectionClass, id, bytes: bytes) }
     }
 
-    /// A handler begins to work on the connection's request. The connection's slot stays taken until it ends.
+    /// Records that a handler starts to work on the connection's request. The slot stays taken until the handler
+    /// returns.
     func beginHandling(_ id: ID) {
         state.withLock { $0.ledger.beginHandling(id) }
     }
@@ -115,7 +117,7 @@ extension ControlConnections {
         state.withLock { $0.ledger.endHandling(id) }
     }
 
-    /// Moves a connection to a place without a class, and closes those that have to make room.
+    /// Moves a connection to a place without a class, and closes the connections that exceed that place's limit.
     func move(_ id: ID, to place: ConnectionLedger.Place) {
         let channels = state.withLock { state in
             state.ledger.move(id, to: place, now: .now).compactMap { state.channels[$0] }
@@ -146,17 +148,17 @@ extension ControlConnections {
 // MARK: - Memory
 
 extension ControlConnections {
-    /// What a connection allocates without its messages, rounded up.
+    /// What a connection allocates apart from its messages, rounded up.
     private static let connectionBytes = 16 << 10
-    /// How many bytes are worth a look at the whole heap.
+    /// How many bytes must have been used before the heap is trimmed.
     private static let trimBytes = 1 << 20
 
-    /// Counts the bytes of a message.
+    /// Adds the bytes of a message to `usedBytes`.
     func use(bytes: Int) {
         state.withLock { $0.usedBytes += bytes }
     }
 
-    /// Returns freed memory to the kernel, if there can be much. The C library keeps most of it otherwise.
+    /// Returns freed memory to the kernel once enough was used. By default the C library keeps most of it.
     func returnMemory() {
         let isWorthwhile = state.withLock { state in
             guard state.usedBytes >= Self.trimBytes else { return false }
@@ -176,14 +178,14 @@ extension ControlConnections {
         ClientBootstrap(group: group)
             .channelOption(.autoRead, value: false)
             .channelOption(.recvAllocator, value: Self.receiveBuffers)
-            // A client may close its side once its request is out and still wait for the answer.
+            // A client may close its sending side after its request and still wait for the response.
             .channelOption(.allowRemoteHalfClosure, value: true)
             .channelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture { try initialize(channel) }
             }
     }
 
-    /// A connection that waits keeps its last buffer, so small requests get a small one.
+    /// Starts with small buffers, because an idle connection keeps its last buffer.
     private static let receiveBuffers = AdaptiveRecvByteBufferAllocator(
         minimum: 512,
         initial: 1024,

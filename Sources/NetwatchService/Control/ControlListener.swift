@@ -4,23 +4,23 @@ internal import Logging
 internal import NetwatchEventLoop
 internal import Synchronization
 
-/// Accepts connections on its own event loop and hands each over once. Once a second it checks that the path still
-/// names its socket, and binds the path again if not.
+/// Accepts connections on its own event loop and hands over each of them once. Every second it checks that the path
+/// still names its socket, and binds the path again if not.
 ///
-/// NIO could accept them too, but without close-on-exec, which cannot be set afterwards because NIO does
-/// not tell the descriptor; a program started by anyone in the process would inherit the connection.
+/// NIO could accept connections too, but without close-on-exec. The flag cannot be set afterwards, because NIO does not
+/// expose the descriptor. Any program started by this process would inherit the connection.
 final class ControlListener: Sendable {
-    /// What the listener needs of others. All closures run on the listener's thread.
+    /// The listener's dependencies. All closures are called on the listener's thread.
     struct Environment: Sendable {
         /// Claims the path.
         let open: @Sendable () throws(ControlSocketError) -> ControlSocket
-        /// Makes room for one more connection; returns how long to wait before it is accepted.
+        /// Makes room for one more connection. Returns how long to wait before accepting it, or `nil`.
         let makeRoom: @Sendable () -> Duration?
-        /// Takes over a connected descriptor, non-blocking and close-on-exec.
+        /// Takes ownership of a connected descriptor, which is non-blocking and close-on-exec.
         let onConnection: @Sendable (CInt, PeerCredentials) -> Void
-        /// Called once a second.
+        /// Called every second.
         let onTick: @Sendable () -> Void
-        /// Asks the loop to watch the listening descriptor.
+        /// Asks the event loop to watch the listening descriptor.
         var register:
             @Sendable (EventLoop, CInt, @escaping @Sendable () -> Void) throws(SystemError)
                 -> EventLoop.Registration = { loop, descriptor, body throws(SystemError) in
@@ -30,15 +30,15 @@ final class ControlListener: Sendable {
     }
 
     private struct State: ~Copyable {
-        /// `nil` while the path cannot be bound again, and once stopped.
+        /// The bound socket; `nil` while the path cannot be bound again, and after a stop.
         var socket: ControlSocket?
         var registration: EventLoop.Registration?
-        /// Whether accepting pauses for a moment.
+        /// Whether accepting is paused.
         var isPaused = false
         var isStopped = false
-        /// Whether descriptors or memory ran out, and nothing was accepted since.
+        /// Whether descriptors or memory ran out and no connection was accepted since.
         var isShort = false
-        /// Why the path could not be served the last time, to log it once.
+        /// The last error of serving the path, so that it is logged only once.
         var obstacle: ControlSocketError?
     }
 
@@ -47,8 +47,8 @@ final class ControlListener: Sendable {
     private let spare = SpareDescriptor()
     private let state: Mutex<State>
 
-    /// How long accepting pauses when descriptors or memory ran out. The waiting connection keeps the
-    /// listener readable, so going on at once would only burn the processor.
+    /// How long accepting pauses when descriptors or memory run out. The waiting connection keeps the listener
+    /// readable, so accepting without a pause would be a busy loop.
     private static let pause = Duration.milliseconds(100)
     /// How often the path is checked.
     private static let interval = Duration.seconds(1)
@@ -67,8 +67,7 @@ final class ControlListener: Sendable {
         scheduleTick()
     }
 
-    /// Stops accepting, removes the path and gives the lock back. Connections that nobody accepted yet are
-    /// reset.
+    /// Stops accepting, removes the path and releases the lock. The kernel resets connections that were not accepted.
     func stop() {
         state.withLock { state in
             state.isStopped = true
@@ -93,7 +92,7 @@ final class ControlListener: Sendable {
 // MARK: - Accepting
 
 extension ControlListener {
-    /// Takes one connection; readiness is level-triggered, so the next comes with the next turn.
+    /// Accepts one connection. Readiness is level-triggered, so the next turn accepts the next one.
     private func accept() {
         if let delay = environment.makeRoom() { return pause(for: delay) }
         do throws(SystemError) {
@@ -105,7 +104,7 @@ extension ControlListener {
         }
     }
 
-    /// Under the lock, so that ``stop()`` cannot close the descriptor and another open get its number.
+    /// Accepts under the lock, so that ``stop()`` cannot close the descriptor and another file reuse its number.
     private func acceptOne() throws(SystemError) -> CInt? {
         try state.withLock { state throws(SystemError) in
             guard let descriptor = state.socket?.listener.rawValue else { return nil }
@@ -138,7 +137,7 @@ extension ControlListener {
                 defer { state.isShort = true }
                 return !state.isShort
             }
-            // It is tried ten times a second.
+            // Accepting is retried ten times a second.
             if isNew { log(error) }
         default:
             log(error)
@@ -186,8 +185,8 @@ extension ControlListener {
 
     private var isInPlace: Bool { state.withLock { $0.isStopped || $0.socket?.isInPlace == true } }
 
-    /// The kernel may have refused to watch the socket, for want of memory or because of its limit. Without another try
-    /// nothing would ever be accepted.
+    /// Registers the socket again if the kernel refused to watch it, because of missing memory or its limit. Without a
+    /// retry no connection would ever be accepted.
     private func watchAgain() throws(ControlSocketError) {
         do throws(SystemError) { try watch() } catch { throw .system(error) }
     }
@@ -211,7 +210,7 @@ extension ControlListener {
         )
     }
 
-    /// Closes the socket that clients cannot find. Connections that wait in its backlog are accepted before.
+    /// Closes the socket that clients can no longer reach. First accepts the connections in its backlog.
     private func dropSocket() -> Bool {
         while let connection = try? acceptOne() { try? handOver(connection) }
         return state.withLock { state in

@@ -1,9 +1,9 @@
 package import Glibc
 package import NIOHTTP1
 
-/// One complete request to the control API.
+/// A complete request to the control API.
 package struct ControlRequest: Sendable {
-    /// `name=value` of the query; `value` is `nil` where there is no `=`.
+    /// A `name=value` pair of the query; `value` is `nil` if there is no `=`.
     package struct QueryItem: Hashable, Sendable {
         package let name: String
         package let value: String?
@@ -17,14 +17,14 @@ package struct ControlRequest: Sendable {
     package let method: HTTPMethod
     /// The path, percent-decoded, without the query: `/v1/requests`.
     package let path: String
-    /// The path between its slashes, each part decoded by itself.
+    /// The path, split at its slashes; each segment is decoded separately.
     package let segments: [String]
-    /// What stands in the path where its route has a name in braces; set by the router.
+    /// The path segments that match the names in braces of the route. Set by the router.
     package internal(set) var parameters: [String: String] = [:]
-    /// The query in its order, percent-decoded. A `+` is a plus, as RFC 3986 has it.
+    /// The query items in their order, percent-decoded. A `+` is a literal plus (RFC 3986).
     package let query: [QueryItem]
     package let headers: HTTPHeaders
-    /// At most ``ControlServer/Limits/bodyBytes``.
+    /// The body, at most ``ControlServer/Limits/bodyBytes`` long.
     package let body: [UInt8]
     package let peer: PeerCredentials
 
@@ -45,7 +45,7 @@ package struct ControlRequest: Sendable {
     }
 }
 
-/// Who connected, as the kernel noted at `connect(2)` (`SO_PEERCRED` of `unix(7)`).
+/// The credentials of the connected process, recorded by the kernel at `connect(2)` (`SO_PEERCRED` of `unix(7)`).
 package struct PeerCredentials: Hashable, Sendable {
     package let pid: pid_t
     package let uid: uid_t

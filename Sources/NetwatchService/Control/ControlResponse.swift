@@ -1,7 +1,7 @@
 package import FoundationEssentials
 package import NIOHTTP1
 
-/// What a handler answers. The server adds `Content-Length` and `Connection`.
+/// The response of a handler. The server adds `Content-Length` and `Connection`.
 package struct ControlResponse: Sendable {
     package var status: HTTPResponseStatus
     package var headers: HTTPHeaders
@@ -13,13 +13,13 @@ package struct ControlResponse: Sendable {
         self.body = body
     }
 
-    /// The problem as `application/problem+json`.
+    /// Creates a response with the problem as `application/problem+json`.
     package init(_ problem: Problem) {
         self = .encoded(problem, status: problem.status, type: "application/problem+json")
         if let seconds = problem.retryAfter { headers.add(name: "retry-after", value: "\(seconds)") }
     }
 
-    /// A value as `application/json`, keys sorted. A value that cannot be encoded becomes a 500 problem.
+    /// Returns a response with a value as `application/json`. A value that cannot be encoded becomes a 500 problem.
     package static func json(
         _ value: some Encodable,
         status: HTTPResponseStatus = .ok,
@@ -28,7 +28,7 @@ package struct ControlResponse: Sendable {
         encoded(value, status: status, type: "application/json", encoder: encoder)
     }
 
-    /// Sorted keys and plain slashes, so that answers are stable and readable.
+    /// An encoder with sorted keys and unescaped slashes, so that responses are stable and readable.
     package static var encoder: JSONEncoder {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
@@ -45,6 +45,6 @@ package struct ControlResponse: Sendable {
         return ControlResponse(status: status, headers: ["content-type": type], body: Array(data) + [newline])
     }
 
-    /// `curl` leaves the shell's prompt on a line of its own.
+    /// Ends every body, so that the shell prompt after `curl` starts on a new line.
     private static let newline = UInt8(ascii: "\n")
 }

@@ -1,16 +1,16 @@
 package import NIOHTTP1
 
-/// Which handler answers which method of which path: a value, made once and never changed.
+/// The handlers of the API by method and path. It is an immutable value.
 package struct ControlRouter: Sendable {
-    /// Answers one request. It may take its time: nothing waits for it but the client.
+    /// Answers one request. It may take long, because only the client waits for it.
     ///
-    /// Its task is cancelled when the connection is closed before the answer.
+    /// Its task is cancelled if the connection is closed before the response.
     package typealias Handler = @Sendable (ControlRequest) async -> ControlResponse
 
-    /// The class of a request, unless its body makes it an upload, by the names in its query.
+    /// Returns the class of a request from its query items. Not used if the request's body makes it an upload.
     package typealias Classifier = @Sendable (_ query: [ControlRequest.QueryItem]) -> ConnectionClass
 
-    /// One method of one path.
+    /// A method of a path.
     package struct Route: Sendable {
         let method: HTTPMethod
         let path: String
@@ -19,7 +19,7 @@ package struct ControlRouter: Sendable {
         fileprivate let segments: [Segment]
 
         /// - Parameters:
-        ///   - path: As in `/v1/requests/{id}`: a name in braces takes any one part of a path that is not empty.
+        ///   - path: For example `/v1/requests/{id}`. A name in braces matches any one segment that is not empty.
         ///   - classify: Default: every request is a ``ConnectionClass/call``.
         package init(
             _ method: HTTPMethod,
@@ -34,7 +34,7 @@ package struct ControlRouter: Sendable {
             segments = path.dropFirst().split(separator: "/").map(Segment.init)
         }
 
-        /// What stands for the names in braces; `nil` when the path is another one.
+        /// Returns the segments that match the names in braces; `nil` if the path does not match.
         fileprivate func parameters(in path: [String]) -> [String: String]? {
             guard path.count == segments.count else { return nil }
             var parameters: [String: String] = [:]
@@ -62,7 +62,7 @@ package struct ControlRouter: Sendable {
 
     private let routes: [Route]
 
-    /// A route given twice is a mistake in the program and traps.
+    /// Creates a router. Traps if a route is given twice, which is a programming error.
     package init(_ routes: [Route]) {
         var seen: Set<String> = []
         for route in routes {
@@ -72,14 +72,14 @@ package struct ControlRouter: Sendable {
         self.routes = routes
     }
 
-    /// The class of a request, unless its body makes it an upload.
+    /// Returns the class of a request, unless its body makes it an upload.
     func connectionClass(_ method: HTTPMethod, _ target: RequestTarget) -> ConnectionClass {
         let method = method == .HEAD ? .GET : method
         let route = routes.first { $0.method == method && $0.parameters(in: target.segments) != nil }
         return route?.classify(target.query) ?? .call
     }
 
-    /// The answer of the handler, or 404, or 405 with `Allow`. HEAD is answered by the handler of GET.
+    /// Returns the response of the handler, or 404, or 405 with `Allow`. The GET handler also answers HEAD.
     package func respond(to request: ControlRequest) async -> ControlResponse {
         let found = routes.compactMap { route in
             route.parameters(in: request.segments).map { (route: route, parameters: $0) }

@@ -6,30 +6,31 @@ internal import NIOPosix
 
 /// The control API: HTTP/1.1 on a unix socket.
 ///
-/// One thread accepts, one serves; handlers run as tasks. Callable from any thread.
+/// One thread accepts connections, another one serves them. Handlers run as tasks. Methods can be called from any
+/// thread.
 package final class ControlServer: Sendable {
-    /// Where the server listens.
+    /// The path of the socket.
     package let path: String
 
     private let listener: ControlListener
     private let connections: ControlConnections
     private let limits: Limits
 
-    /// The process's one thread of connections. Never shut down: a handler that outlives the grace of a
-    /// stop must still find it.
+    /// The only thread for the connections of the process. It is never shut down, because a handler that outlives the
+    /// grace period of a stop still needs it.
     private static let loops = MultiThreadedEventLoopGroup(numberOfThreads: 1)
 
     /// Claims the path and serves it.
     ///
     /// - Parameters:
-    ///   - path: At most 107 bytes, the `sun_path` of `unix(7)`. A lock file `<path>.lock` is made beside.
-    ///   - mode: The permissions of the socket; who may connect needs write permission. Default 0660.
-    ///   - router: Who answers what.
-    ///   - limits: What is bounded, and where.
-    ///   - logger: Told of failures that no client sees.
-    ///   - prepare: Makes the path's directory. Called before the path is claimed, and before it is claimed again
-    ///     after its file was removed or replaced.
-    /// - Throws: ``ControlSocketError``, and what `prepare` throws.
+    ///   - path: At most 107 bytes, the `sun_path` of `unix(7)`. A lock file `<path>.lock` is created next to it.
+    ///   - mode: The permissions of the socket. Clients need write permission to connect. Default 0660.
+    ///   - router: The handlers.
+    ///   - limits: The limits of connections, sizes and times.
+    ///   - logger: Logs failures that no client can see.
+    ///   - prepare: Creates the directory of the path. Called before the path is claimed, and before it is claimed
+    ///     again after its file was removed or replaced.
+    /// - Throws: ``ControlSocketError``, and the errors of `prepare`.
     package init(
         path: String,
         mode: UInt32 = 0o660,
@@ -56,9 +57,10 @@ package final class ControlServer: Sendable {
         )
     }
 
-    /// Stops: removes the socket, lets requests in flight finish for ``Limits/stopGrace``, closes the rest.
+    /// Stops the server: removes the socket, lets requests in flight finish for ``Limits/stopGrace``, then closes the
+    /// remaining connections.
     ///
-    /// A handler that still runs then sees its task cancelled. Stopping twice does no harm.
+    /// The tasks of handlers that still run after that are cancelled. Stopping twice has no effect.
     package func stop() async {
         listener.stop()
         await connections.stop(grace: limits.stopGrace)

@@ -3,9 +3,9 @@ internal import NetwatchEventLoop
 
 /// The listening socket and the path it owns.
 ///
-/// Claiming never takes a path from a process that serves it and never removes what is not a dead socket:
-/// first the lock, which only one netwatch holds, then a connection attempt, which also finds servers that
-/// know nothing of the lock. Only a socket that refuses the connection is unlinked.
+/// Claiming never takes a path from a process that serves it, and never removes anything but a dead socket. First it
+/// takes the lock, which only one netwatch process can hold. Then it tries to connect, which also finds servers that do
+/// not use the lock. Only a socket that refuses the connection is unlinked.
 struct ControlSocket: ~Copyable {
     let listener: FileDescriptor
     private let lock: LockFile
@@ -14,15 +14,15 @@ struct ControlSocket: ~Copyable {
 
     /// Claims the path and listens on it.
     ///
-    /// The mode never grants more than asked, not for a moment: on Linux `bind(2)` gives the new file the
-    /// mode that `fchmod(2)` gave the socket, less the umask, so the file starts too narrow at worst. It
-    /// is widened to `mode` before `listen(2)`, and until then connections are refused. The umask itself
-    /// is the whole process's and is not touched.
+    /// The file never has more permissions than `mode`, not even briefly. On Linux `bind(2)` gives the new file the
+    /// mode that `fchmod(2)` set on the socket, less the umask. So the file may start with fewer permissions. It gets
+    /// `mode` before `listen(2)`; until then connections are refused. The umask belongs to the whole process and is not
+    /// changed.
     static func claiming(_ path: String, mode: mode_t) throws(ControlSocketError) -> ControlSocket {
         guard let address = UnixSocketAddress(path: path) else {
             throw .unusablePath(path: path, limit: UnixSocketAddress.longestPath)
         }
-        // Before the lock, whose file would be left beside something that is none of ours.
+        // Checked before taking the lock, whose file would otherwise be left next to a file of another program.
         try refuseOther(than: path)
         let lock = try LockFile.taking(socket: path)
         try clear(path, address)
@@ -47,13 +47,13 @@ struct ControlSocket: ~Copyable {
         self.identity = identity
     }
 
-    /// Whether clients that connect to the path reach this socket: its file was neither removed nor replaced.
+    /// Whether clients that connect to the path reach this socket, i.e. its file was neither removed nor replaced.
     var isInPlace: Bool {
         guard let identity, let current = try? FileIdentity(of: path) else { return false }
         return current == identity
     }
 
-    /// Removes the path if it still is the file that was bound. The lock goes after that.
+    /// Removes the path if it still is the file that was bound. The lock is released after that.
     deinit {
         if isInPlace { unlink(path) }
     }
@@ -77,10 +77,10 @@ struct ControlSocket: ~Copyable {
     }
 }
 
-// MARK: - What is in the way
+// MARK: - Existing files
 
 extension ControlSocket {
-    /// What a path is occupied by.
+    /// The kind of file at a path.
     fileprivate enum Occupant {
         case nothing
         case foreignFile
@@ -97,7 +97,7 @@ extension ControlSocket {
         throw .notASocket(path: path)
     }
 
-    /// Makes room for `bind(2)`, which fails on any existing file.
+    /// Removes a dead socket, because `bind(2)` fails on any existing file.
     private static func clear(_ path: String, _ address: UnixSocketAddress) throws(ControlSocketError) {
         let occupied: ControlSocketError
         do throws(SystemError) {
@@ -132,13 +132,13 @@ extension ControlSocket {
 }
 
 extension ControlSocket.Occupant {
-    /// Reads a failed `connect(2)`. What it does not understand (`EACCES`: somebody else's; `EPROTOTYPE`:
-    /// not a stream) it throws, since only certain death may cost a file.
+    /// Interprets a failed `connect(2)`. Throws any other error (`EACCES`: another user's socket; `EPROTOTYPE`: not a
+    /// stream socket), because a file is removed only if its socket certainly is dead.
     fileprivate init(refusing error: SystemError) throws(SystemError) {
         switch error.errno {
         case ECONNREFUSED: self = .deadSocket
         case ENOENT: self = .nothing
-        // Somebody listens, and more connections are waiting than it takes.
+        // A server is listening, but its backlog is full.
         case EAGAIN: self = .server(nil)
         default: throw error
         }

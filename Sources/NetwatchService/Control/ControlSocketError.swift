@@ -1,15 +1,15 @@
 package import Glibc
 package import NetwatchEventLoop
 
-/// Why the control socket could not be claimed.
+/// A reason why the control socket could not be claimed.
 package enum ControlSocketError: Error, Hashable, CustomStringConvertible {
-    /// The path is empty, contains a NUL, or has more bytes than the kernel takes.
+    /// The path is empty, contains a NUL, or is longer than the kernel accepts.
     case unusablePath(path: String, limit: Int)
-    /// Another process serves the path; which one, if it told.
+    /// Another process serves the path. `pid` is its process id, if known.
     case inUse(path: String, pid: pid_t?)
-    /// Something that is not a socket is in the way. It was left alone.
+    /// A file that is not a socket exists at the path. It was left unchanged.
     case notASocket(path: String)
-    /// A system call failed; its name carries the path.
+    /// A system call failed. The name of the call includes the path.
     case system(SystemError)
 
     package var description: String {

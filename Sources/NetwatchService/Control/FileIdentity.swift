@@ -1,13 +1,13 @@
 internal import Glibc
 internal import NetwatchEventLoop
 
-/// Which file a path names, symbolic links not followed.
+/// The identity of the file at a path. Symbolic links are not followed.
 struct FileIdentity: Hashable {
     private let device: dev_t
     private let inode: ino_t
     let isSocket: Bool
 
-    /// Returns `nil` when nothing is there.
+    /// Reads the identity; `nil` if the file does not exist.
     ///
     /// - Throws: ``SystemError`` of `lstat`.
     init?(of path: String) throws(SystemError) {

@@ -1,7 +1,7 @@
 internal import NetwatchEventLoop
 
 extension LockFile {
-    /// Takes the right to a socket path: the lock on `<socket>.lock`.
+    /// Takes the lock of a socket path, `<socket>.lock`.
     static func taking(socket path: String) throws(ControlSocketError) -> LockFile {
         do {
             return try LockFile.taking(path + ".lock")

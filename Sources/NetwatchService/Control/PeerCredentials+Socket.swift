@@ -3,7 +3,7 @@ internal import Glibc
 internal import NetwatchEventLoop
 
 extension PeerCredentials {
-    /// Reads who is at the other end of a connected unix socket (`SO_PEERCRED`).
+    /// Reads the credentials of the process at the other end of a connected unix socket (`SO_PEERCRED`).
     init(ofSocket descriptor: CInt) throws(SystemError) {
         var credentials = netwatch_ucred()
         var size = socklen_t(MemoryLayout<netwatch_ucred>.size)

@@ -1,16 +1,16 @@
 package import NIOHTTP1
 
-/// An error as the control API tells it: RFC 9457 problem details with a stable `code`.
+/// An error of the control API: RFC 9457 problem details with a stable `code`.
 package struct Problem: Error, Hashable, Sendable {
     /// The status of the response.
     package let status: HTTPResponseStatus
-    /// The stable name that programs match: `not_found`, `body_too_large`, …
+    /// The stable code for programs: `not_found`, `body_too_large`, …
     package let code: String
-    /// What went wrong, for people.
+    /// The description of the error for people.
     package let detail: String
-    /// Where a piece of a body would have had to begin.
+    /// The offset at which the piece of a body should have started.
     package let offset: Int64?
-    /// The limit that was reached, of a `busy`.
+    /// The limit that was reached, for the code `busy`.
     package let limit: ReachedLimit?
     /// The `Retry-After` of the response, in seconds, if the same request may succeed later.
     package let retryAfter: Int?
@@ -32,10 +32,10 @@ package struct Problem: Error, Hashable, Sendable {
     }
 }
 
-/// The limit of a class of connections.
+/// The limit of a connection class.
 package struct ReachedLimit: Hashable, Sendable {
     package let connectionClass: ConnectionClass
-    /// Connections of the class served at once.
+    /// The maximum number of connections of the class that are served at once.
     package let connections: Int
 }
 
@@ -48,7 +48,7 @@ extension Problem: Encodable {
 
     package func encode(to encoder: any Encoder) throws {
         var container = encoder.container(keyedBy: CodingKeys.self)
-        // `about:blank` says that the status and `code` tell everything; its title is the reason phrase.
+        // `about:blank` means that there is no problem type beyond status and `code`; its title is the reason phrase.
         try container.encode("about:blank", forKey: .type)
         try container.encode(status.reasonPhrase, forKey: .title)
         try container.encode(status.code, forKey: .status)
@@ -60,7 +60,7 @@ extension Problem: Encodable {
     }
 }
 
-// MARK: - The server's own
+// MARK: - Errors of the server
 
 extension Problem {
     static let malformed = Problem(
@@ -106,7 +106,7 @@ extension Problem {
         )
     }
 
-    /// Nothing was done: the request did not get a slot of its class.
+    /// The request got no slot of its class. It had no effect.
     static func busy(_ connectionClass: ConnectionClass, _ limits: ControlServer.Limits) -> Problem {
         let limit = ReachedLimit(
             connectionClass: connectionClass,
@@ -123,10 +123,10 @@ extension Problem {
         )
     }
 
-    /// In seconds.
+    /// The `Retry-After` of a busy response, in seconds.
     private static let busyPause = 1
 
-    /// Nothing was done: the request was not even read.
+    /// No descriptor was left for the connection. The request was not read and had no effect.
     static let shortOfDescriptors = Problem(
         .serviceUnavailable,
         code: "short_of_descriptors",

@@ -1,13 +1,13 @@
-/// The target of a request line (RFC 9112 §3.2) taken apart.
+/// The parsed target of a request line (RFC 9112 §3.2).
 struct RequestTarget: Hashable {
     let path: String
-    /// The path taken apart at its slashes, which a decoded one is none of: an id may hold a slash.
+    /// The path, split at its slashes before decoding, because an id may contain an encoded slash.
     let segments: [String]
     let query: [ControlRequest.QueryItem]
 
-    /// Parses the origin form, or the absolute form, which every server has to accept.
+    /// Parses the origin form, or the absolute form, which every server must accept.
     ///
-    /// Returns `nil` for other forms and for percent-encoding that is broken, hides a NUL or is not UTF-8.
+    /// Returns `nil` for other forms, and for percent-encoding that is invalid, encodes a NUL or is not UTF-8.
     init?(_ target: String) {
         let parts = Self.withoutOrigin(target).split(
             separator: "?",

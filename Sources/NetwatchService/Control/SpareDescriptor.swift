@@ -3,12 +3,12 @@ internal import NIOHTTP1
 internal import NetwatchEventLoop
 internal import Synchronization
 
-/// A descriptor that is held back, so that a client can be told when there is no other.
+/// A descriptor held in reserve, so that a client gets a response even if no other descriptor is free.
 ///
-/// Otherwise its connection would wait in the listener's backlog, and the client could not tell a shortage from a service
-/// that hangs.
+/// Without it the connection would wait in the listener's backlog, and the client could not distinguish a shortage from
+/// a hanging service.
 final class SpareDescriptor: Sendable {
-    /// How long the request may take to come, in milliseconds.
+    /// How long to wait for the request, in milliseconds.
     private static let timeout: CInt = 20
     private static let response = bytes(of: ControlResponse(.shortOfDescriptors))
 
@@ -18,7 +18,7 @@ final class SpareDescriptor: Sendable {
         spare = Mutex(try? FileDescriptor.opening("/dev/null"))
     }
 
-    /// Accepts one connection in place of the descriptor, answers 503 and closes it.
+    /// Closes the spare descriptor, accepts one connection in its place, answers with 503 and closes the connection.
     func refuse(_ accept: () throws(SystemError) -> CInt?) {
         spare.withLock { spare in
             spare = nil
@@ -33,7 +33,7 @@ final class SpareDescriptor: Sendable {
         let descriptor = connection.rawValue
         var pending = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
         guard poll(&pending, 1, timeout) == 1 else { return }
-        // A connection that is closed with unread bytes is reset.
+        // Reads first, because closing a connection with unread bytes resets it.
         var request = [UInt8](repeating: 0, count: 64 << 10)
         _ = recv(descriptor, &request, request.count, CInt(MSG_DONTWAIT))
         _ = send(descriptor, response, response.count, CInt(MSG_DONTWAIT | MSG_NOSIGNAL))

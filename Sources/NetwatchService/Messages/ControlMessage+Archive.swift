@@ -1,10 +1,10 @@
 extension ControlMessage {
-    /// `GET /v1/queue/export`: a part of an export.
+    /// `GET /v1/queue/export`: one page of an export.
     package struct ExportPage: Codable, Hashable, Sendable {
         package var v = ControlMessage.version
-        /// Whole lines, to be written as they are.
+        /// Complete lines, to be written unchanged.
         package var dataBase64: String
-        /// What `after` has to be for the next page; `nil` after the last.
+        /// The value of `after` for the next page; `nil` on the last page.
         package var next: String?
         /// Requests that could not be exported.
         package var leftOut: [LeftOut]
@@ -15,7 +15,7 @@ extension ControlMessage {
         package var reason: String
     }
 
-    /// `POST /v1/queue/import`: an export that was handed over in pieces.
+    /// `POST /v1/queue/import`: an export that was uploaded in pieces.
     package struct Import: Codable, Hashable, Sendable {
         package var staged: StagedBody
 
@@ -24,7 +24,7 @@ extension ControlMessage {
         }
     }
 
-    /// The answer to ``Import``.
+    /// The response to ``Import``.
     package struct Imported: Codable, Hashable, Sendable {
         package var v = ControlMessage.version
         package var imported: Int
@@ -35,12 +35,12 @@ extension ControlMessage {
     /// `GET /v1/queue/verify`.
     package struct Verification: Codable, Hashable, Sendable {
         package var v = ControlMessage.version
-        /// Whether nothing was found that costs a request.
+        /// Whether the store is sound: no finding loses a request.
         package var sound: Bool
         package var requests: Int
         package var files: Int
         package var findingCount: Int
-        /// At most 1000.
+        /// At most 1000 findings.
         package var findings: [Finding]
     }
 

@@ -1,20 +1,20 @@
 package import NetwatchEventLoop
 
 extension ControlMessage {
-    /// The answer to `GET /v1/names`: what the service's resolver knows.
+    /// The response to `GET /v1/names`: the state of the service's resolver.
     package struct Names: Codable, Hashable, Sendable {
         package var v = ControlMessage.version
         /// The name servers of `resolv.conf(5)`.
         package var nameServers: [String]
-        /// Why there is none, if so.
+        /// Why there are no name servers, if there are none.
         package var nameServersError: String?
-        /// For how long no name server has answered within two seconds; missing while they do.
+        /// For how long no name server has answered within two seconds; `nil` while name servers answer.
         package var silentSeconds: Double?
-        /// Lookups under way.
+        /// The number of lookups in progress.
         package var lookups: Int
-        /// Names that wait for a thread.
+        /// The number of names that wait for a thread.
         package var waiting: Int
-        /// How many names are known; `names` has at most 1000 of them.
+        /// The number of known names; `names` lists at most 1000 of them.
         package var count: Int
         package var names: [Name]
 
@@ -28,7 +28,7 @@ extension ControlMessage {
             package var silent: Bool
         }
 
-        /// - Parameter resolver: What the resolver knows.
+        /// - Parameter resolver: The state of the resolver.
         package init(_ resolver: ResolverSnapshot) {
             do throws(SystemError) {
                 nameServers = try NameServers.read()

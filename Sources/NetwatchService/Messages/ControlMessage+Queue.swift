@@ -1,13 +1,13 @@
 package import Foundation
 
 extension ControlMessage {
-    /// An edit of many requests: `POST /v1/queue/retry`, `hold`, `release` and `drop`. Either `ids` or `filter`.
+    /// An edit of many requests: `POST /v1/queue/retry`, `hold`, `release` and `drop`. Has either `ids` or `filter`.
     package struct Edit: Codable, Hashable, Sendable {
-        /// Whole ids, at most ``ControlMessage/mostIDs``.
+        /// Complete ids, at most ``ControlMessage/mostIDs``.
         package var ids: [String]?
-        /// All requests that match, however many, in one transaction.
+        /// Selects all matching requests, edited in one transaction.
         package var filter: Filter?
-        /// For `retry`: whether they get another idempotency key. Default false.
+        /// For `retry`: whether the requests get a new idempotency key. Default false.
         package var newKey: Bool?
         /// With `filter`: whether the matching requests are only counted. Default false.
         package var dryRun: Bool?
@@ -24,11 +24,12 @@ extension ControlMessage {
         }
     }
 
-    /// Requests by what a listing can be filtered by. Without members: every request that the edit is usually for.
+    /// A filter for requests, as in a listing. Without members it selects every request that the edit usually applies
+    /// to.
     package struct Filter: Codable, Hashable, Sendable {
         package var state: [String]?
         package var host: String?
-        /// Empty for lanes without a label.
+        /// The lane's label; empty selects lanes without a label.
         package var lane: String?
 
         package init(state: [String]?, host: String?, lane: String?) {
@@ -38,16 +39,16 @@ extension ControlMessage {
         }
     }
 
-    /// The answer to ``Edit`` with a filter.
+    /// The response to ``Edit`` with a filter.
     package struct EditedAll: Codable, Hashable, Sendable {
         package var v = ControlMessage.version
-        /// How many requests were edited, or would be.
+        /// The number of requests that were edited, or would be in a dry run.
         package var done: Int
-        /// How many match and are in a state that the edit does not apply to.
+        /// The number of matching requests in a state that the edit does not apply to.
         package var refused: Int
     }
 
-    /// The answer to ``Edit`` with ids: one result for each id, in their order.
+    /// The response to ``Edit`` with ids: one result per id, in the order of the ids.
     package struct Edited: Codable, Hashable, Sendable {
         package var v = ControlMessage.version
         package var results: [Result]
@@ -56,26 +57,26 @@ extension ControlMessage {
             package var v = ControlMessage.version
             package var id: String
             package var done: Bool
-            /// The state that it is in now.
+            /// The state that the request is in now.
             package var state: String?
-            /// Why nothing was done: `refused` or `unknown_request`.
+            /// Why the request was not edited: `refused` or `unknown_request`.
             package var code: String?
             package var detail: String?
         }
     }
 
-    /// `POST /v1/queue/flush`.
+    /// The response to `POST /v1/queue/flush`.
     package struct Flushed: Codable, Hashable, Sendable {
         package var v = ControlMessage.version
-        /// How many requests are now being tried, or wait their turn to be.
+        /// The number of requests that are now being tried or wait for their turn.
         package var requests: Int
     }
 
-    /// Which lanes `POST /v1/queue/pause` and `resume` concern; without members the whole queue, and for `resume`
-    /// every pause.
+    /// The lanes that `POST /v1/queue/pause` and `resume` apply to. Without members `pause` applies to the whole queue,
+    /// and `resume` ends every pause.
     package struct Lanes: Codable, Hashable, Sendable {
         package var host: String?
-        /// Empty for lanes without a label.
+        /// The lane's label; empty selects lanes without a label.
         package var lane: String?
 
         package init(host: String?, lane: String?) {
@@ -84,55 +85,55 @@ extension ControlMessage {
         }
     }
 
-    /// The answer to ``Lanes``.
+    /// The response to ``Lanes``.
     package struct Paused: Codable, Hashable, Sendable {
         package var v = ControlMessage.version
         package var paused: Bool
-        /// How many lanes it concerned.
+        /// The number of lanes that were affected.
         package var lanes: Int
     }
 
-    /// `GET /v1/queue/stats`.
+    /// The response to `GET /v1/queue/stats`.
     package struct Statistics: Codable, Hashable, Sendable {
         package var v = ControlMessage.version
         package var counts: [String: Int]
-        /// Requests on their way, and their bytes, as the limits count them.
+        /// The number of unfinished requests and their bytes, as counted for the limits.
         package var requests: Int
         package var bytes: Int64
         package var oldest: Date?
         package var lanes: Int
-        /// Whether the whole queue is.
+        /// Whether the whole queue is paused.
         package var paused: Bool
-        /// Lanes that are, as ``Lanes`` names them to go on.
+        /// The paused lanes, in the form that `resume` takes.
         package var pausedLanes: [Lanes]
-        /// Lanes with requests that are closed for a time: by a server's `Retry-After`, or after failures.
+        /// Lanes with requests that are closed temporarily, by a server's `Retry-After` or after failures.
         package var closedLanes: [ClosedLane]
         package var databaseBytes: Int64
         package var freeBytes: Int64
-        /// Uploads that no request uses yet, and their bytes. A service of an earlier version has neither.
+        /// The number of uploads that no request uses yet, and their bytes. Services of earlier versions send neither.
         package var stagedBodies: Int?
         package var stagedBytes: Int64?
     }
 
-    /// A lane that is closed for a time.
+    /// A lane that is closed temporarily.
     package struct ClosedLane: Codable, Hashable, Sendable {
         package var host: String
-        /// Empty for a lane without a label.
+        /// The lane's label; empty if it has none.
         package var lane: String
         package var until: Date
-        /// The status of the answer, if a server's `Retry-After` closed it.
+        /// The HTTP status of the response, if a server's `Retry-After` closed the lane.
         package var status: Int?
-        /// For people.
+        /// The reason, for people.
         package var reason: String
     }
 
-    /// An error: RFC 9457.
+    /// An error response (RFC 9457).
     package struct ProblemDetails: Decodable, Hashable, Sendable {
         package var status: Int
         package var code: String
         package var detail: String
         package var offset: Int64?
-        /// Of a `busy`: the class of connections whose limit was reached, and that limit.
+        /// For the code `busy`: the connection class whose limit was reached, and that limit.
         package var `class`: String?
         package var limit: Int?
     }

@@ -1,23 +1,23 @@
 package import Foundation
 
 extension ControlMessage {
-    /// `GET /v1/requests`.
+    /// The response to `GET /v1/requests`.
     package struct List: Codable, Hashable, Sendable {
         package var v = ControlMessage.version
         package var requests: [Entry]
-        /// How many requests are in each state, listed or not.
+        /// The number of requests in each state, whether listed or not.
         package var counts: [String: Int]
-        /// What `after` has to be for the next page; `nil` after the last.
+        /// The value of `after` for the next page; `nil` on the last page.
         package var next: String?
     }
 
-    /// `GET /v1/ids?prefix=TEXT`: ids that begin with the text, sorted, so that one that is the text comes first.
+    /// `GET /v1/ids?prefix=TEXT`: the sorted ids that begin with the text. An id equal to the text comes first.
     package struct IDs: Codable, Hashable, Sendable {
         package var v = ControlMessage.version
         package var ids: [String]
     }
 
-    /// One request of the queue.
+    /// A request of the queue.
     package struct Entry: Codable, Hashable, Sendable {
         package var v = ControlMessage.version
         package var id: String
@@ -31,8 +31,8 @@ extension ControlMessage {
         package var priority: Int
         package var bodyBytes: Int64
         package var attempts: Int
-        /// Times it was postponed without costing an attempt: the network was down, or this machine was short of
-        /// something.
+        /// How often the request was postponed without using an attempt, because the network was down or this machine
+        /// was short of a resource.
         package var deferrals: Int
         package var created: Date
         package var due: Date?
@@ -40,45 +40,47 @@ extension ControlMessage {
         package var finished: Date?
         package var status: Int?
         package var lastError: String?
-        /// Why it is not delivered, for people.
+        /// Why the request is not delivered, for people.
         package var reason: String?
-        /// What it waits for while it is pending or blocked: `network`, `retry`, `lane`, `slot`, `resources`, `earlier`,
+        /// What a pending or blocked request waits for: `network`, `retry`, `lane`, `slot`, `resources`, `earlier`,
         /// `dependencies`, `time` or `resume`.
         package var waitsFor: String?
-        /// While its lane is closed: until when, and the status of the answer if a server's `Retry-After` closed it.
+        /// While the lane is closed: the time until which, and the response's status if a server's `Retry-After` closed
+        /// it.
         package var laneClosedUntil: Date?
         package var laneClosedBy: Int?
     }
 
-    /// `GET /v1/requests/{id}`.
+    /// The response to `GET /v1/requests/{id}`.
     package struct Details: Codable, Hashable, Sendable {
         package var v = ControlMessage.version
         package var request: Entry
         package var headers: [[String]]
         package var idempotencyKey: String?
         package var replaceKey: String?
-        /// The requests that it still waits for.
+        /// The ids of the requests that this one still waits for.
         package var after: [String]
         package var atMostOnce: Bool
-        /// How long the parts of the next attempt may take; no total is the queue's own. A service of an
-        /// older version names none.
+        /// The timeouts of the next attempt. A missing total means that the queue's default applies. Services of
+        /// earlier versions send none of them.
         package var connectTimeoutSeconds: Double?
         package var responseTimeoutSeconds: Double?
         package var totalTimeoutSeconds: Double?
-        /// Until when the server may still execute an attempt that a timeout has cut; no attempt begins before.
+        /// The time until which the server may still be executing an attempt that timed out. No attempt starts before
+        /// it.
         package var busyUntil: Date?
-        /// The newest, oldest first.
+        /// The most recent attempts, oldest first.
         package var attempts: [Attempt]
         package var response: Response?
     }
 
     package struct Attempt: Codable, Hashable, Sendable {
-        /// Counts from 1.
+        /// The number of the attempt, starting at 1.
         package var number: Int
         package var started: Date
         package var durationSeconds: Double
         package var status: Int?
-        /// libcurl's code, 0 when an answer came.
+        /// The error code of libcurl, 0 if a response arrived.
         package var curlCode: Int
         package var error: String?
     }
@@ -86,7 +88,7 @@ extension ControlMessage {
     package struct Response: Codable, Hashable, Sendable {
         package var status: Int
         package var headers: [[String]]
-        /// The first 64 KiB.
+        /// The first 64 KiB of the body.
         package var bodyBase64: String
         package var truncated: Bool
     }

@@ -1,43 +1,43 @@
 package import Foundation
 
 extension ControlMessage {
-    /// `POST /v1/requests`: a request to be sent now, or kept until it can be.
+    /// `POST /v1/requests`: a request to send now, or to keep until it can be sent.
     package struct Send: Codable, Hashable, Sendable {
         package var url: String
-        /// Default `GET`.
+        /// The HTTP method. Default `GET`.
         package var method: String?
-        /// Name and value of each header.
+        /// Pairs of header name and value.
         package var headers: [[String]]?
-        /// The body as text. One of `body`, `body_base64` and `staged` at most.
+        /// The body as text. At most one of `body`, `body_base64` and `staged` may be given.
         package var body: String?
         /// The body as Base64 (RFC 4648 §4).
         package var bodyBase64: String?
-        /// A body that was handed over in pieces.
+        /// A body that was uploaded in pieces.
         package var staged: StagedBody?
-        /// Whether it is tried before the answer: a ``QueueMode``. Default `auto`.
+        /// Whether the request is tried before the response: a ``QueueMode``. Default `auto`.
         package var queue: String?
-        /// An id of the client's own, which makes the call repeatable.
+        /// An id chosen by the client, which makes the call repeatable.
         package var id: String?
-        /// Sets apart requests to the same origin.
+        /// The label of the lane, which separates requests to the same origin.
         package var lane: String?
-        /// Whether requests of the lane go out one by one, in the order they came. Default false.
+        /// Whether the requests of the lane are sent one at a time, in the order they were enqueued. Default false.
         package var fifo: Bool?
         package var priority: Int?
         package var ttlSeconds: Double?
         package var deadline: Date?
         package var notBefore: Date?
         package var maxAttempts: Int?
-        /// How long the parts of an attempt may take.
+        /// The timeouts of an attempt.
         package var connectTimeoutSeconds: Double?
         package var responseTimeoutSeconds: Double?
         package var totalTimeoutSeconds: Double?
         package var replaceKey: String?
-        /// Ids of requests that have to be delivered before.
+        /// The ids of requests that must be delivered first.
         package var after: [String]?
-        /// As in `status=2xx,type=application/json`.
+        /// The expected response, for example `status=2xx,type=application/json`.
         package var expect: String?
         package var atMostOnce: Bool?
-        /// The short form of `idempotency` with a `key` only.
+        /// The short form of `idempotency` with only a `key`.
         package var idempotencyKey: String?
         package var idempotency: Idempotency?
         /// `full` or `normal`.
@@ -51,16 +51,16 @@ extension ControlMessage {
     }
 
     package enum QueueMode: String, Hashable, Sendable, CaseIterable {
-        /// Tried once before the answer, if it can be.
+        /// Tries the request once before the response, if that is possible.
         case auto
-        /// Answered as soon as it is on the disk.
+        /// Responds as soon as the request is on the disk.
         case always
     }
 
-    /// A body that ``Piece``s made.
+    /// A body that was uploaded as ``Piece``s.
     package struct StagedBody: Codable, Hashable, Sendable {
         package var id: String
-        /// How many bytes it has in all.
+        /// The total length of the body in bytes.
         package var size: Int64
 
         package init(id: String, size: Int64) {
@@ -70,30 +70,30 @@ extension ControlMessage {
     }
 
     package struct Idempotency: Codable, Hashable, Sendable {
-        /// Default: made for methods that are not idempotent.
+        /// The key. By default one is generated for methods that are not idempotent.
         package var key: String?
         /// The name of the header field. Default `Idempotency-Key`.
         package var header: String?
-        /// Whether it is sent in quotes. Default false.
+        /// Whether the key is sent in quotes. Default false.
         package var quoted: Bool?
-        /// No key at all; excludes `key`. Default false.
+        /// Whether no key is sent; excludes `key`. Default false.
         package var none: Bool?
     }
 
-    /// The answer to ``Send``. With `delivered` and `queued` the request is safe on the disk, and with `dead`
-    /// what became of it.
+    /// The response to ``Send``. If the state is `delivered` or `queued`, the request is safely on disk. If it is
+    /// `dead`, its result is.
     package struct Sent: Codable, Hashable, Sendable {
         package var v = ControlMessage.version
-        /// `nil` when it was sent without the queue.
+        /// The id; `nil` if the request was sent without the queue.
         package var id: String?
-        /// `delivered`, `queued`, `dead`, `cancelled`, `superseded`, or `dropped` when the queue was full and
-        /// that was wanted then.
+        /// `delivered`, `queued`, `dead`, `cancelled`, `superseded`, or `dropped` if the queue was full and `when_full`
+        /// allows dropping.
         package var state: String
-        /// The HTTP status of the last answer, of a request that is over.
+        /// The HTTP status of the last response, for a finished request.
         package var status: Int?
-        /// Why a request is queued or was given up, for people.
+        /// Why the request is queued or was given up, for people.
         package var reason: String?
-        /// The first 64 KiB of the answer to a delivered request.
+        /// The first 64 KiB of the response to a delivered request.
         package var bodyBase64: String?
 
         package init(
@@ -111,17 +111,17 @@ extension ControlMessage {
         }
     }
 
-    /// The answer to `PATCH /v1/bodies/{id}?offset=N`.
+    /// The response to `PATCH /v1/bodies/{id}?offset=N`.
     package struct Piece: Codable, Hashable, Sendable {
         package var v = ControlMessage.version
         package var id: String
-        /// How many bytes the body has now.
+        /// The current length of the body in bytes.
         package var size: Int64
     }
 }
 
 extension ControlMessage {
-    /// `GET /v1/bodies`: the uploads that no request uses yet.
+    /// The response to `GET /v1/bodies`: the uploads that no request uses yet.
     package struct StagedBodies: Codable, Hashable, Sendable {
         package var v = ControlMessage.version
         package var bodies: [Upload]
@@ -129,14 +129,14 @@ extension ControlMessage {
         package struct Upload: Codable, Hashable, Sendable {
             package var v = ControlMessage.version
             package var id: String
-            /// How many bytes were uploaded.
+            /// The number of uploaded bytes.
             package var size: Int64
-            /// How long ago the last piece came.
+            /// The time since the last piece arrived.
             package var idleSeconds: Double
         }
     }
 
-    /// The answer to `DELETE /v1/bodies` and `DELETE /v1/bodies/{id}`.
+    /// The response to `DELETE /v1/bodies` and `DELETE /v1/bodies/{id}`.
     package struct RemovedBodies: Codable, Hashable, Sendable {
         package var v = ControlMessage.version
         package var bodies: Int
@@ -150,7 +150,7 @@ extension ControlMessage {
 }
 
 extension ControlMessage.Sent {
-    /// What became of a request that was accepted earlier.
+    /// Creates the response for a request that was accepted earlier.
     package init(_ details: ControlMessage.Details) {
         let request = details.request
         let isOver = request.finished != nil

@@ -1,29 +1,29 @@
 package import Foundation
 
-/// The bodies of the control API. A client ignores members that it does not know; the service refuses them.
+/// The message bodies of the control API. Clients ignore unknown members; the service rejects them.
 package enum ControlMessage {
-    /// The version that every answer carries as `v`.
+    /// The version that every response carries as `v`.
     package static let version = 1
 
-    /// The longest body of a request that a message carries: 1 MiB. Longer ones come in pieces.
+    /// The longest request body in a single message: 1 MiB. Longer bodies are uploaded in pieces.
     package static let maximumBodyBytes = 1 << 20
 
     /// The longest piece of a body: 1 MiB.
     package static let maximumPieceBytes = 1 << 20
 
-    /// How many ids one message may name.
+    /// The maximum number of ids in one message.
     package static let mostIDs = 10_000
 
-    /// How many requests one answer lists at most.
+    /// The maximum number of requests in one response.
     package static let longestPage = 1000
 
-    /// How many bytes of requests one answer lists at most, about: 1 MiB. It lists one request at least.
+    /// The approximate maximum size of the requests in one response: 1 MiB. A response lists at least one request.
     package static let longestPageBytes = 1 << 20
 
-    /// How long one answer may be waited for.
+    /// The longest time that a client can wait for one response.
     package static let longestWait: Duration = .seconds(300)
 
-    /// Names are in snake case, times RFC 3339 in UTC.
+    /// An encoder with member names in snake case and RFC 3339 times in UTC.
     package static var encoder: JSONEncoder {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
@@ -57,12 +57,12 @@ extension Date {
     private static let withFraction = Date.ISO8601FormatStyle(includingFractionalSeconds: true)
     private static let withoutFraction = Date.ISO8601FormatStyle()
 
-    /// RFC 3339 in UTC with milliseconds: `2026-01-31T12:34:56.789Z`.
+    /// The date in RFC 3339 format, in UTC with milliseconds: `2026-01-31T12:34:56.789Z`.
     package var rfc3339: String {
         formatted(Self.withFraction)
     }
 
-    /// Reads RFC 3339, with a fraction of the second or without, in UTC or with an offset.
+    /// Parses an RFC 3339 date, with or without fractional seconds, in UTC or with an offset.
     package init?(rfc3339 text: String) {
         guard text.utf8.count <= 64,
             let date = (try? Self.withFraction.parse(text)) ?? (try? Self.withoutFraction.parse(text))

@@ -2,7 +2,7 @@ internal import Foundation
 internal import NIOHTTP1
 internal import OfflineQueue
 
-/// What concerns all that the store holds: taking it elsewhere, bringing it in, looking through it.
+/// Routes for the whole store: export, import and verification.
 extension QueueRoutes {
     var archiveRoutes: [ControlRouter.Route] {
         [

@@ -2,7 +2,7 @@ internal import Foundation
 internal import NIOHTTP1
 internal import OfflineQueue
 
-/// Bodies that are uploaded in pieces before a request uses them.
+/// Routes for bodies that are uploaded in pieces before a request uses them.
 extension QueueRoutes {
     var bodyRoutes: [ControlRouter.Route] {
         [

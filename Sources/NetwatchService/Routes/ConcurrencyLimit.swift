@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// Lets a few tasks at a time through, in the order they came.
+/// Limits how many tasks run at a time. Waiting tasks run in the order in which they arrived.
 final class ConcurrencyLimit: Sendable {
     private struct Waiter {
         let ticket: UInt64
@@ -15,21 +15,21 @@ final class ConcurrencyLimit: Sendable {
 
     private let state: Mutex<State>
 
-    /// - Parameter width: How many tasks run at a time.
+    /// - Parameter width: The maximum number of concurrent tasks.
     init(_ width: Int) {
         state = Mutex(State(free: width))
     }
 
-    /// Runs `body` when it is its turn.
+    /// Runs `body` when a slot is free.
     ///
-    /// - Throws: `CancellationError` when the task is cancelled before; what `body` throws.
+    /// - Throws: `CancellationError` if the task is cancelled while it waits, and the errors of `body`.
     func run<Value>(_ body: () async throws -> Value) async throws -> Value {
         try await enter()
         defer { leave() }
         return try await body()
     }
 
-    /// How many tasks wait for their turn.
+    /// The number of tasks that wait for a slot.
     var waitingCount: Int { state.withLock { $0.waiting.count } }
 
     private func enter() async throws {
@@ -46,7 +46,7 @@ final class ConcurrencyLimit: Sendable {
 
     private func wait(_ waiter: Waiter) {
         let entrance = state.withLock { state -> Result<Void, any Error>? in
-            // A cancellation from now on finds the waiter in the line, because it takes the lock after this.
+            // A later cancellation takes the lock after this, so it finds the waiter in the queue.
             guard !Task.isCancelled else { return .failure(CancellationError()) }
             guard state.free > 0 else {
                 state.waiting.append(waiter)

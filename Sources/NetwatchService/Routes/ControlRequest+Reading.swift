@@ -1,12 +1,12 @@
 internal import Foundation
 internal import NIOHTTP1
 
-/// What a route reads of a request, with an error that says what is wrong with it.
+/// Typed access to a request's body and query. Errors state what is wrong with the value.
 extension ControlRequest {
-    /// The body as a message, which has a property for each of its members.
+    /// Decodes the body as a message that has a property for each of its members.
     func message<Message: Decodable>(_ type: Message.Type) throws(Problem) -> Message {
         let message = try decoded(type)
-        // The message's decoder takes `ttlSeconds` for `ttl_seconds`.
+        // The decoder also accepts `ttlSeconds` for `ttl_seconds`, so the names are checked separately.
         try MemberNames(of: body).check(against: message)
         return message
     }
@@ -20,17 +20,17 @@ extension ControlRequest {
         }
     }
 
-    /// The body as a message, none for an empty one.
+    /// Decodes the body as a message; `nil` for an empty body.
     func optionalMessage<Message: Decodable>(_ type: Message.Type) throws(Problem) -> Message? {
         body.isEmpty ? nil : try message(type)
     }
 
-    /// Refuses names in the query that mean nothing, and names that come twice where one value counts, since who wrote
-    /// them thinks that they do.
+    /// Rejects unknown query names, and names that are repeated although only one value counts. Otherwise the client
+    /// would assume that they take effect.
     ///
     /// - Parameters:
-    ///   - accepted: The names that it may have.
-    ///   - lists: Those of them that may come more than once.
+    ///   - accepted: The accepted names.
+    ///   - lists: The accepted names that may be repeated.
     func checkQuery(takes accepted: [String], lists: [String]) throws(Problem) {
         var seen: Set<String> = []
         for item in query {
@@ -47,17 +47,17 @@ extension ControlRequest {
         }
     }
 
-    /// The first value of a name in the query; empty when it has none.
+    /// Returns the first value of a query name; empty if the name has no value, `nil` if the name is missing.
     func value(of name: String) -> String? {
         query.first { $0.name == name }.map { $0.value ?? "" }
     }
 
-    /// All values of a name in the query.
+    /// Returns all values of a query name.
     func values(of name: String) -> [String] {
         query.filter { $0.name == name }.map { $0.value ?? "" }
     }
 
-    /// A whole number of the query.
+    /// Returns an integer of the query.
     func number<Number: FixedWidthInteger>(_ name: String, in range: ClosedRange<Number>) throws(Problem)
         -> Number?
     {
@@ -68,7 +68,7 @@ extension ControlRequest {
         return number
     }
 
-    /// A number of seconds of the query, with a fraction if need be.
+    /// Returns a number of seconds of the query, which may have a fraction.
     func seconds(_ name: String, atMost longest: Duration) throws(Problem) -> Duration? {
         guard let text = value(of: name) else { return nil }
         let longest = longest.components.seconds
@@ -78,7 +78,7 @@ extension ControlRequest {
         return .seconds(seconds)
     }
 
-    /// `true` or `false` of the query.
+    /// Returns a Boolean of the query, `true` or `false`.
     func flag(_ name: String) throws(Problem) -> Bool? {
         guard let text = value(of: name) else { return nil }
         guard let flag = Bool(text) else { throw .malformedQuery(name, text, accepted: "true or false") }

@@ -1,10 +1,10 @@
 internal import Foundation
 
-/// Why a body is not the message that a route takes, in the words of JSON: clients do not know of Swift's types and names.
+/// Why a body could not be decoded, in JSON terms, because clients do not know the Swift types and property names.
 struct DecodingFailure: CustomStringConvertible {
     let description: String
 
-    /// - Parameter body: What could not be decoded.
+    /// - Parameter body: The body that could not be decoded.
     init(_ error: any Error, in body: Data) {
         description =
             switch error {
@@ -26,7 +26,7 @@ struct DecodingFailure: CustomStringConvertible {
         context.codingPath.isEmpty ? "the body" : "`\(path(context.codingPath))`"
     }
 
-    /// As `filter.state[0]`. The decoder has turned `ttl_seconds` into `ttlSeconds`.
+    /// Returns a path such as `filter.state[0]`. Undoes the decoder's conversion from `ttl_seconds` to `ttlSeconds`.
     private static func path(_ keys: [any CodingKey]) -> String {
         keys.reduce(into: "") { path, key in
             if let index = key.intValue {
@@ -49,20 +49,20 @@ struct DecodingFailure: CustomStringConvertible {
     }
 }
 
-/// What is an array in JSON.
+/// A Swift type that is an array in JSON.
 private protocol JSONList {}
 
 extension Array: JSONList {}
 
-/// Numbers that are no whole ones. The decoder calls a body with such a number in the place of a whole one invalid, and
-/// does not say which it is.
+/// The numbers in a body that are not integers. If a body has such a number where an integer is expected, the decoder
+/// only reports invalid data without its position.
 private struct UnfitNumbers: CustomStringConvertible {
-    /// Longer bodies are not looked through, since that takes many times their length of memory.
+    /// Longer bodies are not searched, because that needs many times their length in memory.
     private static let longestBody = 1 << 16
 
     private var names: [String] = []
 
-    /// - Returns: `nil` for what has none, or is no JSON at all.
+    /// - Returns: `nil` if the body has no such numbers or is not JSON.
     init?(in body: Data) {
         guard body.count <= Self.longestBody,
             let json = try? JSONSerialization.jsonObject(with: body, options: .fragmentsAllowed)

@@ -1,7 +1,7 @@
 internal import NIOHTTP1
 internal import OfflineQueue
 
-/// What may be asked of requests, one by one or many at once.
+/// Routes that edit requests, one at a time or many at once.
 extension QueueRoutes {
     var editRoutes: [ControlRouter.Route] {
         let actions: [EditAction] = [.retry, .hold, .release]
@@ -33,7 +33,7 @@ extension QueueRoutes {
         }
     }
 
-    /// The form for one has options but no ids.
+    /// The message for editing a single request has options but no ids.
     private struct RetryOptions: Decodable {
         var newKey: Bool?
     }

@@ -1,11 +1,11 @@
 internal import Foundation
 
-/// Collects the names that a client wrote. A decoder keeps either of two members of one name (RFC 8259 §4), so those are
-/// refused.
+/// Collects the member names in a client's JSON. Duplicate names are rejected, because a decoder may keep either member
+/// (RFC 8259 §4).
 extension MemberNames {
     /// - Parameter json: Valid JSON.
-    /// - Throws: ``Problem`` with `malformed_body`, naming the first member that comes twice in its object; also for JSON
-    ///   that is not in UTF-8, in which no byte is 0.
+    /// - Throws: ``Problem`` with `malformed_body`, which names the first duplicate member of an object. Also thrown if
+    ///   the JSON is not UTF-8: UTF-8 JSON contains no zero byte.
     init(of json: [UInt8]) throws(Problem) {
         guard !json.contains(0) else { throw .malformedBody("the body is not UTF-8") }
         var scan = MemberScan(bytes: json)
@@ -16,9 +16,9 @@ extension MemberNames {
     }
 }
 
-/// Goes through the bytes of valid JSON once.
+/// A single pass over the bytes of valid JSON.
 private struct MemberScan {
-    /// An object or an array that is open.
+    /// An open object or array.
     private struct Container {
         let isObject: Bool
         var names = MemberNames()
@@ -29,9 +29,9 @@ private struct MemberScan {
     private let bytes: [UInt8]
     private var position = 0
     private var open: [Container] = []
-    /// Whether a string would be the name of a member.
+    /// Whether the next string is a member name.
     private var expectsName = false
-    /// Of the outermost object.
+    /// The names of the outermost object.
     private(set) var names = MemberNames()
 
     init(bytes: [UInt8]) {
@@ -40,7 +40,7 @@ private struct MemberScan {
 
     var hasMore: Bool { position < bytes.count }
 
-    /// Goes on behind the next token, and returns the name that came twice.
+    /// Advances past the next token. Returns the member name if it is a duplicate.
     mutating func step() -> String? {
         switch bytes[position] {
         case UInt8(ascii: "{"): begin(isObject: true)
@@ -63,7 +63,7 @@ private struct MemberScan {
         expectsName = false
         guard let container = open.popLast(), container.isObject else { return }
         guard let last = open.indices.last else { return names = container.names }
-        // What is within an array has no property of its own.
+        // Objects inside an array belong to no property.
         if open[last].isObject { open[last].names.set(container.names, of: open[last].name) }
     }
 
@@ -81,7 +81,7 @@ private struct MemberScan {
         return open[last].names.add(name) ? nil : name
     }
 
-    /// The same name may be written with escapes.
+    /// Decodes a string literal, because the same name may be written with escapes.
     private static func text(_ literal: ArraySlice<UInt8>) -> String {
         let plain = String(decoding: literal.dropFirst().dropLast(), as: UTF8.self)
         guard literal.contains(UInt8(ascii: "\\")) else { return plain }

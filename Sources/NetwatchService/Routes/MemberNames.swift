@@ -1,28 +1,28 @@
 internal import Synchronization
 
-/// The names of an object's members as a client wrote them, with those of the objects within it.
+/// The names of an object's members as the client wrote them, including those of nested objects.
 struct MemberNames {
-    /// What is no object has none.
+    /// The members; empty for values that are not objects.
     private(set) var members: [String: MemberNames] = [:]
 
     /// Adds a member.
     ///
-    /// - Returns: Whether the object had none of this name.
+    /// - Returns: Whether the name is new in the object.
     mutating func add(_ name: String) -> Bool {
         if members[name] != nil { return false }
         members[name] = MemberNames()
         return true
     }
 
-    /// Sets the names within a member.
+    /// Sets the names of the object in a member.
     mutating func set(_ names: MemberNames, of name: String) {
         members[name] = names
     }
 
-    /// Refuses what the message that was made of the object does not have: a misspelt option would be lost without a
-    /// word.
+    /// Rejects members that the decoded message does not have, because a misspelt option would otherwise be ignored
+    /// silently.
     ///
-    /// - Throws: ``Problem`` with `malformed_body`, naming the first of them and what is accepted in its place.
+    /// - Throws: ``Problem`` with `malformed_body`, which names the first unknown member and the accepted names.
     func check(against message: Any, within path: String = "") throws(Problem) {
         guard !members.isEmpty else { return }
         let accepted = AcceptedNames.of(message)
@@ -36,15 +36,15 @@ struct MemberNames {
     }
 }
 
-/// The names of a message's members. Reflection finds them and is slow, so they are kept for each type.
+/// The names of a message's members. They are cached per type, because finding them by reflection is slow.
 private struct AcceptedNames {
-    /// In the order of their declaration, as ``ControlMessage/encoder`` would name them.
+    /// The names in declaration order, spelled as ``ControlMessage/encoder`` does.
     let names: [String]
     private let positions: [String: Int]
 
     private static let known = Mutex<[ObjectIdentifier: AcceptedNames]>([:])
 
-    /// The position of a name among the message's properties.
+    /// Returns the position of a name among the message's properties.
     subscript(name: String) -> Int? { positions[name] }
 
     static func of(_ message: Any) -> AcceptedNames {
@@ -55,13 +55,13 @@ private struct AcceptedNames {
         return names
     }
 
-    /// - Parameter mirror: Of a structure, whose properties are the same for all values of its type.
+    /// - Parameter mirror: The mirror of a structure, whose properties are the same for all values of its type.
     private init(_ mirror: Mirror) {
         names = mirror.children.compactMap { $0.label?.snakeCase }
         positions = Dictionary(zip(names, 0...), uniquingKeysWith: { first, _ in first })
     }
 
-    /// The value of a property, which is not optional; `nil` when it has none.
+    /// Returns the value of a property without its optional; `nil` if it has no value.
     func value(of name: String, in message: Any) -> Any? {
         guard let position = positions[name] else { return nil }
         let children = Mirror(reflecting: message).children
@@ -72,7 +72,7 @@ private struct AcceptedNames {
 }
 
 extension String {
-    /// The name of a property as JSON spells it: `ttl_seconds` for `ttlSeconds`.
+    /// The name of a property as in JSON: `ttl_seconds` for `ttlSeconds`.
     var snakeCase: String {
         reduce(into: "") { $0 += $1.isUppercase ? "_\($1.lowercased())" : String($1) }
     }

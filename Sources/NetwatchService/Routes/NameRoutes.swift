@@ -1,7 +1,7 @@
 internal import NIOHTTP1
 internal import NetwatchEventLoop
 
-/// What the resolver of the service knows.
+/// Routes for the state of the service's resolver.
 extension QueueRoutes {
     var nameRoutes: [ControlRouter.Route] {
         [

@@ -20,7 +20,7 @@ extension Problem {
         case .wrongOffset: .conflict
         case .idConflict: .unprocessableEntity
         case .bodyTooLarge: .payloadTooLarge
-        // RFC 4918 §11.5: the request was fine, the queue or its disk had no room.
+        // RFC 4918 §11.5: the request is valid, but the queue or its disk has no space.
         case .queueFull, .storeFailed, .insufficientSpace, .spoolFailed: .insufficientStorage
         case .invalidConfiguration, .alreadyOwned, .directoryUnusable, .storeUnusable, .storeUnavailable,
             .storeReplaced, .tooManyStagedBodies, .stopped:
@@ -40,7 +40,7 @@ extension Problem {
         Problem(.badRequest, code: "malformed_body", detail: detail)
     }
 
-    /// A member of the body, or a name in the query, that means nothing.
+    /// An unknown member of the body or an unknown name in the query.
     static func unknownName(_ name: String, code: String, accepted: [String]) -> Problem {
         let words =
             accepted.isEmpty ? "nothing is accepted" : "accepted are " + accepted.joined(separator: ", ")
@@ -51,16 +51,16 @@ extension Problem {
         )
     }
 
-    /// The host of a filter as the queue has it.
+    /// Returns the host of a filter in the queue's notation.
     ///
-    /// - Throws: ``Problem`` with `invalid_host`: what is no host would match nothing.
+    /// - Throws: ``Problem`` with `invalid_host`. An invalid host would match no request.
     static func host(_ text: String) throws(Problem) -> String {
         if let host = Origin.host(named: text) { return host }
         let accepted = "a name or an address, like api.example.com, without scheme and port"
         throw .malformedQuery("host", text, accepted: accepted)
     }
 
-    /// A value of the query that cannot be used.
+    /// An invalid value in the query.
     static func malformedQuery(_ name: String, _ value: String, accepted: String) -> Problem {
         Problem(
             .badRequest,

@@ -1,16 +1,14 @@
 internal import NIOHTTP1
 package import OfflineQueue
 
-/// The routes of the control API that reach the queue.
-///
-/// Each group of them stands in a file of its own.
+/// The routes of the control API that use the queue. Each group is in a separate file.
 package struct QueueRoutes: Sendable {
     let queue: OfflineQueue
-    /// Whether the queue was started: without that nothing is sent, and nobody may think so.
+    /// Whether the queue was started. Otherwise nothing is sent, and routes that need sending fail with `not_running`.
     let isRunning: Bool
-    /// Responses of about 1 MiB take several times that while they are made.
+    /// Limits responses of about 1 MiB, because building one needs several times its size in memory.
     let largeResponses = ConcurrencyLimit(2)
-    /// Looking through the store takes a connection to the database and a thread.
+    /// Limits verifications, because each one takes a database connection and a thread.
     let verifications = ConcurrencyLimit(1)
 
     package init(queue: OfflineQueue, isRunning: Bool) {
@@ -24,12 +22,12 @@ package struct QueueRoutes: Sendable {
         )
     }
 
-    /// A route whose errors become problems.
+    /// Creates a route that converts errors to problems.
     ///
     /// - Parameters:
-    ///   - query: The names that its query may have.
-    ///   - lists: Those of them that may come more than once.
-    ///   - classify: The class of a request, unless its body makes it an upload.
+    ///   - query: The accepted names of its query.
+    ///   - lists: The accepted names that may be repeated.
+    ///   - classify: Returns the class of a request, unless its body makes it an upload.
     func route(
         _ method: HTTPMethod,
         _ path: String,
@@ -63,6 +61,6 @@ package struct QueueRoutes: Sendable {
         )
     }
 
-    /// The id in a path. It may name no request.
+    /// Returns the id in the path. A request with this id may not exist.
     func id(in request: ControlRequest) -> String { request.parameters["id"] ?? "" }
 }

@@ -2,7 +2,7 @@ internal import Foundation
 internal import NIOHTTP1
 internal import OfflineQueue
 
-/// What may be known of requests.
+/// Routes that read requests.
 extension QueueRoutes {
     var requestRoutes: [ControlRouter.Route] {
         [
@@ -46,7 +46,7 @@ extension QueueRoutes {
         }
     }
 
-    /// As many as a person can compare.
+    /// As many ids as a person can compare.
     private static let mostCandidates = 4
 
     private func ids(_ request: ControlRequest) async throws -> ControlResponse {
@@ -80,7 +80,7 @@ extension RequestQuery {
 }
 
 extension QueuedRequest.State {
-    /// - Throws: ``Problem`` with `invalid_state`, naming the first that is none.
+    /// - Throws: ``Problem`` with `invalid_state`, which names the first unknown state.
     static func named(_ names: [String]) throws(Problem) -> Set<QueuedRequest.State> {
         var states: Set<QueuedRequest.State> = []
         for name in names {
@@ -95,7 +95,7 @@ extension QueuedRequest.State {
 }
 
 extension ListCursor {
-    /// What clients hand back and should not look into.
+    /// The opaque text that clients return as `after`.
     fileprivate var text: String { (isFinished ? "f" : "w") + String(position) }
 
     fileprivate init?(text: String) {
@@ -115,7 +115,7 @@ extension QueueCounts {
 // MARK: - Messages
 
 extension QueuedRequest {
-    /// What keeps it now goes before what happened at its last attempt.
+    /// The reason for people. The current obstacle takes precedence over the result of the last attempt.
     fileprivate var reason: String? {
         if let holdReason {
             let lost = holdReason == .dependency ? lastError.map { ": \($0)" } : nil
@@ -130,7 +130,7 @@ extension QueuedRequest {
 }
 
 extension QueuedReason {
-    /// The name of what a request waits for, for programs.
+    /// The name of the obstacle, for programs.
     fileprivate var name: String? {
         switch self {
         case .notReachable: "network"

@@ -3,8 +3,7 @@ internal import Foundation
 internal import NIOHTTP1
 internal import OfflineQueue
 
-/// What a message says of a request, in the queue's own terms. What is wrong with it beyond its form the queue
-/// says itself.
+/// Converts a message to the queue's types. Only the form is checked here; the queue checks the values.
 extension ControlMessage.Send {
     func queueRequest() throws(Problem) -> QueueRequest {
         QueueRequest(
@@ -76,7 +75,7 @@ extension ControlMessage.Send {
         return options
     }
 
-    /// What is no time at all is left to the queue to refuse; a number that no `Duration` can be would trap.
+    /// Returns a duration. The queue checks the range; only numbers that would trap in `Duration` are rejected here.
     private static func duration(_ seconds: Double, of name: String, accepted: String) throws(Problem)
         -> Duration
     {

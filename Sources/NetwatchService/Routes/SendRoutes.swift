@@ -2,7 +2,7 @@ internal import Foundation
 internal import NIOHTTP1
 internal import OfflineQueue
 
-/// How requests come in.
+/// Routes that accept requests.
 extension QueueRoutes {
     var sendRoutes: [ControlRouter.Route] {
         [
@@ -28,7 +28,7 @@ extension QueueRoutes {
     {
         let sent = ControlMessage.Sent(try await queue.send(request, options: options))
         guard sent.state == "dead", let id = sent.id else { return sent }
-        // The result says why, the store what the server answered.
+        // The result has only the reason; the store also has the server's response.
         return try await queue.request(id).map(ControlMessage.Sent.init) ?? sent
     }
 

@@ -1,7 +1,7 @@
 internal import NIOHTTP1
 internal import OfflineQueue
 
-/// What concerns the queue as a whole, or whole lanes.
+/// Routes for the queue as a whole and for whole lanes.
 extension QueueRoutes {
     var queueRoutes: [ControlRouter.Route] {
         [
@@ -12,7 +12,7 @@ extension QueueRoutes {
         ]
     }
 
-    /// Takes no members: a flush concerns every host.
+    /// A flush takes no members, because it applies to every host.
     private struct Nothing: Decodable {}
 
     private func flush(_ request: ControlRequest) async throws -> ControlResponse {

@@ -2,10 +2,10 @@ internal import Glibc
 
 /// The sockets that a service manager opened for this process: the protocol of `sd_listen_fds(3)`.
 package struct InheritedSockets: Sendable {
-    /// The first of them, `SD_LISTEN_FDS_START`.
+    /// The first inherited descriptor, `SD_LISTEN_FDS_START`.
     private static let first: CInt = 3
-    /// More than any manager passes. A number beyond it is a mistake, not a reason to look at every descriptor
-    /// there could be.
+    /// More descriptors than any manager passes. A larger count is an error, and must not make this process check every
+    /// possible descriptor.
     private static let limit: CInt = 1024
 
     private let descriptors: [CInt]
@@ -14,8 +14,8 @@ package struct InheritedSockets: Sendable {
         self.descriptors = descriptors
     }
 
-    /// Reads `LISTEN_PID` and `LISTEN_FDS`. Variables that were meant for another process, as when they went
-    /// through a shell, stand for nothing. Programs that this one starts inherit none of the sockets.
+    /// Reads `LISTEN_PID` and `LISTEN_FDS`. The variables are ignored if they were set for another process, for example
+    /// because a shell passed them on. Sets close-on-exec, so that child processes do not inherit the sockets.
     package static func fromEnvironment() -> InheritedSockets {
         guard number("LISTEN_PID") == getpid(), let count = number("LISTEN_FDS"), (1...limit).contains(count)
         else { return InheritedSockets(descriptors: []) }
@@ -27,7 +27,7 @@ package struct InheritedSockets: Sendable {
         getenv(name).flatMap { CInt(String(cString: $0)) }
     }
 
-    /// The netlink socket of the route protocol among them (`ListenNetlink=route`); `nil` when there is none.
+    /// The inherited netlink socket of the route protocol (`ListenNetlink=route`); `nil` if there is none.
     package var routeNetlink: CInt? {
         descriptors.first { descriptor in
             Self.option(SO_DOMAIN, of: descriptor) == AF_NETLINK

@@ -1,25 +1,24 @@
 internal import Glibc
 package import NetwatchEventLoop
 
-/// Tells the service manager how the service is: the datagram protocol of `sd_notify(3)`.
+/// Reports the state of the service to the service manager: the datagram protocol of `sd_notify(3)`.
 ///
-/// Without a service manager that listens, everything is a silent no-op. Callable from any thread; nothing
-/// blocks.
+/// Without a listening service manager every call is a silent no-op. Can be called from any thread. Never blocks.
 package struct SystemdNotifier: Sendable {
-    /// One assignment of the protocol.
+    /// An assignment of the protocol.
     package enum State: Hashable, Sendable {
         /// `READY=1`: the service is up.
         case ready
-        /// `STOPPING=1`: the service goes down.
+        /// `STOPPING=1`: the service is shutting down.
         case stopping
-        /// `STATUS=…`: one line for people, as `systemctl status` shows it.
+        /// `STATUS=…`: a line for people, which `systemctl status` shows.
         case status(String)
     }
 
     private let address: String?
 
-    /// - Parameter address: The value of `NOTIFY_SOCKET`: a path, or a name in the abstract namespace
-    ///   behind an `@`. `nil` or empty when nobody listens.
+    /// - Parameter address: The value of `NOTIFY_SOCKET`: a path, or a name in the abstract namespace after an `@`.
+    ///   `nil` or empty if there is no service manager.
     package init(address: String?) {
         self.address = address.flatMap { $0.isEmpty ? nil : $0 }
     }
@@ -31,8 +30,8 @@ package struct SystemdNotifier: Sendable {
 
     /// Sends the states in one datagram.
     ///
-    /// - Returns: Why it could not be sent, to be logged, or `nil`. `EAFNOSUPPORT`: the address is neither
-    ///   a path nor an abstract name. `EAGAIN`: the manager has not read what it was sent before.
+    /// - Returns: The error if the datagram could not be sent, for logging, or `nil`. `EAFNOSUPPORT`: the address is
+    ///   neither a path nor an abstract name. `EAGAIN`: the manager has not yet read earlier datagrams.
     package func notify(_ states: State...) -> SystemError? {
         guard let address else { return nil }
         do throws(SystemError) {
@@ -66,8 +65,8 @@ package struct SystemdNotifier: Sendable {
 }
 
 extension SystemdNotifier.State {
-    /// Bytes of a status. systemd drops a datagram of more than 4096 bytes (its `NOTIFY_BUFFER_MAX`), and
-    /// a `READY=1` in it would be lost too.
+    /// The maximum bytes of a status. systemd drops a datagram of more than 4096 bytes (its `NOTIFY_BUFFER_MAX`),
+    /// including any `READY=1` in it.
     private static let longestStatus = 1024
 
     fileprivate var line: String {
@@ -78,7 +77,8 @@ extension SystemdNotifier.State {
         }
     }
 
-    /// A line break would begin another assignment; a control character has no place in a terminal.
+    /// Replaces line breaks, which would start another assignment, and control characters, which could affect a
+    /// terminal.
     private static func oneLine(_ text: String) -> String {
         var line = String.UnicodeScalarView()
         var length = 0

@@ -87,6 +87,11 @@ struct ConnectionTable {
         limit(descriptor, to: connections[descriptor]?.users.count ?? 0)
     }
 
+    /// The connection of a transfer, if no other transfer uses it.
+    func connection(onlyOf transfer: TransferID) -> CInt? {
+        taken[transfer].flatMap { connections[$0]?.users.count == 1 ? $0 : nil }
+    }
+
     /// Releases the connection of a transfer.
     mutating func leave(_ transfer: TransferID) { move(transfer, to: nil) }
 

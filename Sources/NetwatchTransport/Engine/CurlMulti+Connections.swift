@@ -20,6 +20,28 @@ extension CurlMulti {
         )
     }
 
+    /// Takes a transfer off its connection if the server has acknowledged nothing of what was sent for it. Returns the transfer
+    /// then: it has to be connected again and added again.
+    func leaveStalledConnection(_ id: TransferID) -> Transfer? {
+        guard let descriptor = connections.connection(onlyOf: id), let transfer = transfer(id),
+            !transfer.head.hasBegun, transfer.mayBegin
+        else { return nil }
+        let waiting = WatchedSocket.unacknowledgedBytes(of: descriptor)
+        guard waiting > 0, waiting >= transfer.bytesSentNow else { return nil }
+        WatchedSocket.discardsUnacknowledged(descriptor)
+        detach(transfer)
+        transfer.isUnsent()
+        return transfer
+    }
+
+    /// Makes the kernel forget what it has not delivered of a transfer that is about to be ended.
+    func discardUnacknowledged(of id: TransferID) {
+        guard let descriptor = connections.connection(onlyOf: id) else { return }
+        if WatchedSocket.unacknowledgedBytes(of: descriptor) > 0 {
+            WatchedSocket.discardsUnacknowledged(descriptor)
+        }
+    }
+
     /// Records the connection that libcurl selected for a transfer.
     func use(by transfer: Transfer) {
         connections.use(by: transfer.id, transfer.url.origin, localPort: transfer.ends.localPort)

@@ -134,6 +134,9 @@ final class CurlMulti {
         if idleTimer == nil { checkIdleness() }
     }
 
+    /// A transfer that libcurl runs.
+    func transfer(_ id: TransferID) -> Transfer? { transfers[id] }
+
     /// Removes a transfer before its end.
     func remove(_ id: TransferID) -> Transfer? {
         guard let transfer = transfers.removeValue(forKey: id) else { return nil }
@@ -278,7 +281,8 @@ final class CurlMulti {
         return turn
     }
 
-    private func detach(_ transfer: Transfer) {
+    /// Takes a transfer out until it is added again with another connection.
+    func detach(_ transfer: Transfer) {
         connections.isRefused(transfer.id)
         detached.insert(transfer.id)
         _ = remove(transfer.id)

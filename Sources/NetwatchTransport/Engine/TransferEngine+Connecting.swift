@@ -92,6 +92,30 @@ extension TransferEngine {
         }
     }
 
+    // MARK: Lost packets
+
+    nonisolated func restartStalled(to host: String, of pool: TransferPool.ID) {
+        perform { engine in
+            for (id, entry) in engine.entries
+            where entry.door.pool == pool && entry.prospect.target.url.bareHost == host {
+                engine.restartIfStalled(id, entry)
+            }
+        }
+    }
+
+    /// The kernel repeats lost packets after 0.2 s at the earliest, and those that open a connection after a second.
+    private func restartIfStalled(_ id: TransferID, _ entry: Entry) {
+        switch entry.stage {
+        case .waiting, .lookingUp: break
+        case .connecting:
+            _ = entry.prospect.stopConnecting()
+            race(id, entry.prospect)
+        case .underWay:
+            let multi = entry.multi.flatMap { multis[$0] }
+            if let transfer = multi?.leaveStalledConnection(id) { connect(id, transfer) }
+        }
+    }
+
     // MARK: The preferred address
 
     func hasServed(_ id: TransferID) {

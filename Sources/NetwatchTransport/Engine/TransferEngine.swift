@@ -54,7 +54,7 @@ package actor TransferEngine {
     var entries: [TransferID: Entry] = [:]
     private var origins = OriginCache()
     private var room = WaitingRoom()
-    private var multis = MultiTable()
+    var multis = MultiTable()
     private var isSweeping = false
 
     package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
@@ -304,6 +304,7 @@ package actor TransferEngine {
         case .connecting: begin(abandon(id, .connectCancelled(entry.prospect.stopConnecting(), message)))
         case .underWay:
             guard let multi = entry.multi else { return }
+            multis[multi]?.discardUnacknowledged(of: id)
             multis[multi]?.remove(id)?.finish(code, message: message)
             forget([id], of: multi)
         }

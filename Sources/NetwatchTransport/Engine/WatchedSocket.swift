@@ -37,6 +37,18 @@ struct WatchedSocket: Hashable, Sendable {
         return poll(&entry, 1, 0) == 0
     }
 
+    /// How many bytes the peer's kernel has not acknowledged; 0 for a socket that is not TCP.
+    static func unacknowledgedBytes(of descriptor: CInt) -> Int {
+        var count: CInt = 0
+        return netwatch_unacknowledged_bytes(descriptor, &count) == 0 ? Int(count) : 0
+    }
+
+    /// Makes close(2) reset the connection. Otherwise the kernel goes on sending what is not acknowledged.
+    static func discardsUnacknowledged(_ descriptor: CInt) {
+        var option = linger(l_onoff: 1, l_linger: 0)
+        setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &option, socklen_t(MemoryLayout<linger>.size))
+    }
+
     var ends: ConnectionEnds {
         ConnectionEnds(
             localPort: address(getsockname).port,

@@ -31,25 +31,24 @@ extension Transfer {
                 return Transfer.at(context).judgeHandshakes(of: OpaquePointer(connection))
             }
         }
-        if url.isSecure, !request.allowsConnectionReuse { try listenForGoAway(context) }
+        if url.isSecure, !request.allowsConnectionReuse { try readLog() }
         guard request.unixSocketPath == nil else { return }
         // libcurl 7.88.1 calls connect(2) nevertheless (curl issue 10626). On Linux this returns 0 for a socket that
         // was connected without blocking and on which connect(2) has not been called since.
         try easy.setSocketCallback { _, _, _ in CURL_SOCKOPT_ALREADY_CONNECTED }
     }
 
-    /// Detects a `GOAWAY` that refuses the request.
-    ///
-    /// libcurl 7.88.1 reports a `GOAWAY` only in its log and then fails as after any HTTP/2 error (CURLE_HTTP2). On a
-    /// new connection the request has the first stream. A last stream of 0 therefore means that it was not processed
-    /// (RFC 9113 §6.8).
-    private func listenForGoAway(_ context: UnsafeMutableRawPointer) throws(TransferFailure) {
+    /// Reads what libcurl 7.88.1 reports in its log only, before it fails as after any HTTP/2 error (CURLE_HTTP2): a
+    /// `GOAWAY` and that the server requires HTTP/1.1. On a new connection the request has the first stream. A last
+    /// stream of 0 in the `GOAWAY` therefore means that it was not processed (RFC 9113 §6.8).
+    func readLog() throws(TransferFailure) {
         try easy.set(CURLOPT_VERBOSE, 1)
-        try easy.set(CURLOPT_DEBUGDATA, pointer: context)
+        try easy.set(CURLOPT_DEBUGDATA, pointer: Unmanaged.passUnretained(self).toOpaque())
         try easy.setDebugCallback { _, kind, bytes, count, context in
             guard kind == CURLINFO_TEXT, let bytes, let context else { return 0 }
-            let line = UnsafeRawBufferPointer(start: bytes, count: count)
-            if GoAwayLine.refusesAll(line) { Transfer.at(context).isTurnedAway = true }
+            let line = LogLine(UnsafeRawBufferPointer(start: bytes, count: count))
+            if line.refusesAllStreams { Transfer.at(context).isTurnedAway = true }
+            if line.requiresHTTP1 { Transfer.at(context).requiresHTTP1 = true }
             return 0
         }
     }
@@ -118,7 +117,7 @@ extension Transfer {
     private func requestBegins() -> Bool {
         // After a 401 libcurl reuses the connection. It would send the request again if that connection ended before
         // the response.
-        if isReady, !head.hasBegun, !request.mayBeResent {
+        guard mayBegin else {
             stop = .wouldBeSentTwice
             return false
         }

@@ -1,4 +1,5 @@
 internal import CNetwatchCurl
+internal import Glibc
 internal import NetwatchEventLoop
 
 extension Transfer {
@@ -112,7 +113,11 @@ extension Transfer {
     private func errno(of code: CURLcode) -> CInt {
         // libcurl does not ask why the callback returned no socket.
         if code == CURLE_COULDNT_CONNECT, let socketFailure { return socketFailure.errno }
-        return CInt(easy.long(CURLINFO_OS_ERRNO))
+        let errno = CInt(easy.long(CURLINFO_OS_ERRNO))
+        // libcurl takes EAGAIN of connect(2) for a connection that is being made, and then finds no error. A unix socket has
+        // neither: more connections wait than the server accepts.
+        let isFull = code == CURLE_COULDNT_CONNECT && errno == 0 && request.unixSocketPath != nil
+        return isFull ? EAGAIN : errno
     }
 
     private var bodyInflates: TransferFailure {

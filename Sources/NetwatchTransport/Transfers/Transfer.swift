@@ -69,9 +69,9 @@ final class Transfer {
     var judge: TrustJudge?
     /// The connection made for the transfer, until libcurl takes it over.
     private var connection: TCPSocket?
-    /// Whether libcurl asked for a connection and there was none. Either the connection that it was expected to reuse
-    /// has just closed, or the server closed a reused connection before the response. The transfer can be added again
-    /// with a new connection; see ``mayReconnect``.
+    /// Whether the transfer has no connection. Either libcurl asked for one and there was none: the connection that it was
+    /// expected to reuse has just closed, or the server closed a reused connection before the response. Or the packets
+    /// of the connection were lost. The transfer can be added again with a new connection; see ``mayReconnect``.
     private(set) var isWithoutSocket = false
     /// The number of bytes sent over earlier connections.
     private(set) var bytesSentBefore: Int64 = 0
@@ -84,6 +84,8 @@ final class Transfer {
     var idleness = Idleness()
     /// Whether the server sent a `GOAWAY` saying that it processed no stream of the connection.
     var isTurnedAway = false
+    /// Whether the server has refused the request over HTTP/2 and requires HTTP/1.1 (RFC 9113 §7, `HTTP_1_1_REQUIRED`).
+    var requiresHTTP1 = false
     /// Whether the transfer was ended because the response did not begin within ``TransferRequest/responseTimeout``.
     var isAnswerLate = false
     /// The number of times that the request was sent, at least in part.
@@ -149,6 +151,9 @@ final class Transfer {
         marks.launch(at: caller.elapsed)
         try easy.applyTimeouts(of: target.request)
         try takeNoOther()
+        // libcurl forgets it when the handle is added again. The log of the first sending was not read if reuse was allowed.
+        if requiresHTTP1 { try easy.set(CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1) }
+        if url.isSecure { try readLog() }
     }
 
     /// Makes libcurl use the new connection. Otherwise it would reuse an idle one, and the new connection would be
@@ -161,9 +166,21 @@ final class Transfer {
     /// sent twice.
     var mayReconnect: Bool {
         guard isWithoutSocket, stop == nil else { return false }
-        if isReady, !head.hasBegun, !request.mayBeResent { stop = .wouldBeSentTwice }
+        if !mayBegin { stop = .wouldBeSentTwice }
         return stop == nil
     }
+
+    /// Notes that nothing of what was sent over the last connection has arrived. This sending does not count among those
+    /// that the server asks for.
+    func isUnsent() {
+        isWithoutSocket = true
+        bytesSentBefore += bytesSentNow
+        sendings = max(0, sendings - 1)
+    }
+
+    /// Whether the request may be sent: for the first time, after the server has asked for it again, or again although it
+    /// may have arrived.
+    var mayBegin: Bool { !isReady || head.hasBegun || request.mayBeResent || requiresHTTP1 }
 
     /// Returns the connection for libcurl once, then `nil`.
     func takeConnection() -> TCPSocket? {

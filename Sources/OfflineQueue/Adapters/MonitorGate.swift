@@ -1,13 +1,13 @@
 internal import NetworkReachability
 
-/// Lets the path monitor tell the queue when a host is worth trying.
+/// Notifies the queue through the path monitor when a host becomes worth trying.
 struct MonitorGate: HostGate {
     let monitor: PathMonitor
 
     func watch(host: String) -> AsyncStream<GateState> {
         AsyncStream(bufferingPolicy: .bufferingNewest(1)) { continuation in
             guard let host = NetworkHost(host) else {
-                // A host that a URL may have and we cannot judge is simply tried.
+                // A URL may contain a host that the monitor cannot judge. Requests to it are simply tried.
                 continuation.yield(.unknown)
                 return
             }

@@ -5,9 +5,9 @@ extension OfflineQueue {
     /// Opens the queue's directory. Nothing is sent before ``start()``.
     ///
     /// - Parameters:
-    ///   - configuration: Where the queue is kept and how it works.
-    ///   - session: Makes the requests. Default `nil`: one of the queue's own, whose paths `monitor` watches too.
-    ///   - monitor: Tells when a host becomes reachable. Default `PathMonitor.shared`.
+    ///   - configuration: The directory and the settings of the queue.
+    ///   - session: The session that sends the requests. Default `nil`: a separate session that also uses `monitor`.
+    ///   - monitor: Reports when a host becomes reachable. Default `PathMonitor.shared`.
     /// - Throws: ``QueueError``: `invalidConfiguration`, `alreadyOwned` with the owner's process id,
     ///   `directoryUnusable`, `storeUnusable`, `storeUnavailable`, `storeFailed`.
     public init(

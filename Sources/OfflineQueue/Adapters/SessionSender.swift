@@ -3,12 +3,12 @@ internal import Foundation
 internal import FoundationNetworking
 internal import NetwatchEventLoop
 
-/// Makes the queue's transfers through a session: one attempt is one request of it.
+/// Sends attempts through a session, one session request per attempt.
 package struct SessionSender: AttemptSender {
     let session: SessionManager
     let bodyTimeout: Duration
 
-    /// - Parameter bodyTimeout: How long the rest of a response may take once its status is known. Default 10 s.
+    /// - Parameter bodyTimeout: The maximum time for the rest of a response once its status is known. Default 10 s.
     package init(session: SessionManager, bodyTimeout: Duration = Attempt.bodyTimeout) {
         self.session = session
         self.bodyTimeout = bodyTimeout
@@ -16,7 +16,7 @@ package struct SessionSender: AttemptSender {
 
     package func send(_ attempt: Attempt) async -> AttemptOutcome {
         guard let request = URLRequest(attempt) else {
-            // CURLE_URL_MALFORMAT; the queue checked the URL, so Foundation reads it otherwise than we do.
+            // CURLE_URL_MALFORMAT. The queue has checked the URL, so Foundation parses it differently.
             return .failure(AttemptFailure(code: 3, phase: .resolve, message: "malformed URL"))
         }
         let response = await session.transfer(
@@ -36,6 +36,10 @@ package struct SessionSender: AttemptSender {
         session.dropConnections()
     }
 
+    package func restartStalled(to host: String) {
+        session.restartStalled(to: host)
+    }
+
     package func validatesServer(of url: String) -> Bool {
         session.validatesServer(of: url)
     }
@@ -52,8 +56,8 @@ extension URLRequest {
 }
 
 extension Attempt.Body {
-    /// A file is sent with its `Content-Length`, and again from its beginning when libcurl has to: on a new
-    /// connection, in place of an old one that turned out dead before it had answered.
+    /// A file is sent with its `Content-Length`. libcurl may have to send it again from the beginning: on a new
+    /// connection, when a reused one turns out to be dead before a response arrives.
     fileprivate var kept: KeptBody? {
         guard case .file(let file) = self else { return nil }
         return KeptBody(length: file.body.size) { file.makeReader() }
@@ -63,7 +67,7 @@ extension Attempt.Body {
 extension AttemptOutcome {
     fileprivate init(_ result: DefaultDataResponse, of attempt: Attempt) {
         let failure = result.error?.transferFailure
-        // A body that was cut, by our limit or by the connection, does not change what the server said.
+        // A body that was cut off, by our limit or by the connection, does not change the status of the response.
         guard let response = result.response, failure?.isAboutBodyOnly ?? (result.error == nil) else {
             var ended = AttemptFailure(result.error, failure, status: result.response?.statusCode)
             ended.overrun = failure.flatMap { attempt.overrun($0, status: ended.status) }
@@ -82,8 +86,8 @@ extension AttemptOutcome {
 }
 
 extension Attempt {
-    /// The timeout that ended it after it was sent and before the server answered. libcurl's own (CURLE_OPERATION_TIMEDOUT)
-    /// is the total one then.
+    /// Returns the timeout that ended the attempt after it was sent and before the server responded. In this phase,
+    /// CURLE_OPERATION_TIMEDOUT of libcurl itself is the total timeout.
     fileprivate func overrun(_ failure: TransferFailure, status: Int?) -> Duration? {
         guard failure.code == 28, failure.phase == .response, status == nil else { return nil }
         return failure.isAnswerLate ? timeouts.response : longest
@@ -94,29 +98,31 @@ extension TransferFailure {
     /// CURLE_FILESIZE_EXCEEDED and CURLE_OPERATION_TIMEDOUT, which are our limits, and CURLE_PARTIAL_FILE.
     fileprivate var isAboutBodyOnly: Bool { [63, 28, 18].contains(code) }
 
-    /// Nothing was sent, and what was missing was this machine's. A timeout before anything was done is one of waiting
-    /// for a thread of the resolver or for other transfers.
+    /// Whether nothing was sent because of a shortage on this machine. A timeout in the prepare phase means that the
+    /// transfer was still waiting for a resolver thread or for other transfers.
     fileprivate var isLocal: Bool {
         isLocalShortage || (phase == .prepare && code == 28) || (mayHideShortage && DescriptorSupply.isShort)
     }
 
-    /// libcurl, OpenSSL and the C library report a file or a socket that they could not open as a wrong configuration, an
-    /// unknown issuer or an unknown name, without an error number.
+    /// Whether the error may hide a shortage of descriptors. When libcurl, OpenSSL or the C library cannot open a file
+    /// or a socket, they report a wrong configuration, an unknown issuer or an unknown name, without an error number.
     private var mayHideShortage: Bool { bytesSent == 0 && osErrno == 0 && code != 28 && code != 42 }
 }
 
 extension TransferFailure {
-    /// In TLS 1.3 the refusal of a client's certificate looks like a connection that was lost (CURLE_SEND_ERROR,
-    /// CURLE_RECV_ERROR), and is as much a matter of the set-up as a certificate that libcurl cannot use
-    /// (CURLE_SSL_CERTPROBLEM, 58). An alert during the handshake (CURLE_SSL_CONNECT_ERROR) may be anybody's on the way,
-    /// and is no reason to wait for more than another path.
+    /// Whether the server refused the client's certificate. In TLS 1.3 this looks like a lost connection
+    /// (CURLE_SEND_ERROR, CURLE_RECV_ERROR). It is a configuration error, like a certificate that libcurl cannot use
+    /// (CURLE_SSL_CERTPROBLEM, 58).
+    ///
+    /// An alert during the handshake (CURLE_SSL_CONNECT_ERROR) does not count: any device on the path may have sent it,
+    /// so the request only waits for another path.
     fileprivate var isServersRefusal: Bool {
         clientCertificateRefusal != nil && (code == 55 || code == 56)
     }
 }
 
 extension AttemptFailure {
-    /// - Parameter status: That of a response which had begun.
+    /// - Parameter status: The status of a response that had begun.
     init(_ error: (any Error)?, _ failure: TransferFailure?, status: Int?) {
         guard let failure else {
             self.init(withoutTransfer: error)
@@ -136,16 +142,16 @@ extension AttemptFailure {
 }
 
 extension AttemptFailure {
-    /// The session itself ended it.
+    /// Creates a failure for a request that the session itself ended.
     private init(withoutTransfer error: (any Error)?) {
         let message = error.map { "\($0)" } ?? "no response"
         switch error {
-        // Maybe before anything was sent; nothing says so.
+        // Nothing shows whether the request was cancelled before anything was sent.
         case let error as URLError where error.code == .cancelled:
             self.init(code: 42, phase: .request, message: message)
         case let error as AFError where error.isInvalidURLError || error.isURLRequestValidationError:
             self.init(code: 3, phase: .resolve, message: message)
-        // CURLE_FAILED_INIT. What nobody foresaw must not be the death of a request.
+        // CURLE_FAILED_INIT, because an unexpected error must not make a request dead.
         default: self.init(code: 2, phase: .resolve, message: message)
         }
     }

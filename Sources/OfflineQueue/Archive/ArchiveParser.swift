@@ -1,23 +1,23 @@
 package import Foundation
 
-/// Reads an export, a piece at a time, and believes nothing: what it lets through has passed every check that a
-/// request passes that is enqueued, is in order, and is as long and as hashed as it says.
+/// Parses an untrusted export in pieces. Every request in the events has passed the checks of an enqueued request. The
+/// lines are in order, and bodies have the declared size and hash.
 ///
-/// Only after ``finish()`` it is known that all of it was there. Memory is a line and the piece at hand.
+/// Only ``finish()`` shows that the export is complete. Memory use is bounded by one line and the current piece.
 package struct ArchiveParser: ~Copyable {
     package enum Event: Sendable {
         case request(ArchivedRequest, RequestDraft)
         case chunk(Data)
-        /// The request is whole.
+        /// The request and its body are complete.
         case complete
-        /// The request is not there after all.
+        /// The request is not part of the export.
         case void
     }
 
     private enum Place {
         case beginning
         case betweenRequests
-        /// Within a body, of which so many bytes have come.
+        /// Within a body, with the number of bytes read so far.
         case body(ArchivedRequest.Body, Int64)
         case end
     }
@@ -30,7 +30,7 @@ package struct ArchiveParser: ~Copyable {
     private var bodyHash: SHA256
     private let decoder = JSONDecoder()
 
-    /// - Throws: ``SystemError`` without SHA-256.
+    /// - Throws: ``SystemError`` when SHA-256 is not available.
     package init() throws {
         let hash = try SHA256.make()
         let bodyHash = try SHA256.make()
@@ -38,9 +38,9 @@ package struct ArchiveParser: ~Copyable {
         self.bodyHash = bodyHash
     }
 
-    /// Goes on with these bytes.
+    /// Parses the next bytes.
     ///
-    /// - Throws: ``QueueError/Code/invalidImport``, naming the line.
+    /// - Throws: ``QueueError/Code/invalidImport``, with the line number.
     package mutating func consume(_ bytes: Data) throws -> [Event] {
         var events: [Event] = []
         var rest = bytes
@@ -54,7 +54,7 @@ package struct ArchiveParser: ~Copyable {
         return events
     }
 
-    /// - Throws: ``QueueError/Code/invalidImport`` when it ends too early.
+    /// - Throws: ``QueueError/Code/invalidImport`` when the export ends too early.
     package func finish() throws {
         guard line.isEmpty else { throw fault("it is cut: the line does not end") }
         guard case .end = place else { throw fault("it is cut: \(expected) is missing") }
@@ -179,7 +179,7 @@ extension ArchiveParser {
         place = .betweenRequests
     }
 
-    /// There is one way only to write it.
+    /// Compares the whole line, because there is only one way to write it.
     private mutating func takeEnd() throws {
         let end = ArchiveFormat.end(requests: requests, digest: hash.finish())
         guard line + Data([UInt8(ascii: "\n")]) == end else {

@@ -3,15 +3,15 @@ internal import Foundation
 internal import GRDB
 
 extension ArchivedRequest {
-    /// The columns that ``init(row:)`` reads, besides `label`, `mode` and `bytes`.
+    /// The columns that ``init(row:)`` reads, in addition to `label`, `mode` and `bytes`.
     static let columns = """
         seq, id, state, scheduled_at, hold_reason, priority, created_at, life, expire_at, attempts, deferrals,
         maximum_attempts, method, url, headers, body_bytes, body_file, body_sha256, key_header, key_value, key_quoted,
         at_most_once, replace_key, expectation, timeouts, last_status, last_error
         """
 
-    /// The columns of one of the tables, which may be one that an older version has left: it is looked through, or salvaged,
-    /// without being migrated.
+    /// Returns the columns of a table. The table may have the schema of an older version, because inspection and
+    /// salvage do not migrate the database.
     static func columns(of table: String, in database: Database) -> String {
         let found = (try? database.columns(in: table)) ?? []
         let all =
@@ -22,7 +22,7 @@ extension ArchivedRequest {
             + ", NULL AS scheduled_at, NULL AS hold_reason"
     }
 
-    /// Reads a row of `request` or `history`; of what it depends on nothing is said there.
+    /// Reads a row of `request` or `history`. The row does not contain the dependencies.
     ///
     /// - Throws: ``DamagedColumn`` or ``QueueError`` when the row does not hold a request.
     init(_ row: StoredRow) throws {
@@ -58,7 +58,7 @@ extension ArchivedRequest {
         case "blocked": state = .blocked
         case "dead": state = .dead
         case "held": (state, holdReason) = (.held, try row["hold_reason"])
-        // As a restart would leave it.
+        // A request that was being sent is read as a restart would leave it.
         case "inflight" where mayBeSentTwice: state = .pending
         case "inflight": (state, holdReason) = (.held, HoldReason.ambiguous.rawValue)
         case let other: throw QueueError(.storeUnusable, "its state is \(quoted(other))")
@@ -81,9 +81,9 @@ extension ArchivedRequest.Key {
 // MARK: - Bodies
 
 extension NewRequest.Body {
-    /// Reads where the body is, and that it is as long as it was.
+    /// Reads the location of the body, and checks the length of an inline one.
     ///
-    /// - Throws: ``DamagedColumn`` or ``QueueError`` when it is not there.
+    /// - Throws: ``DamagedColumn`` or ``QueueError`` when the body is missing or has another length.
     init(whole row: StoredRow) throws {
         let size: Int64 = try row["body_bytes"]
         if row.isNull("body_file") {

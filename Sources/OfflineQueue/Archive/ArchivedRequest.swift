@@ -1,8 +1,8 @@
 internal import Foundation
 
-/// All that is needed to send a request again somewhere else, as a line of an export holds it.
+/// A line of an export with everything that is needed to send a request elsewhere.
 ///
-/// Moments are milliseconds since 1970 by the wall clock of where it was written.
+/// Times are milliseconds since 1970, by the wall clock of the machine that wrote the export.
 package struct ArchivedRequest: Codable, Hashable, Sendable {
     package struct Key: Codable, Hashable, Sendable {
         package var header: String
@@ -10,13 +10,13 @@ package struct ArchivedRequest: Codable, Hashable, Sendable {
         package var quoted: Bool
     }
 
-    /// What the lines behind it have to come to.
+    /// The size and hash of the body in the following lines.
     package struct Body: Codable, Hashable, Sendable {
         package var bytes: Int64
         package var sha256: String
     }
 
-    /// Where it is on its way. What was being sent is `pending`, or `held` when it must not be sent twice.
+    /// The state of the request. A request that was being sent is `pending`, or `held` when it must not be sent twice.
     package enum State: String, Codable, Hashable, Sendable {
         case pending
         case blocked
@@ -29,24 +29,25 @@ package struct ArchivedRequest: Codable, Hashable, Sendable {
     package var url: String
     /// Pairs of a name and a value.
     package var headers: [[String]]
-    /// Empty for the origin's common lane.
+    /// The lane's label; empty for the default lane of the origin.
     package var lane: String
     package var fifo: Bool
     package var priority: Int
     package var created: Int64
-    /// How long it was to live, in milliseconds: as long again when it is tried anew.
+    /// The original lifetime in milliseconds. A retry restarts it.
     package var life: Int64
     package var expires: Int64
-    /// When somebody asked for it to be sent.
+    /// The time that the caller scheduled the request for.
     package var scheduled: Int64?
     package var maximumAttempts: Int?
     package var key: Key?
     package var atMostOnce: Bool
     package var replaceKey: String?
-    /// The ids of those that it waits for.
+    /// The ids of the requests that it depends on.
     package var after: [String]
     package var expect: String?
-    /// As the store keeps them; `nil` for the defaults, and in exports of versions that had no others.
+    /// The timeouts in the format of the store; `nil` for the defaults, and in exports of versions without other
+    /// timeouts.
     package var timeouts: String?
     package var state: State
     package var holdReason: String?
@@ -54,27 +55,27 @@ package struct ArchivedRequest: Codable, Hashable, Sendable {
     package var deferrals: Int
     package var lastStatus: Int?
     package var lastError: String?
-    /// `nil` for none.
+    /// `nil` for a request without a body.
     package var body: Body?
 }
 
 extension ArchivedRequest {
-    /// One that somebody holds may wait for others all the same.
+    /// Whether the request may have dependencies. A request that a user holds may have some, too.
     var mayWaitForOthers: Bool { state == .blocked || state == .held }
 }
 
 // MARK: - Checking
 
 extension ArchivedRequest {
-    /// The end of the year 9999. Nobody means a later one, and sums with it do not overflow.
+    /// The end of the year 9999. Later times make no sense, and sums with this one do not overflow.
     private static let latestMoment: Int64 = 253_402_300_799_999
     private static let mostAttempts = 1_000_000_000
-    /// Longer words were not kept by any version.
+    /// No version stored a longer error.
     private static let longestError = 128 * 1024
 
-    /// The request as it would be enqueued, after the checks that everything enqueued has to pass.
+    /// Returns the request as it would be enqueued, after all checks of an enqueued request.
     ///
-    /// - Throws: ``QueueError`` that names what cannot be as it is.
+    /// - Throws: ``QueueError`` that names the invalid value.
     package func draft() throws(QueueError) -> RequestDraft {
         try checkNumbers()
         try checkBody()
@@ -120,7 +121,7 @@ extension ArchivedRequest {
         }
     }
 
-    /// Stands for the body in the checks: only whether there is one counts.
+    /// Replaces the body during the checks, for which only its presence matters.
     private var placeholder: QueueRequest.Body {
         body == nil ? .data(Data()) : .data(Data([0]))
     }
@@ -147,7 +148,8 @@ extension ArchivedRequest {
         return options
     }
 
-    /// A request without a key may have a header that elsewhere carries keys.
+    /// Returns a header name that is not among the headers: a request without a key may have a header that carries keys
+    /// elsewhere.
     private static func nameBeyond(_ headers: [QueueRequest.Header]) -> String {
         let names = Set(headers.map { $0.name.lowercased() })
         var name = "x"

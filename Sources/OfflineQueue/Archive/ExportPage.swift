@@ -1,24 +1,24 @@
 public import Foundation
 
-/// A part of an export: whole lines, to be written one page after the other.
+/// A part of an export. It contains whole lines, and pages are written one after the other.
 public struct ExportPage: Hashable, Sendable {
-    /// The lines.
+    /// The lines of the page.
     public let data: Data
-    /// Where the next page begins; `nil` after the last, when only ``ExportSeal/finish()`` is missing.
+    /// The position of the next page; `nil` after the last page, which only ``ExportSeal/finish()`` follows.
     public let next: ExportCursor?
-    /// Requests that could not be exported, because their row or their body is not what it was.
+    /// Requests that could not be exported, because their row or their body was changed or is missing.
     public let leftOut: [LeftOut]
 
-    /// A request that an export does not hold, and why.
+    /// A request that is missing from an export, and the reason.
     public struct LeftOut: Hashable, Sendable {
-        /// Its id, or what there is in place of one.
+        /// The id of the request, or a substitute when the id cannot be read.
         public let id: String
-        /// Why it is left out, for people.
+        /// The reason, for users.
         public let reason: String
     }
 }
 
-/// A place in an export, to go on from.
+/// A position in an export, from which the next page continues.
 public struct ExportCursor: Hashable, Sendable {
     package enum Part: String, Hashable, Sendable {
         case waiting
@@ -26,11 +26,11 @@ public struct ExportCursor: Hashable, Sendable {
     }
 
     package var part: Part
-    /// What was exported last.
+    /// The last position that was exported completely.
     package var position: Int64
-    /// What was exported in part: a request with a long body. 0 when nothing was.
+    /// The position of a request whose body was exported in part; 0 for none.
     package var partial: Int64 = 0
-    /// How many bytes of that body were exported.
+    /// The number of bytes of that body that were exported.
     package var bodyBytes: Int64 = 0
 
     package init(part: Part, position: Int64) {
@@ -40,10 +40,10 @@ public struct ExportCursor: Hashable, Sendable {
 }
 
 extension ExportCursor: LosslessStringConvertible {
-    /// The place as text, for a program that asks for one page at a time.
+    /// The position as text, for a program that requests one page at a time.
     public var description: String { "\(part.rawValue).\(position).\(partial).\(bodyBytes)" }
 
-    /// Reads what ``description`` gives; `nil` for anything else.
+    /// Parses a ``description``; returns `nil` for any other text.
     public init?(_ text: String) {
         let parts = text.split(separator: ".", omittingEmptySubsequences: false)
         let numbers = parts.dropFirst().compactMap { Int64($0) }.filter { $0 >= 0 }

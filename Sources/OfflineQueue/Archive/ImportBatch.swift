@@ -1,6 +1,6 @@
 internal import Foundation
 
-/// Requests of an export on their way into the queue, and the body that comes with the next lines.
+/// Collects requests of an export until they are restored, and the body that the current lines contain.
 struct ImportBatch {
     private static let rows = 256
     private static let bytes = 1 << 20
@@ -24,7 +24,7 @@ struct ImportBatch {
 
     var isFull: Bool { requests.count >= Self.rows || size >= Self.bytes }
 
-    /// The queue knows these already.
+    /// Sets the ids that the queue already knows, whose requests are skipped.
     mutating func skip(_ ids: Set<String>) {
         known = ids
     }
@@ -67,7 +67,7 @@ struct ImportBatch {
         }
     }
 
-    /// The batch is in the queue.
+    /// Records the outcomes after the batch was restored, and removes the bodies that no row needs.
     mutating func settle(_ outcomes: [Restoration]) async {
         var unused: [String] = []
         for (request, outcome) in zip(requests, outcomes) {
@@ -82,7 +82,8 @@ struct ImportBatch {
         if !unused.isEmpty { await spool.remove(unused) }
     }
 
-    /// After a failure to write it is not known whether a row names the bodies; the next start will tell.
+    /// Removes the bodies of the batch. After an error that ends the store it is unknown whether rows refer to them, so
+    /// they are left for the sweep of the next start.
     func giveUp(after error: any Error) async {
         guard (error as? QueueError)?.endsStore != true else { return }
         await spool.remove(requests.compactMap(\.file))
@@ -90,7 +91,7 @@ struct ImportBatch {
 }
 
 extension RestoredRequest {
-    /// The file of its body, if it has one.
+    /// The file of the body, if it has one.
     fileprivate var file: String? {
         if case .spooled(let body) = new.body { body.name } else { nil }
     }

@@ -1,8 +1,8 @@
 internal import Foundation
 internal import NetwatchEventLoop
 
-/// Reads an export two or three times: to check all of it, to bring it in, and, if there are requests that wait for
-/// others, to link those whose others came later.
+/// Imports an export. Reads it two or three times: to check it, to restore the requests, and, if there are
+/// dependencies, to link those that came later than their dependents.
 struct Importer {
     private static let pieceBytes = 256 * 1024
 
@@ -22,7 +22,7 @@ struct Importer {
         return result
     }
 
-    /// Gives all that is in the file, piece by piece.
+    /// Passes the events of the whole file to `body`, one piece at a time.
     private func read(_ body: ([ArchiveParser.Event]) async throws -> Void) async throws {
         var parser = try ArchiveParser()
         var offset: Int64 = 0
@@ -48,7 +48,7 @@ struct Importer {
 // MARK: - Checking
 
 extension Importer {
-    /// What an import would add.
+    /// The size of what an import would add.
     private struct Sum {
         var requests = 0
         var bytes: Int64 = 0
@@ -64,7 +64,7 @@ extension Importer {
         }
     }
 
-    /// Returns whether some requests wait for others.
+    /// Checks the export and the room for it. Returns whether requests have dependencies.
     private func check() async throws -> Bool {
         var (sum, pending): (Sum, [(ArchivedRequest, RequestDraft)]) = (Sum(), [])
         try await read { events in

@@ -3,11 +3,11 @@ internal import Foundation
 internal import GRDB
 internal import Synchronization
 
-/// Looks through a database by a connection of its own, so that nobody who writes waits for it.
+/// Inspects a database through a separate connection, so that writers do not wait for it.
 ///
-/// It can only read: it is opened so, is told so, and checkpoints nothing, because versions of SQLite before 3.51.3
-/// may damage a database when two connections write or checkpoint at once. While it reads, the log cannot begin
-/// anew and grows; rows are therefore read in pages, each in a transaction of its own.
+/// The connection is opened read-only, has `query_only` set, and never checkpoints: before SQLite 3.51.3, two
+/// connections that write or checkpoint at once may damage a database. SQLite cannot restart the log during a read, so
+/// the log grows. Rows are therefore read in pages, each in a separate transaction.
 final class Inspector: Sendable {
     private static let page = 512
     private static let mostProblems = 100
@@ -15,21 +15,23 @@ final class Inspector: Sendable {
     private let database: DatabaseQueue
     private let isEnded = Mutex(false)
 
-    /// Blocks.
+    /// Opens the connection. Blocks.
     init(database path: String) throws {
         database = try DatabaseQueue(path: path, configuration: QueueDatabase.readingConfiguration)
     }
 
-    /// Ends what is going on with an error, from any thread.
+    /// Ends the inspection in progress with an error. May be called on any thread.
     func end() {
         isEnded.withLock { $0 = true }
         database.interrupt()
     }
 
-    /// Blocks.
+    /// Closes the connection. Blocks.
     func close() { try? database.close() }
 
-    /// - Parameter isNamed: Whether a row needs a file of the spool now. Blocks.
+    /// Inspects the database and the spool.
+    ///
+    /// - Parameter isNamed: Returns whether a row refers to a spool file now. May block.
     func inspect(
         _ spool: BodySpool,
         isNamed: @escaping @Sendable (String) -> Bool
@@ -71,7 +73,7 @@ final class Inspector: Sendable {
 // MARK: - The database as a whole
 
 extension Inspector {
-    /// What SQLite finds, and whether the limits are judged by the right numbers.
+    /// Checks the database with SQLite's own checks, and compares the counts that the limits use.
     func structure() async throws -> QueueVerification {
         try await read { database in
             var report = QueueVerification()
@@ -95,7 +97,7 @@ extension Inspector {
         }
     }
 
-    /// One statement for each, so that what is compared is of one moment.
+    /// Uses one statement for each comparison, so that both sides are read at the same moment.
     private static func checkCounters(_ database: Database, _ report: inout QueueVerification) throws {
         let totals = """
             SELECT 'queue' AS name, meta.requests AS noted, (SELECT count(*) FROM request) AS found,
@@ -134,7 +136,7 @@ extension Inspector {
         var bodies: [(id: String, body: SpooledBody)] = []
     }
 
-    /// `nil` at the end, and where no row can be read any more.
+    /// Returns `nil` at the end, and when no further row can be read.
     private func rows(_ part: ExportCursor.Part, after position: Int64) async throws -> Page? {
         try await read { database -> Page? in
             var page = Page(last: position)
@@ -145,13 +147,13 @@ extension Inspector {
                     page.look(at: row)
                 }
             } catch let error where StoreFault.isDamage(error) {
-                // The check of the structure has told so.
+                // The check of the structure has already reported it.
             }
             return page.count > 0 ? page : nil
         }
     }
 
-    /// Of an inline body its length is enough.
+    /// For an inline body, its length is sufficient.
     private static func waitingRows(_ database: Database) -> String {
         """
         SELECT \(ArchivedRequest.columns(of: "request", in: database)), seq AS position, label, mode, length(bytes) AS length
@@ -185,7 +187,7 @@ extension Inspector.Page {
 }
 
 extension SpooledBody {
-    /// `nil` when the body is in the row, where it has the right length.
+    /// Returns `nil` when the body is in the row and has the right length.
     fileprivate init?(_ row: StoredRow) throws {
         guard row.isNull("body_file") else {
             guard case .spooled(let body) = try NewRequest.Body(whole: row) else { return nil }
@@ -205,7 +207,8 @@ extension QueueVerification {
         for fault in faults { found(.request, fault.id, fault.reason) }
     }
 
-    /// A body that goes while it is read belonged to a request that was over.
+    /// Verifies a body. If no row refers to the body any more, its request has ended during the check, and the fault is
+    /// ignored.
     fileprivate mutating func look(
         at found: (id: String, body: SpooledBody),
         in spool: BodySpool,

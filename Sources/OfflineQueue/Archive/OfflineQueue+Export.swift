@@ -1,19 +1,19 @@
 public import Foundation
 internal import NetwatchEventLoop
 
-/// What waits can be taken elsewhere.
+/// Export of requests.
 extension OfflineQueue {
-    /// A page of an export of all requests on their way, in their order, and of those that were given up. What is
-    /// being sent is exported as a restart would find it. Changes nothing.
+    /// Returns a page of an export. The export contains all unfinished requests in order, followed by those that were
+    /// given up. Requests that are being sent are exported as a restart would find them. Changes nothing.
     ///
-    /// The pages and ``ExportSeal/finish()`` behind the last one make the export. Requests that come in meanwhile may
-    /// be in it, those that are over meanwhile may not.
+    /// An export consists of all pages, followed by ``ExportSeal/finish()``. Requests that are enqueued during the
+    /// export may be included, and those that finish during it may be left out.
     ///
     /// - Parameters:
-    ///   - cursor: Where to go on; `nil` at the beginning.
-    ///   - includingDead: Whether those that were given up are exported, too. Default `true`.
-    ///   - limit: How many bytes a page has, about: one request's line, or 64 KiB of a body, may come on top.
-    ///     Default 1 MiB.
+    ///   - cursor: The position to continue from; `nil` at the beginning.
+    ///   - includingDead: Whether to include requests that were given up. Default `true`.
+    ///   - limit: The approximate size of a page in bytes. It may be exceeded by one request's line, or by 64 KiB of a
+    ///     body. Default 1 MiB.
     /// - Throws: ``QueueError`` of the store.
     public nonisolated func exportPage(
         after cursor: ExportCursor? = nil,
@@ -34,9 +34,9 @@ extension OfflineQueue {
     ///
     /// - Parameters:
     ///   - includingDead: As for ``exportPage(after:includingDead:limit:)``.
-    ///   - write: Is given the export piece by piece.
-    /// - Returns: What could not be exported.
-    /// - Throws: ``QueueError`` of the store, and what `write` throws.
+    ///   - write: Called with each piece of the export, in order.
+    /// - Returns: The requests that could not be exported.
+    /// - Throws: ``QueueError`` of the store, and any error that `write` throws.
     public nonisolated func export(
         includingDead: Bool = true,
         to write: (Data) async throws -> Void

@@ -1,28 +1,28 @@
 internal import NetwatchEventLoop
 
-/// What came of an import.
+/// The result of an import.
 public struct ImportResult: Hashable, Sendable {
-    /// How many requests came into the queue, those that had been given up included.
+    /// The number of requests that were added to the queue, including those that had been given up.
     public internal(set) var imported = 0
-    /// How many the queue knew already; nothing was changed there.
+    /// The number of requests that the queue already knew; they were not changed.
     public internal(set) var known = 0
-    /// How many were left out, because a newer request with the same replace key waits.
+    /// The number of requests that were left out, because a newer request with the same replace key is waiting.
     public internal(set) var superseded = 0
 }
 
-/// What was exported can be brought in.
+/// Import of requests.
 extension OfflineQueue {
-    /// Brings in an export, from a file. All of it is checked before anything is changed; then the requests come in
-    /// in the order of the file, with their ids, keys and states. Known ids change nothing, so an import that was
-    /// interrupted can be repeated.
+    /// Imports an export from a file. The whole file is checked before anything is changed. Then the requests are added
+    /// in the order of the file, with their ids, keys and states. Known ids change nothing, so an interrupted import
+    /// can be repeated.
     ///
-    /// A request that waits for one that neither the export nor the queue has is held. The limits of lanes do not
-    /// count here, those of the queue do.
+    /// A request is held if it depends on one that is neither in the export nor in the queue. The limits of the queue
+    /// apply, those of the lanes do not.
     ///
-    /// - Parameter path: A regular file, read with this process's rights.
-    /// - Throws: ``QueueError``: `invalidImport`, naming the line, `queueFull`, `bodyFileUnusable`, `storeFailed`,
-    ///   `spoolFailed`, `insufficientSpace`. After the first two nothing was changed, unless the queue filled
-    ///   meanwhile.
+    /// - Parameter path: A regular file, read with this process's permissions.
+    /// - Throws: ``QueueError``: `invalidImport` with the line number, `queueFull`, `bodyFileUnusable`, `storeFailed`,
+    ///   `spoolFailed`, `insufficientSpace`. After the first two nothing was changed, unless the queue became full
+    ///   during the import.
     public nonisolated func importRequests(from path: String) async throws -> ImportResult {
         try await importRequests { files throws(QueueError) in
             do throws(SystemError) { return try files.openForeign(path) } catch {
@@ -31,12 +31,12 @@ extension OfflineQueue {
         }
     }
 
-    /// Brings in an export that was uploaded by ``appendToBody(_:_:at:for:)``, as ``importRequests(from:)`` does. Until
-    /// then it counts against ``QueueLimits/bytes``.
+    /// Imports an export that was uploaded with ``appendToBody(_:_:at:for:)``, in the same way as
+    /// ``importRequests(from:)``. The upload counts against ``QueueLimits/bytes`` until then.
     ///
     /// - Parameters:
-    ///   - id: The name that the pieces were uploaded by. It is gone afterwards.
-    ///   - size: How many bytes were uploaded.
+    ///   - id: The id of the upload. It is removed.
+    ///   - size: The number of bytes that were uploaded.
     /// - Throws: As ``importRequests(from:)``, and `unknownStagedBody`, `wrongOffset`.
     public nonisolated func importStaged(_ id: String, size: Int64) async throws -> ImportResult {
         let body = try await staged.finish(id, size: size)
@@ -68,7 +68,7 @@ extension OfflineQueue {
         }
     }
 
-    /// Others may wait for what the import changed.
+    /// Notifies callers that wait for requests that the import may have changed, and runs the sweeper soon.
     private func settled(_ error: (any Error)? = nil) {
         if let error { failed(error) }
         recheckEnds()

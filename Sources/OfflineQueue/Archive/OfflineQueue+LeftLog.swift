@@ -1,8 +1,8 @@
 internal import Dispatch
 
 extension OfflineQueue {
-    /// Checks the log of a queue that no process has open; of one that is open it says nothing. Opening the queue would
-    /// drop what it cannot read, and go on.
+    /// Checks the log of a queue that no process has open. Returns without a check if a process has it open. Opening
+    /// the queue would drop unreadable commits and continue.
     ///
     /// - Parameter directory: The queue's directory.
     /// - Throws: ``QueueError``: `directoryUnusable`, `storeUnusable` when the log is damaged, `storeUnavailable`.

@@ -1,55 +1,54 @@
 internal import Dispatch
 
-/// A store that was moved away, and what could be saved of it.
+/// A store that was moved away, and what was salvaged from it.
 public struct SetAsideStore: Hashable, Sendable {
-    /// What is wrong with it.
+    /// What is wrong with the store.
     public let reason: String
-    /// Where its files are now. They are never removed.
+    /// The directory that contains its files now. They are never removed.
     public let directory: String
-    /// What was saved.
+    /// The salvaged requests.
     public let salvage: Salvage
 }
 
-/// What could be read of a store that was set aside. Bodies of up to 64 KiB have no hash of their own: of bytes that
-/// were changed within one nobody can know.
+/// What could be read of a store that was set aside. Bodies of up to 64 KiB have no separate hash, so changed bytes
+/// within them cannot be detected.
 public struct Salvage: Hashable, Sendable {
-    /// The file to be imported. It is an export like any other.
+    /// The path of a regular export to be imported.
     public let path: String
-    /// How many requests on their way were saved.
+    /// The number of unfinished requests that were saved.
     public internal(set) var waiting = 0
-    /// How many requests were saved that had been given up.
+    /// The number of saved requests that had been given up.
     public internal(set) var dead = 0
-    /// How many requests were on their way by the store's own count; `nil` when that cannot be read either.
+    /// The store's own count of unfinished requests; `nil` when it cannot be read either.
     public internal(set) var counted: Int?
-    /// Requests that could be read, but not as a whole. At most 1000 are told.
+    /// Requests that could be read in part only, at most 1000 of them.
     public internal(set) var lost: [ExportPage.LeftOut] = []
-    /// How many there were of those.
+    /// The total number of such requests.
     public internal(set) var lostCount = 0
-    /// Where rows could not be read at all: between these places of the order in which requests came in, of which
-    /// some may have been free.
+    /// Ranges of sequence numbers whose rows could not be read. Some of the numbers may have been unused.
     public internal(set) var gaps: [ClosedRange<Int64>] = []
-    /// What was not read, and why, when it concerns more than single requests.
+    /// Failures that affect more than single requests, with their reasons.
     public internal(set) var notes: [String] = []
 
-    /// Whether everything was saved, as far as anybody can tell.
+    /// Whether everything was saved, as far as this can be determined.
     public var isWhole: Bool {
         lostCount == 0 && gaps.isEmpty && notes.isEmpty && waiting >= counted ?? 0
     }
 }
 
 extension OfflineQueue {
-    /// Moves a damaged store to `damaged-TIME` in the queue's directory, bodies included, and writes what can be read
-    /// of it to an export there, which ``importRequests(from:)`` takes. Nothing is deleted. The next opening begins an
+    /// Moves a damaged store, including its bodies, to `damaged-TIME` in the queue's directory. Writes what can be read
+    /// to an export there, which ``importRequests(from:)`` accepts. Nothing is deleted. The next opening starts with an
     /// empty store.
     ///
     /// - Parameters:
-    ///   - directory: The queue's directory, which no process may own.
-    ///   - evenIfSound: Whether it is done to a store in which a full check finds nothing, too. Default `false`.
-    /// - Returns: What was done; `nil` when the store is sound and was left alone. It can then be opened again, even if
-    ///   it was refused as damaged before.
-    /// - Throws: ``QueueError``: `alreadyOwned`, `directoryUnusable`, `storeUnavailable`; `storeUnusable` for a database
-    ///   of another program or of a newer netwatch, which is left alone; `insufficientSpace` or `spoolFailed` when the
-    ///   store was moved, but the export could not be written, for which there is ``salvage(_:)``.
+    ///   - directory: The queue's directory. No process may own it.
+    ///   - evenIfSound: Whether to move the store even if a full check finds nothing. Default `false`.
+    /// - Returns: The moved store; `nil` when the store is sound and was not moved. It can then be opened again, even
+    ///   if it was refused as damaged before.
+    /// - Throws: ``QueueError``: `alreadyOwned`, `directoryUnusable`, `storeUnavailable`; `storeUnusable` for a
+    ///   database of another program or of a newer netwatch, which is not moved; `insufficientSpace` or `spoolFailed`
+    ///   when the store was moved, but the export could not be written. In that case call ``salvage(_:)``.
     public static func setAside(directory: String, evenIfSound: Bool = false) async throws -> SetAsideStore? {
         let owned = try await DispatchQueue.global().run { try QueueDirectory(path: directory) }
         defer { owned.release() }
@@ -61,10 +60,10 @@ extension OfflineQueue {
         )
     }
 
-    /// Reads a store that was set aside, and writes what can be read to a new export beside it. It may be done
-    /// again.
+    /// Reads a store that was set aside, and writes what can be read to a new export in its directory. It can be
+    /// repeated.
     ///
-    /// - Parameter directory: What ``setAside(directory:evenIfSound:)`` gave.
+    /// - Parameter directory: The directory from the result of ``setAside(directory:evenIfSound:)``.
     /// - Throws: ``QueueError``: `directoryUnusable`, `insufficientSpace`, `spoolFailed`.
     public static func salvage(_ directory: String) async throws -> Salvage {
         try await Salvager(directory: directory).run()

@@ -19,7 +19,7 @@ struct PageWriter {
         data += ArchiveFormat.header(created: .now, includingDead: includingDead)
     }
 
-    /// Returns where the next page begins.
+    /// Returns the position of the next page; `nil` after the last.
     mutating func fill(
         from archive: any ArchiveRows,
         after start: ExportCursor,
@@ -43,14 +43,14 @@ struct PageWriter {
         }
     }
 
-    /// The request whose body was being written is over.
+    /// Ends a request whose body was being exported, but which is finished by now.
     private mutating func giveUpPartial(_ cursor: inout ExportCursor) {
         data += ArchiveFormat.void
         (cursor.partial, cursor.bodyBytes) = (0, 0)
     }
 
-    /// Writes a request, or goes on with it. Returns how many bytes of its body are written when the page is full
-    /// before the body is, else `nil`.
+    /// Writes a request, or continues its body. If the page is full before the body is complete, returns the number of
+    /// body bytes written so far. Otherwise returns `nil`.
     private mutating func write(_ row: ArchivedRow, from offset: Int64) async throws -> Int64? {
         switch row.content {
         case .success((let request, .spooled(let body))): return try await write(request, body, from: offset)
@@ -92,7 +92,7 @@ extension PageWriter {
         if start == 0 { data += try ArchiveFormat.request(request) }
         var offset = start
         while offset < body.size {
-            // Every page has to get further.
+            // Every page must make progress.
             if isFull, offset > start { return offset }
             guard let chunk = try await chunk(of: file, at: offset, of: body) else {
                 leaveOut(request.id, "\(SpooledBodyFault.changed("it was cut"))", isBegun: true)
@@ -104,7 +104,7 @@ extension PageWriter {
         return nil
     }
 
-    /// Looked through when it is begun; what changes later the reader of the export notices by its hash.
+    /// Verifies the file only when its body begins. Later changes are detected by the hash when the export is read.
     private func open(_ body: SpooledBody, isBegun: Bool) async throws(SpooledBodyFault) -> any SpoolFile {
         guard isBegun else { return try await spool.open(body).file }
         do throws(SystemError) {

@@ -1,13 +1,13 @@
 internal import Foundation
 
-/// A database that is shorter than it says, made as long again in a copy: SQLite reads nothing at all of one that was
-/// cut, though all pages before the cut are there. Blocks.
+/// A readable copy of a truncated database, extended to the length in its header. SQLite refuses to read a truncated
+/// database, although all pages before the end are intact. A database that is not truncated is used in place. Blocks.
 struct ReadableCopy {
-    /// Where the database is to be read.
+    /// The path of the readable database.
     let path: String
     private let directory: String?
 
-    /// - Throws: When there is no room for a copy.
+    /// - Throws: An error when the copy cannot be written, for example because the disk is full.
     init(of directory: String) throws {
         let original = "\(directory)/queue.sqlite"
         guard let length = Self.claimedLength(of: original), length > FileSystem.size(of: original) else {
@@ -30,7 +30,8 @@ struct ReadableCopy {
         if let directory { try? FileManager.default.removeItem(atPath: directory) }
     }
 
-    /// By the header ([file format](https://www.sqlite.org/fileformat.html), 1.3): size of a page and number of pages.
+    /// The size according to the header ([file format](https://www.sqlite.org/fileformat.html), 1.3): the page size
+    /// times the number of pages.
     private static func claimedLength(of path: String) -> Int64? {
         guard let file = FileHandle(forReadingAtPath: path), let header = try? file.read(upToCount: 32),
             header.count == 32
@@ -39,7 +40,7 @@ struct ReadableCopy {
             header.dropFirst(offset).prefix(count).reduce(0) { $0 << 8 | Int64($1) }
         }
         let size = number(16, 2) == 1 ? 65_536 : number(16, 2)
-        // Of a damaged header nothing is believed that no queue can come to.
+        // A damaged header may contain any number, so numbers of pages that no queue can reach are ignored.
         return number(28, 4) <= 1 << 24 ? size * number(28, 4) : nil
     }
 }

@@ -3,10 +3,10 @@ internal import Foundation
 internal import GRDB
 internal import Synchronization
 
-/// Reads the rows of a damaged database one by one, and goes round what cannot be read.
+/// Reads the rows of a damaged database one by one, and skips those that cannot be read.
 ///
-/// Only the number of a row leads to it. From where reading fails, ever longer steps find the next place where it
-/// does not, and from there it goes backward until it fails again: what lies between is the gap.
+/// Rows are looked up by number only. When reading fails, the reader doubles its step until it finds a row that can be
+/// read. From there it goes backward until reading fails again. The rows in between are the gap.
 final class SalvagedRows: ArchiveRows {
     private struct Notes {
         var gaps: [ClosedRange<Int64>] = []
@@ -19,13 +19,13 @@ final class SalvagedRows: ArchiveRows {
     private let database: DatabaseQueue
     private let notes = Mutex(Notes())
 
-    /// Blocks.
+    /// Opens the database. Blocks.
     init(in directory: String) throws {
         copy = try ReadableCopy(of: directory)
         database = try DatabaseQueue(path: copy.path, configuration: QueueDatabase.readingConfiguration)
     }
 
-    /// Where rows could not be read, and what else could not.
+    /// The ranges of rows that could not be read, and notes about other failures.
     var damage: (gaps: [ClosedRange<Int64>], notes: [String]) {
         notes.withLock { ($0.gaps, $0.texts) }
     }
@@ -41,7 +41,7 @@ final class SalvagedRows: ArchiveRows {
         }
     }
 
-    /// How many requests are on their way, as the limits are judged by.
+    /// The number of unfinished requests, as the store itself counts them for the limits; `nil` when it cannot be read.
     func counted() async -> Int? {
         await DispatchQueue.global().run { [self] in
             try? database.writeWithoutTransaction { try $0.row(StoreStatements.load)?["requests"] }
@@ -86,12 +86,12 @@ final class SalvagedRows: ArchiveRows {
     }
 }
 
-/// One table of a damaged database, for as long as its connection is at hand.
+/// A table of a damaged database. Valid only while its connection is in use.
 private struct SalvagedTable {
     enum Failure: Error, CustomStringConvertible {
-        /// Here; it may be better elsewhere.
+        /// Reading failed here, but may succeed elsewhere.
         case damaged(String)
-        /// Everywhere: the table is not there.
+        /// Reading fails everywhere, because the table is missing.
         case unknown(String)
 
         var description: String {
@@ -128,12 +128,12 @@ private struct SalvagedTable {
         return try reading { try database.row(sql, [low, high])?.place(key, after: low, before: high) }
     }
 
-    /// The first row that can be read behind one that cannot; `nil` when none can.
+    /// Returns the first readable row after an unreadable one; `nil` when there is none.
     func beyondGap(after position: Int64) -> Int64? {
         var step: Int64 = 1
         while step < .max / 4, position + step < .max / 2 {
             do throws(Failure) {
-                // Where there is none the end can be reached, perhaps past rows that can be read.
+                // When no row is found, the end of the table can be reached, but readable rows may have been skipped.
                 let found = try first(after: position + step)
                 return backward(from: found ?? .max, to: position)
             } catch {
@@ -143,7 +143,7 @@ private struct SalvagedTable {
         return nil
     }
 
-    /// The last before reading fails, on the way down from one that can be read.
+    /// Goes backward from a readable row, and returns the last row before reading fails.
     private func backward(from start: Int64, to position: Int64) -> Int64? {
         var (place, found): (Int64, Int64?) = (start, start == .max ? nil : start)
         while let next = try? last(from: position, below: place) { (place, found) = (next, next) }
@@ -197,7 +197,7 @@ extension SalvagedTable {
         guard let found else { throw Failure.unknown("it is not there any more") }
         var request = try ArchivedRequest(found)
         if request.mayWaitForOthers { find(dependenciesOf: sequence, &request) }
-        // Nobody knows whether its lane keeps order.
+        // Whether the lane keeps order is unknown, so the request is held.
         if lane == nil, request.state != .dead { request.hold(.user) }
         return (request, try NewRequest.Body(whole: found))
     }
@@ -208,7 +208,7 @@ extension SalvagedTable {
         return try row?["seq"] ?? 0
     }
 
-    /// `nil` when it cannot be read.
+    /// Returns `nil` when the lane cannot be read.
     private func lane(at position: Int64) throws -> (label: String, mode: LaneKey.Mode)? {
         let found: StoredRow?
         if name == "history" {
@@ -221,7 +221,8 @@ extension SalvagedTable {
         return try? found.map { try ($0["label"], $0["mode"]) }
     }
 
-    /// Without all of them it is not known whether it may be sent.
+    /// Reads the dependencies. If one of them cannot be read, it is unknown whether the request may be sent, so it is
+    /// held.
     private func find(dependenciesOf sequence: Int64, _ request: inout ArchivedRequest) {
         do {
             let sql = "SELECT on_seq FROM depends WHERE seq = ? AND is_any = 0"

@@ -3,7 +3,7 @@ internal import Foundation
 internal import Glibc
 internal import NetwatchEventLoop
 
-/// Writes an export of what can be read of a store that was set aside.
+/// Exports what can be read of a store that was set aside.
 struct Salvager {
     private static let mostLost = 1000
 
@@ -98,12 +98,12 @@ extension Salvage {
     }
 }
 
-/// The file that an export is written to. Blocks.
+/// The file of an export. Its methods block.
 private final class SalvageFile: Sendable {
     let path: String
     private let file: FileDescriptor
 
-    /// Makes a file that was not there.
+    /// Creates a new file.
     init(in directory: String) throws(SystemError) {
         var (path, number) = ("\(directory)/export.ndjson", 1)
         while access(path, F_OK) == 0 {

@@ -3,8 +3,8 @@ internal import Foundation
 internal import Glibc
 internal import NetwatchEventLoop
 
-/// Moves a store away, so that a crash at any moment leaves either the old store or none that can be opened: the
-/// note of damage is there first and goes last.
+/// Moves a store away. After a crash at any time either the old store is in place, or no store can be opened: the
+/// damage note is written first and removed last.
 struct SetAside: Sendable {
     private static let files = [
         "queue.sqlite", "queue.sqlite-wal", "queue.sqlite-shm", "queue.sqlite-journal", "spool",
@@ -12,12 +12,12 @@ struct SetAside: Sendable {
 
     private let directory: QueueDirectory
 
-    /// - Parameter directory: Its lock has to be held until ``run(evenIfSound:)`` returns.
+    /// - Parameter directory: The caller must hold its lock until ``run(evenIfSound:)`` returns.
     init(_ directory: QueueDirectory) {
         self.directory = directory
     }
 
-    /// Returns where it is now; `nil` when it is sound and was left alone.
+    /// Returns the new path and the reason; `nil` when the store is sound and was not moved.
     func run(evenIfSound: Bool) async throws -> (path: String, reason: String)? {
         let found = await DispatchQueue.global().run { [directory] in
             directory.damage.target == nil ? nil : directory.damage.text
@@ -34,9 +34,9 @@ struct SetAside: Sendable {
         }
     }
 
-    /// What is wrong, by a full check; `nil` when nothing is.
+    /// Runs a full check. Returns what is wrong; `nil` when nothing is.
     ///
-    /// - Throws: ``QueueError`` when it must be left alone.
+    /// - Throws: ``QueueError`` when the store must not be moved.
     private func diagnosis() async throws -> String? {
         do {
             let inspector = try await DispatchQueue.global().run { [directory] in
@@ -75,7 +75,8 @@ struct SetAside: Sendable {
         return path
     }
 
-    /// What is there already stays. Opening the directory may have made an empty file in place of one that is.
+    /// Moves a file, unless an earlier run has moved it. In that case opening the directory may have created an empty
+    /// file in its place.
     private func move(_ name: String, to target: String) throws(SystemError) {
         let (old, new) = ("\(directory.path)/\(name)", "\(target)/\(name)")
         guard access(old, F_OK) == 0 else { return }

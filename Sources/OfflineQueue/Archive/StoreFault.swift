@@ -1,13 +1,13 @@
 internal import GRDB
 internal import NetwatchEventLoop
 
-/// Why a database cannot be opened, as far as it makes a difference for what is to be done.
+/// The kinds of reasons why a database cannot be opened, by what the user can do about them.
 enum StoreFault: Error {
-    /// It is not ours, or not ours yet. Nobody may touch it.
+    /// The file is not a queue's database, or needs a newer netwatch. It must not be changed.
     case foreign(String)
-    /// It is ours, and its bytes are not what was written there.
+    /// The file is a queue's database, but its content has changed on the disk.
     case damaged(String)
-    /// It may be over by the next try.
+    /// A retry may succeed.
     case passing(String)
 
     init(_ error: any Error) {
@@ -36,7 +36,7 @@ enum StoreFault: Error {
 }
 
 extension StoreFault {
-    /// Whether it says that bytes on the disk are not what was written there.
+    /// Returns whether an error reports that bytes on the disk differ from those that were written.
     static func isDamage(_ error: any Error) -> Bool {
         switch error {
         case let error as DatabaseError: [.SQLITE_CORRUPT, .SQLITE_NOTADB].contains(error.resultCode)
@@ -47,14 +47,15 @@ extension StoreFault {
     static func words(_ error: any Error) -> String {
         guard let error = error as? DatabaseError else { return "\(error)" }
         let words = error.message ?? error.resultCode.description
-        // SQLite does not tell why it cannot open a file.
+        // SQLite does not report why it cannot open a file.
         let isShort = error.resultCode == .SQLITE_CANTOPEN && DescriptorSupply.isShort
         return isShort ? "\(words), because this process may open no more files" : words
     }
 }
 
 extension ResultCode {
-    /// Somebody else's lock, a full or failing disk, too little memory, missing rights.
+    /// Whether the error may pass: a lock of another process, a full or failing disk, a lack of memory, missing
+    /// permissions.
     var mayPass: Bool {
         switch self {
         case .SQLITE_BUSY, .SQLITE_LOCKED, .SQLITE_IOERR, .SQLITE_FULL, .SQLITE_CANTOPEN, .SQLITE_NOMEM,

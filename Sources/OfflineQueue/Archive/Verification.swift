@@ -1,56 +1,60 @@
-/// What ``OfflineQueue/OfflineQueue/verify()`` found.
+/// The result of ``OfflineQueue/OfflineQueue/verify()``.
 public struct QueueVerification: Hashable, Sendable {
-    /// Something that is not as it should be.
+    /// A single problem.
     public struct Finding: Hashable, Sendable {
-        /// What is wrong, for programs.
+        /// The kind of a problem, for programs.
         public enum Kind: String, Hashable, Sendable, CaseIterable {
-            /// The database's own structure is damaged (`PRAGMA integrity_check`), or its log is. The queue should be
-            /// set aside.
+            /// The database's structure (`PRAGMA integrity_check`) or its log is damaged. The queue should be set
+            /// aside.
             case database
-            /// A row refers to one that is not there (`PRAGMA foreign_key_check`).
+            /// A row refers to a missing row (`PRAGMA foreign_key_check`).
             case reference
-            /// A number by which the limits are judged is not what is there.
+            /// A count that the limits use differs from the actual number.
             case counter
-            /// A row does not hold a request that could be sent.
+            /// A row does not hold a valid request.
             case request
             /// The file of a body is missing.
             case bodyMissing = "body_missing"
-            /// The file of a body holds something else than was accepted.
+            /// The file of a body differs from what was accepted.
             case bodyChanged = "body_changed"
-            /// The file of a body cannot be read for now.
+            /// The file of a body cannot be read at the moment.
             case bodyUnreadable = "body_unreadable"
-            /// The last commit in the database's log was incomplete when the queue was opened, and was dropped: normal
-            /// after a crash or a power cut. Nothing that was acknowledged with durability `full` was in it.
+            /// The last commit in the database's log was incomplete when the queue was opened, and was dropped. This is
+            /// normal after a crash or a power failure. It contained nothing that was acknowledged with durability
+            /// `full`.
             case logTail = "log_tail"
-            /// A file of the spool belongs to no request. Costs room only; the next start removes it.
+            /// A spool file belongs to no request. It only takes space, and the next start removes it.
             case orphan
         }
 
-        /// What is wrong, for programs.
+        /// The kind of the problem, for programs.
         public let kind: Kind
         /// The id of the request, or the name of the file, table or lane.
         public let subject: String
-        /// What is wrong, for people.
+        /// A description of the problem, for users.
         public let message: String
     }
 
-    /// At most this many findings are told one by one: 1000.
+    /// The maximum number of findings that are listed: 1000.
     public static let mostFindings = 1000
 
-    /// What was found, at most ``mostFindings``.
+    /// The problems found, at most ``mostFindings``.
     public internal(set) var findings: [Finding] = []
-    /// How many findings there are in all.
+    /// The total number of problems.
     public internal(set) var findingCount = 0
-    /// How many requests were looked at.
+    /// The number of requests that were checked.
     public internal(set) var requests = 0
-    /// How many files of the spool were read through.
+    /// The number of spool files that were read.
     public internal(set) var files = 0
 
-    /// Whether nothing was found that costs a request. Files that nobody needs and a log's incomplete end do not count.
+    /// Whether no finding means the loss of a request. Unneeded spool files and an incomplete end of the log are
+    /// harmless.
     public var isSound: Bool { findings.allSatisfy { [.orphan, .logTail].contains($0.kind) } }
 
+    /// Adds the findings of the log.
+    ///
     /// - Parameters:
-    ///   - opened: The log as an earlier owner left it.
+    ///   - opened: The log that an earlier owner left.
     ///   - current: The log between two commits of this owner.
     mutating func add(opened: LogReport?, current: LogReport?) {
         if let damage = current?.damageWhileOpen { found(.database, Self.log, damage) }
@@ -68,14 +72,14 @@ public struct QueueVerification: Hashable, Sendable {
 }
 
 extension QueueVerification.Finding: CustomStringConvertible {
-    /// The finding as a line for people.
+    /// The finding as a line of text for users.
     public var description: String { "\(kind.rawValue): \(subject): \(message)" }
 }
 
 extension OfflineQueue {
-    /// Looks through everything: the structure of the database, the numbers that the limits are judged by, each
-    /// request, and each file of the spool, which is read from its beginning to its end. Changes nothing, and nobody
-    /// who enqueues waits for it. It ends with `CancellationError` when its task is cancelled or the queue stops.
+    /// Checks the whole queue: the structure of the database, the counts that the limits use, each request, and each
+    /// spool file, which is read completely. Changes nothing and does not delay writers. Throws `CancellationError`
+    /// when its task is cancelled or the queue stops.
     ///
     /// - Throws: ``QueueError`` of the store.
     public nonisolated func verify() async throws -> QueueVerification {

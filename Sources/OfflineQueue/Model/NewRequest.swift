@@ -91,7 +91,7 @@ package struct RequestDraft: Sendable {
         try RequestChecks.check(options, now: now)
         let mode: LaneKey.Mode = options.isFIFO ? .fifo : .parallel
         lane = LaneKey(origin: origin, label: options.lane ?? "", mode: mode)
-        let (key, others) = try Self.key(of: request, options)
+        let (key, others) = try Self.key(of: request, options, isImported: isImported)
         id = options.id ?? UUIDv7.make()
         method = request.method
         url = request.url
@@ -104,7 +104,8 @@ package struct RequestDraft: Sendable {
     /// Returns the idempotency key and the other header lines. The caller may also give the key as a header.
     private static func key(
         of request: QueueRequest,
-        _ options: EnqueueOptions
+        _ options: EnqueueOptions,
+        isImported: Bool
     ) throws(QueueError) -> (KeyHeader?, [QueueRequest.Header]) {
         var key = options.idempotencyKey
         // Without a key, a header of that name is an ordinary header.
@@ -112,7 +113,7 @@ package struct RequestDraft: Sendable {
         let name = key.headerName.lowercased()
         let given = request.headers.first { $0.name.lowercased() == name }
         if let given, key.source == .automatic { key.source = .value(given.value) }
-        try RequestChecks.check(key)
+        try RequestChecks.check(key, isImported: isImported)
         let others = request.headers.filter { $0.name.lowercased() != name }
         guard let value = key.value(method: request.method, isAtMostOnce: options.isAtMostOnce) else {
             return (nil, others)

@@ -139,8 +139,9 @@ extension RequestChecks {
         }
     }
 
-    static func check(_ key: IdempotencyKey) throws(QueueError) {
-        try HeaderRules.check(name: key.headerName)
+    /// - Parameter isImported: See ``origin(of:isImported:)``.
+    static func check(_ key: IdempotencyKey, isImported: Bool = false) throws(QueueError) {
+        try HeaderRules.check(name: key.headerName, isImported: isImported)
         guard key.headerName.utf8.count <= 255 else {
             throw QueueError(.invalidHeader, "the idempotency key's header name is longer than 255 bytes")
         }

@@ -1,6 +1,11 @@
 /// A time of the scheduler: the duration since the queue was created, on a clock that never steps.
 package typealias Moment = Duration
 
+extension Moment {
+    /// A time later than any other.
+    static let never = Duration.seconds(Int64.max)
+}
+
 /// Full jitter with a minimum: uniform(base, min(cap, base · 2ⁿ)) after the n-th failure in a row.
 package struct Backoff: Hashable, Sendable {
     package let base: Duration

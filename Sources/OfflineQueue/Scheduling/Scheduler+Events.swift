@@ -27,8 +27,7 @@ extension Scheduler {
             place(id, now: now)
         }
         switch state {
-        case .notReachable:
-            if case .reachable = old.state { pathLost(host, now: now) }
+        case .notReachable: startGrace(host, now: now)
         // An unknown state does not show that the path is lost.
         case .unknown:
             graces.set(host, to: nil)

@@ -57,7 +57,7 @@ extension Scheduler {
         guard lane.claiming == nil, let opening = opening(of: lane) else { return nil }
         // Releasing requests held for trust needs no slot, so the lane wakes even without one.
         guard let due = lane.due, lane.inflight < capacity(of: lane) else { return lane.distrustedUntil }
-        return min(max(due, opening), lane.distrustedUntil ?? .seconds(Int64.max))
+        return min(max(due, opening), lane.distrustedUntil ?? .never)
     }
 
     /// Returns why a due request of the lane must wait; `nil` if nothing delays it.

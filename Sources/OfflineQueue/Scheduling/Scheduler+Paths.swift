@@ -10,31 +10,46 @@ extension Scheduler {
         _ actions: inout [Action]
     ) {
         gates[host]!.way = way
-        // The session itself watches the paths of its connections, even when no lane uses their host. The first state
-        // of a host therefore drops no connections, and a single request can reuse an idle one.
-        guard old.state != nil else { return }
+        guard old.state != nil else { return abortUnknown(host, after: old, now: now, &actions) }
         actions.append(.dropConnections)
         gates[host]!.reconnectsUntil = now + settings.reconnectTime
         if let way, way == old.way {
             // Connections over this path may have survived, but not those over an earlier path.
             if old.foundAt == nil { graces.set(host, to: nil) }
         } else {
-            // An attempt that must not be repeated keeps its grace period, because the response may still arrive.
+            // An attempt that must not be repeated gets a grace period, because the response may still arrive.
+            startGrace(host, now: now)
             if graces.contains(host) { gates[host]!.foundAt = gates[host]!.foundAt ?? now }
             actions.append(.abort(host: host))
         }
+        actions.append(.restartStalled(host: host))
     }
 
-    /// Starts the grace period. A running one continues, because some attempts use the path that was lost first.
-    mutating func pathLost(_ host: String, now: Moment) {
-        if !graces.contains(host) {
-            graces.set(host, to: now + settings.lossGrace)
-            gates[host]!.foundAt = nil
-        }
+    /// Handles the first state of a host. It drops no connections: the session itself watches their paths, even when no
+    /// lane uses the host, and a single request can reuse an idle one.
+    ///
+    /// If the state arrives after ``Settings/gatePatience``, attempts that did not wait for it may use another path, so
+    /// they are aborted.
+    private func abortUnknown(_ host: String, after old: Gate, now: Moment, _ actions: inout [Action]) {
+        let isLate = now >= old.since + settings.gatePatience
+        if isLate, isSending(to: host) { actions.append(.abort(host: host)) }
     }
 
-    mutating func endGraces(now: Moment, _ actions: inout [Action]) {
-        while let host = graces.removeFirst(until: now) {
+    private func isSending(to host: String) -> Bool {
+        gates[host]!.lanes.contains { lanes[$0]!.inflight > 0 }
+    }
+
+    /// Starts the grace period of attempts over a path that is lost or no longer used. A running one continues, because
+    /// some attempts use the path that was lost first.
+    mutating func startGrace(_ host: String, now: Moment) {
+        guard !graces.contains(host), isSending(to: host) else { return }
+        graces.set(host, to: now + settings.lossGrace)
+        gates[host]!.foundAt = nil
+    }
+
+    /// Ends the grace periods that are over at the given time.
+    mutating func endGraces(until moment: Moment, now: Moment, _ actions: inout [Action]) {
+        while let host = graces.removeFirst(until: moment) {
             guard let gate = gates[host] else { continue }
             actions.append(.endLost(host: host, begunBefore: gate.foundAt ?? now))
             gates[host]!.foundAt = nil

@@ -100,6 +100,8 @@ package struct Scheduler: Sendable {
         case dropConnections
         /// The host is now reachable by another path. Attempts that are safe to repeat are ended and repeated.
         case abort(host: String)
+        /// There is a path to the host again. Attempts whose packets were lost meanwhile send them again, without ending.
+        case restartStalled(host: String)
         /// The path to the host was lost and the grace period is over. All attempts that began before the given time
         /// are ended.
         case endLost(host: String, begunBefore: Moment)
@@ -162,9 +164,12 @@ package struct Scheduler: Sendable {
             review(lane, now: now, &actions)
         case .wake: break
         case .flush: flush(now: now)
-        case .stop: isStopped = true
+        case .stop:
+            isStopped = true
+            // The stop timeout may be shorter than a grace period, and attempts that it ends would be counted.
+            endGraces(until: .never, now: now, &actions)
         }
-        endGraces(now: now, &actions)
+        endGraces(until: now, now: now, &actions)
         wakeLanes(now: now)
         allot(&actions)
         return actions

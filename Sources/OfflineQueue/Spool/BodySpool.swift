@@ -2,24 +2,24 @@ internal import Dispatch
 package import Foundation
 internal import NetwatchEventLoop
 
-/// The bodies that are too large for a row of the database: files in a directory of their own.
+/// The storage of bodies that are too large for a database row: files in a separate directory.
 ///
-/// The row is the truth. A file is whole and durable before the row that names it is written, and it is
-/// removed after the row's deletion was committed. What a crash leaves in between belongs to no row, and goes
-/// with the next ``sweep(keeping:)``. A failure concerns the body at hand and nothing else.
+/// The database row is authoritative. A file is complete and durable before the row that names it is written, and it is
+/// removed after the deletion of the row was committed. Files that a crash leaves in between belong to no row, and the
+/// next ``sweep(keeping:)`` removes them. A failure affects only the body at hand.
 ///
-/// The disk is waited for on dispatch queues. Everything may be called from any thread.
+/// Disk operations run on dispatch queues. All methods may be called from any thread.
 package final class BodySpool: Sendable {
-    /// How much is left free by default: 64 MiB.
+    /// The default number of bytes that are kept free: 64 MiB.
     package static let defaultReserve: Int64 = 64 << 20
 
     let stagedBytes = StagedBytes()
 
     private let files: any SpoolFiles
     private let reserve: Int64
-    /// What the names of this spool's files begin with.
+    /// The prefix of the names of the files that this spool creates.
     private let tag = SpoolName.randomTag()
-    /// Reading a body through takes as long as the body is; others need not wait for that.
+    /// Concurrent, because reading a large body takes long, and other operations need not wait for it.
     private let queue = DispatchQueue(label: "netwatch.spool", attributes: .concurrent)
 
     package init(files: any SpoolFiles, reserve: Int64 = defaultReserve) {
@@ -27,10 +27,10 @@ package final class BodySpool: Sendable {
         self.reserve = reserve
     }
 
-    /// Opens a spool's directory, which is made when it is missing.
+    /// Opens a spool's directory. Creates it if it is missing.
     ///
-    /// - Parameter reserve: How many bytes bodies leave free on the file system, which the queue's database needs
-    ///   for writing down what became of the requests. A body that would take of them is refused with
+    /// - Parameter reserve: The number of bytes that bodies leave free on the file system. The queue's database needs
+    ///   them to record the outcomes of requests. A body that would use them is refused with
     ///   ``QueueError/Code/insufficientSpace``.
     /// - Throws: ``QueueError/Code/directoryUnusable`` with the path.
     package static func opening(
@@ -46,7 +46,7 @@ package final class BodySpool: Sendable {
         }
     }
 
-    /// Adds the spool's directory to what has to stay where it is.
+    /// Adds the spool's directory to the files that must stay in place.
     func add(to location: inout StoreLocation) throws(QueueError) {
         do throws(SystemError) {
             guard let inode = try files.inode() else { return }
@@ -58,15 +58,15 @@ package final class BodySpool: Sendable {
 
     // MARK: Keeping
 
-    /// Begins a body that comes in pieces. Touches no file yet.
+    /// Starts a body that arrives in pieces. Does not create a file yet.
     ///
-    /// - Parameter limit: How many bytes it may have.
-    /// - Throws: ``QueueError/Code/spoolFailed`` when there is no SHA-256 to be had.
+    /// - Parameter limit: The maximum number of bytes.
+    /// - Throws: ``QueueError/Code/spoolFailed`` when SHA-256 is not available.
     package func stage(limit: Int64) throws(QueueError) -> BodyWriter {
         BodyWriter(try makeBody(limit))
     }
 
-    /// Keeps a body that is in memory.
+    /// Stores a body that is in memory.
     ///
     /// - Throws: ``QueueError``: `insufficientSpace` or `spoolFailed`, with the spool's path.
     package func keep(_ bytes: Data) async throws(QueueError) -> SpooledBody {
@@ -77,15 +77,15 @@ package final class BodySpool: Sendable {
         }
     }
 
-    /// Keeps what a file holds now. The file itself may change or go afterwards; one that changes meanwhile
-    /// gives what was read of it.
+    /// Stores the current content of a file. The file may change or be removed afterwards. If it changes during the
+    /// call, the body contains what was read.
     ///
     /// - Parameters:
-    ///   - path: A regular file, read with this process's rights. A path from outside has to be checked for
-    ///     what its sender may read.
-    ///   - limit: How many bytes it may have.
-    /// - Throws: ``QueueError``: `bodyFileUnusable` with the file's path when it cannot be read or is no regular
-    ///   file; `bodyTooLarge`; `insufficientSpace` or `spoolFailed` with the spool's path.
+    ///   - path: A regular file, read with this process's permissions. The caller must check that the sender of a path
+    ///     may read the file.
+    ///   - limit: The maximum number of bytes.
+    /// - Throws: ``QueueError``: `bodyFileUnusable` with the file's path when it cannot be read or is no regular file;
+    ///   `bodyTooLarge`; `insufficientSpace` or `spoolFailed` with the spool's path.
     package func adopt(path: String, limit: Int64) async throws(QueueError) -> SpooledBody {
         try await queue.run { [files] () throws(QueueError) in
             let source: any SpoolFile
@@ -104,16 +104,16 @@ package final class BodySpool: Sendable {
 
     // MARK: Sending
 
-    /// Looks a body through and opens it. Reads all of it.
+    /// Verifies a body and opens it. Reads the whole file.
     ///
-    /// - Throws: ``SpooledBodyFault``: `missing` and `changed` are final, `unreadable` may pass.
+    /// - Throws: ``SpooledBodyFault``: `missing` and `changed` are permanent, `unreadable` may pass.
     package func open(_ body: SpooledBody) async throws(SpooledBodyFault) -> OpenedBody {
         try await queue.run { [files] () throws(SpooledBodyFault) in
             try OpenedBody.opening(body, in: files)
         }
     }
 
-    /// What is wrong with a body; `nil` when it is whole. Reads all of it.
+    /// Returns what is wrong with a body; `nil` when it is complete and unchanged. Reads the whole file.
     package func verify(_ body: SpooledBody) async -> SpooledBodyFault? {
         do {
             _ = try await open(body)
@@ -125,21 +125,21 @@ package final class BodySpool: Sendable {
 
     // MARK: Removing
 
-    /// Removes bodies that no row names any more.
+    /// Removes bodies that no row refers to any more.
     ///
-    /// One that cannot be removed stays for the sweep, and so does one whose removal a power cut undoes: that is
-    /// why nothing is reported and nothing synced.
+    /// A body that cannot be removed is left for the sweep. So is a body whose removal is undone by a power failure.
+    /// Therefore nothing is reported and nothing is synced.
     package func remove(_ names: [String]) async {
         await queue.run { [files] in
             for name in names where SpoolName.isComplete(name) { try? files.remove(name) }
         }
     }
 
-    /// Removes the bodies that were left without a row, and those that were never finished. What this spool has
-    /// made itself, and files of other names, are left alone, so that it may be called at any time.
+    /// Removes bodies without a row, and bodies that were never finished. Files that this spool has created and files
+    /// with other names are not removed, so it may be called at any time.
     ///
-    /// - Parameter isKept: Whether a row names the body. Called on a dispatch queue, where it may wait.
-    /// - Returns: How many were removed.
+    /// - Parameter isKept: Returns whether a row refers to the body. Called on a dispatch queue; may block.
+    /// - Returns: The number of removed files.
     /// - Throws: ``QueueError/Code/spoolFailed`` when the directory cannot be read.
     @discardableResult
     package func sweep(
@@ -150,7 +150,7 @@ package final class BodySpool: Sendable {
         }
     }
 
-    /// The names of what ``sweep(keeping:)`` would remove.
+    /// Returns the names of the files that ``sweep(keeping:)`` would remove.
     package func orphans(
         keeping isKept: @escaping @Sendable (String) -> Bool
     ) async throws(QueueError) -> [String] {
@@ -168,12 +168,12 @@ package final class BodySpool: Sendable {
         }
     }
 
-    /// Asks where waiting is allowed.
+    /// Calls a function that may block, on the spool's dispatch queue.
     func ask(_ question: @escaping @Sendable (String) -> Bool, _ name: String) async -> Bool {
         await queue.run { question(name) }
     }
 
-    /// Opens a file that is not the spool's, or one of the spool's without looking it through, on a dispatch queue.
+    /// Opens a file on a dispatch queue: a file outside the spool, or a file of the spool without verification.
     func openFile<Failure: Error>(
         _ open: @escaping @Sendable (any SpoolFiles) throws(Failure) -> any SpoolFile
     ) async throws(Failure) -> any SpoolFile {
@@ -185,7 +185,7 @@ package final class BodySpool: Sendable {
         try await queue.run { () throws(SystemError) in try file.data(at: offset, count: count) }
     }
 
-    /// How many bytes may still be written to the spool's file system (`statvfs(3)`).
+    /// Returns the number of bytes that are free on the spool's file system (`statvfs(3)`).
     ///
     /// - Throws: ``QueueError/Code/spoolFailed``.
     package func freeBytes() async throws(QueueError) -> Int64 {

@@ -1,12 +1,12 @@
 internal import Dispatch
 package import Foundation
 
-/// Takes a body piece by piece. Dropping the last reference gives the body up.
+/// Writes a body in pieces. Releasing the last reference discards an unfinished body.
 ///
-/// Calls take their turns in the order in which they were made. After an error the body is given up.
+/// Calls run in the order in which they were made. After an error the body is discarded.
 package final class BodyWriter: Sendable {
     private let body: PartialBody
-    /// Where the disk is waited for.
+    /// The queue for blocking disk operations.
     private let queue = DispatchQueue(label: "netwatch.spool.body")
 
     init(_ body: PartialBody) {
@@ -17,10 +17,10 @@ package final class BodyWriter: Sendable {
         queue.async { [body] in body.giveUp() }
     }
 
-    /// Writes bytes behind what is there.
+    /// Appends bytes.
     ///
-    /// - Throws: ``QueueError``: `bodyTooLarge` beyond the limit, `insufficientSpace`, `spoolFailed`, or
-    ///   `stopped` when the body was finished or given up before.
+    /// - Throws: ``QueueError``: `bodyTooLarge` beyond the limit, `insufficientSpace`, `spoolFailed`, or `stopped` when
+    ///   the body was finished or discarded before.
     package func append(
         _ bytes: Data,
         isolation: isolated (any Actor)? = #isolation
@@ -28,7 +28,7 @@ package final class BodyWriter: Sendable {
         try await queue.run { [body] () throws(QueueError) in try body.append(bytes) }
     }
 
-    /// Ends the body. When this returns it is there for good, until it is removed.
+    /// Finishes the body. When this returns, the body is durable until it is removed.
     ///
     /// - Throws: As ``append(_:)``.
     package func finish(

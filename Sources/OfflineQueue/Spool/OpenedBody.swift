@@ -3,7 +3,7 @@ internal import NetwatchEventLoop
 package import NetwatchTransport
 internal import Synchronization
 
-/// A spooled body that was looked through and is open, so that no other file can take its place.
+/// A verified and open spooled body. Because the file is open, no other file can take its place.
 package final class OpenedBody: Sendable {
     package let body: SpooledBody
     let file: any SpoolFile
@@ -13,7 +13,7 @@ package final class OpenedBody: Sendable {
         self.file = file
     }
 
-    /// Opens the file and reads all of it, which waits for the disk as long as that takes.
+    /// Opens the file and reads all of it. Blocks until that is done.
     static func opening(
         _ body: SpooledBody,
         in files: any SpoolFiles
@@ -26,12 +26,13 @@ package final class OpenedBody: Sendable {
         return OpenedBody(body, file)
     }
 
-    /// A reader that begins at the first byte. Each has its own place, so that there can be any number.
+    /// Returns a reader that starts at the first byte. Each reader has its own offset, so there can be any number of
+    /// them.
     package func makeReader() -> any BlockingReader { SpoolReader(file) }
 }
 
 extension SpoolFile {
-    /// How the file differs from what was accepted; `nil` when it does not.
+    /// Describes how the file differs from the accepted body; `nil` when it does not.
     fileprivate func difference(from body: SpooledBody) throws(SystemError) -> String? {
         let size = try size()
         guard size == body.size else { return "it has \(size) bytes in place of \(body.size)" }
@@ -54,10 +55,10 @@ extension SpooledBodyFault {
     }
 }
 
-/// Reads a spooled file, again from the beginning whenever the request is sent again.
+/// Reads a spooled file, from the beginning each time the request is sent again.
 private final class SpoolReader: BlockingReader {
     private let file: any SpoolFile
-    /// Only one thread at a time reads, but not always the same one.
+    /// Locked, because different threads may read, although never two at once.
     private let offset = Mutex<Int64>(0)
 
     init(_ file: any SpoolFile) {

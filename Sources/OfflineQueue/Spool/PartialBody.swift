@@ -2,17 +2,17 @@ internal import Glibc
 internal import NetwatchEventLoop
 internal import Synchronization
 
-/// A body that is being written: the file `NAME.part`, and what is known of its bytes.
+/// A body that is being written: the file `NAME.part`, with its size and hash so far.
 ///
-/// Everything here may wait for the disk. After any failure the file is gone, and nothing more can be done:
-/// Linux forgets pages that it could not write, so that a second `fdatasync(2)` succeeds without them.
+/// All methods may block on the disk. After any failure the file is removed and every further call fails. Linux drops
+/// pages that it could not write, so a second `fdatasync(2)` would succeed without them.
 final class PartialBody: Sendable {
     private struct State: ~Copyable {
-        /// Made with the first bytes: a body that never begins leaves nothing behind.
+        /// Created with the first bytes, so that a body without any leaves no file behind.
         var file: (any SpoolFile)?
         var hash: SHA256
         var size: Int64 = 0
-        /// Whether the body is finished or given up.
+        /// Whether the body is finished or discarded.
         var isClosed = false
     }
 
@@ -25,10 +25,10 @@ final class PartialBody: Sendable {
     private var partName: String { name + SpoolName.partSuffix }
 
     /// - Parameters:
-    ///   - name: The name of the file once it is complete.
-    ///   - limit: How many bytes it may have.
-    ///   - reserve: How many bytes it leaves free on its file system.
-    /// - Throws: ``QueueError/Code/spoolFailed`` when there is no SHA-256 to be had.
+    ///   - name: The name of the complete file.
+    ///   - limit: The maximum number of bytes.
+    ///   - reserve: The number of bytes to leave free on the file system.
+    /// - Throws: ``QueueError/Code/spoolFailed`` when SHA-256 is not available.
     init(_ name: String, in files: any SpoolFiles, limit: Int64, reserve: Int64) throws(QueueError) {
         self.files = files
         self.name = name
@@ -39,7 +39,7 @@ final class PartialBody: Sendable {
         }
     }
 
-    /// Writes bytes behind what is there.
+    /// Appends bytes.
     ///
     /// - Throws: ``QueueError/Code/bodyTooLarge``, and what ``finish()`` throws.
     func append(_ bytes: UnsafeRawBufferPointer) throws(QueueError) {
@@ -52,10 +52,10 @@ final class PartialBody: Sendable {
         }
     }
 
-    /// Takes over all that a file holds, without copying it where the file system can share it.
+    /// Copies the content of a file, or clones it if the file system can share the data.
     ///
-    /// Copying within the kernel (`copy_file_range(2)`) would gain nothing: the bytes have to be read for
-    /// their hash in any case, and a file that changes meanwhile would be another one by then.
+    /// Copying within the kernel (`copy_file_range(2)`) would have no advantage: the bytes must be read for their hash
+    /// anyway. If the file changed in between, the copy could differ from the bytes that were hashed.
     ///
     /// - Parameter path: The file's path, for messages.
     /// - Throws: ``QueueError/Code/bodyFileUnusable`` when it cannot be read, and what ``append(_:)`` throws.
@@ -65,7 +65,7 @@ final class PartialBody: Sendable {
             do throws(SystemError) { size = try source.size() } catch { throw .unusable(path, error) }
             guard size <= limit else { throw .bodyTooLarge(limit: limit) }
             guard file.clone(source) else {
-                // Not only when most of it was copied.
+                // Checked now rather than after most of the file was copied.
                 try checkRoom(for: size)
                 return false
             }
@@ -77,8 +77,8 @@ final class PartialBody: Sendable {
 
     /// Makes the body durable, first its bytes, then its name.
     ///
-    /// - Throws: ``QueueError/Code/insufficientSpace`` or ``QueueError/Code/spoolFailed``, with the spool's
-    ///   path; ``QueueError/Code/stopped`` when the body was finished or given up before.
+    /// - Throws: ``QueueError/Code/insufficientSpace`` or ``QueueError/Code/spoolFailed``, with the spool's path;
+    ///   ``QueueError/Code/stopped`` when the body was finished or discarded before.
     func finish() throws(QueueError) -> SpooledBody {
         try orGiveUp { state, file throws(QueueError) in
             do throws(SystemError) {
@@ -96,12 +96,12 @@ final class PartialBody: Sendable {
         }
     }
 
-    /// Removes the file. Does nothing after ``finish()``, and after a failure, which has removed it.
+    /// Removes the file. Does nothing after ``finish()``, or after a failure, which has already removed the file.
     func giveUp() {
         state.withLock { giveUp(&$0) }
     }
 
-    /// The queue's database needs room even to note that a request was delivered.
+    /// Checks the free space. The queue's database needs space even to record that a request was delivered.
     private func checkRoom(for count: Int64) throws(QueueError) {
         let free: Int64
         do throws(SystemError) { free = try files.freeBytes() } catch {
@@ -142,7 +142,7 @@ final class PartialBody: Sendable {
         }
     }
 
-    /// The file may have its last name already. What cannot be removed is left to the sweep.
+    /// The file may already have its final name. A file that cannot be removed is left for the sweep.
     private func giveUp(_ state: inout State) {
         guard !state.isClosed else { return }
         state.isClosed = true
@@ -176,7 +176,7 @@ final class PartialBody: Sendable {
         } catch {
             throw QueueError(writing: error, in: files)
         }
-        // It may have grown between the look at its size and the cloning.
+        // The file may have grown after its size was checked and before it was cloned.
         guard state.size <= limit else { throw .bodyTooLarge(limit: limit) }
     }
 
@@ -201,7 +201,7 @@ extension QueueError {
         QueueError(.bodyTooLarge, "the body has more than \(limit) bytes")
     }
 
-    /// A file of the caller's that cannot become a body.
+    /// The error for a caller's file that cannot be used as a body.
     static func unusable(_ path: String, _ error: SystemError) -> QueueError {
         let reason =
             switch error.errno {
@@ -212,7 +212,7 @@ extension QueueError {
         return QueueError(.bodyFileUnusable, "\(quoted(path)) cannot be sent: \(reason)", path: path)
     }
 
-    /// A spool that cannot be written to.
+    /// The error for a spool that cannot be written to.
     init(writing error: SystemError, in files: any SpoolFiles) {
         let isFull = [ENOSPC, EDQUOT].contains(error.errno)
         let code = isFull ? Code.insufficientSpace : .spoolFailed

@@ -4,9 +4,9 @@ internal import Glibc
 internal import NetwatchEventLoop
 internal import NetwatchTransport
 
-/// What SHA-256 (FIPS 180-4) makes of some bytes.
+/// A SHA-256 digest (FIPS 180-4).
 package struct SHA256Digest: Hashable, Sendable {
-    /// How many bytes it has.
+    /// The number of bytes.
     package static let byteCount = 32
 
     package let bytes: [UInt8]
@@ -15,7 +15,7 @@ package struct SHA256Digest: Hashable, Sendable {
         self.bytes = bytes
     }
 
-    /// Reads what ``description`` gives; `nil` for anything else, capital letters included.
+    /// Parses a ``description``; returns `nil` for any other text, including one with capital letters.
     package init?(_ text: String) {
         let digits = text.utf8.map(Self.value)
         guard digits.count == 2 * Self.byteCount, !digits.contains(nil) else { return nil }
@@ -39,9 +39,9 @@ extension SHA256Digest: CustomStringConvertible {
     }
 }
 
-/// Takes bytes piece by piece and makes their digest (`EVP_DigestInit(3)`).
+/// Computes the digest of bytes that arrive in pieces (`EVP_DigestInit(3)`).
 struct SHA256: ~Copyable {
-    /// An `EVP_MD_CTX`, which has no thread of its own: whoever owns the value may use it.
+    /// An `EVP_MD_CTX`. It is not bound to a thread, so the owner of the value may use it on any thread.
     private let context: OpaquePointer
 
     private init(_ context: OpaquePointer) {
@@ -52,9 +52,9 @@ struct SHA256: ~Copyable {
         EVP_MD_CTX_free(context)
     }
 
-    /// Begins with no bytes.
+    /// Returns a digest context without bytes.
     ///
-    /// - Throws: ``SystemError`` without memory, and when OpenSSL is set up so that it has no SHA-256.
+    /// - Throws: ``SystemError`` when memory is short, and when OpenSSL is configured without SHA-256.
     static func make() throws(SystemError) -> SHA256 {
         OpenSSL.prepare()
         guard let context = EVP_MD_CTX_new() else { throw SystemError(call: "EVP_MD_CTX_new", errno: ENOMEM) }
@@ -65,12 +65,12 @@ struct SHA256: ~Copyable {
         return hash
     }
 
-    /// Goes on with these bytes.
+    /// Adds bytes to the digest.
     mutating func update(_ bytes: UnsafeRawBufferPointer) {
         EVP_DigestUpdate(context, bytes.baseAddress, UInt(bytes.count))
     }
 
-    /// The digest of all bytes so far. There is nothing more to do afterwards but to let go.
+    /// Returns the digest of all bytes. The value must not be used afterwards.
     mutating func finish() -> SHA256Digest {
         let bytes = [UInt8](unsafeUninitializedCapacity: SHA256Digest.byteCount) { buffer, count in
             EVP_DigestFinal_ex(context, buffer.baseAddress, nil)
@@ -81,7 +81,9 @@ struct SHA256: ~Copyable {
 }
 
 extension SHA256 {
-    /// - Throws: ``QueueError/Code/spoolFailed`` when there is no SHA-256 to be had.
+    /// Returns the digest of `bytes`.
+    ///
+    /// - Throws: ``QueueError/Code/spoolFailed`` when SHA-256 is not available.
     static func digest(of bytes: Data) throws(QueueError) -> SHA256Digest {
         do throws(SystemError) {
             var hash = try make()

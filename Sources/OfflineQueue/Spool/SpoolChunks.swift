@@ -1,8 +1,8 @@
 internal import NetwatchEventLoop
 
-/// Reads a file from its beginning to its end, a piece at a time.
+/// Reads a file from beginning to end in chunks.
 struct SpoolChunks: ~Copyable {
-    /// How much is read at once, in bytes: enough that the calls do not count beside the hash.
+    /// The chunk size in bytes, large enough that the cost of the calls is negligible compared with the hash.
     private static let size = 128 * 1024
 
     private let file: any SpoolFile
@@ -18,7 +18,7 @@ struct SpoolChunks: ~Copyable {
         buffer.deallocate()
     }
 
-    /// The next bytes, which are there until the next call; `nil` at the end.
+    /// Returns the next bytes, which are valid until the next call; `nil` at the end.
     mutating func next() throws(SystemError) -> UnsafeRawBufferPointer? {
         let count = try file.read(into: buffer, at: offset)
         guard count > 0 else { return nil }

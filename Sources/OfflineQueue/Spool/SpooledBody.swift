@@ -1,13 +1,12 @@
 package import NetwatchEventLoop
 
-/// A body that is kept as a file of its own: which file, and what has to be in it.
+/// A reference to a body in a separate file, with the expected size and digest.
 ///
-/// This is what the store writes down. It exists only for a file that is complete and will be there after a
-/// power cut.
+/// The store saves this value. It exists only for a file that is complete and durable.
 package struct SpooledBody: Hashable, Sendable {
-    /// The file's name in the spool, which is chosen there.
+    /// The name of the file in the spool. The spool chooses it.
     package let name: String
-    /// How many bytes it has.
+    /// The size in bytes.
     package let size: Int64
     package let digest: SHA256Digest
 
@@ -17,8 +16,8 @@ package struct SpooledBody: Hashable, Sendable {
         self.digest = digest
     }
 
-    /// What the store has written down; `nil` when no spool can have given it, so that a store that was
-    /// tampered with names no file elsewhere.
+    /// Creates a value from what the store has saved. Returns `nil` for a name that no spool creates, so that a
+    /// manipulated store cannot refer to files elsewhere.
     ///
     /// - Parameter digest: 64 hexadecimal digits.
     package init?(name: String, size: Int64, digest: String) {
@@ -27,18 +26,19 @@ package struct SpooledBody: Hashable, Sendable {
     }
 }
 
-/// Why a spooled body cannot be sent.
+/// The reason why a spooled body cannot be sent.
 package enum SpooledBodyFault: Error, Hashable, Sendable {
-    /// Its file is not there. It will not come back.
+    /// The file does not exist. This is permanent.
     case missing
-    /// Its file holds something else than was accepted; the text says how.
+    /// The content differs from what was accepted; the text describes the difference.
     case changed(String)
-    /// It could not be looked at, which says nothing about the body: too many open files, an I/O error.
+    /// The file could not be read, for example because of too many open files or an I/O error. The body itself may be
+    /// intact.
     case unreadable(SystemError)
 }
 
 extension SpooledBodyFault: CustomStringConvertible {
-    /// The reason, for people, as a request is dead of it.
+    /// The reason for users, which also becomes the last error of a dead request.
     package var description: String {
         switch self {
         case .missing: "the body's file is missing"
@@ -48,10 +48,10 @@ extension SpooledBodyFault: CustomStringConvertible {
     }
 }
 
-/// The names of the files in a spool: 32 hexadecimal digits, with `.part` behind them until a file is complete.
+/// The names of the files in a spool: 32 hexadecimal digits, followed by `.part` until the file is complete.
 ///
-/// The first eight are those of the spool that made the file, which is another one after each start: so the
-/// sweep knows what is being made from what was left.
+/// The first eight digits identify the spool instance that created the file, and change with every start. So the sweep
+/// can distinguish files in progress from files that an earlier run left.
 enum SpoolName {
     static let partSuffix = ".part"
 

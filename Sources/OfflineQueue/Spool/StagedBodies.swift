@@ -1,24 +1,25 @@
 package import Foundation
 
-/// Bodies that are uploaded in pieces, by calls each of which may be the client's last.
+/// Bodies that clients upload in pieces. A client may stop after any call.
 ///
-/// A body is removed when no call has named it for ten minutes, and after a failure of the spool; its id is then
-/// unknown. A wrong offset changes nothing.
+/// A body is removed ten minutes after the last call for it, and after a failure of the spool. Its id is unknown from
+/// then on. A wrong offset changes nothing.
 package actor StagedBodies<Time: Clock> where Time.Duration == Duration {
     private struct Entry {
         let writer: BodyWriter
-        /// Where the next piece begins. Pieces that are being written count.
+        /// The offset of the next piece, which includes pieces that are being written.
         var offset: Int64 = 0
         var lastUse: Time.Instant
-        /// How many pieces are being written.
+        /// The number of pieces that are being written.
         var writes = 0
     }
 
-    /// The maximum number of bodies: each has an open file. Default 64.
+    /// The maximum number of bodies, because each has an open file. Default 64.
     private let capacity: Int
-    /// How long a body waits for its next call. Default ten minutes.
+    /// The time without a call after which a body is removed. Default ten minutes.
     private let patience: Duration
-    /// From so long without a call on, a body makes way for others when a limit is reached: its client is gone.
+    /// The time without a call after which a body may be removed when a limit is reached, because its client seems to
+    /// be gone. Default 10 seconds.
     private let stall: Duration
     private let spool: BodySpool
     private let clock: Time
@@ -27,7 +28,7 @@ package actor StagedBodies<Time: Clock> where Time.Duration == Duration {
     }
     private var expiry: Task<Void, Never>?
 
-    /// - Parameter clock: What `patience` and `stall` are measured by.
+    /// - Parameter clock: Measures `patience` and `stall`.
     package init(
         spool: BodySpool,
         clock: Time,
@@ -49,10 +50,10 @@ package actor StagedBodies<Time: Clock> where Time.Duration == Duration {
     /// The number of bodies.
     package var count: Int { entries.count }
 
-    /// How many bytes they have together.
+    /// The total size of the bodies in bytes.
     package var byteCount: Int64 { entries.values.reduce(0) { $0 + $1.offset } }
 
-    /// The bodies, by their names.
+    /// Returns the bodies, sorted by id.
     package func list() -> [StagedBody] {
         entries.keys.sorted().compactMap { describe($0) }
     }
@@ -63,10 +64,11 @@ package actor StagedBodies<Time: Clock> where Time.Duration == Duration {
         }
     }
 
-    /// Begins a body. One that has begun goes on, so that a caller who did not get the answer may ask again.
+    /// Starts a body. A body with this id that was already started continues, so a client that did not receive the
+    /// response can repeat the call.
     ///
-    /// - Parameter limit: How many bytes it may have.
-    /// - Returns: Where its next piece begins: 0 for a new one.
+    /// - Parameter limit: The maximum number of bytes.
+    /// - Returns: The offset of the next piece; 0 for a new body.
     /// - Throws: ``QueueError``: `tooManyStagedBodies`, `spoolFailed`.
     @discardableResult
     package func begin(_ id: String, limit: Int64) async throws(QueueError) -> Int64 {
@@ -88,8 +90,8 @@ package actor StagedBodies<Time: Clock> where Time.Duration == Duration {
 
     /// Appends a piece.
     ///
-    /// - Parameter offset: Where the piece begins: how many bytes the caller has handed over before.
-    /// - Returns: Where the next piece begins.
+    /// - Parameter offset: The offset of the piece, which is the number of bytes that the caller has passed before.
+    /// - Returns: The offset of the next piece.
     /// - Throws: ``QueueError``: `unknownStagedBody`; `wrongOffset` with the right one; `bodyTooLarge`,
     ///   `insufficientSpace`, `spoolFailed`.
     @discardableResult
@@ -103,7 +105,7 @@ package actor StagedBodies<Time: Clock> where Time.Duration == Duration {
             )
         }
         let next = offset + Int64(bytes.count)
-        // Before the bytes are written, so that the same piece is not taken twice.
+        // Set before the bytes are written, so that the same piece is not accepted twice.
         entries[id]?.offset = next
         entries[id]?.writes += 1
         touch(id)
@@ -120,10 +122,10 @@ package actor StagedBodies<Time: Clock> where Time.Duration == Duration {
         return next
     }
 
-    /// Ends a body.
+    /// Finishes a body.
     ///
-    /// - Parameter size: How many bytes the caller has uploaded.
-    /// - Returns: The body, which is durable and is the caller's to remove.
+    /// - Parameter size: The number of bytes that the caller has uploaded.
+    /// - Returns: The durable body. The caller owns it and must remove it.
     /// - Throws: As ``append(_:to:at:)``.
     package func finish(_ id: String, size: Int64) async throws(QueueError) -> SpooledBody {
         let entry = try entry(id)
@@ -140,7 +142,7 @@ package actor StagedBodies<Time: Clock> where Time.Duration == Duration {
 
     /// Removes a body.
     ///
-    /// - Returns: What was removed; `nil` when there is none.
+    /// - Returns: The removed body; `nil` when there is none.
     @discardableResult
     package func remove(_ id: String) async -> StagedBody? {
         let body = describe(id)
@@ -153,18 +155,17 @@ package actor StagedBodies<Time: Clock> where Time.Duration == Duration {
         for id in entries.keys { await remove(id) }
     }
 
-    /// Makes room: removes bodies that have been without a call for long, the longest first, until so many bytes are
-    /// free.
+    /// Removes stalled bodies until enough bytes are free, starting with the body that was idle longest.
     ///
     /// - Parameters:
-    ///   - bytes: How many bytes are needed.
-    ///   - id: A body that stays.
-    /// - Returns: Whether they are free now. If all that may be removed is not enough, nothing is.
+    ///   - bytes: The number of bytes to free.
+    ///   - id: A body that is not removed.
+    /// - Returns: Whether the bytes were freed. If all stalled bodies together are too small, none is removed.
     package func removeStalled(freeing bytes: Int64, except id: String? = nil) async -> Bool {
         let stalled = self.stalled.filter { $0.key != id }
         guard stalled.reduce(0, { $0 + $1.value.offset }) >= bytes else { return false }
         var freed: Int64 = 0
-        // A piece may come while another body's file is removed.
+        // A piece may arrive while the file of another body is removed, so the state is checked again.
         for (id, entry) in stalled where freed < bytes && isStalled(id) {
             freed += entry.offset
             await remove(id)
@@ -176,7 +177,7 @@ package actor StagedBodies<Time: Clock> where Time.Duration == Duration {
         if let longest = stalled.first { await remove(longest.key) }
     }
 
-    /// Those that make way for others, the first one first.
+    /// The bodies that may be removed when a limit is reached, in the order of removal.
     private var stalled: [(key: String, value: Entry)] {
         entries.filter { isStalled($0.key) }.sorted { $0.value.lastUse < $1.value.lastUse }
     }
@@ -197,14 +198,14 @@ package actor StagedBodies<Time: Clock> where Time.Duration == Duration {
         entries[id]?.lastUse = clock.now
     }
 
-    /// The id may be another body's by now.
+    /// Removes an entry, unless its id belongs to another body by now.
     private func drop(_ id: String, of writer: BodyWriter) {
         if entries[id]?.writer === writer { entries[id] = nil }
     }
 
     // MARK: Patience
 
-    /// One task for all, for as long as there are any.
+    /// Starts the task that removes idle bodies. One task serves all bodies, and ends when there are none.
     private func watch() {
         guard expiry == nil else { return }
         expiry = Task { [weak self, clock] in
@@ -224,7 +225,7 @@ package actor StagedBodies<Time: Clock> where Time.Duration == Duration {
     }
 
     private func removeIdle() async {
-        // Looked for again after each: a piece may come while another body's file is removed.
+        // Searches again after each removal, because a piece may arrive while the file of another body is removed.
         while let id = entries.first(where: { isExpired($0.value) })?.key { await remove(id) }
     }
 }

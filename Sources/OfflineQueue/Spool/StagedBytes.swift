@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// How many bytes are in uploads that no request uses yet. The store counts them against its limit.
+/// The number of bytes in uploads that no request uses yet. The store counts them against its limit.
 final class StagedBytes: Sendable {
     private let value = Atomic<Int64>(0)
 

@@ -2,10 +2,10 @@ internal import CNetwatchLinux
 internal import Glibc
 package import NetwatchEventLoop
 
-/// A spool's directory as the kernel has it.
+/// A spool's directory on a file system of the kernel.
 ///
-/// All names are looked up below the directory's descriptor, so that the spool stays the one it was opened
-/// as, whatever becomes of its path.
+/// All names are resolved relative to the directory's descriptor. So the spool stays in the directory that was opened,
+/// even if its path changes.
 package final class SystemSpoolFiles: SpoolFiles {
     package let path: String
     private let directory: FileDescriptor
@@ -15,12 +15,13 @@ package final class SystemSpoolFiles: SpoolFiles {
         self.directory = directory
     }
 
-    /// Makes the directory when it is missing, durably, and closes it to others (0700) whatever it was.
+    /// Opens the directory. Creates it durably if it is missing, and restricts it to its owner (0700).
     ///
     /// - Throws: ``SystemError`` of `mkdir`, `fsync`, `open` or `chmod`; a symbolic link is refused.
     package static func opening(_ path: String) throws(SystemError) -> SystemSpoolFiles {
         try Directory.make(path, mode: 0o700)
-        // One that was there may have been made just before a crash: its name is not durable for that.
+        // Also syncs for an existing directory. It may have been created just before a crash, and its name is then not
+        // durable yet.
         try Directory.sync("\(path)/..")
         let flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC
         let directory = FileDescriptor(owning: try systemCall("open \(path)") { Glibc.open(path, flags) })
@@ -51,7 +52,7 @@ package final class SystemSpoolFiles: SpoolFiles {
 
     package func openForeign(_ path: String) throws(SystemError) -> any SpoolFile {
         guard !path.utf8.contains(0) else { throw SystemError(call: "open", errno: EINVAL) }
-        // A pipe would make `open` wait for a writer.
+        // Without O_NONBLOCK, `open` of a pipe would wait for a writer.
         let flags = O_RDONLY | O_NONBLOCK | O_CLOEXEC
         let descriptor = FileDescriptor(owning: try systemCall("open \(path)") { Glibc.open(path, flags) })
         let file = SystemSpoolFile(path: path, descriptor)
@@ -73,7 +74,7 @@ package final class SystemSpoolFiles: SpoolFiles {
     }
 
     package func names() throws(SystemError) -> [String] {
-        // Another descriptor, because reading moves its offset.
+        // Uses another descriptor, because reading the directory moves the offset.
         let flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC
         let descriptor = try systemCall("open \(path)") { openat(directory.rawValue, ".", flags) }
         guard let stream = fdopendir(descriptor) else {
@@ -111,7 +112,7 @@ package final class SystemSpoolFiles: SpoolFiles {
     }
 }
 
-/// One file as the kernel has it.
+/// A file on a file system of the kernel.
 private final class SystemSpoolFile: SpoolFile {
     private let path: String
     private let descriptor: FileDescriptor
@@ -121,12 +122,12 @@ private final class SystemSpoolFile: SpoolFile {
         self.descriptor = descriptor
     }
 
-    /// Whatever the umask.
+    /// Sets the permissions regardless of the umask.
     func makePrivate() throws(SystemError) {
         try systemCall("chmod \(path)") { fchmod(descriptor.rawValue, 0o600) }
     }
 
-    /// Only a regular file's length says how much can be read.
+    /// Refuses anything but a regular file, because only its length says how much can be read.
     func checkKind() throws(SystemError) {
         let kind = try status().st_mode & S_IFMT
         guard kind != S_IFREG else { return }

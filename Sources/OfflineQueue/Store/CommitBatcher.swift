@@ -3,19 +3,21 @@ internal import GRDB
 internal import NetwatchEventLoop
 internal import Synchronization
 
-/// Gives everything that waits to be written one transaction and thus one `fsync(2)`.
+/// Groups concurrent writes into one transaction, so that they share one `fsync(2)`.
 ///
-/// There is no artificial delay: while one commit is being synced, the next batch gathers, and whoever comes while
-/// that is being written joins it. A waiter is told once its transaction is durable. After an error nothing is
-/// written any more: SQLite itself would go on as if nothing had happened, and take a second `fsync(2)` of lost pages
-/// for a good one.
+/// No delay is added. While one commit is being synced, the next batch collects operations. Operations that arrive
+/// while the batch is being written join it. A caller is resumed once its transaction is durable.
+///
+/// After an error the batcher writes nothing more. SQLite itself would continue as if nothing had happened, and treat a
+/// second `fsync(2)` of lost pages as a success.
 final class CommitBatcher: Sendable {
-    /// What a write brings along.
+    /// The size and the requirements of a write.
     struct Load: Sendable {
         let rows: Int
         var bytes: Int64 = 0
         var durability = Durability.full
-        /// Whether it may be refused after it began to write. Then it is undone alone.
+        /// Whether the write may be refused after it has begun to write. It then runs in a savepoint and is rolled back
+        /// alone.
         var isAtomic = false
     }
 
@@ -33,10 +35,10 @@ final class CommitBatcher: Sendable {
         var location: StoreLocation?
     }
 
-    /// How many rows one transaction writes for several callers.
+    /// The maximum number of rows that one transaction writes for several callers.
     static let mostRows = 512
 
-    /// What one transaction holds.
+    /// The operations of one transaction.
     private struct Batch {
         private static let maximumBytes: Int64 = 4 << 20
 
@@ -44,7 +46,7 @@ final class CommitBatcher: Sendable {
         private var rows = 0
         private var bytes: Int64 = 0
 
-        /// Whether there is room, which is taken then. There is for the first, whatever it brings.
+        /// Reserves room for the load. Returns `false` when it does not fit; the first load always fits.
         mutating func admits(_ load: Load) -> Bool {
             guard
                 rows == 0
@@ -58,25 +60,27 @@ final class CommitBatcher: Sendable {
         }
     }
 
-    /// How long SQLite's log becomes, about: 1000 pages, after which it is copied to the database
-    /// (`PRAGMA wal_autocheckpoint`), and the batch that reached them.
+    /// The approximate maximum size of SQLite's write-ahead log in bytes. At 1000 pages (`PRAGMA wal_autocheckpoint`)
+    /// the log is copied to the database; the batch that reaches this number comes on top.
     static let longestLog: Int64 = 8 << 20
 
     private let database: DatabaseQueue
     private let directory: QueueDirectory
     private let state = Mutex(State())
-    private let generation = ForkGeneration.current
 
     init(database: DatabaseQueue, directory: QueueDirectory) {
+        ForkedChild.watch()
         self.database = database
         self.directory = directory
     }
 
-    /// How many transactions were committed.
+    /// The number of committed transactions.
     var commits: Int { state.withLock { $0.commits } }
 
-    /// Runs `body` in a transaction, maybe with others', and returns after the commit. A ``QueueError`` that it
-    /// throws concerns it alone, and it has to throw before it writes, unless the load says that it is atomic.
+    /// Runs `body` in a transaction, possibly shared with other writes, and returns after the commit.
+    ///
+    /// A ``QueueError`` that `body` throws fails this write only. `body` must throw it before it writes, unless the
+    /// load is atomic.
     func write<Value: Sendable>(
         _ load: Load,
         _ body: @escaping @Sendable (Database) throws -> Value
@@ -100,7 +104,7 @@ final class CommitBatcher: Sendable {
         }
     }
 
-    /// Runs `body` between the commits.
+    /// Runs `body` between two commits.
     func read<Value: Sendable>(
         _ body: @escaping @Sendable (Database) throws -> Value
     ) async throws -> Value {
@@ -114,37 +118,39 @@ final class CommitBatcher: Sendable {
 
     /// - Throws: ``QueueError`` once the store is closed, and in a child of fork(2).
     func checkReadable() throws {
-        if let foreign = wrongProcess { throw foreign }
+        if let foreign = Self.foreignProcess { throw foreign }
         if let refusal = state.withLock({ $0.refusal }), refusal.code == .stopped { throw refusal }
     }
 
-    /// Runs `body` between the commits and waits for it, which nothing on the cooperative pool may.
+    /// Runs `body` between two commits and waits for it. Blocks, and must not be called on the cooperative thread pool.
     func readBlocking<Value>(_ body: (Database) throws -> Value) throws -> Value {
         try database.writeWithoutTransaction(body)
     }
 
-    /// From now on no commit counts unless every file is at its place after it.
+    /// From now on, a commit succeeds only if every file of the location is still in its place afterwards.
     func watch(_ location: StoreLocation) {
         state.withLock { $0.location = location }
     }
 
-    /// Ends the store when one of its files is not at its place any more. Blocks.
-    ///
-    /// - Throws: ``QueueError``: `storeReplaced`.
+    /// Stops the store when one of its files is no longer in its place. Blocks.
     func checkLocation() throws(QueueError) {
-        guard let difference = state.withLock({ $0.location })?.difference() else { return }
+        guard let difference = state.withLock({ $0.location })?.difference(), isWatching else { return }
         refuse(with: difference)
         throw difference
     }
 
-    /// Writes what waits, refuses what comes later, and gives the directory up.
+    /// Whether the files have to be in their places. SQLite removes the log itself when the database is closed.
+    private var isWatching: Bool { state.withLock { $0.location != nil } }
+
+    /// Commits the pending operations, refuses later ones, and releases the directory.
     ///
     /// - Parameter others: Closes the other connections, so that this one is the last, which removes the log. May block.
     func close(_ others: @escaping @Sendable () -> Void = {}) async {
+        guard Self.foreignProcess == nil else { return }
         refuse(with: QueueError(.stopped, "the queue is closed"))
         await withCheckedContinuation { continuation in
             database.asyncWriteWithoutTransaction { _ in
-                // Not from inside the database's own queue.
+                // `drainAndClose` enters the database's queue synchronously, so it must not run on it.
                 DispatchQueue.global().async { [self] in
                     others()
                     drainAndClose()
@@ -158,17 +164,13 @@ final class CommitBatcher: Sendable {
 // MARK: - Batches
 
 extension CommitBatcher {
-    /// In a child of fork(2) nobody works on the database's queue, and the files are the parent's.
-    private var wrongProcess: QueueError? {
-        guard generation != ForkGeneration.current else { return nil }
-        return QueueError(
-            .stopped,
-            "the queue belongs to the process that opened it, and this is a child of fork(2)"
-        )
+    /// A child of fork(2) has no thread that serves the database's queue, and the files belong to the parent.
+    static var foreignProcess: QueueError? {
+        ForkedChild.isCurrent ? QueueError(.stopped, "the queue cannot be used: \(SystemError.forked)") : nil
     }
 
     private func submit(_ operation: Operation) {
-        if let foreign = wrongProcess { return operation.finish(foreign) }
+        if let foreign = Self.foreignProcess { return operation.finish(foreign) }
         let (refusal, schedules) = state.withLock { state -> (QueueError?, Bool) in
             if let refusal = state.refusal { return (refusal, false) }
             state.waiting.append(operation)
@@ -197,7 +199,7 @@ extension CommitBatcher {
         for operation in batch.operations { operation.finish(failure) }
     }
 
-    /// Takes what waits, in its order, as far as there is room, but for an empty batch at least one.
+    /// Takes pending operations in order while they fit. An empty batch takes at least one.
     private func take(into batch: inout Batch) -> ArraySlice<Operation> {
         state.withLock { state in
             let taken = state.waiting.prefix { batch.admits($0.load) }
@@ -216,8 +218,9 @@ extension CommitBatcher {
                 var next = batch.operations[...]
                 while !next.isEmpty {
                     for operation in next { try perform(operation, database) }
-                    // Those whom the commit before has let go are back by now. Left to the next commit they
-                    // and those who wait for this one would take turns, each half of them, for good.
+                    // Callers resumed by the previous commit have submitted their next operations by now. If those
+                    // waited for the next commit, the two groups of callers would alternate for good, each with
+                    // half-full batches.
                     next = isSynced ? take(into: &batch) : []
                 }
                 CrashPoint.beforeCommit.reached()
@@ -233,7 +236,7 @@ extension CommitBatcher {
         }
     }
 
-    /// A refusal is told to its caller by the operation itself, and leaves the others alone.
+    /// The operation itself reports a refusal to its caller. The other operations are not affected.
     private func perform(_ operation: Operation, _ database: Database) throws {
         do {
             guard operation.load.isAtomic else { return try operation.run(database) }
@@ -248,6 +251,7 @@ extension CommitBatcher {
         database.writeWithoutTransaction { database in
             while state.withLock({ !$0.waiting.isEmpty }) { commitBatch(database) }
         }
+        state.withLock { $0.location = nil }
         try? database.close()
         directory.release()
     }
@@ -260,8 +264,8 @@ extension CommitBatcher {
         state.withLock { $0.refusal?.endsStore == true ? $0.refusal : nil }
     }
 
-    /// Which errors leave the disk as it was is SQLite's secret; none of them is worth the risk. Neither is one of
-    /// our own that nobody foresaw: whoever waits for a lease to end or a lane to move would wait for ever.
+    /// SQLite does not document which errors leave the disk unchanged, so every error stops the store. So do unexpected
+    /// errors of our own: otherwise callers would wait forever for a lease to end or a lane to change.
     private func poison(with error: any Error) -> any Error {
         guard !(error is QueueError) else { return error }
         note(error)
@@ -274,7 +278,7 @@ extension CommitBatcher {
         return failure
     }
 
-    /// Damage is damage, whoever met it. Other errors of reading say nothing of what is written.
+    /// Damage stops the store, even if a read finds it. Other read errors do not affect writes.
     func readFailure(_ error: any Error) -> any Error {
         guard !StoreFault.isDamage(error) else { return poison(with: error) }
         guard error is DatabaseError else { return error }
@@ -285,12 +289,13 @@ extension CommitBatcher {
         )
     }
 
-    /// So that the next start does not meet it again. A disk that does not take the note fails the start, too.
+    /// Leaves a note, so that the next start reports the damage at once. Errors are ignored: a disk that cannot store
+    /// the note makes the next start fail, too.
     private func note(_ error: any Error) {
         if StoreFault.isDamage(error) { try? directory.damage.write(StoreFault.words(error)) }
     }
 
-    /// The first reason stays, except that a failure outranks a stop.
+    /// Keeps the first refusal, except that a failure replaces a stop.
     private func refuse(with refusal: QueueError) {
         state.withLock { state in
             guard state.refusal?.endsStore != true else { return }
@@ -299,7 +304,7 @@ extension CommitBatcher {
     }
 }
 
-/// Carries a result from the transaction to the end of the commit; both run on the database's queue.
+/// Carries a result from the transaction to the end of the commit. Both run on the database's queue.
 private final class ResultCell<Value: Sendable>: Sendable {
     private let value = Mutex<Result<Value, any Error>?>(nil)
 

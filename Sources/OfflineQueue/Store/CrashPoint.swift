@@ -1,27 +1,27 @@
 internal import Synchronization
 
-/// The places at which a crash is worst. A test installs an action that ends the process there; else passing
-/// one costs an atomic load.
+/// The points at which a crash is most harmful. A test installs an action that ends the process there. Otherwise
+/// passing a point takes one atomic load.
 package enum CrashPoint: String, Hashable, Sendable, CaseIterable {
-    /// A body's file is synced, but does not have its name yet.
+    /// A body file is synced, but not yet renamed to its final name.
     case bodySynced
-    /// A body's file has its name, and no row knows of it yet.
+    /// A body file has its final name, but no row refers to it yet.
     case bodyNamed
     case beforeCommit
     case afterCommit
-    /// An attempt's intent is on the disk, nothing was sent.
+    /// The start of an attempt is recorded on disk; nothing was sent.
     case claimed
-    /// The transfer was begun.
+    /// The transfer has started.
     case sending
-    /// An answer came, and nobody has written so.
+    /// A response was received, but is not recorded yet.
     case answered
-    /// The outcome is on the disk; files that it freed are still there.
+    /// The outcome is on disk; the files that it freed still exist.
     case concluded
 
     private static let isArmed = Atomic(false)
     private static let action = Mutex<(@Sendable (CrashPoint) -> Void)?>(nil)
 
-    /// Calls an action at every point from now on; `nil` for none.
+    /// Installs an action that is called at every point from now on; `nil` removes it.
     package static func install(_ action: (@Sendable (CrashPoint) -> Void)?) {
         self.action.withLock { $0 = action }
         isArmed.store(action != nil, ordering: .releasing)

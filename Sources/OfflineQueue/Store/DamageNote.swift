@@ -2,10 +2,10 @@ internal import Foundation
 internal import Glibc
 internal import NetwatchEventLoop
 
-/// The file `queue.damaged` beside the database: damage was seen while the queue ran.
+/// The file `queue.damaged` next to the database. It records damage that was found while the queue ran.
 ///
-/// Opening looks at a few pages only, because a full check takes as long as the store is large. Without the note a
-/// service that met a damaged page would be started anew, would find nothing wrong, and would meet the page again.
+/// Opening a store checks only a few pages, because a full check takes time in proportion to the store's size. Without
+/// the note, a service that met a damaged page would be restarted, find nothing wrong, and meet the page again.
 struct DamageNote {
     private let path: String
     private let directory: String
@@ -15,7 +15,7 @@ struct DamageNote {
         path = "\(directory)/queue.damaged"
     }
 
-    /// What was seen; `nil` when there is no note.
+    /// The recorded damage; `nil` when there is no note.
     var text: String? {
         guard let file = try? FileDescriptor.opening(path) else { return nil }
         var bytes = [UInt8](repeating: 0, count: 1024)
@@ -23,14 +23,14 @@ struct DamageNote {
         return String(decoding: bytes.prefix(count).prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self)
     }
 
-    /// Where a store was being moved to, if that was begun.
+    /// The directory that the store was being moved to, if a move had begun.
     var target: String? {
         guard let text = try? String(contentsOfFile: path, encoding: .utf8) else { return nil }
         let lines = text.split(separator: "\n")
         return lines.count > 1 ? String(lines[1]) : nil
     }
 
-    /// Makes the note, durably.
+    /// Writes the note durably.
     func write(_ text: String, target: String? = nil) throws(SystemError) {
         let line = text.replacing("\n", with: " ").prefix(500)
         let bytes = Array("\(line)\n\(target.map { "\($0)\n" } ?? "")".utf8)

@@ -2,11 +2,12 @@ internal import Glibc
 
 enum FileSystem {
     struct Space {
-        /// What an ordinary user may still write, in bytes.
+        /// The bytes that an unprivileged process may still write.
         let free: Int64
         let total: Int64
 
-        /// As statvfs(3) and fstatvfs(3) tell it. A file system may claim anything.
+        /// Creates the value from the result of statvfs(3) or fstatvfs(3). Sizes are clamped, because a file system may
+        /// report anything.
         init(_ status: statvfs) {
             free = Self.bytes(status.f_bavail, status)
             total = Self.bytes(status.f_blocks, status)
@@ -17,18 +18,18 @@ enum FileSystem {
             return overflows ? .max : Int64(clamping: bytes)
         }
 
-        /// What is left free of it: on a small one a tenth, but room for the longest log, without which no outcome
-        /// can be written.
+        /// Returns the number of bytes to keep free: `wanted`, but at most a tenth of the file system, or the size of
+        /// the longest log if that is more. Without room for the log no outcome can be written.
         func reserve(_ wanted: Int64) -> Int64 { min(wanted, max(total / 10, CommitBatcher.longestLog)) }
     }
 
-    /// By statvfs(3); `nil` when it cannot be told.
+    /// Returns the space at a path, as reported by statvfs(3); `nil` when the call fails.
     static func space(at path: String) -> Space? {
         var status = statvfs()
         return statvfs(path, &status) == 0 ? Space(status) : nil
     }
 
-    /// How many bytes a file has; 0 when there is none.
+    /// Returns the size of a file in bytes; 0 when the file does not exist.
     static func size(of path: String) -> Int64 {
         var status = stat()
         return stat(path, &status) == 0 ? Int64(status.st_size) : 0

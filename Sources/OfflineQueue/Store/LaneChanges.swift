@@ -1,7 +1,6 @@
 internal import Synchronization
 
-/// The lanes that have something new to do. However many changes come, what waits to be read is at most one record
-/// of each lane, the newest.
+/// The lanes that have new work. However many changes are posted, at most one record per lane is buffered, the newest.
 package final class LaneChanges: Sendable {
     private struct State {
         var waiting: [Int64: LaneRecord] = [:]
@@ -23,7 +22,8 @@ package final class LaneChanges: Sendable {
         signal.yield()
     }
 
-    /// The changes since the last call; waits for one. Empty once the store is closed. For one reader.
+    /// Waits for changes and returns those since the last call. Returns an empty array once the store is closed.
+    /// Supports a single reader.
     package func next() async -> [LaneRecord] {
         for await _ in signals {
             let records = state.withLock { state in
@@ -41,7 +41,8 @@ package final class LaneChanges: Sendable {
 }
 
 extension LaneRecord {
-    /// The newer record, due as soon as either says: who made the older may not have seen the newer's row.
+    /// Returns the newer record with the earlier of both due times, because each record may cover only the rows that
+    /// its transaction has read.
     fileprivate func joined(with older: LaneRecord?) -> LaneRecord {
         guard let older, !isPaused else { return self }
         return LaneRecord(

@@ -1,10 +1,11 @@
 internal import Glibc
 package import NetwatchEventLoop
 
-/// The log beside a database, read without SQLite, which would recover it and forget what it dropped.
+/// The write-ahead log of a database, read without SQLite. SQLite would recover the log, and what it dropped would be
+/// lost.
 ///
-/// Locks of SQLite are on the database and on the log's index, so opening and closing the log disturbs nobody. Nothing may
-/// write meanwhile. Memory is bounded by 64 frames.
+/// SQLite locks the database and the log's index, not the log. So opening and closing the log releases none of its
+/// locks. Nothing may write to the log during the read. Memory use is bounded by 64 frames.
 package struct LogFile {
     private static let framesAtOnce = 64
 
@@ -14,10 +15,7 @@ package struct LogFile {
         path = "\(database)-wal"
     }
 
-    /// Blocks.
-    ///
-    /// - Returns: `nil` when there is no log, or nothing in it.
-    /// - Throws: ``SystemError`` of `open` or `pread`.
+    /// Reads the log. Blocks.
     package func report() throws(SystemError) -> LogReport? {
         let file: FileDescriptor
         do throws(SystemError) { file = try FileDescriptor.opening(path) } catch {
@@ -29,7 +27,7 @@ package struct LogFile {
         let length = try fill(buffer, from: file, at: 0)
         guard length > 0 else { return nil }
         guard length == buffer.count, let scan = LogScan(header: UnsafeRawBufferPointer(buffer)) else {
-            // A crash may cut the very first write short, or keep it from the disk.
+            // A crash may truncate the very first write, or keep it from reaching the disk.
             let isEmpty = length < buffer.count || buffer.allSatisfy { $0 == 0 }
             return isEmpty ? LogReport() : LogReport(hasBrokenHeader: true)
         }

@@ -1,32 +1,32 @@
-/// What is in a write-ahead log.
+/// The content of a write-ahead log.
 package struct LogReport: Hashable, Sendable {
-    /// How many commits recovery takes.
+    /// The number of commits that recovery keeps.
     package internal(set) var commits = 0
-    /// How many commits it drops that were written to their end.
+    /// The number of completely written commits that recovery drops.
     package internal(set) var droppedCommits = 0
-    /// Whether a commit was being written when the process or the machine ended.
+    /// Whether a commit was being written when the process or the machine stopped.
     package internal(set) var hasUnfinishedCommit = false
-    /// The first frame that belongs to this log and does not count, from 1.
+    /// The number, from 1, of the first frame of this log that recovery ignores.
     package internal(set) var firstBroken: Int?
-    /// The bytes of a page; `nil` without a valid header.
+    /// The page size in bytes; `nil` without a valid header.
     package internal(set) var pageSize: Int?
-    /// The `application_id` that the log has for the database, if it has its first page.
+    /// The `application_id` in the log's copy of the database's first page; `nil` when it has no copy.
     package internal(set) var application: UInt32?
-    /// Whether the header is neither valid nor empty, so that recovery takes nothing at all.
+    /// Whether the header is neither valid nor empty. Recovery then takes nothing from the log.
     package internal(set) var hasBrokenHeader = false
 }
 
 extension LogReport {
-    /// How many commits a start drops.
+    /// The number of commits that opening the database drops.
     package var incompleteCommits: Int { droppedCommits + (hasUnfinishedCommit ? 1 : 0) }
 
-    /// What a power cut cannot do to commits that were synced; `nil` when nothing is wrong.
+    /// Damage that a power failure cannot cause to synced commits; `nil` when there is none.
     package var damage: String? {
         if hasBrokenHeader { return "the header of its log is damaged" }
         return droppedCommits > 1 ? brokenFrame : nil
     }
 
-    /// What is wrong with a log that is in use, between two commits; `nil` when nothing is.
+    /// Damage to a log that is in use, read between two commits; `nil` when there is none.
     package var damageWhileOpen: String? { droppedCommits > 0 ? brokenFrame : damage }
 
     private var brokenFrame: String? {
@@ -35,9 +35,9 @@ extension LogReport {
         }
     }
 
-    /// What an owner should know when this log is opened; `nil` when recovery drops nothing.
+    /// What the owner should know when this log is opened; `nil` when recovery drops nothing.
     package var note: String? {
-        // A crash may tear the header while the log begins again, when the database has all of its commits already.
+        // A crash may damage the header when SQLite restarts the log. The database already contains all commits then.
         if hasBrokenHeader {
             return "the header of the database's log was damaged; commits that only the log had were dropped"
         }
@@ -47,15 +47,13 @@ extension LogReport {
             "\(commitCount(incompleteCommits)) at the end of the database's log was incomplete and was dropped"
     }
 
-    /// Why the log cannot be this database's; `nil` when it can. A log of another queue's passes.
-    ///
-    /// - Parameter header: The first bytes of the database's file, without the log.
+    /// Why the log cannot belong to this database; `nil` when it can. The log of another queue is not detected.
     func foreignness(to header: [UInt8]) -> String? {
         guard commits + droppedCommits > 0, let pageSize else { return nil }
         if let application, application != 0, application != QueueSchema.applicationID {
             return "its log belongs to another program's database"
         }
-        // Of a new database everything may be in the log.
+        // The whole content of a new database may still be in its log.
         guard header.count >= 18 else { return nil }
         let found = Int(header[16]) << 8 | Int(header[17])
         return pageSize == (found == 1 ? 65_536 : found)

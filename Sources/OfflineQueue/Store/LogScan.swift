@@ -1,16 +1,16 @@
-/// Reads a write-ahead log of SQLite as its recovery does, and tells what recovery would drop.
+/// Reads a write-ahead log as SQLite's recovery does, and reports what recovery would drop.
 ///
-/// [Format](https://www.sqlite.org/fileformat2.html#walformat): a header of 32 bytes, then frames, each a header of 24
-/// bytes and a page. A frame counts when it has the header's salts and its checksum continues that of the frame before.
-/// Recovery ends at the first that does not count, and drops what follows the last commit before it.
+/// [Format](https://www.sqlite.org/fileformat2.html#walformat): a header of 32 bytes, then frames, each with a header
+/// of 24 bytes and a page. A frame is valid when it has the header's salts and its checksum continues that of the
+/// previous frame. Recovery stops at the first invalid frame, and drops everything after the last commit before it.
 ///
-/// Every commit of durability `full` is synced before the next is written. So after a power cut at most the last one is
-/// incomplete, and a commit with further commits behind it was whole once.
+/// Every commit of durability `full` is synced before the next is written. So after a power failure at most the last
+/// commit is incomplete. A commit that is followed by others was complete once.
 struct LogScan {
     static let headerBytes = 32
     static let frameHeaderBytes = 24
 
-    /// The bytes of a frame, its header included.
+    /// The size of a frame in bytes, including its header.
     let frameBytes: Int
     private(set) var result = LogReport()
 
@@ -21,8 +21,8 @@ struct LogScan {
     private var isBroken = false
     private var hasOpenCommit = false
 
-    /// - Parameter header: The first ``headerBytes`` of the log.
-    /// - Returns: `nil` when recovery would not take it for a log's header.
+    /// - Parameter header: The first ``headerBytes`` bytes of the log.
+    /// - Returns: `nil` when recovery would reject the header.
     init?(header: UnsafeRawBufferPointer) {
         let magic = header.number(at: 0)
         let pageSize = Int(header.number(at: 8))
@@ -39,9 +39,9 @@ struct LogScan {
         result.pageSize = pageSize
     }
 
-    /// Takes the next frame. Frames that an earlier use of the file has left behind have other salts, and do not count.
+    /// Processes the next frame. Frames left over from an earlier use of the file have other salts and are ignored.
     ///
-    /// - Parameter bytes: ``frameBytes`` of them.
+    /// - Parameter bytes: One frame of ``frameBytes`` bytes.
     mutating func read(_ bytes: UnsafeRawBufferPointer) {
         frame += 1
         let isOurs = bytes.pair(at: 8) == salts
@@ -69,7 +69,7 @@ struct LogScan {
         if isCommit { result.droppedCommits += 1 }
     }
 
-    /// Ends the log: frames without the end of their commit are a commit that was not finished.
+    /// Ends the scan. Frames without the end of their commit count as an unfinished commit.
     mutating func end() {
         result.hasUnfinishedCommit = hasOpenCommit
     }
@@ -80,7 +80,7 @@ private struct Checksum {
     private var first: UInt32 = 0
     private var second: UInt32 = 0
 
-    /// As it is stored.
+    /// The checksum as it is stored in the log.
     var value: UInt64 { UInt64(first) << 32 | UInt64(second) }
 
     mutating func add(_ bytes: UnsafeRawBufferPointer, _ range: Range<Int>, isBigEndian: Bool) {

@@ -1,34 +1,32 @@
-/// What an export is made of.
+/// The source of the rows of an export.
 package protocol ArchiveRows: Sendable {
-    /// What is kept behind a place, in the order it came in: up to `bytes` of bodies, and at least one row if there
-    /// is one. Empty at the end of that part.
+    /// Returns the rows after a position, in the order in which they were stored, until they take about `bytes` bytes.
+    /// Returns at least one row, unless there is none left in this part.
     func rows(after cursor: ExportCursor, bytes: Int) async throws -> [ArchivedRow]
 }
 
-/// The side of a store by which it is looked through, carried elsewhere and put back.
+/// The interface of a store for export, import and inspection.
 package protocol QueueArchive: ArchiveRows {
-    /// Those of the ids that the store knows.
+    /// Returns those of the ids that the store knows.
     func known(_ ids: [String]) async throws -> Set<String>
 
-    /// What the limits leave for more requests. It may change at any time.
+    /// Returns the room that the limits leave for more requests. It may change at any time.
     func room() async throws -> ArchiveRoom
 
-    /// Puts requests back as they were, all of them or none. Those whose id is known change nothing.
-    ///
-    /// - Throws: ``QueueError``: `queueFull`, `storeFailed`, `stopped`.
+    /// Restores requests as they were, all of them or none. Requests whose id is known change nothing.
     func restore(_ requests: [RestoredRequest]) async throws -> [Restoration]
 
-    /// Lets those wait for others again that are held because the others were not there yet.
+    /// Restores the dependencies of requests that are held because these dependencies were missing during the import.
     func link(_ links: [DependencyLink]) async throws
 
-    /// Whether a row needs this file of the spool. Blocks, and is not for the cooperative pool.
+    /// Returns whether a row refers to this spool file. Blocks, and must not be called on the cooperative thread pool.
     func isFileNamed(_ name: String) -> Bool
 
-    /// Looks through everything and changes nothing.
+    /// Checks the whole store and changes nothing.
     func inspect() async throws -> QueueVerification
 }
 
-/// A request as the store has it, and its body; or why that cannot be told.
+/// A stored request with its body, or the reason why it cannot be read.
 package struct ArchivedRow: Sendable {
     package let cursor: ExportCursor
     package let id: String
@@ -38,11 +36,11 @@ package struct ArchivedRow: Sendable {
 package struct ArchiveRoom: Hashable, Sendable {
     package let requests: Int
     package let bytes: Int64
-    /// Of the file system, the reserve not counted.
+    /// The free bytes of the file system, without the reserve.
     package let diskBytes: Int64
 }
 
-/// A request that was checked and whose body is where it belongs.
+/// A validated request whose body is already in its final place.
 package struct RestoredRequest: Sendable {
     package let new: NewRequest
     package let archived: ArchivedRequest
@@ -55,15 +53,15 @@ package struct RestoredRequest: Sendable {
 
 package enum Restoration: Hashable, Sendable {
     case restored
-    /// The id was known; nothing changed.
+    /// The id was already known; nothing was changed.
     case known
-    /// A newer request with the same replace key waits already.
+    /// A newer request with the same replace key is already waiting.
     case superseded
 }
 
 package struct DependencyLink: Hashable, Sendable {
     package let id: String
     package let after: [String]
-    /// Whether somebody holds it all the same.
+    /// Whether the request stays held even when its dependencies are known.
     package let isHeld: Bool
 }

@@ -4,17 +4,17 @@ internal import GRDB
 internal import Glibc
 internal import NetwatchEventLoop
 
-/// Opens the one connection that writes.
+/// Opens the only connection that writes to the database.
 enum QueueDatabase {
     /// Opens and checks the database on a thread that may block.
     ///
-    /// - Returns: The connection, and what was in the log that an earlier owner left; `nil` when there was none.
+    /// - Returns: The connection, and the content of the log that an earlier owner left; `nil` when there was none.
     static func open(in directory: QueueDirectory) async throws -> (DatabaseQueue, LogReport?) {
         try await DispatchQueue.global().run {
             do {
                 return try openBlocking(directory)
             } catch {
-                // Not when the last reference goes, which may be after the caller has tried again.
+                // Releases the lock now. The last reference may go only after the caller has tried again.
                 directory.release()
                 throw error
             }
@@ -27,14 +27,15 @@ enum QueueDatabase {
             if let note = directory.damage.text {
                 throw StoreFault.damaged("\(note), when the queue ran last")
             }
-            // Recovery drops what it cannot use, and tells nobody.
+            // Reads the log first, because recovery silently drops what it cannot use.
             let log = try logLeft(beside: path)
             try look(at: path)
             let database = try DatabaseQueue(path: path, configuration: configuration)
             try database.writeWithoutTransaction(configure)
             try QueueSchema.migrator.migrate(database)
             try database.writeWithoutTransaction(checkSettings)
-            // The next log begins with new salts. Behind new frames the dropped ones would look like damage.
+            // Empties the log. The next log has new salts, so dropped frames that remained after its frames would look
+            // like damage.
             if log?.note != nil {
                 try database.writeWithoutTransaction {
                     try $0.execute(sql: "PRAGMA wal_checkpoint(TRUNCATE)")
@@ -46,10 +47,10 @@ enum QueueDatabase {
         }
     }
 
-    /// What an earlier owner left in the log. No connection of this process may be open: closing a file of a database
-    /// gives back the locks that SQLite has on it.
+    /// Reads the log that an earlier owner left. This process must have no connection open: closing any descriptor of a
+    /// database file releases the locks that SQLite holds on the file.
     ///
-    /// - Throws: ``StoreFault`` when the log cannot be read, or is not this database's.
+    /// - Throws: ``StoreFault`` when the log cannot be read, or does not belong to this database.
     static func logLeft(beside path: String) throws(StoreFault) -> LogReport? {
         let report: LogReport?
         let header: [UInt8]
@@ -72,7 +73,8 @@ enum QueueDatabase {
         return Array(bytes.prefix(count))
     }
 
-    /// Opening for writing changes the journal mode at once, and what is not ours has to stay as it is to the byte.
+    /// Checks the database through a read-only connection. Opening it for writing changes the journal mode at once, and
+    /// a foreign file must not change by a single byte.
     static func look(at path: String) throws {
         guard FileSystem.size(of: path) > 0 else { return try checkNew(path) }
         do {
@@ -82,11 +84,13 @@ enum QueueDatabase {
         } catch let error as DatabaseError
             where [.SQLITE_READONLY, .SQLITE_CANTOPEN].contains(error.resultCode)
         {
-            // It ended while it was being made, and somebody has to write first: whoever opens it next.
+            // A process stopped while it created the database. It must be written to before it can be read, which
+            // opening it does next.
         }
     }
 
-    /// SQLite takes an empty file for a new database, removes the log, and nobody would miss the bodies.
+    /// Throws if the database file is empty, but other files of a queue exist. SQLite takes an empty file for a new
+    /// database and removes the log, and the loss of the requests would go unnoticed.
     private static func checkNew(_ path: String) throws {
         let bodies = "\((path as NSString).deletingLastPathComponent)/spool"
         let isNew =
@@ -97,7 +101,8 @@ enum QueueDatabase {
         guard isNew else { throw StoreFault.damaged("its file is empty, and what belongs to it is not") }
     }
 
-    /// Of a connection that neither writes nor checkpoints: two that do may damage a database before SQLite 3.51.3.
+    /// The configuration of a connection that neither writes nor checkpoints. Before SQLite 3.51.3, two connections
+    /// that do may damage a database.
     static var readingConfiguration: Configuration {
         var configuration = Configuration()
         configuration.label = "netwatch.queue.reader"
@@ -122,20 +127,20 @@ enum QueueDatabase {
 
     private static func configure(_ database: Database) throws {
         try checkOwnership(database)
-        // A damaged page is then noticed as soon as it is read, at the cost of a look at its cells.
+        // SQLite then detects a damaged page as soon as it reads it, at the cost of a check of its cells.
         try database.execute(sql: "PRAGMA cell_size_check = ON")
-        // Before the migrator's table, which has a commit of its own: whoever dies between the two must find a
-        // database that is recognized.
+        // Set before the migrator creates its own table in a separate commit. A process that dies between the two must
+        // leave a database that is recognized.
         try database.execute(sql: "PRAGMA application_id = \(QueueSchema.applicationID)")
         // GRDB sets NORMAL for WAL databases after its prepare hook has run, so FULL is set here, after the
         // connection is open.
         try syncFully(database)
         try database.execute(sql: "PRAGMA mmap_size = 0; PRAGMA journal_size_limit = \(64 << 20)")
-        // Statements with triggers remember how to undo themselves. On its way to a file that takes 64 KiB for each,
-        // in memory what they change.
+        // SQLite keeps a journal for the rollback of a statement with triggers. A journal that may go to a file takes
+        // 64 KiB per statement; in memory it takes only what the statement changes.
         try database.execute(sql: "PRAGMA temp_store = MEMORY")
-        // Debian's SQLite overwrites every page that it frees: the end of a request would write as much as its body has
-        // once more, to a disk that may be full of bodies.
+        // Debian's SQLite overwrites every page that it frees. So the end of a request would write as many bytes again
+        // as its body has, to a disk that may be full of bodies.
         try database.execute(sql: "PRAGMA secure_delete = FAST")
     }
 
@@ -143,7 +148,7 @@ enum QueueDatabase {
         try database.execute(sql: "PRAGMA synchronous = FULL")
     }
 
-    /// A setting that did not take would be noticed after the next power cut only.
+    /// Checks the settings. Otherwise a setting without effect would be noticed only after the next power failure.
     private static func checkSettings(_ database: Database) throws {
         try expect(2, from: "synchronous", database)
         try expect("wal", from: "journal_mode", database)
@@ -151,8 +156,8 @@ enum QueueDatabase {
         try checkContent(database)
     }
 
-    /// What is read at every start, and there once only: of garbage in it nothing good can come. Requests are too
-    /// many to be looked at here.
+    /// Checks the tables that every start reads, because their values affect the whole queue. There are too many
+    /// requests to check them here.
     private static func checkContent(_ database: Database) throws {
         let meta = """
             SELECT count(*) FROM meta WHERE typeof(owner_epoch + boot + clock_offset + requests + bytes + history_bytes

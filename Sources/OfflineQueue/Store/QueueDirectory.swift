@@ -2,10 +2,10 @@ internal import Glibc
 internal import NetwatchEventLoop
 internal import Synchronization
 
-/// The directory a queue lives in, and the proof that nobody else uses it.
+/// The directory of a queue, with the locks that keep other processes out.
 ///
-/// The directory and `queue.lock` are locked for as long as the store is open: the file names the owner, and the
-/// directory stays locked when the file is removed.
+/// The directory and `queue.lock` are locked for as long as the store is open. The file names the owner. The directory
+/// stays locked even if the file is removed.
 final class QueueDirectory: Sendable {
     private struct Locks: ~Copyable {
         let directory: LockFile
@@ -18,8 +18,8 @@ final class QueueDirectory: Sendable {
     var databasePath: String { "\(path)/queue.sqlite" }
     var damage: DamageNote { DamageNote(directory: path) }
 
-    /// Makes the directory (0700) and the database file (0600) when they are missing, whatever the umask,
-    /// and takes the locks. Blocks. A directory with other files that is open to others is refused.
+    /// Creates the directory (0700) and the database file (0600) if they are missing, regardless of the umask, and
+    /// takes the locks. Blocks. Refuses a directory that contains other files and is accessible to other users.
     init(path: String) throws(QueueError) {
         self.path = path
         try Self.makeDirectory(path)
@@ -32,8 +32,8 @@ final class QueueDirectory: Sendable {
         locks.withLock { $0 = nil }
     }
 
-    /// What has to stay where it is: this directory, the lock and the database with its log. The database has to be
-    /// open, because its files are taken for what their paths name now.
+    /// Returns the files that must stay in place: the directory, the lock, and the database with its log. The database
+    /// must be open, because its files are identified by what their paths name now.
     func location() throws(QueueError) -> StoreLocation {
         var location = StoreLocation()
         try Self.usable(path) { () throws(SystemError) in
@@ -53,8 +53,8 @@ final class QueueDirectory: Sendable {
         return try found.get()
     }
 
-    /// An existing directory is closed to others only when it is a queue's or empty: nobody wants `/tmp` to
-    /// become private because a queue was put there.
+    /// Makes an existing directory private only if it is empty or belongs to a queue: `/tmp` must not become private
+    /// because a queue was created there.
     private static func makeDirectory(_ path: String) throws(QueueError) {
         try usable(path) { () throws(SystemError) in
             if try Directory.make(path, mode: 0o700) { return }
@@ -74,7 +74,7 @@ final class QueueDirectory: Sendable {
         if access("\(path)/queue.lock", F_OK) == 0 { return true }
         guard let entries = opendir(path) else { throw SystemError(call: "opendir \(path)", errno: errno) }
         defer { closedir(entries) }
-        // "." and ".." are always there.
+        // "." and ".." are always present.
         return readdir(entries) != nil && readdir(entries) != nil && readdir(entries) == nil
     }
 
@@ -94,7 +94,8 @@ final class QueueDirectory: Sendable {
 // MARK: - The lock
 
 extension QueueDirectory {
-    /// The directory first: who is refused must not make a lock file in place of one that was removed.
+    /// Locks the directory first, so that a process that is refused does not create a new lock file after the old one
+    /// was removed.
     private static func takeLocks(of path: String) throws(QueueError) -> Locks {
         let file = "\(path)/queue.lock"
         do throws(LockFile.Failure) {

@@ -1,10 +1,10 @@
 internal import Foundation
 internal import GRDB
 
-/// The tables. Each index is ordered exactly as the statement that reads it, so that a claim costs the same
+/// The database schema. Each index has exactly the order of the statement that reads it, so that a claim costs the same
 /// in an empty queue and in a full one.
 enum QueueSchema {
-    /// "nwqu". Tells `file(1)` and us whose database it is.
+    /// "nwqu". Identifies the database, for `file(1)` and for this library.
     static let applicationID = 0x6e77_7175
 
     static var migrator: DatabaseMigrator {
@@ -29,7 +29,7 @@ enum QueueSchema {
         return migrator
     }
 
-    /// Version 1 kept header lines as a JSON array of pairs.
+    /// Converts headers. Version 1 stored header lines as a JSON array of pairs.
     private static func rewriteHeaders(_ database: Database) throws {
         let update = try database.makeStatement(sql: "UPDATE request SET headers = ? WHERE seq = ?")
         for row in try Row.fetchAll(database, sql: "SELECT seq, headers FROM request") {
@@ -68,7 +68,7 @@ extension QueueSchema {
 // MARK: - Version 2
 
 extension QueueSchema {
-    /// What `request` and `history` have in common and what no attempt changes.
+    /// The columns that `request` and `history` share and that no attempt changes.
     static let fixedContent = """
         seq, id, priority, created_at, life, expire_at, boot, boot_expire_at, maximum_attempts, method, url,
         headers, size, body_bytes, body_file, body_sha256, key_header, key_value, key_quoted, at_most_once, replace_key,

@@ -1,132 +1,135 @@
-/// Where requests are kept. Every method that changes something returns after its change is durable.
+/// The storage of requests. Every method that changes something returns after its change is durable.
 ///
-/// Methods take batches, name lanes by number and fence outcomes with lease tokens, so that a store that several
-/// machines share can keep the same promises. The store has the only clock: what it says of times to come is a
-/// duration from its answer on, and what it is told is a duration from the call on.
+/// Methods take batches, identify lanes by number, and fence outcomes with lease tokens. So a store that several
+/// machines share can give the same guarantees. Only the store has a clock: times in its results are durations from its
+/// answer on, and times that it receives are durations from the call on.
+///
+/// T1 to T7 are the transitions of a request: see `RequestState.Event`.
 package protocol QueueStore: Sendable {
-    /// The lanes that have something new to do, whoever gave it to them.
+    /// The lanes that have new work, whichever caller created it.
     var changes: LaneChanges { get }
 
-    /// Where bodies are that are too large for a row. A store that machines share needs a directory that they share.
+    /// The spool for bodies that are too large for a row. A store that machines share needs a shared directory.
     var spool: BodySpool { get }
 
-    /// By what it is exported, imported and looked through.
+    /// The interface for export, import and inspection.
     var archive: any QueueArchive { get }
 
-    /// How long a lease lasts that is not renewed; `nil` when leases last as long as the store is open.
+    /// The duration of a lease without renewal; `nil` when leases last as long as the store is open.
     var leaseDuration: Duration? { get }
 
-    /// T1. Stores new requests, all of them or none. Those whose id is known change nothing.
+    /// T1. Stores new requests, all of them or none. Requests whose id is known change nothing.
     ///
     /// - Throws: ``QueueError``: `queueFull`, `unknownDependency`, `cyclicDependency`, `storeFailed`, `stopped`.
     func enqueue(_ requests: [NewRequest]) async throws -> [EnqueuedRequest]
 
-    /// T4. Gives requests of dead owners back, releases what is held for one of the reasons, and returns all
-    /// lanes with something to send.
+    /// T4. Recovers requests of dead owners, releases requests that are held for one of the reasons, and returns all
+    /// lanes with requests to send.
     func recover(releasing reasons: Set<HoldReason>) async throws -> [LaneRecord]
 
-    /// Releases what is held for one of the reasons, opens the lanes that servers closed, and returns all
-    /// lanes with something to send.
+    /// Releases requests that are held for one of the reasons, opens the lanes that servers closed, and returns all
+    /// lanes with requests to send.
     func reopen(releasing reasons: Set<HoldReason>) async throws -> [LaneRecord]
 
-    /// T2. Takes requests that are due, in the lane's order, at most `limit` of each lane. A store that machines
-    /// share takes the lane itself first.
+    /// T2. Claims requests that are due, in the lane's order, at most `limit` per lane. A store that machines share
+    /// claims the lane itself first.
     func claim(_ claims: [LaneClaim]) async throws -> [ClaimedBatch]
 
-    /// Prolongs leases, and returns the tokens of those that were lost.
+    /// Renews leases, and returns the tokens of those that were lost.
     func renew(_ tokens: Set<String>) async throws -> Set<String>
 
-    /// T3, then T2 in the same transaction. Writes outcomes, and takes requests that are due now.
+    /// T3, then T2 in the same transaction. Writes outcomes, and claims requests that are due now.
     func conclude(_ conclusions: [Conclusion], claiming claims: [LaneClaim]) async throws -> Concluded
 
-    /// T5, T7 and what else people ask for. One result for each id; ids are whole.
+    /// T5, T7 and other edits by users. Returns one result per id. Ids must be complete, not prefixes.
     func edit(_ edit: QueueEdit, _ ids: [String]) async throws -> [EditResult]
 
-    /// The same for all requests that match, in one transaction. A filter without states matches all.
+    /// Edits all requests that match, in one transaction. A filter without states matches every state.
     ///
     /// - Parameter isDryRun: Whether the requests are only counted.
     func edit(_ edit: QueueEdit, matching filter: RequestFilter, isDryRun: Bool) async throws -> FilteredEdit
 
-    /// T6. Gives up what has lived too long and forgets old history. Returns when the next is to be given up, as
-    /// far as is known now; `nil` when nothing is.
+    /// T6. Gives up expired requests and removes old history. Returns the time until the next request expires, as far
+    /// as is known now; `nil` when none will.
     func expire() async throws -> Duration?
 
-    /// Pauses lanes or lets them go on: nothing is claimed of them meanwhile. `nil` is the whole queue; when that
-    /// goes on, every lane does.
+    /// Pauses or resumes lanes; requests of a paused lane are not claimed. `nil` selects the whole queue. Resuming the
+    /// queue also resumes every lane.
     ///
-    /// - Returns: How many lanes match; of the whole queue, how many have requests.
+    /// - Returns: The number of matching lanes; for the whole queue, the number of lanes with requests.
     func setPaused(_ isPaused: Bool, lanes: LaneSelection?) async throws -> Int
 
-    /// Up to `limit` ids that begin with the text, one that is equal to it first.
+    /// Returns up to `limit` ids that begin with a prefix, an exact match first.
     func ids(beginningWith prefix: String, limit: Int) async throws -> [String]
 
     func page(_ query: RequestQuery) async throws -> RequestPage
 
     func details(of id: String) async throws -> RequestDetails?
 
-    /// Where requests stand, in one look; nothing for an id that is not known.
+    /// Returns the states of requests, read at one moment. Unknown ids are left out.
     func standings(of ids: [String]) async throws -> [String: RequestStanding]
 
     func counts() async throws -> QueueCounts
 
     func statistics() async throws -> QueueStatistics
 
-    /// What opening the store found that its owner has to know, one sentence each.
+    /// What the owner should know about the opening of the store, one sentence each.
     var openingNotes: [String] { get }
 
-    /// Looks whether the store is still there. Once it is not, later calls throw the same error.
+    /// Checks that the store's files are still in place. If they are not, this and all later calls throw the same
+    /// error.
     ///
     /// - Throws: ``QueueError``: `storeReplaced`.
     func check() async throws
 
-    /// Finishes what was begun and gives the store up. Later calls throw.
+    /// Finishes the operations in progress and closes the store. Later calls throw.
     func close() async
 }
 
 extension QueueStore {
-    /// T3. Writes outcomes. `false` for each whose lease is not the holder's any more; nothing changed there.
+    /// T3. Writes outcomes. Returns `false` for each outcome whose lease is no longer current; it changes nothing.
     package func conclude(_ conclusions: [Conclusion]) async throws -> [Bool] {
         try await conclude(conclusions, claiming: []).isCurrent
     }
 }
 
-/// What ``QueueStore/conclude(_:claiming:)`` did.
+/// The result of ``QueueStore/conclude(_:claiming:)``.
 package struct Concluded: Sendable {
-    /// For each conclusion; `false` when the lease is not the holder's any more. Nothing changed then.
+    /// One value per conclusion; `false` when the lease is no longer current, in which case nothing changed.
     package let isCurrent: [Bool]
-    /// For each claim.
+    /// One batch per claim.
     package let claimed: [ClaimedBatch]
 }
 
-/// Where a request stands, as those need to know who wait for it.
+/// The state of a request, for callers that wait for it.
 package struct RequestStanding: Hashable, Sendable {
     package let state: QueuedRequest.State
     package let holdReason: HoldReason?
-    /// Of the last attempt.
+    /// The HTTP status of the last attempt.
     package let status: Int?
     package let lastError: String?
 }
 
-/// What somebody asks of single requests.
+/// An edit of single requests by a user.
 package enum QueueEdit: Hashable, Sendable {
     case cancel
     case hold
-    /// For whatever reason it is held.
+    /// Releases the request, whatever the reason for the hold.
     case release
-    /// `newKey`: with another idempotency key than before, so that the server does not know it again.
+    /// `newKey`: whether the request gets a new idempotency key, so that the server does not recognize it.
     case retry(newKey: Bool)
 }
 
 /// The outcome of an edit by filter.
 package struct FilteredEdit: Hashable, Sendable {
     package var result = FilteredEditResult()
-    /// Requests that are being sent and were cancelled.
+    /// Sequence numbers of requests that were cancelled while they were being sent.
     package var cancelledInFlight: [Int64] = []
 }
 
-/// Lanes by what people know of them.
+/// A selection of lanes by host and label.
 package struct LaneSelection: Hashable, Sendable {
-    /// The host of its URLs; `nil` for any.
+    /// The host of the lane's URLs; `nil` for any.
     package let host: String?
     /// The label, empty for lanes without one; `nil` for any.
     package let label: String?
@@ -141,12 +144,12 @@ package struct EnqueuedRequest: Hashable, Sendable {
     package let id: String
     package let lane: LaneRecord
     package let outcome: Receipt.Outcome
-    /// Whether earlier requests of the lane are still on their way.
+    /// Whether the lane has earlier requests that are not finished.
     package let isBehindOthers: Bool
     package let idempotencyKey: String?
-    /// Where it is on its way, be it new or known.
+    /// The current state, whether the request is new or was known.
     package let state: QueuedRequest.State
-    /// When it may be tried, from now on.
+    /// The time from now until it may be sent.
     package let due: Duration?
     package let status: Int?
     package let lastError: String?
@@ -156,20 +159,21 @@ package struct EnqueuedRequest: Hashable, Sendable {
 package struct LaneRecord: Hashable, Sendable {
     package let id: Int64
     package let key: LaneKey
-    /// The server wants nothing before then.
+    /// The time until the server accepts requests again.
     package let notBefore: Duration?
-    /// When its next request may be due; `nil` when nothing is pending, when the head of a FIFO lane is not, and
-    /// while it is paused. Never further off than the longest delay, so that no clock is trusted for longer.
+    /// The time until the lane's next request may be due; `nil` when nothing is pending, when the head of a FIFO lane
+    /// is not pending, and while the lane is paused. At most the longest delay, so that a wrong clock is trusted no
+    /// longer than that.
     package let due: Duration?
     package let isPaused: Bool
-    /// Whether it has no requests, not even held ones.
+    /// Whether the lane has no requests, not even held ones.
     package var isEmpty = false
 }
 
 package struct LaneClaim: Hashable, Sendable {
     package let lane: Int64
     package let limit: Int
-    /// Makes everything pending due and releases what is held for one of these reasons; `nil` does not.
+    /// Makes all pending requests due, and releases those that are held for one of these reasons; `nil` does neither.
     package let expediting: Set<HoldReason>?
 
     package init(lane: Int64, limit: Int, expediting: Set<HoldReason>? = nil) {
@@ -182,9 +186,9 @@ package struct LaneClaim: Hashable, Sendable {
 package struct ClaimedBatch: Sendable {
     package let lane: Int64
     package let requests: [ClaimedRequest]
-    /// As in ``LaneRecord/due``, of what was left.
+    /// As ``LaneRecord/due``, for the requests that remain.
     package let due: Duration?
-    /// Another machine works the lane; nothing of it is to be had.
+    /// Whether another machine works on the lane, so that no request of it can be claimed.
     package let isElsewhere: Bool
 }
 
@@ -199,16 +203,16 @@ package struct ClaimedRequest: Sendable {
     package let key: KeyHeader?
     package let isAtMostOnce: Bool
     package let expectation: Expectation
-    /// The status of the attempt before, if that had one.
+    /// The status of the previous attempt, if it had one.
     package let lastStatus: Int?
-    /// How long ago the first 409 in a row came; `nil` when the last answer was none.
+    /// The time since the first of consecutive 409 responses; `nil` when the last response was no 409.
     package let conflictAge: Duration?
-    /// This one included.
+    /// The number of attempts, including this one.
     package let attempts: Int
     package let deferrals: Int
-    /// As they were asked for.
+    /// The timeouts as the caller set them.
     package let timeouts: AttemptTimeouts
-    /// How many of its attempts a timeout of ours has cut while the server may still have executed them.
+    /// The number of attempts that one of our timeouts cut off while the server may still have executed them.
     package let overruns: Int
 }
 
@@ -216,17 +220,18 @@ package struct Conclusion: Sendable {
     package let sequence: Int64
     package let token: String
     package let verdict: Verdict
-    /// When to try again, for a retry: from now on.
+    /// For a retry: the time from now until the next attempt.
     package let delay: Duration
     package let status: Int?
     package let detail: String?
-    /// Closes the lane for so long, in the same transaction.
+    /// Closes the lane for this duration, in the same transaction.
     package let laneClosure: Duration?
-    /// The attempt that was made, `nil` when none was.
+    /// The attempt that was made; `nil` when none was.
     package let attempt: AttemptRecord?
-    /// Kept when the request is over.
+    /// The response to keep once the request is finished.
     package let response: RecordedResponse?
-    /// The timeout that cut the attempt while the server may still execute it: the next one waits for as long.
+    /// The timeout that cut off the attempt while the server may still execute it. The next attempt waits for the same
+    /// time.
     package let overrun: Duration?
 
     package init(
@@ -254,10 +259,10 @@ package struct Conclusion: Sendable {
     }
 }
 
-/// An attempt that is over.
+/// A finished attempt.
 package struct AttemptRecord: Hashable, Sendable {
     package let duration: Duration
-    /// libcurl's code, 0 when an answer came.
+    /// The result code of libcurl; 0 when a response was received.
     package let curlCode: Int32
 
     package init(duration: Duration, curlCode: Int32) {

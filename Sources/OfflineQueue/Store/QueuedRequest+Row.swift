@@ -1,10 +1,10 @@
 internal import Foundation
 internal import GRDB
 
-// Requests as people may know them, read from a row.
+// Reads requests from rows, in the form that users see.
 
 extension QueuedRequest {
-    /// - Throws: ``DamagedColumn`` also for a state that the table cannot hold.
+    /// - Throws: ``DamagedColumn``, also for a state that the table cannot hold.
     init(row: StoredRow, isOver: Bool, now: Timestamp) throws {
         func moment(_ column: String) throws -> Date? {
             try (row[column] as Int64?).map { Timestamp(milliseconds: $0).date }
@@ -50,7 +50,9 @@ extension QueuedRequest {
 }
 
 extension LaneClosure {
-    /// - Parameter row: With the lane's columns; `nil` for a lane that is not closed now.
+    /// Returns `nil` when the lane is not closed now.
+    ///
+    /// - Parameter row: A row with the lane's columns.
     init?(lane row: StoredRow, now: Timestamp) throws {
         guard let end = (try row["not_before"] as Int64?).map(Timestamp.init(milliseconds:)), end > now else {
             return nil

@@ -29,7 +29,7 @@ extension SQLiteQueueStore: QueueArchive {
         try await write(rows: links.count) { try $0.link(links) }
     }
 
-    /// What cannot be told is kept.
+    /// Returns `true` when the database cannot be read, so that the file is kept.
     package func isFileNamed(_ name: String) -> Bool {
         let found = try? batcher.readBlocking { database in
             try database.row(
@@ -62,7 +62,7 @@ extension SQLiteQueueStore: QueueArchive {
         return report
     }
 
-    /// Between two commits.
+    /// Reads the log between two commits.
     private func currentLog() async throws -> LogReport? {
         try await batcher.read { [environment] _ in
             do throws(SystemError) {

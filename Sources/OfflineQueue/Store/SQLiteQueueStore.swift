@@ -3,25 +3,26 @@ internal import Foundation
 internal import GRDB
 internal import Synchronization
 
-/// The queue's store in one directory of one process: SQLite in WAL mode, synced at every commit.
+/// A queue store in one directory, owned by one process: SQLite in WAL mode. Every commit of durability `full` is
+/// synced.
 package final class SQLiteQueueStore: QueueStore {
     package let changes = LaneChanges()
-    /// The directory's lock is the lease: it ends with the process.
+    /// Always `nil`: the directory's lock acts as the lease and ends with the process.
     package var leaseDuration: Duration? { nil }
 
     let batcher: CommitBatcher
     private let reader: StoreReader
     let environment: StoreEnvironment
     package let spool: BodySpool
-    /// What was in the log when the store was opened.
+    /// The content of the log when the store was opened.
     let openedLog: LogReport?
-    /// What is being looked through; `nil` once the store is closing.
+    /// The inspections in progress; `nil` once the store is closing.
     private let inspections = Mutex<[Inspector]?>([])
 
-    /// Rises with every opening; tells this run's leases from those of runs that died.
+    /// Increases with every opening. Distinguishes the leases of this run from those of runs that died.
     package var ownerEpoch: Int64 { environment.ownerEpoch }
 
-    /// Opens the store in a directory, made when missing, with what is missing above it.
+    /// Opens the store in a directory. Creates the directory and its parents if they are missing.
     ///
     /// - Throws: ``QueueError``: `alreadyOwned`, `directoryUnusable`, `storeUnusable`, `storeUnavailable`,
     ///   `storeFailed`.
@@ -31,6 +32,7 @@ package final class SQLiteQueueStore: QueueStore {
         clock: StoreClock = .system,
         files: (any SpoolFiles)? = nil
     ) async throws {
+        if let foreign = CommitBatcher.foreignProcess { throw foreign }
         let directory = try await DispatchQueue.global().run { try QueueDirectory(path: path) }
         let database: DatabaseQueue
         (database, openedLog) = try await QueueDatabase.open(in: directory)
@@ -90,19 +92,19 @@ package final class SQLiteQueueStore: QueueStore {
         try await DispatchQueue.global().run { [batcher] in try batcher.checkLocation() }
     }
 
-    /// How many transactions were committed.
+    /// The number of committed transactions.
     package var commits: Int { batcher.commits }
 
-    /// What SQLite itself says of a setting of the writing connection, for tests and diagnosis.
+    /// Returns the value that SQLite reports for a pragma of the writing connection, for tests and diagnosis.
     package func pragma(_ name: String) async throws -> String? {
         try await batcher.read { try String.fetchOne($0, sql: "PRAGMA \(name)") }
     }
 
-    /// How SQLite would run a statement, one text for each step.
+    /// Returns SQLite's query plan for a statement, one string per step.
     package func plan(of sql: String) async throws -> [String] {
         try await batcher.read { database in
             let statement = try database.makeStatement(sql: "EXPLAIN QUERY PLAN " + sql)
-            // It runs nothing, so it needs no values.
+            // EXPLAIN does not run the statement, so no values are needed.
             statement.setUncheckedArguments(StatementArguments())
             return try Row.fetchAll(statement).map { $0["detail"] }
         }
@@ -129,7 +131,7 @@ package final class SQLiteQueueStore: QueueStore {
         inspections.withLock { $0?.removeAll { $0 === inspector } }
     }
 
-    /// Runs `body` in a transaction, maybe with others', and does what follows from it after the commit.
+    /// Runs `body` in a transaction, possibly shared with other writes, and applies its effects after the commit.
     func write<Value: Sendable>(
         rows: Int,
         bytes: Int64 = 0,
@@ -144,7 +146,8 @@ package final class SQLiteQueueStore: QueueStore {
             return (value, try transaction.effects())
         }
         changes.post(effects.lanes)
-        // After a commit that was not synced a power cut may bring the rows back; then the next sweep is early enough.
+        // After a commit without a sync, a power failure may bring the rows back. The next sweep removes the files
+        // then.
         if durability == .full, !effects.freed.isEmpty {
             CrashPoint.concluded.reached()
             await spool.remove(effects.freed)
@@ -152,7 +155,7 @@ package final class SQLiteQueueStore: QueueStore {
         return value
     }
 
-    /// Runs `body` on what is committed. It does not wait for what is being written.
+    /// Runs `body` on the committed state. Does not wait for writes in progress.
     func read<Value: Sendable>(
         _ body: @escaping @Sendable (StoreTransaction) throws -> Value
     ) async throws -> Value {

@@ -2,13 +2,12 @@ internal import CNetwatchLinux
 internal import Foundation
 internal import Glibc
 
-/// The clocks of a store: what rows remember is the wall clock's, and how far that is to be believed the
-/// boot's clock tells.
+/// The clocks of a store. Rows hold times of the wall clock; the boot clock shows how far these can be trusted.
 package struct StoreClock: Sendable {
     package struct Reading: Hashable, Sendable {
-        /// `CLOCK_REALTIME`: steps when somebody sets it.
+        /// `CLOCK_REALTIME`: jumps when the clock is set.
         package var wall: Timestamp
-        /// `CLOCK_BOOTTIME` in milliseconds: never steps, begins with the boot, runs on in suspend.
+        /// `CLOCK_BOOTTIME` in milliseconds: never jumps, starts at boot, and continues during suspend.
         package var sinceBoot: Int64
 
         package init(wall: Timestamp, sinceBoot: Int64) {
@@ -16,14 +15,14 @@ package struct StoreClock: Sendable {
             self.sinceBoot = sinceBoot
         }
 
-        /// Changes when the wall clock is set.
+        /// The wall clock minus the boot clock, in milliseconds. Changes when the wall clock is set.
         var offset: Int64 { wall.milliseconds - sinceBoot }
     }
 
-    /// Tells this boot from all others.
+    /// Identifies this boot.
     package let bootID: String
     package let read: @Sendable () -> Reading
-    /// Whether the kernel says that the wall clock is right (adjtimex(2)), which takes longer than to read it.
+    /// Whether the kernel reports the wall clock as synchronized (adjtimex(2)). Takes longer than reading the clock.
     package let isSynchronized: @Sendable () -> Bool
 
     package init(
@@ -50,7 +49,8 @@ package struct StoreClock: Sendable {
         }
     )
 
-    /// random(4). Without it every process is a boot of its own, so that no boot's clock is taken for another's.
+    /// The kernel's boot id, see random(4). Without it every process counts as a separate boot, so that the boot clocks
+    /// of two boots are never mixed up.
     private static let kernelBootID: String = {
         let file = try? String(contentsOfFile: "/proc/sys/kernel/random/boot_id", encoding: .utf8)
         return file?.trimmingCharacters(in: .whitespacesAndNewlines) ?? UUID().uuidString

@@ -1,10 +1,10 @@
 internal import Glibc
 internal import NetwatchEventLoop
 
-/// Whether a store's files are still what its paths name.
+/// Checks whether a store's paths still name the files that it has open.
 ///
-/// Descriptors stay open on files that were removed or replaced. SQLite goes on writing to them, and the next start
-/// finds nothing of that. Comparing costs one `stat(2)` for each file.
+/// Descriptors stay open when their files are removed or replaced. SQLite keeps writing to them, and the next start
+/// finds none of that data. A check takes one `stat(2)` per file.
 struct StoreLocation: Sendable {
     private struct Place: Sendable {
         let name: String
@@ -14,18 +14,18 @@ struct StoreLocation: Sendable {
 
     private var places: [Place] = []
 
-    /// Adds a file to compare.
+    /// Adds a file to check.
     ///
     /// - Parameters:
-    ///   - name: What the file is, for messages.
-    ///   - inode: What is open; `nil` for what the path names now.
+    ///   - name: A description of the file, for messages.
+    ///   - inode: The inode that is open; `nil` for the one that the path names now.
     /// - Throws: ``SystemError`` of `stat`.
     mutating func add(_ name: String, at path: String, inode: Inode? = nil) throws(SystemError) {
         let found = if let inode { inode } else { try Inode(at: path) }
         places.append(Place(name: name, path: try Self.absolute(path), inode: found))
     }
 
-    /// What is not where it was, the outermost first; `nil` when everything is there.
+    /// Returns an error for the outermost file that is not in its place; `nil` when all files are.
     func difference() -> QueueError? {
         for place in places {
             guard let problem = problem(of: place) else { continue }
@@ -38,7 +38,7 @@ struct StoreLocation: Sendable {
         return nil
     }
 
-    /// The path as it stays true when the process changes its working directory.
+    /// Makes a path absolute, so that it stays valid when the process changes its working directory.
     private static func absolute(_ path: String) throws(SystemError) -> String {
         guard !path.hasPrefix("/") else { return path }
         guard let current = getcwd(nil, 0) else { throw SystemError(call: "getcwd", errno: errno) }

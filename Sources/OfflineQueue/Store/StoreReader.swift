@@ -1,14 +1,15 @@
 internal import Dispatch
 internal import GRDB
 
-/// The connection by which the queue is looked at. In WAL mode readers and the writer do not wait for each other: a
-/// listing holds no commit up, and is answered while one large edit is being written.
+/// The read-only connection for listings. In WAL mode readers and the writer do not block each other: a listing does
+/// not delay a commit, and is answered while a large edit is being written.
 ///
-/// It sees what was committed before the call. A call sees one state of the database.
+/// Each call sees one consistent state of the database, with everything that was committed before the call.
 final class StoreReader: Sendable {
     private let database: DatabaseQueue
 
-    /// Blocks. The database has to be open for writing already, and stays so for longer.
+    /// Opens the connection. Blocks. The database must already be open for writing, and must stay open longer than this
+    /// connection.
     init(database path: String) throws {
         database = try DatabaseQueue(path: path, configuration: QueueDatabase.readingConfiguration)
     }
@@ -23,6 +24,6 @@ final class StoreReader: Sendable {
         }
     }
 
-    /// Blocks until the reads under way have ended.
+    /// Blocks until the reads in progress have ended.
     func close() { try? database.close() }
 }

@@ -1,22 +1,23 @@
-/// What a store allows, and how long it remembers.
+/// The limits and retention periods of a store.
 package struct StoreSettings: Hashable, Sendable {
     package var limits = QueueLimits()
-    /// No request is due later than this from now, unless somebody asked for it: a wrong clock delays nothing
-    /// for long.
+    /// The maximum time until a request is due, unless the caller scheduled it for later. It bounds the delay that a
+    /// wrong clock can cause. Default 15 minutes.
     package var longestDelay: Duration = .seconds(900)
-    /// No lane is closed for longer.
+    /// The maximum time for which a lane is closed.
     package var longestClosure: Duration = RetryAfter.longest
     package var retention = Retention()
 
-    /// How long requests are remembered that are over.
+    /// How long finished requests are kept.
     package struct Retention: Hashable, Sendable {
-        /// Delivered, dropped and superseded ones.
+        /// For delivered, cancelled and superseded requests. Default 1 day.
         package var done: Duration = .seconds(86_400)
-        /// And no more of them than this.
+        /// The maximum number of requests in each of these states.
         package var doneCount = 10_000
-        /// Those that were given up, with their bodies.
+        /// For requests that were given up, with their bodies. Default 7 days.
         package var dead: Duration = .seconds(7 * 86_400)
-        /// What is kept of requests, the bodies of dead ones included, and answers may take in all; the oldest go first.
+        /// The maximum total size of finished requests in bytes, including the bodies of dead ones and responses. The
+        /// oldest are removed first.
         package var bytes: Int64 = 256 << 20
 
         package init() {}

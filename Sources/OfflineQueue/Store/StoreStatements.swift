@@ -1,4 +1,4 @@
-/// The statements that are run for requests, each beside the index that serves it.
+/// The statements that run for requests, each with the index that it uses.
 package enum StoreStatements {
     // MARK: Coming in
 
@@ -18,7 +18,7 @@ package enum StoreStatements {
         UNION ALL SELECT id, state, NULL, last_status, last_error FROM history WHERE \(areNamed)
         """
 
-    /// The queue's pause is every lane's, and its load comes along.
+    /// Selects a lane with the load of the whole queue. A pause of the queue counts as a pause of every lane.
     private static let laneColumns = """
         SELECT id, scheme, host, port, label, mode, not_before, requests, bytes,
         is_paused OR (SELECT is_paused FROM meta) AS is_paused, (SELECT requests FROM meta) AS all_requests,
@@ -44,17 +44,18 @@ package enum StoreStatements {
         SELECT * FROM request WHERE state <> 'inflight' AND seq <> :kept ORDER BY seq LIMIT 1
         """
 
-    /// `request_order`.
+    /// Index: `request_order`.
     static let oldestOfLane = """
         SELECT * FROM request WHERE lane_id = :lane AND state <> 'inflight' AND seq <> :kept ORDER BY seq LIMIT 1
         """
 
-    /// `request_replaced`.
+    /// Index: `request_replaced`.
     static let findReplaceable = """
         SELECT * FROM request WHERE lane_id = ? AND replace_key = ? AND state <> 'inflight'
         """
 
-    /// `expire_at` follows the clock with all other requests of this boot: see `StoreTransaction.followClock`.
+    /// `expire_at` follows the clock, together with all other requests of this boot: see
+    /// `StoreTransaction.followClock`.
     package static let insertRequest = """
         INSERT INTO request (id, lane_id, state, next_at, scheduled_at, priority, created_at, life, boot,
         boot_expire_at, expire_at, maximum_attempts, method, url, headers, size, body_bytes, body_file, body_sha256,
@@ -63,12 +64,12 @@ package enum StoreStatements {
         ?, ?, ?, ?, ?)
         """
 
-    /// Run twice it changes nothing, and yet there is a page to write.
+    /// Running it twice changes no value, but leaves a page to write.
     static let touch = "UPDATE meta SET is_paused = 1 - is_paused"
 
     package static let insertBody = "INSERT INTO body (seq, bytes) VALUES (?, ?)"
 
-    /// `request_sent`.
+    /// Index: `request_sent`.
     static let findSentWithKey = """
         SELECT seq, id FROM request WHERE lane_id = ? AND replace_key = ? AND state = 'inflight'
         """
@@ -77,7 +78,7 @@ package enum StoreStatements {
 
     private static let priorities = "(VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9))"
 
-    /// `request_due`, sought once for each priority.
+    /// Index: `request_due`, with one search per priority.
     static let dueInParallelLane = """
         SELECT min(first) AS next_at FROM (
             SELECT (
@@ -88,7 +89,7 @@ package enum StoreStatements {
         )
         """
 
-    /// `request_due`, sought once for each priority: those of which a request may be claimed.
+    /// Selects the priorities that have a request to claim. Index: `request_due`, with one search per priority.
     static let claimablePriorities = """
         SELECT column1 AS priority FROM \(priorities) WHERE EXISTS (
             SELECT 1 FROM request
@@ -96,20 +97,20 @@ package enum StoreStatements {
         )
         """
 
-    /// `request_order`. The head of a lane in order is its first request, whatever state it is in.
+    /// Index: `request_order`. The head of a FIFO lane is its first request, whatever its state.
     static let headOfLane = """
         SELECT next_at FROM request WHERE state = 'pending'
         AND seq = (SELECT seq FROM request WHERE lane_id = :lane ORDER BY seq LIMIT 1)
         """
 
-    /// `request_due`.
+    /// Index: `request_due`.
     package static let claimableInParallelLane = """
         SELECT request.*, bytes FROM request LEFT JOIN body USING (seq)
         WHERE lane_id = :lane AND state = 'pending' AND priority = :priority AND next_at <= :now
         ORDER BY next_at, request.seq LIMIT :limit
         """
 
-    /// `request_order`.
+    /// Index: `request_order`.
     package static let claimableHeadOfLane = """
         SELECT request.*, bytes FROM request LEFT JOIN body USING (seq)
         WHERE state = 'pending' AND next_at <= :now AND :limit > 0
@@ -121,12 +122,14 @@ package enum StoreStatements {
         WHERE seq = :seq
         """
 
-    /// `request_due`.
+    /// As ``StoredRequest/earliest(from:)``, but it may be in the past.
+    static let earliest = "max(ifnull(scheduled_at, 0), min(ifnull(busy_until, 0), :busiest))"
+
+    /// Index: `request_due`.
     static let bringForward = """
-        UPDATE request SET next_at = max(:latest, ifnull(scheduled_at, 0), min(ifnull(busy_until, 0), :busiest))
-        WHERE lane_id = :lane
+        UPDATE request SET next_at = max(:latest, \(earliest)) WHERE lane_id = :lane
         AND state = 'pending' AND priority IN (0, 1, 2, 3, 4, 5, 6, 7, 8, 9) AND next_at > :latest
-        AND next_at > max(ifnull(scheduled_at, 0), min(ifnull(busy_until, 0), :busiest))
+        AND next_at > \(earliest)
         """
 
     // MARK: Coming out
@@ -170,21 +173,22 @@ package enum StoreStatements {
         INSERT OR REPLACE INTO response (seq, status, headers, body, is_truncated) VALUES (?, ?, ?, ?, ?)
         """
 
-    /// `depends_on`.
+    /// Index: `depends_on`.
     package static let dependents = "SELECT seq, is_any FROM depends WHERE on_seq = ?"
 
     static let dependencies = """
         SELECT id FROM depends JOIN request ON request.seq = on_seq WHERE depends.seq = ? AND is_any = 0 ORDER BY on_seq
         """
 
-    /// `history.seq`, or the key of `request`.
+    /// Index: the one of `history.seq`, or the primary key of `request`.
     static let fate = """
         SELECT id, state FROM history WHERE seq = :seq UNION ALL SELECT id, 'superseded' FROM request WHERE seq = :seq
         """
 
     static let noteLoss = "UPDATE request SET last_error = :loss WHERE seq = :seq AND last_error IS NULL"
 
-    /// Whether a request waits for another, be it by way of others, or of its place in a lane that keeps order.
+    /// Finds out whether a request waits for another one: directly, through other requests, or because of its position
+    /// in a FIFO lane.
     static let isNeeded = """
         WITH RECURSIVE needed (seq) AS (
             VALUES (:seq)
@@ -196,26 +200,26 @@ package enum StoreStatements {
         ) SELECT 1 FROM needed WHERE seq = :other
         """
 
-    /// `request_inflight`.
+    /// Index: `request_inflight`.
     static let orphans = "SELECT * FROM request WHERE state = 'inflight' AND owner_epoch < ?"
 
     // MARK: Growing old
 
-    /// Which requests' `expire_at` counts: see `StoreTransaction.isExpired`.
+    /// Whether the `expire_at` of a request can be trusted: see `StoreTransaction.isExpired`.
     private static let isTrusted = "(boot = :boot OR :trusted OR life <= :sinceBoot)"
 
-    /// `request_expiry`.
+    /// Index: `request_expiry`.
     static let expired = """
         SELECT * FROM request WHERE expire_at <= :now AND state <> 'inflight' AND \(isTrusted)
         ORDER BY expire_at LIMIT :limit
         """
 
-    /// `request_expiry`.
+    /// Index: `request_expiry`.
     static let nextToExpire = """
         SELECT expire_at FROM request WHERE state <> 'inflight' AND \(isTrusted) ORDER BY expire_at LIMIT 1
         """
 
-    /// Those whose cost must not grow with the queue.
+    /// The statements whose cost must not grow with the queue.
     package static let flat: [String: String] = [
         "isKnown": isKnown, "findKnown": findKnown, "findLane": findLane, "findLaneByKey": findLaneByKey,
         "oldestOfLane": oldestOfLane, "findReplaceable": findReplaceable, "findSentWithKey": findSentWithKey,

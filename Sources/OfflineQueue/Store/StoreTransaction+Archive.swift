@@ -1,9 +1,9 @@
 internal import Foundation
 internal import GRDB
 
-/// What is kept, as an export takes it.
+/// Reads rows for an export.
 extension StoreTransaction {
-    /// How many rows are read at once, however small they are.
+    /// The maximum number of rows that are read at once, however small they are.
     private static let longestPage = 512
 
     func archivedRows(after cursor: ExportCursor, bytes: Int) throws -> [ArchivedRow] {

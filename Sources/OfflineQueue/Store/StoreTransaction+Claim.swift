@@ -1,9 +1,10 @@
 internal import Foundation
 internal import GRDB
 
-/// T2: requests are taken to be sent.
+/// T2: claims requests for sending.
 extension StoreTransaction {
-    /// Past so many rows looked at, those that were given up instead are many, and the rest is for another transaction.
+    /// The number of rows after which a claim stops reading. Past that, many of them turned out to be expired, and the
+    /// rest is left to another transaction.
     private static let mostLookedAt = 256
 
     mutating func claim(_ claims: [LaneClaim]) throws -> [ClaimedBatch] {
@@ -48,13 +49,13 @@ extension StoreTransaction {
                 found = rows.count
                 lookedAt += found
                 taken += try take(rows, lease)
-                // Some were given up instead, and there may be more.
+                // Expired rows were given up instead of claimed, so there may be more.
             } while taken.count < limit && found == wanted && lookedAt < Self.mostLookedAt
         }
         return taken
     }
 
-    /// What has lived too long is given up rather than sent.
+    /// Claims requests. Expired ones are given up instead.
     private mutating func take(_ rows: [StoredRow], _ lease: Lease) throws -> [ClaimedRequest] {
         try rows.compactMap { row in
             var request = try StoredRequest(row: row)
@@ -71,7 +72,7 @@ extension StoreTransaction {
         }
     }
 
-    /// After a backward step of the clock requests look due in a far future.
+    /// Corrects due times that lie far in the future because the clock was set back.
     private func repairClock(inLane lane: Int64) throws {
         let latest = (now + settings.longestDelay).milliseconds
         try bringForward(inLane: lane, latest)
@@ -82,13 +83,18 @@ extension StoreTransaction {
         try bringForward(inLane: lane, now.milliseconds)
     }
 
-    /// Neither before a time that somebody asked for, nor while the server may be busy with the attempt before.
+    /// Makes requests due no later than `latest`, but neither before their scheduled time nor while the server may
+    /// still be busy with the previous attempt.
     private func bringForward(inLane lane: Int64, _ latest: Int64) throws {
-        let busiest = (now + AttemptTimeouts.longest).milliseconds
         try execute(StoreStatements.bringForward, ["lane": lane, "latest": latest, "busiest": busiest])
     }
 
-    /// `lane`: all lanes when `nil`.
+    /// The latest time until which a server can still be busy with an attempt, even if the clock was set.
+    var busiest: Int64 { (now + AttemptTimeouts.longest).milliseconds }
+
+    /// Releases requests that are held for one of the reasons.
+    ///
+    /// - Parameter lane: The lane; `nil` for all lanes.
     mutating func release(_ reasons: Set<HoldReason>, inLane lane: Int64?) throws {
         guard !reasons.isEmpty else { return }
         let names = reasons.map(\.rawValue).sorted()
@@ -161,7 +167,7 @@ extension KeyHeader {
 }
 
 extension Expectation {
-    /// What a hand has edited so that it cannot be read is the default.
+    /// Uses the default when the stored text cannot be parsed, for example after a manual edit.
     init(row: StoredRow) throws {
         self = (try row["expectation"] as String?).flatMap { try? Expectation(parsing: $0) } ?? .success
     }

@@ -1,14 +1,14 @@
 internal import Foundation
 internal import GRDB
 
-/// T3 and T4: attempts end.
+/// T3 and T4: ends attempts.
 extension StoreTransaction {
-    /// `false` when the lease is not the holder's any more.
+    /// Returns `false` when the lease is no longer current.
     mutating func conclude(_ conclusion: Conclusion) throws -> Bool {
         guard let request = try request(conclusion.sequence), request.token == conclusion.token else {
             return false
         }
-        // The server may be busy for longer than any backoff.
+        // An overrun may exceed every backoff, because the server may be busy for that long.
         let delay = max(min(conclusion.delay, settings.longestDelay), conclusion.overrun ?? .zero)
         if let attempt = conclusion.attempt { try record(attempt, of: conclusion) }
         try move(
@@ -29,7 +29,7 @@ extension StoreTransaction {
         return true
     }
 
-    /// How many attempts are remembered of one request.
+    /// The maximum number of attempts that are kept per request.
     private static let rememberedAttempts = 32
 
     private func record(_ attempt: AttemptRecord, of conclusion: Conclusion) throws {
@@ -46,7 +46,7 @@ extension StoreTransaction {
         try execute(StoreStatements.forgetAttempts, [conclusion.sequence, Self.rememberedAttempts])
     }
 
-    /// Requests whose owner died.
+    /// Recovers requests whose owner died.
     mutating func recover() throws {
         for row in try rows(StoreStatements.orphans, [environment.ownerEpoch]) {
             let request = try StoredRequest(row: row)
@@ -84,7 +84,7 @@ extension StoreTransaction {
         if !isDead { try freeBody(request.sequence, file: request.bodyFile) }
         // The lane may have lost its last request.
         if ending == .cancelled { changedLanes.insert(request.lane) }
-        // Those of a superseded request wait for its successor.
+        // Requests that depend on a superseded request wait for its successor.
         guard ending != .superseded else { return }
         try settleDependents(of: request.sequence, isDelivered: ending.isDelivered)
     }
@@ -103,7 +103,7 @@ extension StoreTransaction {
         if let file { freedFiles.append(file) } else { try execute(StoreStatements.deleteBody, [sequence]) }
     }
 
-    /// Those that waited for it may go, or have lost what they waited for.
+    /// Unblocks the requests that depend on a finished one. If it was not delivered, holds them instead.
     mutating func settleDependents(of sequence: Int64, isDelivered: Bool) throws {
         let dependents = try rows(StoreStatements.dependents, [sequence])
         guard !dependents.isEmpty else { return }
@@ -120,27 +120,28 @@ extension StoreTransaction {
         }
     }
 
-    /// Holds a request that does not get what it waits for, and notes why: the first loss is what somebody looks for.
+    /// Holds a request whose dependency failed, and records why. Only the first loss is recorded, because that is the
+    /// one that users look for.
     mutating func hold(_ dependent: StoredRequest, because loss: String) throws {
         try move(dependent, by: .dependencyFailed)
         try execute(StoreStatements.noteLoss, ["seq": dependent.sequence, "loss": loss])
     }
 
-    /// What became of a request that others depend on, in words. One that is superseded may still be there.
+    /// Describes what became of a request that others depend on. A superseded request may still be in the table.
     private func loss(of sequence: Int64) throws -> String {
         let found = try row(StoreStatements.fate, ["seq": sequence])
         guard let found else { return "depends on a request that is gone" }
         return "depends on \(quoted(try found["id"] as String)), which is \(try found["state"] as String)"
     }
 
-    /// Whether it still waits for others.
+    /// Returns whether the request still waits for others.
     func isBlocked(_ sequence: Int64) throws -> Bool {
         try row("SELECT 1 FROM depends WHERE seq = ? LIMIT 1", [sequence]) != nil
     }
 }
 
 extension RecordedResponse {
-    /// What it takes in the database, about.
+    /// The approximate size in the database in bytes.
     fileprivate var size: Int64 {
         Int64(headers.reduce(body.count) { $0 + HeaderText.size($1.name, $1.value) })
     }
@@ -153,7 +154,8 @@ extension RequestState.Ending {
 
     var isDead: Bool { reason != nil }
 
-    /// Why it was given up. When its attempts are used up, with what the last one failed of: `it failed 3 times: HTTP 503`.
+    /// The reason why the request was given up. If its attempts are used up, the last failure follows:
+    /// `it failed 3 times: HTTP 503`.
     fileprivate func description(after outcome: Conclusion?) -> String? {
         guard let reason, let cause = outcome?.detail, case .retry? = outcome?.verdict else {
             return reason ?? outcome?.detail
@@ -161,7 +163,7 @@ extension RequestState.Ending {
         return "\(reason): \(cause)"
     }
 
-    /// Why it was given up.
+    /// The reason why the request was given up; `nil` for any other ending.
     var reason: String? {
         if case .dead(_, let reason) = self { reason } else { nil }
     }

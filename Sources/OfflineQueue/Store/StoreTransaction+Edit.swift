@@ -1,7 +1,7 @@
 internal import Foundation
 internal import GRDB
 
-/// T5, T7 and what else people ask of single requests.
+/// T5, T7 and other edits of single requests by users.
 extension StoreTransaction {
     mutating func edit(_ edit: QueueEdit, _ id: String) throws -> EditResult {
         guard let request = try request(id: id) else { return try editHistory(edit, id) }
@@ -15,8 +15,8 @@ extension StoreTransaction {
         return .done(try self.request(id: id)?.state.name ?? .cancelled)
     }
 
-    /// Who wants a request tried, or let go after what it waited for has failed, does not want it to wait for
-    /// others any more.
+    /// Returns the event for an edit. A retry, and a release after a failed dependency, also remove the request's
+    /// dependencies.
     private func event(of edit: QueueEdit, _ request: StoredRequest) throws -> RequestState.Event {
         switch edit {
         case .cancel: return .cancelled
@@ -39,16 +39,16 @@ extension StoreTransaction {
         try execute("DELETE FROM depends WHERE seq = ?", [sequence])
     }
 
-    /// Neither others nor a time, and no conflict and no busy server from before.
+    /// Removes dependencies, the scheduled time, and the records of earlier conflicts and overruns.
     private func forgetConditions(of sequence: Int64) throws {
         try forgetDependencies(of: sequence)
         try execute("UPDATE request SET \(Self.withoutConditions) WHERE seq = ?", [sequence])
     }
 
-    /// What a request that is tried again forgets.
+    /// The assignments that clear what a retried request no longer waits for.
     static let withoutConditions = "scheduled_at = NULL, conflict_at = NULL, overruns = 0, busy_until = NULL"
 
-    /// A life as long as it was in the beginning. Takes `renewal`.
+    /// The assignments that restart a request's original lifetime. They take the arguments of `renewal`.
     static let renewedLife = """
         boot = :boot, boot_expire_at = :sinceBoot + life,
         expire_at = :sinceBoot + life + (SELECT clock_offset FROM meta)
@@ -56,7 +56,7 @@ extension StoreTransaction {
 
     var renewal: StatementArguments { ["boot": environment.boot, "sinceBoot": clock.sinceBoot] }
 
-    /// It lives as long as it did in the beginning.
+    /// Restarts the request's original lifetime.
     private func renewLife(of sequence: Int64) throws {
         try execute(
             "UPDATE request SET \(Self.renewedLife) WHERE seq = :seq",
@@ -90,7 +90,7 @@ extension StoreTransaction {
         return .done(.pending)
     }
 
-    /// Whether a newer request has its replace key and waits.
+    /// Returns whether a newer request with the same replace key is waiting.
     private func isTaken(_ row: StoredRow) throws -> Bool {
         guard let key = try row["replace_key"] as String? else { return false }
         return try waiting(withKey: key, inLane: try lane(of: row).id) != nil
@@ -101,7 +101,7 @@ extension StoreTransaction {
         return try lane(of: try LaneKey(origin: origin, label: row["label"], mode: row["mode"]))
     }
 
-    /// T7: back to its old place, with the same key, and as long to live as it had in the beginning.
+    /// T7: puts a dead request back to its old position, with the same key and its full original lifetime.
     private mutating func restore(_ row: StoredRow) throws {
         var state = try RequestState(
             phase: .finished(.dead(.imported, reason: "")),

@@ -1,7 +1,7 @@
 internal import Foundation
 internal import GRDB
 
-/// T1: a request comes in.
+/// T1: stores new requests.
 extension StoreTransaction {
     mutating func enqueue(_ requests: [NewRequest]) throws -> [EnqueuedRequest] {
         try DependencyOrder.check(requests)
@@ -12,16 +12,16 @@ extension StoreTransaction {
         return enqueued
     }
 
-    /// What can be written of a batch only once all of it is there.
+    /// The part of a batch that can be written only after all of its requests are stored.
     private struct Pending {
-        /// What requests wait for that was not found when they came.
+        /// Dependencies that were not found when the dependent request was stored.
         var missing: [(place: Int64, ids: [String])] = []
         var successions: [(old: Int64, new: Int64)] = []
     }
 
     private mutating func complete(_ pending: Pending) throws {
-        // A request may depend on one that comes after it in the batch, if that has found room. It may itself have
-        // made way for a later one.
+        // A request may depend on a later one of the batch, if that one was stored. The dependent request itself may
+        // have been replaced or dropped for a later one.
         for (place, ids) in pending.missing {
             guard let request = try request(place) else { continue }
             guard let lost = try depend(place, on: ids).first, request.state.phase == .blocked else {
@@ -29,15 +29,15 @@ extension StoreTransaction {
             }
             try hold(request, because: "depends on \(quoted(lost)), which will not be delivered")
         }
-        // Whether a successor waits for those that wait for it is known only now.
+        // Only now is it known whether a successor waits for the requests that depend on it.
         for (old, new) in pending.successions { try succeed(old, by: new) }
         for (_, new) in pending.successions where try request(new) == nil {
             try settleDependents(of: new, isDelivered: false)
         }
     }
 
-    /// Whatever is refused is refused before anything but its lane is written: others are in the same transaction. A
-    /// lane without requests is forgotten by the next sweep.
+    /// Throws every refusal before it writes anything but the lane, because other requests share the transaction. The
+    /// next sweep deletes a lane without requests.
     private mutating func enqueue(
         _ new: NewRequest,
         of batch: Set<String>,
@@ -59,7 +59,7 @@ extension StoreTransaction {
         try state.apply(.accepted(due: due, isBlocked: isBlocked || sent != nil))
         if let replaced {
             try move(replaced, by: .replaced)
-            // In a lane in order it may have kept others back.
+            // In a FIFO lane the replaced request may have blocked others.
             changedLanes.insert(lane.id)
         }
         let place = try insert(new, lane: lane.id, state: state, due: due)
@@ -95,7 +95,7 @@ extension StoreTransaction {
         )
     }
 
-    /// The request whose place it takes.
+    /// Returns the waiting request that the new one replaces.
     private func replaced(by new: NewRequest, in lane: StoredLane) throws -> StoredRequest? {
         guard let key = new.options.replaceKey, let found = try waiting(withKey: key, inLane: lane.id) else {
             return nil
@@ -104,8 +104,9 @@ extension StoreTransaction {
         return found
     }
 
-    /// The request with the same key that is being sent. The newcomer waits for its end, whatever that is: were it sent
-    /// beside it, or before its next attempt, the server might end with the older state.
+    /// Returns the request with the same replace key that is being sent. The new request waits for its end, whatever
+    /// the outcome. If it were sent at the same time, or before the older one's next attempt, the server might end up
+    /// with the older state.
     private func sent(withKeyOf new: NewRequest, in lane: StoredLane) throws -> Int64? {
         guard let key = new.options.replaceKey,
             let row = try row(StoreStatements.findSentWithKey, [lane.id, key])
@@ -124,12 +125,13 @@ extension StoreTransaction {
         max(now, new.options.notBefore.map { Timestamp($0) } ?? now)
     }
 
-    /// Asked of every newcomer, and hardly ever true: a bare number costs less to read than a row.
+    /// Returns whether an id is known. This runs for every new request and is rarely true, and a bare number is cheaper
+    /// to read than a row.
     func isKnown(_ id: String) throws -> Bool {
         try Bool.fetchOne(try database.cachedStatement(sql: StoreStatements.isKnown), arguments: [id])!
     }
 
-    /// The request that has the id already, on its way or over.
+    /// Returns the request that already has the id, finished or not.
     private func known(_ new: NewRequest) throws -> EnqueuedRequest? {
         guard try isKnown(new.id), let row = try row(StoreStatements.findKnown, ["id": new.id]) else {
             return nil
@@ -201,9 +203,9 @@ extension NewRequest {
 // MARK: - Dependencies
 
 extension StoreTransaction {
-    /// Whether one of the requests it depends on is not delivered yet. Those of its own batch are not.
+    /// Returns whether a dependency is not delivered yet. Dependencies in the same batch are not.
     private func isBlocked(_ new: NewRequest, in batch: Set<String>) throws -> Bool {
-        // All of them are looked at, lest one that is unknown goes unnoticed.
+        // Checks all of them, so that an unknown id does not go unnoticed.
         try !new.options.dependencies.filter { try !isDelivered($0, batch) }.isEmpty
     }
 
@@ -227,8 +229,8 @@ extension StoreTransaction {
         }
     }
 
-    /// Writes what a request waits for, and returns what is not to be found, neither waiting nor delivered: it is
-    /// still to come, or had to make way for the request itself.
+    /// Stores the dependencies of a request. Returns those that are neither waiting nor delivered: they come later in
+    /// the batch, or were removed to make room for the request itself.
     private func depend(_ sequence: Int64, on ids: [String]) throws -> [String] {
         try ids.filter { id in
             try execute(

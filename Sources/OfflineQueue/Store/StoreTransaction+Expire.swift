@@ -1,20 +1,21 @@
 internal import Foundation
 internal import GRDB
 
-/// T6: what has lived too long, and what is remembered too long.
+/// T6: gives up expired requests and removes old history.
 extension StoreTransaction {
-    /// How many are given up, or forgotten, in one transaction.
+    /// The maximum number of requests that one transaction gives up or removes.
     private static let batch = 256
 
-    /// Within the boot that a request came in its own clock tells; else the wall clock, if it is to be believed
-    /// or this boot alone has lasted long enough.
+    /// Returns whether a request has expired. During the boot in which it was enqueued, the boot clock decides. Later
+    /// the wall clock decides, provided that it is synchronized or this boot alone has lasted for the request's
+    /// lifetime.
     func isExpired(_ row: StoredRow) throws -> Bool {
         if try row["boot"] == environment.boot { return try row["boot_expire_at"] <= clock.sinceBoot }
         return try row["expire_at"] <= now.milliseconds
             && (environment.clock.isSynchronized() || row["life"] <= clock.sinceBoot)
     }
 
-    /// Which requests' `expire_at` counts.
+    /// The arguments that select the requests whose `expire_at` can be trusted.
     private var trust: StatementArguments {
         [
             "boot": environment.boot, "trusted": environment.clock.isSynchronized(),
@@ -30,11 +31,11 @@ extension StoreTransaction {
         return isMoreToGiveUp || isMoreToForget ? .zero : try nextExpiry()
     }
 
-    /// Times of giving up are kept by the wall clock, for there is an index on them; when it is set, those of
-    /// this boot are set too.
+    /// Adjusts expiry times after the wall clock was set. They are stored by the wall clock, because there is an index
+    /// on them. Those of this boot follow the boot clock.
     private func followClock() throws {
         let known: Int64 = try row("SELECT clock_offset FROM meta")!["clock_offset"]
-        // Slewing moves it by less.
+        // Slewing changes the offset by less.
         guard abs(known - clock.offset) > 1000 else { return }
         try execute(
             "UPDATE request SET expire_at = boot_expire_at + ? WHERE boot = ?",
@@ -43,7 +44,7 @@ extension StoreTransaction {
         try execute("UPDATE meta SET clock_offset = ?", [clock.offset])
     }
 
-    /// Whether there are more than one transaction should hold.
+    /// Gives up expired requests. Returns whether there are more than one transaction should give up.
     private mutating func giveUp() throws -> Bool {
         let candidates = try rows(
             StoreStatements.expired,
@@ -52,7 +53,7 @@ extension StoreTransaction {
         for row in candidates {
             let request = try StoredRequest(row: row)
             guard try isExpired(row) else {
-                // Only a request of this boot, by whose own clock there is time left.
+                // Only requests of this boot get here: the boot clock says that they have time left.
                 try execute(
                     "UPDATE request SET expire_at = boot_expire_at + ? WHERE seq = ?",
                     [clock.offset, request.sequence]
@@ -79,7 +80,7 @@ extension StoreTransaction {
 extension StoreTransaction {
     private static let historyRows = "SELECT position, seq, body_file FROM history"
 
-    /// Whether there is more than one transaction should forget.
+    /// Removes old history. Returns whether there is more than one transaction should remove.
     private mutating func forgetHistory() throws -> Bool {
         let retention = settings.retention
         var isMoreLeft = false
@@ -105,7 +106,7 @@ extension StoreTransaction {
 
     private mutating func forgetBytes(over limit: Int64) throws -> Bool {
         guard try historyBytes() > limit else { return false }
-        // A wrong count would cost requests that somebody may still want to send again.
+        // Counts again first. A wrong count would remove requests that a user may still want to send again.
         try execute("UPDATE meta SET history_bytes = (SELECT ifnull(sum(kept_bytes), 0) FROM history)")
         for _ in 0..<Self.batch {
             guard try historyBytes() > limit else { return false }

@@ -1,14 +1,14 @@
 internal import GRDB
 
-/// Edits of all requests that match a filter, a part of them with each statement.
+/// Edits all requests that match a filter, in parts.
 ///
-/// Which requests match is settled first, since an edit changes the states of others. The parts bound SQLite's memory: a
-/// statement's journal keeps the pages that it changes.
+/// The matching requests are determined first, because an edit changes the states of others. The parts bound SQLite's
+/// memory use: the journal of a statement keeps the pages that the statement changes.
 extension StoreTransaction {
-    /// How many requests one statement edits.
+    /// The maximum number of requests that one statement edits.
     private static let part = 4096
 
-    /// What an edit would do.
+    /// Counts what an edit would change and refuse.
     func count(_ edit: QueueEdit, matching filter: RequestFilter) throws -> FilteredEdit {
         var edited = FilteredEdit()
         let arguments = filter.arguments
@@ -42,7 +42,7 @@ extension StoreTransaction {
         "SELECT state, count(*) AS number \(selection) GROUP BY state"
     }
 
-    /// The numbers of a column: 8 bytes for each row, and not a copy of it.
+    /// Returns the integers of a column. Takes 8 bytes per row instead of a copy of the row.
     private func numbers(_ sql: String, _ arguments: StatementArguments) throws -> [Int64] {
         let cursor = try Row.fetchCursor(try database.cachedStatement(sql: sql), arguments: arguments)
         var numbers: [Int64] = []
@@ -64,7 +64,8 @@ extension FilteredEdit {
 }
 
 extension QueueEdit {
-    /// About: a request that is being sent may be held already, and a dead one may have lost its place.
+    /// Returns an approximate answer: a request that is being sent may already be marked to be held, and the replace
+    /// key of a dead one may be taken.
     fileprivate func refuses(_ state: QueuedRequest.State) -> Bool {
         switch self {
         case .cancel, .hold: state.isFinal
@@ -115,7 +116,7 @@ extension StoreTransaction {
         }
     }
 
-    /// Returns the number of rows that changed.
+    /// Edits a part. Returns the number of rows that changed.
     private func change(_ sql: String, _ part: Part, _ others: StatementArguments = [:]) throws -> Int {
         try execute("\(sql) AND \(Part.isIn)", part.arguments &+ others)
         return database.changesCount
@@ -123,7 +124,7 @@ extension StoreTransaction {
 
     private func hold(_ part: Part) throws -> Int {
         let mendable = HoldReason.mendable.map { "'\($0.rawValue)'" }.sorted().joined(separator: ", ")
-        // A cancellation stays one.
+        // A cancellation takes precedence.
         _ = try change("UPDATE request SET wish = ifnull(wish, 'hold') WHERE state = 'inflight'", part)
         _ = try change(
             "UPDATE request SET hold_reason = 'user' WHERE state = 'held' AND hold_reason IN (\(mendable))",
@@ -141,7 +142,7 @@ extension StoreTransaction {
             "UPDATE request SET wish = NULL WHERE state = 'inflight' AND wish = 'hold'",
             part
         )
-        // A request whose dependency failed goes without it.
+        // A request whose dependency failed is sent without waiting for it.
         try execute(
             """
             DELETE FROM depends WHERE seq IN (
@@ -153,12 +154,12 @@ extension StoreTransaction {
         return try unheld
             + change(
                 """
-                UPDATE request SET hold_reason = NULL, next_at = max(:now, ifnull(scheduled_at, 0)),
+                UPDATE request SET hold_reason = NULL, next_at = max(:now, \(StoreStatements.earliest)),
                 state = iif(EXISTS (SELECT 1 FROM depends WHERE depends.seq = request.seq), 'blocked', 'pending')
                 WHERE state = 'held'
                 """,
                 part,
-                ["now": now.milliseconds]
+                ["now": now.milliseconds, "busiest": busiest]
             )
     }
 
@@ -180,7 +181,7 @@ extension StoreTransaction {
         )
     }
 
-    /// As `UUIDv4` makes them: SQLite's `randomblob` is seeded by the kernel.
+    /// A random key in the format of `UUIDv4`. The kernel seeds SQLite's `randomblob`.
     private static let randomKey = """
         lower(hex(randomblob(4)) || '-' || hex(randomblob(2)) || '-4' || substr(hex(randomblob(2)), 2) || '-'
         || substr('89AB', 1 + (random() & 3), 1) || substr(hex(randomblob(2)), 2) || '-' || hex(randomblob(6)))
@@ -201,7 +202,7 @@ extension StoreTransaction {
             "SELECT DISTINCT on_seq FROM depends WHERE on_seq IN (\(waiting))",
             part.arguments
         )
-        // At most one for each 64 KiB that the queue's limit allows.
+        // At most one file name for each 64 KiB that the queue's limit allows.
         freedFiles += try rows(
             "SELECT body_file FROM request WHERE body_file IS NOT NULL AND state <> 'inflight' AND \(Part.isIn)",
             part.arguments
@@ -213,7 +214,7 @@ extension StoreTransaction {
         return part.count
     }
 
-    /// As ``StoreStatements/insertHistory``: of a cancelled request no body is kept.
+    /// Like ``StoreStatements/insertHistory``, but without the body, which is not kept for cancelled requests.
     private static let moveCancelled = """
         INSERT INTO history (state, finished_at, is_whole, kept_bytes, attempts, deferrals, last_status, last_error,
         host, label, mode, \(QueueSchema.fixedContent))

@@ -1,7 +1,7 @@
 internal import Foundation
 internal import GRDB
 
-/// An id that is known belongs to one request, and only that one may be enqueued again.
+/// Checks of known ids. An id belongs to one request, and only the same request may be enqueued under it again.
 extension StoreTransaction {
     private static let columns = """
         SELECT method, url, headers, body_bytes, body_sha256, label, mode, bytes
@@ -13,7 +13,8 @@ extension StoreTransaction {
         UNION ALL \(columns) FROM history LEFT JOIN body USING (seq) WHERE id = :id
         """
 
-    /// Compares what the server would receive, and the lane. The idempotency key may have been renewed since.
+    /// Compares the lane and what the server would receive. The idempotency key is not compared, because it may have
+    /// been renewed.
     ///
     /// - Throws: ``QueueError`` with `idConflict`, which says what differs.
     func checkContent(of new: NewRequest) throws {
@@ -34,12 +35,12 @@ extension StoreTransaction {
         )
     }
 
-    /// Header fields may be given in any order.
+    /// Returns the header lines, sorted, because the order of header fields does not matter.
     private static func lines(_ headers: String) -> [String] {
         HeaderText.decode(headers).map { "\($0.name): \($0.value)" }.sorted()
     }
 
-    /// The bytes of a body that was removed are not known any more, but their number is, and the hash of a long one.
+    /// Compares bodies. After a body was removed only its size is known, and the hash of a spooled one.
     private func isSame(_ body: NewRequest.Body, _ row: StoredRow) throws -> Bool {
         if case .gone(let size) = body { return try size.map { try row["body_bytes"] == $0 } ?? true }
         guard try row["body_bytes"] == body.size else { return false }

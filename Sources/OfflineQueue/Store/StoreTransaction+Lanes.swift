@@ -7,7 +7,7 @@ struct StoredLane {
     let notBefore: Timestamp?
     let isPaused: Bool
     let load: StoreTransaction.Load
-    /// The whole queue's.
+    /// The load of the whole queue.
     let queueLoad: StoreTransaction.Load
 
     init(row: StoredRow) throws {
@@ -43,7 +43,7 @@ extension StoreTransaction {
         try row(StoreStatements.findLane, [id]).map(StoredLane.init(row:))
     }
 
-    /// The lane of a key, made when there is none.
+    /// Returns the lane of a key. Creates it if there is none.
     func lane(of key: LaneKey) throws -> StoredLane {
         let origin = key.origin
         let arguments: StatementArguments = [
@@ -55,8 +55,8 @@ extension StoreTransaction {
         return try find()!
     }
 
-    /// When the lane is worth a look. A backward step of the clock makes requests look due in a far future, so it
-    /// is never later than the longest delay, even when its next request was asked to wait for longer.
+    /// Returns the time until the lane must be checked again, at most the longest delay. The limit applies even if the
+    /// next request is scheduled for later, because requests seem due far in the future after the clock was set back.
     func due(inLane lane: StoredLane) throws -> Duration? {
         guard !lane.isPaused else { return nil }
         let found: StoredRow? =
@@ -68,7 +68,7 @@ extension StoreTransaction {
         return min(until(Timestamp(milliseconds: next)), settings.longestDelay)
     }
 
-    /// All lanes that have something to send, after releasing what is held for one of the reasons.
+    /// Releases requests that are held for one of the reasons, and returns all lanes with requests to send.
     mutating func reopen(releasing reasons: Set<HoldReason>) throws -> [LaneRecord] {
         try release(reasons, inLane: nil)
         let lanes = try rows(StoreStatements.busyLanes).map(StoredLane.init(row:))
@@ -97,12 +97,13 @@ extension StoreTransaction {
 
     private func setQueuePaused(_ isPaused: Bool) throws -> [Int64] {
         try execute("UPDATE meta SET is_paused = ?", [isPaused])
-        // Who lets the queue go on does not think of a lane that somebody paused long ago.
+        // A user who resumes the queue may have forgotten that a single lane is paused.
         if !isPaused { try execute("UPDATE lane SET is_paused = 0 WHERE is_paused = 1") }
         return try rows("SELECT id FROM lane WHERE requests > 0").map { try $0["id"] }
     }
 
-    /// Lanes are named by whoever enqueues, so those that nothing is known of any more go.
+    /// Deletes lanes without requests, pause or closure. Callers name lanes freely when they enqueue, so unused lanes
+    /// would accumulate.
     func forgetLanes() throws {
         try execute(
             "DELETE FROM lane WHERE requests = 0 AND is_paused = 0 AND ifnull(not_before, 0) <= ?",

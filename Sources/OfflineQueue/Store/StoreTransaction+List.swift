@@ -1,10 +1,10 @@
 internal import Foundation
 internal import GRDB
 
-/// What people may know of the queue.
+/// Reads the queue's state for users.
 extension StoreTransaction {
     func ids(beginningWith prefix: String, limit: Int) throws -> [String] {
-        // No id has a byte above the range of printable ASCII.
+        // Ids contain no byte above the printable ASCII characters.
         let arguments: StatementArguments = ["prefix": prefix, "end": prefix + "\u{7f}", "limit": limit]
         let found = try rows(
             """
@@ -100,7 +100,7 @@ extension StoreTransaction {
         return standings
     }
 
-    /// Those of its next attempt.
+    /// Returns the timeouts of the next attempt.
     private func timeouts(of row: StoredRow, isOver: Bool) throws -> AttemptTimeouts {
         AttemptTimeouts(stored: try row["timeouts"]).stretched(by: isOver ? 0 : try row["overruns"])
     }
@@ -146,7 +146,8 @@ extension StoreTransaction {
 // MARK: - Numbers
 
 extension StoreTransaction {
-    /// All that are on their way are counted by the triggers; only the few that do not simply wait are counted here.
+    /// Counts requests by state. The triggers count all unfinished requests; only the few that are not pending are
+    /// counted here.
     func counts() throws -> QueueCounts {
         var counts = QueueCounts()
         let requests: Int = try row("SELECT requests FROM meta")!["requests"]
@@ -206,14 +207,14 @@ extension StoreTransaction {
 
 // MARK: - Rows
 
-/// A page that is being filled.
+/// Builds one page of a list.
 private struct PageBuilder {
     private let limit: Int
     private let maximumBytes: Int
     private var requests: [QueuedRequest] = []
     private var last: ListCursor?
     private var bytes = 0
-    /// Whether a request was left out.
+    /// Whether a request did not fit.
     private(set) var isFull = false
 
     init(_ query: RequestQuery) {
@@ -221,10 +222,10 @@ private struct PageBuilder {
         maximumBytes = query.maximumBytes
     }
 
-    /// How many rows to ask for: one more than there is room for tells whether there is more.
+    /// The number of rows to read: one more than fits shows whether there are more.
     var wanted: Int { limit + 1 - requests.count }
 
-    /// Adds the request if there is room. Returns whether to go on.
+    /// Adds the request if it fits. Returns whether to continue.
     mutating func add(_ request: QueuedRequest, _ cursor: ListCursor) -> Bool {
         let sum = bytes + request.listedBytes
         guard requests.count < limit, requests.isEmpty || sum <= maximumBytes else {
@@ -242,7 +243,7 @@ private struct PageBuilder {
 }
 
 extension QueuedRequest {
-    /// What it takes in a list: its texts, and the rest rounded up.
+    /// The approximate size in a list: the strings, and a fixed amount for the rest.
     fileprivate var listedBytes: Int {
         512 + [id, method, url, lane ?? "", lastError ?? ""].reduce(0) { $0 + $1.utf8.count }
     }

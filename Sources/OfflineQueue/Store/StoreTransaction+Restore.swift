@@ -1,9 +1,9 @@
 internal import Foundation
 internal import GRDB
 
-/// Requests come back that were exported elsewhere, or here before something happened.
+/// Restores requests from an export of this or another queue.
 extension StoreTransaction {
-    /// No clock of another machine is believed further ahead.
+    /// The maximum time in the future that is accepted from another machine's clock.
     private static let furthest: Duration = .seconds(366 * 86_400)
 
     mutating func restore(_ requests: [RestoredRequest]) throws -> [Restoration] {
@@ -33,7 +33,8 @@ extension StoreTransaction {
         return .restored
     }
 
-    /// A limit of the queue as a whole; that of the lane is for those who share the queue, not for whoever moves it.
+    /// Checks the limits of the whole queue. The lane limit does not apply: it divides the queue among its callers, and
+    /// an import only moves requests.
     private func checkRoom(for new: NewRequest) throws {
         let room = try archiveRoom()
         guard room.requests > 0, room.bytes >= new.size, room.diskBytes >= 2 * new.rowSize else {
@@ -44,7 +45,7 @@ extension StoreTransaction {
         }
     }
 
-    /// Of two with the same key the one that was enqueued later stays.
+    /// Returns the waiting request with the same replace key. The one of the two that was enqueued later is kept.
     private func waiting(like restored: RestoredRequest, in lane: Int64) throws -> StoredRequest? {
         try restored.archived.replaceKey.flatMap { try waiting(withKey: $0, inLane: lane) }
     }
@@ -61,7 +62,7 @@ extension StoreTransaction {
             [
                 new.id, lane, "pending", max(now.milliseconds, scheduled ?? 0), scheduled,
                 new.options.priority,
-                // As if it came from another boot: its end is a moment of the wall clock, to which the statement
+                // The request is stored as one of another boot. Its end is a wall clock time, to which the statement
                 // adds the offset.
                 archived.created, archived.life, 0, min(archived.expires, latest) - offset,
                 new.options.maximumAttempts,
@@ -76,7 +77,7 @@ extension StoreTransaction {
         return sequence
     }
 
-    /// - Parameter open: The places of what it waits for; `nil` when that is not all known.
+    /// - Parameter open: The sequence numbers of undelivered dependencies; `nil` when not all dependencies are known.
     private func setState(of restored: RestoredRequest, at place: Int64, open: [Int64]?) throws {
         let archived = restored.archived
         let (state, reason): (QueuedRequest.State, String?) =
@@ -98,10 +99,10 @@ extension StoreTransaction {
         )
     }
 
-    /// By way of the state that it was given up from, so that the history counts it like any other.
+    /// Stores a dead request as a pending one and then gives it up, so that the history counts it like any other.
     private mutating func restoreDead(_ restored: RestoredRequest, in lane: StoredLane) throws {
         let archived = restored.archived
-        // Somebody else may have the replace key by now.
+        // Another request may have the replace key by now.
         let place = try insert(restored, lane: lane.id, replaceKey: nil)
         try setState(of: restored, at: place, open: [])
         let reason = archived.lastError ?? "it was given up elsewhere"
@@ -113,7 +114,7 @@ extension StoreTransaction {
 // MARK: - Dependencies
 
 extension StoreTransaction {
-    /// The places of those that are not delivered yet; `nil` when one of them is not known, or is over otherwise.
+    /// Returns the sequence numbers of the undelivered dependencies; `nil` when one is unknown or ended undelivered.
     private func openDependencies(_ ids: [String]) throws -> [Int64]? {
         var places: [Int64] = []
         for id in ids {
@@ -130,8 +131,8 @@ extension StoreTransaction {
         try execute("INSERT OR IGNORE INTO depends (seq, on_seq) VALUES (?, ?)", [place, other])
     }
 
-    /// What a request waits for may stand behind it in an export: what was replaced gave its dependents to the newer
-    /// one. So they are linked once all are there.
+    /// Links dependencies after all requests are stored. In an export a dependency may follow its dependents, because a
+    /// replaced request passes its dependents on to the newer one.
     mutating func link(_ links: [DependencyLink]) throws {
         for link in links {
             guard let request = try request(id: link.id), request.state.phase == .held(.dependency),

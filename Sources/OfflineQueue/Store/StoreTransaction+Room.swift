@@ -1,6 +1,6 @@
 internal import GRDB
 
-/// The limits, judged by the numbers of the database itself.
+/// Checks the limits against the counts in the database.
 extension StoreTransaction {
     static let dropReason = "dropped: the queue was full"
 
@@ -17,10 +17,10 @@ extension StoreTransaction {
         }
     }
 
-    /// Whether there is room now. `false`: the newcomer is to be given up.
+    /// Returns whether a new request fits. `false` means that it must be dropped.
     ///
-    /// - Throws: ``QueueError`` with `queueFull`. With ``FullQueuePolicy/dropOldest`` requests may have been given up
-    ///   before it turns out that none is left to be.
+    /// - Throws: ``QueueError`` with `queueFull`. With ``FullQueuePolicy/dropOldest`` requests may have been dropped
+    ///   before it turns out that there are no more to drop.
     mutating func makeRoom(
         for new: NewRequest,
         in lane: StoredLane,
@@ -47,13 +47,14 @@ extension StoreTransaction {
         Load(requests: max(1, Int(laneShare(of: Int64(limit.requests)))), bytes: laneShare(of: limit.bytes))
     }
 
-    /// All of it may be more than a `Double` tells from what no integer can hold.
+    /// A share of 1 skips the conversion: `Int64.max` as a `Double` is rounded up to a number that no `Int64` can hold.
     private func laneShare(of number: Int64) -> Int64 {
         let share = settings.limits.laneShare
         return share < 1 ? Int64(Double(max(0, number)) * max(0, share)) : number
     }
 
-    /// What never fits is not worth dropping others for, nor waiting.
+    /// Refuses a request that can never fit. Otherwise others would be dropped for it, or the caller would wait
+    /// forever.
     private func checkSize(of new: NewRequest) throws {
         let most = min(laneLimit.bytes, limit.bytes)
         guard new.size > most else { return }
@@ -63,7 +64,7 @@ extension StoreTransaction {
         )
     }
 
-    /// Uploads take room before a request uses them.
+    /// The load of uploads, which take room before a request uses them.
     private var stagedLoad: Load { Load(bytes: environment.stagedBytes.count) }
 
     private func totalLoad() throws -> Load { try load(StoreStatements.load) + stagedLoad }
@@ -73,7 +74,7 @@ extension StoreTransaction {
         return try Load(requests: row["requests"], bytes: row["bytes"])
     }
 
-    /// What is too much with the newcomer; `nil` when all fits.
+    /// Returns an error when the new request exceeds the limit; `nil` when it fits.
     private func excess(of new: NewRequest, over limit: Load, _ load: Load, _ place: String) -> QueueError? {
         if load.requests >= limit.requests {
             return QueueError(
@@ -89,9 +90,9 @@ extension StoreTransaction {
         )
     }
 
-    /// Outcomes have to be written when the disk is nearly full, too.
+    /// Checks the free disk space. Outcomes must be writable even when the disk is nearly full.
     private func checkDisk(for new: NewRequest) throws {
-        // A row takes more pages than it has bytes. A spooled body is on the disk already.
+        // A row takes more space in pages than it has bytes. A spooled body is already on the disk.
         guard let disk = try diskRoom(), disk.room < 2 * new.rowSize else { return }
         throw QueueError(
             .queueFull,
@@ -103,11 +104,11 @@ extension StoreTransaction {
     struct DiskRoom {
         let free: Int64
         let reserve: Int64
-        /// For rows, beside the reserve. Negative when others have taken of that.
+        /// The room for rows in bytes, in addition to the reserve. Negative when others have used part of the reserve.
         let room: Int64
     }
 
-    /// `nil` when it cannot be told.
+    /// Returns `nil` when the file system does not report its free space.
     func diskRoom() throws -> DiskRoom? {
         guard let space = FileSystem.space(at: environment.directory) else { return nil }
         let reserve = space.reserve(settings.limits.diskReserve)
@@ -117,8 +118,9 @@ extension StoreTransaction {
         return DiskRoom(free: space.free, reserve: reserve, room: room)
     }
 
-    /// The database's file never becomes shorter: it has pages of its own that are free. It is still to grow by what
-    /// is in the log alone. And what the log has taken of the reserve was kept for it.
+    /// Returns the room for rows when space is short. The database file never shrinks, so its free pages are available.
+    /// It will grow only by the pages that are in the log alone. The part of the reserve that the log has taken was
+    /// reserved for the log.
     private func roomForRows(_ rest: Int64, _ reserve: Int64) throws -> Int64 {
         let file = "\(environment.directory)/queue.sqlite"
         let log = min(FileSystem.size(of: "\(file)-wal"), CommitBatcher.longestLog, reserve)
@@ -130,7 +132,7 @@ extension StoreTransaction {
 }
 
 extension NewRequest {
-    /// The bytes that go into the database.
+    /// The number of bytes that go into the database.
     var rowSize: Int64 {
         if case .spooled(let body) = body { size - body.size } else { size }
     }
@@ -163,7 +165,7 @@ extension StoreTransaction {
         guard let row else { throw refusal }
         let request = try StoredRequest(row: row)
         try move(request, by: .givenUp(.dropped, reason: Self.dropReason))
-        // In a lane in order it may have kept others back.
+        // In a FIFO lane the dropped request may have blocked others.
         changedLanes.insert(request.lane)
     }
 }

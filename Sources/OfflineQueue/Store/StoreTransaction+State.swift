@@ -1,22 +1,25 @@
 internal import ClientCore
 internal import GRDB
 
-/// The part of a row of `request` that tells where it is on its way.
+/// The part of a row of `request` that holds its state.
 struct StoredRequest {
     let sequence: Int64
     let id: String
     let lane: Int64
     var state: RequestState
-    /// The token of the lease that the row is under, `nil` for none.
+    /// The token of the row's lease; `nil` for none.
     let token: String?
     let replaceKey: String?
     let bodyBytes: Int64
     let bodyFile: String?
     let row: StoredRow
 
-    /// From now on, but not before the time that somebody asked for.
+    /// Returns `now`, the scheduled time, or the time until which the server may be busy with the previous attempt,
+    /// whichever is latest. A server is not busy for longer than the longest timeout, even if the clock was set.
     func earliest(from now: Timestamp) throws -> Timestamp {
-        max(now, try (row["scheduled_at"] as Int64?).map(Timestamp.init(milliseconds:)) ?? now)
+        let scheduled = try (row["scheduled_at"] as Int64?).map(Timestamp.init(milliseconds:))
+        let idle = try (row["busy_until"] as Int64?).map(Timestamp.init(milliseconds:))
+        return max(now, scheduled ?? now, min(idle ?? now, now + AttemptTimeouts.longest))
     }
 
     init(row: StoredRow) throws {
@@ -53,7 +56,7 @@ extension RequestState {
         )
     }
 
-    /// As people call it.
+    /// The state as it is called in the public API.
     package var name: QueuedRequest.State {
         switch phase {
         case .staging, .blocked: .blocked
@@ -87,7 +90,7 @@ extension StoreTransaction {
         try row(StoreStatements.findRequestByID, [id]).map(StoredRequest.init(row:))
     }
 
-    /// Moves a request and writes where it is now, with all that follows from it for others.
+    /// Applies an event to a request, and writes the new state with all its effects on other requests.
     mutating func move(
         _ request: StoredRequest,
         by event: RequestState.Event,
@@ -111,14 +114,15 @@ extension StoreTransaction {
         }
     }
 
-    /// The request with the same key that waits while this one comes back from being sent: the newer of both stays.
+    /// Returns the waiting request with the same replace key when this one returns from being sent. The newer of the
+    /// two is kept.
     private func rival(of request: StoredRequest) throws -> StoredRequest? {
         guard let key = request.replaceKey, request.token != nil, request.state.isWaiting else { return nil }
         return try waiting(withKey: key, inLane: request.lane)
     }
 
-    /// Those that waited for a superseded request wait for its successor. When that waits for one of them, they
-    /// have lost what they waited for.
+    /// Passes the dependents of a superseded request on to its successor. If the successor waits for one of them, they
+    /// lose their dependency instead.
     mutating func succeed(_ sequence: Int64, by successor: Int64) throws {
         guard try row(StoreStatements.dependents, [sequence]) != nil else { return }
         try letGo(successor, of: sequence)
@@ -128,7 +132,7 @@ extension StoreTransaction {
         try settleDependents(of: sequence, isDelivered: false)
     }
 
-    /// What waited for the end of the one that it now succeeds has it.
+    /// Ends the wait of a successor for the request that it now replaces.
     private mutating func letGo(_ successor: Int64, of sequence: Int64) throws {
         try execute("DELETE FROM depends WHERE seq = ? AND on_seq = ? AND is_any = 1", [successor, sequence])
         guard database.changesCount > 0, let request = try request(successor),
@@ -154,7 +158,7 @@ extension StoreTransaction {
 }
 
 extension RequestState {
-    /// The columns of a row of `request` that is still on its way.
+    /// The columns of a row of `request`, which holds unfinished requests only.
     fileprivate var columns: StatementArguments {
         let (due, lease, wish, reason): (Timestamp?, Lease?, Wish?, HoldReason?) =
             switch phase {

@@ -1,18 +1,18 @@
 internal import Foundation
 internal import GRDB
 
-/// What stays the same while a store is open.
+/// The values that do not change while a store is open.
 struct StoreEnvironment: Sendable {
     let directory: String
     let settings: StoreSettings
     let clock: StoreClock
-    /// Rises with every opening.
+    /// Increases with every opening.
     let ownerEpoch: Int64
     /// The number of this boot.
     let boot: Int64
     let stagedBytes: StagedBytes
 
-    /// Begins a run: the first that a new owner writes.
+    /// Starts a run, with the first write of a new owner.
     init(
         opening database: Database,
         directory: String,
@@ -36,17 +36,17 @@ struct StoreEnvironment: Sendable {
     }
 }
 
-/// One change of the store, within SQLite's transaction: its moment, its tables, and what follows from it
-/// once it is on the disk.
+/// One change of the store, within a SQLite transaction: its time, its tables, and the effects to apply after the
+/// commit.
 struct StoreTransaction {
     let database: Database
     let environment: StoreEnvironment
     let clock: StoreClock.Reading
-    /// Lanes that have something new to do.
+    /// Lanes that have new work.
     var changedLanes: Set<Int64> = []
-    /// Files of the spool that no row names any more.
+    /// Spool files that no row refers to any more.
     var freedFiles: [String] = []
-    /// Lanes of which all that others need to know is known.
+    /// Records of changed lanes that are complete without reading the lane again.
     var changedRecords: [LaneRecord] = []
 
     init(_ database: Database, _ environment: StoreEnvironment) {
@@ -84,21 +84,21 @@ struct StoreTransaction {
         try database.cachedStatement(sql: sql).execute(arguments: arguments)
     }
 
-    /// What was read in this transaction has to be found again.
+    /// Checks that the last statement changed the row that this transaction has read.
     ///
-    /// - Throws: ``DamagedColumn`` when the last statement has changed no row.
+    /// - Throws: ``DamagedColumn`` when it changed no row.
     func requireChange(of sequence: Int64) throws(DamagedColumn) {
         guard database.changesCount == 1 else {
             throw DamagedColumn(name: "seq", found: .int64(sequence))
         }
     }
 
-    /// Makes this transaction sync those before it: one that writes nothing syncs nothing, and SQLite writes no row
-    /// that stays as it is.
+    /// Makes this transaction sync the earlier ones. A transaction that writes nothing syncs nothing, and SQLite does
+    /// not write a row whose values stay the same.
     func touch() throws {
         for _ in 0..<2 { try execute(StoreStatements.touch) }
     }
 
-    /// From now on; zero for what is past.
+    /// Returns the time from now until a moment; zero for a moment in the past.
     func until(_ moment: Timestamp) -> Duration { max(.zero, moment - now) }
 }

@@ -1,9 +1,9 @@
 internal import GRDB
 internal import GRDBSQLite
 
-/// A row whose columns may hold values of any type: a damaged page, or a hand, may have put it there. GRDB's own accessors end
-/// the process over a value of another type, and look names up without regard to case, which takes them longer than
-/// the values.
+/// A row whose columns may hold values of any type, because of a damaged page or a manual edit. GRDB's own accessors
+/// end the process when a value has another type. They also look up names case-insensitively, which takes longer than
+/// reading the values.
 struct StoredRow {
     private let values: [DatabaseValue]
     private let names: [String]
@@ -13,7 +13,7 @@ struct StoredRow {
         self.names = names
     }
 
-    /// An optional is `nil` where there is nothing.
+    /// Reads a column. An optional is `nil` for NULL.
     subscript<Value: DatabaseValueConvertible>(_ column: String) -> Value {
         get throws(DamagedColumn) {
             let found = value(column)
@@ -24,7 +24,7 @@ struct StoredRow {
         }
     }
 
-    /// One of the words that the column may hold.
+    /// Reads a column that holds one of a fixed set of words.
     subscript<Word: RawRepresentable<String>>(_ column: String) -> Word {
         get throws(DamagedColumn) {
             let text: String = try self[column]
@@ -43,15 +43,15 @@ struct StoredRow {
 
     func isNull(_ column: String) -> Bool { value(column).isNull }
 
-    /// A number that what was asked for bounds. A damaged tree may lead back to an earlier row, and whoever goes on
-    /// behind the last that was found would go round for ever.
+    /// Reads a number that the query bounds. A damaged tree may lead back to an earlier row, and a loop that continues
+    /// after the last row would never end.
     func place(_ column: String, after low: Int64, before high: Int64 = .max) throws(DamagedColumn) -> Int64 {
         let place: Int64 = try self[column]
         guard low < place, place < high else { throw DamagedColumn(name: column, found: .int64(place)) }
         return place
     }
 
-    /// What it takes in memory, about.
+    /// The approximate memory size in bytes.
     var approximateSize: Int {
         values.reduce(256) { sum, value in
             switch value.storage {
@@ -70,7 +70,7 @@ struct StoredRow {
     }
 }
 
-/// A value of a type that its column does not have, or not one of its words.
+/// A column value that has the wrong type or is not one of the permitted words.
 struct DamagedColumn: Error, CustomStringConvertible {
     let name: String
     let found: DatabaseValue.Storage
@@ -89,8 +89,8 @@ struct DamagedColumn: Error, CustomStringConvertible {
 
 /// Reads the rows that a statement returns.
 ///
-/// GRDB's own cursor of rows builds a dictionary of the column names for each query, which took 15 % of the processor time
-/// of the database's thread while a lane drained (`perf`).
+/// GRDB's own cursor of rows builds a dictionary of the column names for each query. That took 15 % of the processor
+/// time of the database's thread while a lane drained (`perf`).
 final class StoredRowCursor: DatabaseCursor {
     typealias Element = StoredRow
 
@@ -98,13 +98,13 @@ final class StoredRowCursor: DatabaseCursor {
     var _isDone = false
 
     fileprivate init(_ statement: Statement, _ arguments: StatementArguments) throws {
-        // Resets the statement, too.
+        // Also resets the statement.
         try statement.setArguments(arguments)
         _statement = statement
     }
 
     deinit {
-        // Reports the error of the last step once more, which is known by now.
+        // The result repeats the error of the last step, which is already known.
         sqlite3_reset(_statement.sqliteStatement)
     }
 
@@ -124,14 +124,14 @@ extension Database {
         try Array(cursor(sql, arguments))
     }
 
-    /// Reads one row after the other. Until the cursor is released, the statement must not be run again.
+    /// Reads rows one at a time. The statement must not be run again until the cursor is released.
     func cursor(_ sql: String, _ arguments: StatementArguments) throws -> StoredRowCursor {
         try StoredRowCursor(cachedStatement(sql: sql), arguments)
     }
 }
 
 extension QueueError {
-    /// Why a row is none.
+    /// Creates the error for a row that cannot be read.
     init(reading error: any Error) {
         self = (error as? QueueError) ?? QueueError(.storeUnusable, "\(error)")
     }

@@ -1,29 +1,29 @@
 internal import NetwatchService
 
-/// Finds the requests that people name by the beginning of an id. The control API itself takes whole ids only.
+/// Finds requests by the beginning of their ids. The control API itself only accepts complete ids.
 struct IDResolver {
-    /// Shorter texts are taken as whole ids only: the next request may have the same beginning.
+    /// Shorter texts only match complete ids, because the next request could have the same beginning.
     static let shortestPrefix = 8
 
     let client: ServiceClient
 
-    /// Returns the whole ids, in the same order.
+    /// Returns the complete ids, in the order of the texts.
     ///
-    /// - Throws: As ``id(meantBy:)``, for the first that means no request.
+    /// - Throws: The error of ``id(meantBy:)`` for the first text that selects no single request.
     func ids(meantBy texts: [String]) async throws(CommandError) -> [String] {
         var ids: [String] = []
         for text in texts { ids.append(try await id(meantBy: text)) }
         return ids
     }
 
-    /// Returns the id that is the text, or the only one that begins with it.
+    /// Returns the id that equals the text, or the only id that begins with it.
     ///
-    /// - Throws: With status 1 when there is none, when there are several, which are named, and when the text is
-    ///   shorter than ``shortestPrefix`` and no id.
+    /// - Throws: An error with status 1 if no id matches or several match; the message lists them. Also if the text is
+    ///   shorter than ``shortestPrefix`` and not an id.
     func id(meantBy text: String) async throws(CommandError) -> String {
         guard !text.isEmpty else { throw CommandError(.no, "the id must not be empty") }
         let found = try await client.get("/v1/ids?prefix=\(text.urlEscaped)", as: ControlMessage.IDs.self).ids
-        // Ids are sorted, so one that is the text itself comes first.
+        // Ids are sorted, so an id equal to the text comes first.
         if found.first == text { return text }
         let name = Printer.quoted(text)
         guard text.utf8.count >= Self.shortestPrefix else {

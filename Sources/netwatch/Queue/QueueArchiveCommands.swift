@@ -3,7 +3,7 @@ internal import Foundation
 internal import NetwatchService
 internal import OfflineQueue
 
-/// `netwatch queue export`
+/// The `netwatch queue export` command.
 struct QueueExportCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "export",
@@ -50,7 +50,7 @@ struct QueueExportCommand: AsyncParsableCommand {
     }
 }
 
-/// `netwatch queue import`
+/// The `netwatch queue import` command.
 struct QueueImportCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "import",
@@ -85,7 +85,7 @@ struct QueueImportCommand: AsyncParsableCommand {
         Printer.note(words.joined(separator: ", "))
     }
 
-    /// The file is read three times, and each body is written to the disk.
+    /// Long enough to read the file three times and to write each body to the disk.
     private static let longest: Duration = .seconds(86_400)
 
     private static func upload(

@@ -1,7 +1,7 @@
 internal import ArgumentParser
 internal import NetwatchService
 
-/// `netwatch queue`
+/// The `netwatch queue` command.
 struct QueueCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "queue",

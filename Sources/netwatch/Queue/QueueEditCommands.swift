@@ -1,6 +1,6 @@
 internal import ArgumentParser
 
-/// `netwatch queue retry`
+/// The `netwatch queue retry` command.
 struct QueueRetryCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "retry",
@@ -25,7 +25,7 @@ struct QueueRetryCommand: AsyncParsableCommand {
     }
 }
 
-/// `netwatch queue hold`
+/// The `netwatch queue hold` command.
 struct QueueHoldCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "hold",
@@ -44,7 +44,7 @@ struct QueueHoldCommand: AsyncParsableCommand {
     }
 }
 
-/// `netwatch queue release`
+/// The `netwatch queue release` command.
 struct QueueReleaseCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "release",
@@ -62,7 +62,7 @@ struct QueueReleaseCommand: AsyncParsableCommand {
     }
 }
 
-/// `netwatch queue drop`
+/// The `netwatch queue drop` command.
 struct QueueDropCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "drop",

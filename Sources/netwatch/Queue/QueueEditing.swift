@@ -4,7 +4,7 @@ internal import Glibc
 internal import NetwatchService
 internal import OfflineQueue
 
-/// An edit of many requests: of those that are named, or of all that match.
+/// An edit of many requests, selected by ids or by a filter.
 struct QueueEditing: ParsableArguments {
     @Argument(
         help: "Ids, or their first 8 or more characters; - reads them from standard input, one a line."
@@ -27,8 +27,8 @@ struct QueueEditing: ParsableArguments {
 
     @OptionGroup var queue: QueueOptions
 
-    /// Ids of 255 bytes, as many as the queue may hold of them, are a list that nobody has; this is a million
-    /// made ones.
+    /// The maximum bytes of standard input: a million generated ids. A full queue of 255-byte ids would exceed it, but
+    /// such a list is unrealistic.
     private static let longestInput = 64 << 20
 
     func validate() throws {
@@ -40,15 +40,15 @@ struct QueueEditing: ParsableArguments {
         if !all, isFiltered { throw ValidationError("`--state`, `--host` and `--lane` go with `--all`") }
         if ids.count > 1, ids.contains("-") { throw ValidationError("`-` excludes ids") }
         if ids.contains("") { throw ValidationError("the id must not be empty") }
-        // Nobody to ask is known before anything is done.
+        // Checked here, before any action, because without a terminal the user cannot confirm.
         if all, !yes, !Self.hasSomebodyToAsk {
             throw ValidationError("`--all` needs `--yes`, without a terminal")
         }
     }
 
-    /// Edits what is named or matches.
+    /// Edits the selected requests.
     ///
-    /// - Throws: The exit status 1 when anything was not done.
+    /// - Throws: The exit status 1 if any of them was not edited.
     func perform(_ action: Action, newKey: Bool = false) async throws {
         let isDone: Bool
         if all {
@@ -60,7 +60,7 @@ struct QueueEditing: ParsableArguments {
         if !isDone { throw ExitStatus.no.exitCode }
     }
 
-    /// As in the route `/v1/queue/…`.
+    /// The actions, named as in the route `/v1/queue/…`.
     enum Action: String {
         case retry, hold, release, drop
 
@@ -74,7 +74,7 @@ struct QueueEditing: ParsableArguments {
         }
     }
 
-    // MARK: All that match
+    // MARK: Edits by filter
 
     private func editAll(
         _ action: Action,
@@ -110,7 +110,7 @@ struct QueueEditing: ParsableArguments {
         return "no request matches\(what): nothing was \(action.pastTense)"
     }
 
-    /// A million requests take some time, in which nothing is heard of the service.
+    /// Long enough for editing a million requests, during which the service sends nothing.
     private static let longest: Duration = .seconds(3600)
 
     private func post(
@@ -129,7 +129,7 @@ struct QueueEditing: ParsableArguments {
 
     private static func requests(_ count: Int) -> String { "\(count) \(count == 1 ? "request" : "requests")" }
 
-    // MARK: Named ones
+    // MARK: Edits by id
 
     private func edit(
         _ action: Action,
@@ -148,7 +148,7 @@ struct QueueEditing: ParsableArguments {
         return isDone
     }
 
-    /// As many ids as one message may have, at least one.
+    /// Returns as many ids as fit in one message, at least one.
     private static func firstMessage(of ids: ArraySlice<String>) -> ArraySlice<String> {
         var bytes = 0
         return ids.prefix(ControlMessage.mostIDs).prefix { id in
@@ -157,10 +157,10 @@ struct QueueEditing: ParsableArguments {
         }
     }
 
-    /// Less than the service takes.
+    /// Below the limit of the service.
     private static let mostBytes = 1 << 20
 
-    /// How long an id is as a string in JSON, at most, with its comma (RFC 8259 §7).
+    /// Returns the maximum length of an id as a JSON string with its comma (RFC 8259 §7).
     private static func jsonBytes(_ id: String) -> Int {
         id.utf8.reduce(3) { count, byte in
             switch byte {
@@ -171,7 +171,7 @@ struct QueueEditing: ParsableArguments {
         }
     }
 
-    /// What is no whole id may be the beginning of one.
+    /// Edits the requests. A text that is not a complete id may be the beginning of one.
     private func results(
         of action: Action,
         _ ids: [String],
@@ -210,7 +210,7 @@ struct QueueEditing: ParsableArguments {
         Printer.error(Printer.printable(result.detail ?? "\(result.id): \(result.code ?? "")"))
     }
 
-    // MARK: What is given, and who is asked
+    // MARK: Input and confirmation
 
     private static func idsOfInput() throws(CommandError) -> [String] {
         let data = try InputFile.read("-", limit: longestInput)
@@ -230,6 +230,6 @@ struct QueueEditing: ParsableArguments {
 }
 
 extension ControlMessage.EditedAll {
-    /// Whether no request matched at all.
+    /// Whether no request matched.
     fileprivate var isNone: Bool { done == 0 && refused == 0 }
 }

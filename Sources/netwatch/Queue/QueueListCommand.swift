@@ -2,7 +2,7 @@ internal import ArgumentParser
 internal import NetwatchService
 internal import OfflineQueue
 
-/// Which lanes are meant.
+/// Options that select lanes.
 struct LaneFilter: ParsableArguments {
     @Option(help: "Only requests to this host.")
     var host: String?
@@ -10,12 +10,12 @@ struct LaneFilter: ParsableArguments {
     @Option(help: "Only requests of lanes with this label; empty for lanes without one.")
     var lane: String?
 
-    /// All that match, page by page.
+    /// Calls `body` with each page of the matching requests.
     ///
     /// - Parameters:
-    ///   - states: Those in one of them; empty for any.
-    ///   - limit: How many at most.
-    /// - Returns: Whether there are more.
+    ///   - states: The states to select; empty for any.
+    ///   - limit: The maximum number of requests.
+    /// - Returns: Whether there are more requests.
     @discardableResult
     func forEachPage(
         of client: ServiceClient,
@@ -40,7 +40,7 @@ struct LaneFilter: ParsableArguments {
     }
 }
 
-/// Which states are meant.
+/// Options that select states.
 struct StateFilter: ParsableArguments {
     @Option(
         help: "Only those in these states: \(QueuedRequest.State.names). Repeatable, or with commas.",
@@ -48,7 +48,7 @@ struct StateFilter: ParsableArguments {
     )
     var state: [[QueuedRequest.State]] = []
 
-    /// Empty for any.
+    /// The selected states; empty for any.
     var wanted: [QueuedRequest.State] { state.flatMap(\.self) }
 }
 
@@ -65,7 +65,7 @@ extension QueuedRequest.State {
     }
 }
 
-/// How many requests are listed, and how.
+/// The length and format of a listing.
 struct QueueListing: ParsableArguments {
     @Option(name: [.customShort("n"), .long], help: "How many to list at most.")
     var limit = 100
@@ -92,7 +92,7 @@ struct QueueListing: ParsableArguments {
     }
 }
 
-/// `netwatch queue list`
+/// The `netwatch queue list` command.
 struct QueueListCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "list",
@@ -114,7 +114,7 @@ struct QueueListCommand: AsyncParsableCommand {
     }
 }
 
-/// `netwatch queue dead`
+/// The `netwatch queue dead` command.
 struct QueueDeadCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "dead",

@@ -1,7 +1,7 @@
 internal import Foundation
 internal import NetwatchService
 
-/// The queue's numbers for people.
+/// The queue's statistics as text.
 struct QueueNumbers {
     let statistics: ControlMessage.Statistics
     private let now: Date
@@ -28,21 +28,21 @@ struct QueueNumbers {
         return rows.map { $0.0.padded(to: 10) + "  " + $0.1 }
     }
 
-    /// Uploads that no request uses yet; none without.
+    /// Uploads that no request uses yet. No row if there are none.
     private var uploads: [(String, String)] {
         guard let count = statistics.stagedBodies, count > 0 else { return [] }
         let bytes = ByteText.words(statistics.stagedBytes ?? 0)
         return [("staged", "\(count) \(count == 1 ? "body" : "bodies"), \(bytes)")]
     }
 
-    /// What is paused, a row each; the name stands at the first only.
+    /// One row per pause. Only the first row has the name.
     private var pauses: [(String, String)] {
         let queue = statistics.paused ? ["the whole queue"] : []
         let words = queue + statistics.pausedLanes.map(Self.words)
         return (words.isEmpty ? ["no"] : words).enumerated().map { ($0 == 0 ? "paused" : "", $1) }
     }
 
-    /// Lanes that servers have closed, a row each; none without.
+    /// One row per closed lane; no row if there are none.
     private var closures: [(String, String)] {
         statistics.closedLanes.enumerated().map { index, lane in
             let name = Self.words(ControlMessage.Lanes(host: lane.host, lane: lane.lane))
@@ -56,11 +56,11 @@ struct QueueNumbers {
     }
 }
 
-/// Numbers of bytes as people read them.
+/// Formats numbers of bytes for people.
 enum ByteText {
     private static let units = ["kB", "MB", "GB", "TB", "PB"]
 
-    /// In steps of 1000, with a tenth from 1 kB on.
+    /// Uses units in steps of 1000, with one decimal from 1 kB on.
     static func words(_ bytes: Int64) -> String {
         guard bytes >= 1000 else { return "\(bytes) B" }
         var (value, unit) = (Double(bytes) / 1000, 0)

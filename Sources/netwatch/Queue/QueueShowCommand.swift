@@ -2,7 +2,7 @@ internal import ArgumentParser
 internal import Foundation
 internal import NetwatchService
 
-/// `netwatch queue show`
+/// The `netwatch queue show` command.
 struct QueueShowCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "show",

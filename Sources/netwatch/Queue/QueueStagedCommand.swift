@@ -1,7 +1,7 @@
 internal import ArgumentParser
 internal import NetwatchService
 
-/// `netwatch queue staged`
+/// The `netwatch queue staged` command.
 struct QueueStagedCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "staged",

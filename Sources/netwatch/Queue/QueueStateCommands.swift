@@ -1,7 +1,7 @@
 internal import ArgumentParser
 internal import NetwatchService
 
-/// `netwatch queue flush`
+/// The `netwatch queue flush` command.
 struct QueueFlushCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "flush",
@@ -24,7 +24,7 @@ struct QueueFlushCommand: AsyncParsableCommand {
     }
 }
 
-/// `netwatch queue pause`
+/// The `netwatch queue pause` command.
 struct QueuePauseCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "pause",
@@ -47,7 +47,7 @@ struct QueuePauseCommand: AsyncParsableCommand {
     }
 }
 
-/// `netwatch queue resume`
+/// The `netwatch queue resume` command.
 struct QueueResumeCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "resume",
@@ -70,7 +70,7 @@ struct QueueResumeCommand: AsyncParsableCommand {
     }
 }
 
-/// What a pause concerns.
+/// Options that select the lanes to pause.
 struct PausedLanes: ParsableArguments {
     @Option(help: "Only lanes to this host.")
     var host: String?
@@ -91,7 +91,7 @@ struct PausedLanes: ParsableArguments {
     }
 }
 
-/// `netwatch queue stats`
+/// The `netwatch queue stats` command.
 struct QueueStatsCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "stats",

@@ -2,16 +2,16 @@ internal import Foundation
 internal import NetwatchService
 internal import OfflineQueue
 
-/// Requests as a table for people: no borders, a header only on a terminal.
+/// A table of requests for people: no borders, and a header only on a terminal.
 ///
-/// On a terminal no row is wider than the window. Elsewhere only the URL is shortened: all of it is in `queue show` and in
-/// JSON.
+/// On a terminal no row is wider than the window. Elsewhere only URLs are shortened; `queue show` and JSON have them in
+/// full.
 struct QueueTable {
     private let requests: [ControlMessage.Entry]
     private let window: Int?
     private let now: Date
 
-    /// - Parameter window: The columns of the terminal; `nil` without one. Default: those of standard output.
+    /// - Parameter window: The terminal's columns; `nil` without a terminal. Default: the columns of standard output.
     init(
         _ requests: [ControlMessage.Entry],
         window: Int? = Terminal.isThere ? Terminal.size.columns : nil,
@@ -47,9 +47,9 @@ struct QueueTable {
 
     private func why(_ entry: ControlMessage.Entry) -> String {
         guard let reason = entry.reason else { return entry.status.map { "HTTP \($0)" } ?? "" }
-        // Held and paused requests wait for somebody, not for their lane.
+        // Held and paused requests wait for a user's action, not for their lane.
         guard let until = entry.laneClosedUntil, WaitText.isForLane(entry) else { return reason }
-        // `Retry-After` is an answer, and its status is in the reason.
+        // A closure by `Retry-After` was a response, and its status is already in the reason.
         let cause = entry.laneClosedBy == nil ? entry.lastError.map { ": \($0)" } : nil
         return "\(reason) until \(until.rfc3339)\(cause ?? "")"
     }
@@ -68,13 +68,13 @@ struct QueueTable {
 
     private static let url = 4
     private static let gap = "  "
-    /// Of a URL, where no window says it.
+    /// The length of a URL without a window.
     private static let usualURL = 100
-    /// What a window leaves of a URL at least, and of the reasons if they are as long.
+    /// The minimum width of a URL, and of the reasons if they are long enough.
     private static let shortestURL = 20
     private static let leastReason = 40
 
-    /// How much of a URL is shown: what the window leaves beside the other columns.
+    /// Returns the maximum length of a URL: the width that the other columns leave.
     private func longestURL(in rows: [[String]]) -> Int {
         guard let window else { return Self.usualURL }
         var widths = widths(of: rows)
@@ -96,7 +96,7 @@ struct QueueTable {
         return window.map { line.shortened(to: $0) } ?? line
     }
 
-    /// How many there are in each state; the usual ones also when there are none.
+    /// Returns the number of requests per state. The usual states are always listed, the others only if they occur.
     static func summary(_ counts: [String: Int]) -> String {
         let usual: Set<QueuedRequest.State> = [.pending, .inflight, .held, .delivered, .dead]
         return QueuedRequest.State.allCases.compactMap { state in

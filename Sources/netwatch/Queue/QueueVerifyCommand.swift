@@ -2,7 +2,7 @@ internal import ArgumentParser
 internal import NetwatchService
 internal import OfflineQueue
 
-/// `netwatch queue verify`
+/// The `netwatch queue verify` command.
 struct QueueVerifyCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "verify",
@@ -48,7 +48,8 @@ struct QueueVerifyCommand: AsyncParsableCommand {
         if !found.sound { throw ExitStatus.no.exitCode }
     }
 
-    /// Before the queue is opened, which drops what its log has lost and changes the files.
+    /// Checks the log before the queue is opened, because opening drops the unreadable part of the log and changes the
+    /// files.
     private func checkLeftLog() async throws {
         guard let directory = try queue.directoryIfNoServiceRuns() else { return }
         try StoreDirectory.requireOwn(directory)
@@ -59,7 +60,7 @@ struct QueueVerifyCommand: AsyncParsableCommand {
         }
     }
 
-    /// Every byte is read, and there may be a gigabyte on a slow card.
+    /// Long enough to read every byte of a gigabyte on a slow card.
     private static let longest: Duration = .seconds(86_400)
 
     private func show(_ found: ControlMessage.Verification) {

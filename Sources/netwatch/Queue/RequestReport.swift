@@ -1,7 +1,7 @@
 internal import Foundation
 internal import NetwatchService
 
-/// One request for people.
+/// The details of a request for people.
 struct RequestReport {
     private let details: ControlMessage.Details
     private let now: Date
@@ -43,7 +43,7 @@ struct RequestReport {
 
     private var stateWords: String {
         let request = details.request
-        // Why it is held says that it is.
+        // The reason of a hold implies the state.
         let state = request.holdReason == nil ? request.state : nil
         return [state, request.reason].compactMap(\.self).joined(separator: ": ")
     }
@@ -54,7 +54,7 @@ struct RequestReport {
         }
     }
 
-    /// Those of the next attempt.
+    /// The timeouts of the next attempt.
     private var timeoutWords: String? {
         guard details.request.finished == nil, details.responseTimeoutSeconds != nil else { return nil }
         let rows = [

@@ -1,13 +1,13 @@
 internal import NetwatchService
 
-/// What a request waits for, in sentences.
+/// Describes what a request waits for.
 enum WaitText {
-    /// Whether it waits for its lane to open, which has a time.
+    /// Whether the request waits for its lane to open, which happens at a known time.
     static func isForLane(_ entry: ControlMessage.Entry) -> Bool {
         ["lane", "resources"].contains(entry.waitsFor)
     }
 
-    /// What it waits for, and what ends that sooner; `nil` when it waits for nothing.
+    /// Returns what the request waits for, and how to end the wait earlier; `nil` if it waits for nothing.
     static func sentence(_ entry: ControlMessage.Entry) -> String? {
         switch entry.waitsFor {
         case "network": "for a way to the host; it is sent as soon as there is one"

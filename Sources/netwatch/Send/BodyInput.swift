@@ -1,13 +1,13 @@
 internal import ArgumentParser
 internal import Foundation
 
-/// Where the body of a request comes from.
+/// The source of a request body.
 enum BodyInput: Hashable {
     case text(String)
     case file(String)
     case standardInput
 
-    /// Reads an argument as curl(1) does: text, `@FILE`, or `@-` for standard input.
+    /// Parses an argument as curl(1) does: text, `@FILE`, or `@-` for standard input.
     init(data argument: String) {
         switch argument {
         case "@-": self = .standardInput
@@ -17,7 +17,7 @@ enum BodyInput: Hashable {
     }
 }
 
-/// The options that give a request a body.
+/// The options that set the body of a request.
 struct BodyOptions: ParsableArguments {
     @Option(name: .shortAndLong, help: "The body; @FILE reads a file, @- standard input. At most 512 MiB.")
     var data: String?
@@ -48,13 +48,13 @@ struct BodyOptions: ParsableArguments {
         return (data ?? json).map(BodyInput.init(data:))
     }
 
-    /// The method unless one is given: as with curl(1).
+    /// The default method, as in curl(1).
     var usualMethod: String {
         if uploadFile != nil { return "PUT" }
         return input == nil ? "GET" : "POST"
     }
 
-    /// Header lines with what the body says of itself, unless they say it.
+    /// Adds the header lines that the kind of body implies, unless they are given.
     func completing(_ headers: [[String]]) -> [[String]] {
         guard json != nil else { return headers }
         let names = Set(headers.map { $0[0].lowercased() })

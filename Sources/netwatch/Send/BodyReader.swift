@@ -4,7 +4,7 @@ internal import Glibc
 internal import NetwatchEventLoop
 internal import OfflineQueue
 
-/// Reads a body once, from its beginning to its end, on threads that may wait for it.
+/// Reads a body once from beginning to end, on threads that may block.
 final class BodyReader: Sendable {
     private let file: FileDescriptor
     private let name: String
@@ -14,15 +14,15 @@ final class BodyReader: Sendable {
         self.name = name
     }
 
-    /// Opens a regular file with the rights of this process.
+    /// Opens a regular file with the permissions of this process.
     ///
-    /// - Parameter limit: How many bytes it may have.
-    /// - Throws: A usage error that names the file and what is wrong with it.
+    /// - Parameter limit: The maximum number of bytes.
+    /// - Throws: A usage error that names the file and the reason.
     static func opening(
         _ path: String,
         limit: Int64 = QueueRequest.maximumBodyBytes
     ) throws(CommandError) -> BodyReader {
-        // A pipe would make `open` wait for a writer.
+        // Without `O_NONBLOCK`, opening a pipe would wait for a writer.
         let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard descriptor >= 0 else { throw unreadable(path, errnoDescription(errno)) }
         let file = FileDescriptor(owning: descriptor)
@@ -49,7 +49,7 @@ final class BodyReader: Sendable {
         return BodyReader(FileDescriptor(owning: descriptor), name: "standard input")
     }
 
-    /// Reads the next bytes: fewer than asked for only at the end.
+    /// Reads the next bytes. Returns fewer than `count` only at the end.
     func read(_ count: Int) async throws(CommandError) -> Data {
         let result = await withCheckedContinuation { continuation in
             DispatchQueue.global().async { continuation.resume(returning: self.readWaiting(count)) }

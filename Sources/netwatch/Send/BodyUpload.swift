@@ -2,15 +2,15 @@ internal import Foundation
 internal import NetwatchService
 internal import OfflineQueue
 
-/// Hands a body to the service: a short one within the message, a longer one in pieces before it.
+/// Sends a body to the service: a short one in the message, a longer one in pieces before the message.
 struct BodyUpload {
     let client: ServiceClient
-    /// An import has a file of its own kind, which may be longer than the body of a request.
+    /// Whether the upload is an export file, which may be longer than a request body.
     var isImport = false
 
     /// Puts a body into a message.
     ///
-    /// - Throws: When it cannot be read, or the service does not take it. Nothing of it is left in the service then.
+    /// - Throws: An error if the body cannot be read or the service rejects it. The service then keeps no part of it.
     func place(_ input: BodyInput?, in message: inout ControlMessage.Send) async throws(CommandError) {
         switch input {
         case nil: return
@@ -30,12 +30,12 @@ struct BodyUpload {
         }
     }
 
-    /// Uploads all of a reader's bytes.
+    /// Uploads all bytes of a reader.
     ///
-    /// The pieces have an id of their own, so that a repeated command does not continue an old body.
+    /// Each upload has a new id, so that a repeated command does not continue an old body.
     ///
-    /// - Parameter first: What was read before, if anything was.
-    /// - Throws: As ``place(_:in:)``.
+    /// - Parameter first: Bytes that were already read, if any.
+    /// - Throws: The errors of ``place(_:in:)``.
     func upload(
         _ first: Data? = nil,
         then reader: BodyReader
@@ -46,7 +46,7 @@ struct BodyUpload {
             if let first { piece = first } else { piece = try await next(of: reader, body) }
             while !piece.isEmpty {
                 try await append(piece, to: &body)
-                // A short piece was the last.
+                // A short piece is the last one.
                 if piece.count < ControlMessage.maximumPieceBytes { break }
                 piece = try await next(of: reader, body)
             }
@@ -57,7 +57,7 @@ struct BodyUpload {
         }
     }
 
-    /// Removes a body that no request will use. The service removes one that nobody removes after ten minutes.
+    /// Removes a body that no request will use. Otherwise the service removes it after ten minutes.
     func remove(_ body: ControlMessage.StagedBody?) async {
         guard let body else { return }
         _ = try? await client.delete("/v1/bodies/\(body.id)", as: ControlMessage.RemovedBodies.self)
@@ -74,7 +74,7 @@ struct BodyUpload {
             body.size = try await persisting(for: body).patch(target, piece, as: ControlMessage.Piece.self)
                 .size
         } catch {
-            // The connection ended after the service took the piece, and the piece was sent again.
+            // The connection ended after the service had stored the piece, and the piece was sent again.
             guard error.code == "wrong_offset", error.offset == next else { throw error }
             body.size = next
         }
@@ -82,13 +82,14 @@ struct BodyUpload {
 
     // MARK: A busy service
 
-    /// The client for what follows in an upload: what was uploaded would have to be uploaded again.
+    /// Returns the client for the next calls of an upload. It keeps retrying, because giving up would waste the
+    /// uploaded bytes.
     func persisting(for body: ControlMessage.StagedBody?) -> ServiceClient {
         guard let body, body.size > 0 else { return client }
         return client.persisting { await sayThatItGoesOn(body) }
     }
 
-    /// An empty piece, so that the service keeps what it has.
+    /// Sends an empty piece, so that the service keeps the uploaded bytes.
     private func sayThatItGoesOn(_ body: ControlMessage.StagedBody) async {
         let target = "/v1/bodies/\(body.id)?offset=\(body.size)"
         _ = try? await client.patch(target, Data(), as: ControlMessage.Piece.self)
@@ -96,18 +97,18 @@ struct BodyUpload {
 
     // MARK: Slow input
 
-    /// How often the service is told that the upload goes on. It keeps a silent one for ten minutes, and for ten
-    /// seconds when others need the room.
+    /// The interval of keep-alive pieces. The service keeps an idle upload for ten minutes, but only for ten seconds if
+    /// others need the space.
     private static let heartbeat: Duration = .seconds(3)
 
-    /// Reads the next piece, which may take as long as a program takes to write it to standard input.
+    /// Reads the next piece. This may take as long as another program needs to write it to standard input.
     private func next(
         of reader: BodyReader,
         _ body: ControlMessage.StagedBody
     ) async throws(CommandError) -> Data {
         let heartbeats = Task {
             while body.size > 0, (try? await Task.sleep(for: Self.heartbeat)) != nil {
-                // Not cancelled halfway, which would cost the connection.
+                // Runs in its own task, because a cancellation during the call would close the connection.
                 await Task { await sayThatItGoesOn(body) }.value
             }
         }

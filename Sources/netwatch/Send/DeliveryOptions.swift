@@ -3,15 +3,15 @@ internal import Foundation
 internal import NetwatchService
 internal import OfflineQueue
 
-/// How a request is queued.
+/// The queueing options of a request.
 struct DeliveryOptions: ParsableArguments {
-    /// Whether the queue is used.
+    /// Whether to use the queue.
     enum QueueChoice: String, ExpressibleByArgument, CaseIterable {
-        /// Tried at once; kept if that fails.
+        /// Tries immediately, and stores the request if that fails.
         case auto
-        /// Kept at once, and tried afterwards.
+        /// Stores the request immediately, and tries it afterwards.
         case always
-        /// Tried once, and neither kept nor tried again.
+        /// Tries once, and neither stores nor retries the request.
         case never
     }
 
@@ -59,7 +59,7 @@ struct DeliveryOptions: ParsableArguments {
     var id: String?
 
     func validate() throws {
-        // `netwatch queue hold -` reads ids from standard input.
+        // `netwatch queue hold -` reads ids from standard input, so `-` cannot be an id.
         if let id, ["", "-"].contains(id) {
             throw ValidationError("`--id '\(id)'`: an id is neither empty nor `-`")
         }
@@ -84,12 +84,12 @@ struct DeliveryOptions: ParsableArguments {
         message.priority = priority
         message.replaceKey = replaceKey
         message.atMostOnce = atMostOnce
-        // Made here, so that it is known even if the answer is not.
+        // Chosen by the client, so that the id is known even if the response is lost.
         message.id = id ?? UUIDv7.make()
     }
 }
 
-/// A moment to come, as people write it.
+/// Parses a future time.
 enum StartTime {
     static func argument(_ text: String) throws -> Date {
         if let duration = DurationText.parse(text) { return Date(timeIntervalSinceNow: duration.seconds) }

@@ -4,7 +4,7 @@ internal import FoundationNetworking
 internal import NetwatchService
 internal import OfflineQueue
 
-/// One request without the service: nothing is kept, nothing repeated, no redirect followed.
+/// A request sent without the service. It is not stored or retried, and no redirect is followed.
 struct DirectRequest {
     let method: String
     let url: String
@@ -13,17 +13,17 @@ struct DirectRequest {
     let expectation: Expectation
     let timeouts: AttemptTimeouts
 
-    /// Sends it.
+    /// Sends the request.
     ///
-    /// - Returns: What became of it: `delivered`, or `dead` with the answer's status.
-    /// - Throws: When no whole answer came.
+    /// - Returns: The result: `delivered`, or `dead` with the status of the response.
+    /// - Throws: An error if no complete response arrived.
     func send() async throws(CommandError) -> ControlMessage.Sent {
         var request = URLRequest(url: try absoluteURL())
         request.httpMethod = method
         for header in headers { request.addValue(header[1], forHTTPHeaderField: header[0]) }
         let file = try attachBody(to: &request)
         let session = SessionManager.bare()
-        // A session that goes takes its requests with it.
+        // Releasing the session would cancel its requests.
         defer { withExtendedLifetime(session) {} }
         let answer = await session.transfer(
             request,
@@ -31,7 +31,7 @@ struct DirectRequest {
             maximumResponseBytes: Attempt.maximumResponseBytes,
             connectTimeout: timeouts.connect,
             responseTimeout: timeouts.response,
-            // How long the body is may not be known.
+            // The body's length may be unknown, so the timeout assumes the maximum.
             totalTimeout: timeouts.longest(sending: QueueRequest.maximumBodyBytes),
             allowsConnectionReuse: false
         ).response()
@@ -59,7 +59,7 @@ struct DirectRequest {
             try StandardInput.requireReadable()
             request.httpBodyStream = InputStream(fileAtPath: "/dev/stdin")
         case .file(let path):
-            // Looked at once more, since only that says what is wrong with it.
+            // Opening the file once more here gives a more precise error.
             _ = try BodyReader.opening(path)
             do {
                 return try KeptBody(file: path)
@@ -70,7 +70,7 @@ struct DirectRequest {
         return nil
     }
 
-    /// An answer that is longer than what is kept of one is an answer (CURLE_FILESIZE_EXCEEDED).
+    /// A response that is longer than what is kept still counts as one (CURLE_FILESIZE_EXCEEDED).
     private static func isAboutLength(_ error: any Error) -> Bool {
         error.transferFailure?.code == 63
     }

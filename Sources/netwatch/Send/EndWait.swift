@@ -1,19 +1,19 @@
 internal import ArgumentParser
 internal import NetwatchService
 
-/// How long `--wait` waits for a request to be over.
+/// How long `--wait` waits for a request to finish.
 enum WaitLimit: Hashable {
     case forEver
     case atMost(Duration)
 
-    /// What a bare `--wait` stands for.
+    /// The value of `--wait` without an argument.
     static let bare = "for-ever"
 
     static func argument(_ text: String) throws -> WaitLimit {
         text == bare ? .forEver : .atMost(try Duration.argument(text))
     }
 
-    /// Gives a bare `--wait` its value. The parser would take whatever follows it for one, be it the URL.
+    /// Adds the value to a bare `--wait`. Otherwise the parser would take the next argument as its value, even the URL.
     static func expanding(_ arguments: [String]) -> [String] {
         var (result, rest) = ([String](), arguments[...])
         while let argument = rest.popFirst() {
@@ -32,16 +32,16 @@ enum WaitLimit: Hashable {
     }
 }
 
-/// Waits until a request is over.
+/// Waits until a request is finished.
 struct EndWait {
     let client: ServiceClient
     let limit: WaitLimit
 
-    /// What one question waits for at most; the service may end, and a person wants to know.
+    /// The longest wait of a single call. A limit is needed because the service may end meanwhile.
     private static let longestQuestion: Duration = .seconds(60)
 
-    /// - Returns: What is known of it in the end. A service that went away has kept it.
-    /// - Throws: When the service does not know it.
+    /// - Returns: The last known result. If the service became unavailable, it still has the request.
+    /// - Throws: An error if the service does not know the request.
     func result(of id: String) async throws(CommandError) -> ControlMessage.Sent {
         var deadline: ContinuousClock.Instant?
         if case .atMost(let limit) = limit { deadline = .now + limit }
@@ -59,7 +59,7 @@ struct EndWait {
         sent.reason == leftAlone || sent.reason == turnedAway
     }
 
-    /// - Parameter left: How long it may still be waited for; `nil` for ever.
+    /// - Parameter left: How long to wait at most; `nil` for no limit.
     private func question(_ id: String, _ left: Duration?) async throws(CommandError) -> ControlMessage.Sent {
         let patience = min(left ?? Self.longestQuestion, Self.longestQuestion)
         let target = "/v1/requests/\(id.urlEscaped)?wait=\(patience.seconds)"

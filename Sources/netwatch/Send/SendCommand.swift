@@ -4,7 +4,7 @@ internal import Foundation
 internal import NetwatchService
 internal import OfflineQueue
 
-/// `netwatch send`
+/// The `netwatch send` command.
 struct SendCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "send",
@@ -90,7 +90,7 @@ struct SendCommand: AsyncParsableCommand {
         if status != .yes { throw status.exitCode }
     }
 
-    // MARK: The two ways
+    // MARK: With and without the queue
 
     private func sendThroughQueue() async throws -> ControlMessage.Sent {
         let client = ServiceClient(path: try service.path())
@@ -109,7 +109,7 @@ struct SendCommand: AsyncParsableCommand {
             show(sent)
             return sent
         }
-        // Whoever stops waiting has its id.
+        // Printed before the wait, so that a user who interrupts it has the id.
         if format == .text { Printer.data(id) }
         sent = try await EndWait(client: client, limit: wait).result(of: id)
         show(sent, withID: format == .json)
@@ -120,7 +120,7 @@ struct SendCommand: AsyncParsableCommand {
         do {
             return try await IDResolver(client: client).ids(meantBy: delivery.after)
         } catch {
-            // An argument is wrong, and nothing was begun.
+            // An argument is wrong, and nothing was sent.
             guard error.status == .no else { throw error }
             throw CommandError(.usage, "`--after`: \(error.message)", hint: error.hint)
         }
@@ -162,7 +162,7 @@ struct SendCommand: AsyncParsableCommand {
         return sent
     }
 
-    // MARK: What is sent
+    // MARK: Message
 
     private func message() throws(CommandError) -> ControlMessage.Send {
         var message = ControlMessage.Send(url: url)
@@ -172,7 +172,7 @@ struct SendCommand: AsyncParsableCommand {
         message.expect = expect?.description
         delivery.apply(to: &message)
         timeouts.apply(to: &message)
-        // The waiting is done afterwards, for no longer than was asked for.
+        // Waiting is a separate step, so that it takes no longer than the given limit.
         if wait != nil { message.queue = ControlMessage.QueueMode.always.rawValue }
         return message
     }
@@ -207,13 +207,13 @@ struct SendCommand: AsyncParsableCommand {
         }
     }
 
-    // MARK: What became of it
+    // MARK: Result
 
     private func show(_ sent: ControlMessage.Sent, withID: Bool = true) {
         if format == .json { return Printer.json(sent, with: ControlMessage.encoder) }
         if withID, let id = sent.id, sent.state != "dropped" { Printer.data(id) }
         let status = sent.status.map { "HTTP \($0)" }
-        // A reason that tells of the answer names its status.
+        // A reason that describes a response includes its status.
         let isSaid = status.map { sent.reason?.hasPrefix($0) ?? false } ?? true
         let details = [isSaid ? nil : status, sent.reason].compactMap(\.self)
         Printer.note(Printer.printable(([sent.state] + details).joined(separator: ": ")))

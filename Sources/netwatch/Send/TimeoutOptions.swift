@@ -2,7 +2,7 @@ internal import ArgumentParser
 internal import NetwatchService
 internal import OfflineQueue
 
-/// How long the parts of an attempt may take.
+/// The timeouts of an attempt.
 struct TimeoutOptions: ParsableArguments {
     @Option(
         help: .init(
@@ -38,12 +38,12 @@ struct TimeoutOptions: ParsableArguments {
         message.totalTimeoutSeconds = total?.seconds
     }
 
-    /// How long the service may take to answer: until the first attempt ends, after a while for the disk.
+    /// Returns how long the service may take to respond: until the first attempt ends, plus some time for the disk.
     func answer(sending bytes: Int64) -> Duration {
         timeouts.longest(sending: bytes) + .seconds(20)
     }
 
-    /// For an attempt without the service.
+    /// The timeouts for an attempt without the service.
     var timeouts: AttemptTimeouts {
         var timeouts = AttemptTimeouts()
         if let connectTimeout { timeouts.connect = connectTimeout }

@@ -1,33 +1,33 @@
 internal import Foundation
 
-/// One request of the control API.
+/// A request to the control API.
 struct ControlExchange: Sendable {
     let method: String
-    /// The path with its query.
+    /// The path and query.
     let target: String
     var body: Data?
     var contentType: String?
-    /// How long the answer may take.
+    /// How long the response may take.
     var patience: Duration
-    /// Whether the service may receive it twice: it changes nothing, or the second copy is recognised.
+    /// Whether the service may receive the request twice, because it changes nothing or a second copy is recognised.
     var isRepeatable = false
-    /// How long a busy service is asked again at most; `nil` for as long as ever.
+    /// How long to retry while the service is busy; `nil` for the client's default.
     var busyLimit: Duration?
 }
 
-/// An answer of the control API, be it a refusal.
+/// A response of the control API, including error responses.
 struct ControlAnswer: Sendable {
     let status: Int
     let body: Data
-    /// When to try again, if the service says so (`Retry-After`).
+    /// When to try again, if the service states it (`Retry-After`).
     var retryAfter: Duration?
 }
 
-/// Who answers the control API: the service, or this process itself.
+/// Sends requests to the control API: to the service, or to this process itself.
 protocol ControlTransport: Sendable {
-    /// Who answers, for messages.
+    /// The name of the peer, for messages.
     var name: String { get }
 
-    /// - Throws: The reason why there is no answer. A refusal is an answer.
+    /// - Throws: The reason why there is no response. An error response does not throw.
     func answer(to exchange: ControlExchange) async throws(CommandError) -> ControlAnswer
 }

@@ -1,13 +1,13 @@
 internal import NetwatchService
 
-/// What `netwatch status` prints of the service's names.
+/// The resolver part of the output of `netwatch status`.
 struct NamesReport {
-    /// As many as fit a screen next to the rest.
+    /// The number of names that fit on a screen together with the rest.
     private static let mostNames = 20
 
     let names: ControlMessage.Names
 
-    /// The name servers, and whether they answer.
+    /// The name servers, and whether they respond.
     var resolver: String {
         let servers = names.nameServersError ?? names.nameServers.joined(separator: " ")
         let silence = names.silentSeconds.map { "silent for \(words($0))" }
@@ -16,7 +16,7 @@ struct NamesReport {
         return ([servers] + [silence, lookups, waiting].compactMap(\.self)).joined(separator: ", ")
     }
 
-    /// A line for each name, those with trouble first.
+    /// One line per name; names with problems come first.
     var lines: [String] {
         let sorted = names.names.filter(\.isTrouble) + names.names.filter { !$0.isTrouble }
         let shown = sorted.prefix(Self.mostNames)

@@ -4,14 +4,14 @@ internal import NetwatchEventLoop
 internal import NetwatchService
 internal import OfflineQueue
 
-/// Options of every command that talks to the service.
+/// The options of every command that connects to the service.
 struct ServiceOptions: ParsableArguments {
     @Option(help: "The service's control socket. Default $NETWATCH_SOCKET, else the usual place.")
     var socket: String?
 
-    /// The socket that is meant.
+    /// Returns the path of the socket.
     ///
-    /// - Throws: A usage error for a path that no socket can have, and for a file that is none.
+    /// - Throws: A usage error if the path is invalid for a socket or names a file that is not a socket.
     func path() throws(CommandError) -> String {
         let paths = ServicePaths()
         let path = socket ?? paths.socketForCommands
@@ -25,7 +25,7 @@ struct ServiceOptions: ParsableArguments {
     }
 }
 
-/// Options of the commands that do without a service if they must.
+/// The options of commands that can work without a service.
 struct QueueOptions: ParsableArguments {
     @OptionGroup var service: ServiceOptions
 
@@ -34,14 +34,14 @@ struct QueueOptions: ParsableArguments {
     )
     var stateDir: String?
 
-    /// Does something with the queue: through the service; without one, in its directory.
+    /// Calls `body` with a client of the queue: through the service, or in the queue's directory if no service runs.
     func withQueue<Value>(_ body: (ServiceClient) async throws -> Value) async throws -> Value {
         try await withQueue { client, _ in try await body(client) }
     }
 
-    /// Does something with the queue.
+    /// Calls `body` with a client of the queue.
     ///
-    /// - Parameter body: Is given the queue itself, too, when no service is in between.
+    /// - Parameter body: Also receives the queue itself if no service is used.
     func withQueue<Value>(_ body: (ServiceClient, StoredQueue?) async throws -> Value) async throws -> Value {
         switch try place() {
         case .service(let path): return try await body(ServiceClient(path: path), nil)
@@ -49,7 +49,8 @@ struct QueueOptions: ParsableArguments {
         }
     }
 
-    /// The directory that would be opened if no service ran. Who names a socket means the queue of another service.
+    /// Returns the directory to open if no service runs. Throws if a socket is named, because its service may have
+    /// another queue.
     func directoryWithoutService() throws(CommandError) -> String {
         if let stateDir { return stateDir }
         let paths = ServicePaths()
@@ -59,7 +60,7 @@ struct QueueOptions: ParsableArguments {
         return paths.existingStateDirectory ?? paths.stateDirectory
     }
 
-    /// The directory that `withQueue` would open; `nil` when it would ask a service.
+    /// Returns the directory that `withQueue` would open; `nil` if it would connect to a service.
     func directoryIfNoServiceRuns() throws(CommandError) -> String? {
         if case .directory(let path) = try place() { path } else { nil }
     }
@@ -79,7 +80,7 @@ struct QueueOptions: ParsableArguments {
         do throws(SystemError) {
             _ = try ServiceProcess.id(listeningAt: socket)
         } catch {
-            // Whatever else keeps it from answering, it is there, and its own message says so.
+            // Any other error means that the service exists, and connecting to it reports the problem.
             if error.errno == ENOENT || error.errno == ECONNREFUSED { return .directory(directory) }
         }
         return .service(socket)
@@ -94,7 +95,7 @@ struct QueueOptions: ParsableArguments {
         do {
             queue = try await StoredQueue.opening(directory)
         } catch let error as QueueError {
-            // The service may well be the one who has it.
+            // The service may be the process that owns the queue.
             if error.code == .alreadyOwned, let socket = try? service.path(),
                 error.ownerPID == (try? ServiceProcess.id(listeningAt: socket))
             {
@@ -115,9 +116,9 @@ struct QueueOptions: ParsableArguments {
 }
 
 extension CommandError {
-    /// Why a queue's directory cannot be used.
+    /// Creates the error for a queue's directory that cannot be opened.
     init(opening error: QueueError) {
-        // Trying again helps with neither.
+        // Retrying does not help with these errors.
         let needsSomebody = [.storeUnusable, .storeReplaced, .invalidConfiguration].contains(error.code)
         self.init(needsSomebody ? .unusableStore : .unknown, Printer.printable(error.message))
     }

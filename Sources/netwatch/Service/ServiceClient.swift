@@ -1,18 +1,18 @@
 internal import Foundation
 internal import NetwatchService
 
-/// Speaks the control API. While the service is busy, it tries again for a while.
+/// A client of the control API. While the service is busy, it retries for a limited time.
 struct ServiceClient {
     private let transport: any ControlTransport
     private let patience: Duration
     private var busyPatience: Duration
-    /// Called whenever the service was busy, before it is asked again.
+    /// Called whenever the service was busy, before the next attempt.
     private var whileBusy: (@Sendable () async -> Void)?
 
     /// - Parameters:
-    ///   - transport: Who answers.
-    ///   - patience: How long an answer may take before it is given up.
-    ///   - busyPatience: For how long a busy service is asked again. Default 5 s.
+    ///   - transport: Sends the requests.
+    ///   - patience: How long to wait for a response.
+    ///   - busyPatience: How long to retry while the service is busy. Default 5 s.
     init(
         _ transport: any ControlTransport,
         patience: Duration = .seconds(10),
@@ -28,7 +28,7 @@ struct ServiceClient {
         self.init(SocketTransport(path: path), patience: patience, busyPatience: busyPatience)
     }
 
-    /// A client that does not give up soon when the service is busy, because much would be lost.
+    /// Returns a client that retries longer while the service is busy, for work that would be expensive to repeat.
     ///
     /// - Parameter body: Called whenever the service was busy.
     func persisting(_ body: @escaping @Sendable () async -> Void) -> ServiceClient {
@@ -37,11 +37,11 @@ struct ServiceClient {
         return client
     }
 
-    /// Asks for something and decodes the answer.
+    /// Sends a GET request and decodes the response.
     ///
     /// - Parameters:
-    ///   - extra: How much longer than usual it may take.
-    ///   - busyLimit: How long a busy service is asked again at most. Default: as long as ever.
+    ///   - extra: Additional time for the response.
+    ///   - busyLimit: How long to retry while the service is busy. Default: the client's limit.
     func get<Answer: Decodable>(
         _ target: String,
         extra: Duration = .zero,
@@ -54,12 +54,12 @@ struct ServiceClient {
         return try await decoded(exchange)
     }
 
-    /// Asks for something to be done and decodes the answer.
+    /// Sends a POST request without a body and decodes the response.
     func post<Answer: Decodable>(_ target: String, as _: Answer.Type) async throws(CommandError) -> Answer {
         try await decoded(ControlExchange(method: "POST", target: target, patience: Self.longest))
     }
 
-    /// Asks for something to be done with a message and decodes the answer.
+    /// Sends a POST request with a message and decodes the response.
     ///
     /// - Parameter isRepeatable: Whether the service recognises a second copy.
     func post<Answer: Decodable>(
@@ -80,7 +80,7 @@ struct ServiceClient {
         return try await decoded(exchange)
     }
 
-    /// Uploads a piece of a body. A second copy of it is refused, since its offset is wrong then.
+    /// Uploads a piece of a body. The service rejects a second copy, because its offset is wrong then.
     func patch<Answer: Decodable>(
         _ target: String,
         _ bytes: Data,
@@ -93,15 +93,15 @@ struct ServiceClient {
         return try await decoded(exchange)
     }
 
-    /// Removes something and decodes the answer.
+    /// Sends a DELETE request and decodes the response.
     func delete<Answer: Decodable>(_ target: String, as _: Answer.Type) async throws(CommandError) -> Answer {
         var exchange = ControlExchange(method: "DELETE", target: target, patience: patience)
         exchange.isRepeatable = true
         return try await decoded(exchange)
     }
 
-    /// A change may wait for the disk and for a large one before it, a send for its first attempt, which has limits of its
-    /// own.
+    /// A change may wait for the disk and for a large change before it. A send may wait for its first attempt, which
+    /// has its own timeouts.
     static let longest: Duration = .seconds(620)
 
     private func decoded<Answer: Decodable>(_ exchange: ControlExchange) async throws(CommandError) -> Answer
@@ -115,7 +115,8 @@ struct ServiceClient {
         }
     }
 
-    /// A busy service has done nothing, so any exchange may be repeated.
+    /// Sends a request, and retries while the service is busy. A busy service has done nothing, so any request may be
+    /// repeated.
     private func answerOnceThereIsRoom(
         to exchange: ControlExchange
     ) async throws(CommandError) -> ControlAnswer {
@@ -123,7 +124,7 @@ struct ServiceClient {
         while true {
             let answer = try await transport.answer(to: exchange)
             guard answer.isBusy, let pause = answer.retryAfter, .now + pause < deadline else { return answer }
-            // Many commands that were refused together should not come back together.
+            // A random delay keeps commands that were refused together from retrying together.
             let delay = pause + .milliseconds(Int64.random(in: 50...300))
             await whileBusy?()
             guard (try? await Task.sleep(for: delay)) != nil else { return answer }
@@ -145,7 +146,7 @@ struct ServiceClient {
 }
 
 extension ControlAnswer {
-    /// 503 with `Retry-After`: the service has no room for the request and did nothing.
+    /// Whether the response is 503 with `Retry-After`: the service had no capacity for the request and did nothing.
     fileprivate var isBusy: Bool { status == 503 && retryAfter != nil }
 }
 
@@ -170,7 +171,7 @@ extension CommandError {
         case "store_unusable":
             return CommandError(.unusableStore, message).leavingDoubt
         case "invalid_import":
-            // The arguments are right; the file they name is not.
+            // The arguments are valid, but the file they name is not.
             return CommandError(.unknown, message)
         case "store_failed", "stopped", "internal_error":
             return CommandError(.unknown, message).leavingDoubt
@@ -185,7 +186,7 @@ extension CommandError {
 }
 
 extension String {
-    /// The text as one part of a path, or one value of a query (RFC 3986 §2.3).
+    /// The text escaped as a path segment or a query value (RFC 3986 §2.3).
     var urlEscaped: String {
         utf8.map { byte in
             let character = Character(UnicodeScalar(byte))

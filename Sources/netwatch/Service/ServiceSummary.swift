@@ -3,22 +3,22 @@ internal import NetwatchEventLoop
 internal import NetwatchService
 internal import OfflineQueue
 
-/// What `netwatch status` can learn from the service in a moment.
+/// The information that `netwatch status` quickly gets from the service.
 struct ServiceSummary: Encodable, Sendable {
-    /// Whether there is a service to ask.
+    /// Whether the service responds.
     enum State: String, Encodable {
         case running, busy, notRunning, notPermitted, notAnswering
     }
 
-    /// The queue, as far as it was told.
+    /// The state of the queue.
     struct Queue: Encodable {
-        /// How many requests are in each state.
+        /// The number of requests in each state.
         var counts: [String: Int]
-        /// When the oldest one that is not finished was made.
+        /// When the oldest unfinished request was created.
         var oldest: Date?
         /// Whether the whole queue is paused.
         var paused: Bool
-        /// Lanes with requests that are closed for a time.
+        /// The number of lanes with requests that are closed temporarily.
         var closedLanes: Int
 
         init(_ statistics: ControlMessage.Statistics) {
@@ -31,17 +31,17 @@ struct ServiceSummary: Encodable, Sendable {
 
     var state: State
     var socket: String
-    /// The process that listens.
+    /// The id of the listening process.
     var pid: Int32?
     var queue: Queue?
-    /// What its resolver knows.
+    /// The state of the service's resolver.
     var names: ControlMessage.Names?
 
-    /// Asks the service.
+    /// Queries the service.
     ///
     /// - Parameters:
-    ///   - path: Its socket.
-    ///   - patience: How long it may be silent; a person waits for the whole of `netwatch status`.
+    ///   - path: The path of its socket.
+    ///   - patience: How long to wait for a response, because the user waits for the whole output of `netwatch status`.
     static func asking(_ path: String, patience: Duration) async -> ServiceSummary {
         do throws(SystemError) {
             let pid = try ServiceProcess.id(listeningAt: path)
@@ -55,7 +55,7 @@ struct ServiceSummary: Encodable, Sendable {
     private static func asking(_ client: ServiceClient, at path: String, pid: Int32) async -> ServiceSummary {
         do throws(CommandError) {
             let queue = Queue(try await client.get("/v1/queue/stats", as: ControlMessage.Statistics.self))
-            // A service of an earlier version has no such route.
+            // A service of an earlier version does not have this route.
             let names = try? await client.get("/v1/names", as: ControlMessage.Names.self)
             return ServiceSummary(state: .running, socket: path, pid: pid, queue: queue, names: names)
         } catch {
@@ -66,13 +66,13 @@ struct ServiceSummary: Encodable, Sendable {
     private static func state(_ error: SystemError) -> State {
         switch error.errno {
         case EACCES, EPERM: .notPermitted
-        // More connections wait than the service accepts.
+        // The backlog of the service is full.
         case EAGAIN: .busy
         default: .notRunning
         }
     }
 
-    /// - Parameter failure: How a question ended after the socket was found.
+    /// - Parameter failure: The exit status of a failed query after connecting.
     private static func state(_ failure: ExitStatus) -> State {
         switch failure {
         case .tryAgain: .busy

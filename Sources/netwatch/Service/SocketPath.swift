@@ -1,9 +1,9 @@
 internal import Glibc
 internal import NetwatchService
 
-/// The path of a control socket, before anything is done with it.
+/// Checks the path of a control socket before it is used.
 enum SocketPath {
-    /// - Throws: A usage error for a path that no unix socket can have (`unix(7)`).
+    /// - Throws: A usage error if the path is invalid for a unix socket (`unix(7)`).
     static func requireUsable(_ path: String) throws(CommandError) {
         let length = path.utf8.count
         guard !(1...UnixSocketAddress.longestPath).contains(length) else { return }
@@ -13,8 +13,8 @@ enum SocketPath {
         )
     }
 
-    /// - Throws: A usage error for a path that no unix socket can have, and for a file that is no socket. What is not
-    ///   there may come.
+    /// - Throws: A usage error if the path is invalid for a unix socket, or names a file that is not a socket. A path
+    ///   without a file is valid, because the service may create the socket later.
     static func requireSocket(_ path: String) throws(CommandError) {
         try requireUsable(path)
         var status = stat()

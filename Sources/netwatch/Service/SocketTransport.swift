@@ -3,18 +3,19 @@ internal import Foundation
 internal import FoundationNetworking
 internal import Glibc
 
-/// The service, over its control socket.
+/// Sends requests to the service over its control socket.
 ///
-/// All exchanges of a command use one keep-alive connection, also those that must not arrive twice: libcurl may not send
-/// such a request again. A connection that the service closed while it was idle is noticed before it is used, and
+/// All requests of a command use one keep-alive connection, including those that must not arrive twice, because libcurl
+/// is not allowed to send these again. A connection that the service closed while idle is detected before use and
 /// replaced.
 struct SocketTransport: ControlTransport {
     let path: String
     private let session: SessionManager
 
-    /// An answer has no limit of its own: pages are cut by the service.
+    /// Responses have no size limit here, because the service limits its pages.
     private static let longestAnswer = 1 << 40
-    /// ``ControlExchange/patience`` limits how long nothing arrives; this limits an answer that trickles in.
+    /// Limits the total time of a response that arrives slowly. ``ControlExchange/patience`` limits the time without
+    /// any data.
     private static let longestTransfer: Duration = .seconds(86_400)
 
     var name: String { "the service at `\(path)`" }
@@ -25,7 +26,7 @@ struct SocketTransport: ControlTransport {
     }
 
     func answer(to exchange: ControlExchange) async throws(CommandError) -> ControlAnswer {
-        // The host is only a name here: the socket decides who answers.
+        // The host has no effect, because the connection uses the socket.
         var request = URLRequest(url: URL(string: "http://netwatch" + exchange.target)!)
         request.httpMethod = exchange.method
         request.timeoutInterval = exchange.patience.seconds
@@ -39,6 +40,7 @@ struct SocketTransport: ControlTransport {
             allowsResending: exchange.isRepeatable
         ).response()
         guard let head = response.response, response.error == nil else {
+            if response.error?.transferFailure?.osErrno == EAGAIN { return Self.full }
             throw unreachable(response.error)
         }
         let wait = head.value(forHTTPHeaderField: "Retry-After").flatMap(Int.init)
@@ -49,13 +51,21 @@ struct SocketTransport: ControlTransport {
         )
     }
 
+    /// What stands for an answer when connect(2) fails with EAGAIN: more connections wait than the service accepts. It is as
+    /// busy as one that says so.
+    private static let full = ControlAnswer(
+        status: 503,
+        body: Data(
+            #"{"code":"busy","detail":"it does not accept more connections for now","status":503}"#.utf8
+        ),
+        retryAfter: .zero
+    )
+
     private func unreachable(_ error: (any Error)?) -> CommandError {
         let failure = error?.transferFailure
         switch failure?.osErrno {
         case ENOENT, ECONNREFUSED: return .notRunning(path)
         case EACCES, EPERM: return .notPermitted(path)
-        // connect(2) of a unix socket: more connections wait than the service accepts.
-        case EAGAIN: return .busy(name, "it does not accept more connections for now")
         default:
             let words = failure?.message ?? error.map { "\($0)" } ?? "no answer"
             if failure?.isLocalShortage == true { return short(words) }
@@ -72,7 +82,7 @@ struct SocketTransport: ControlTransport {
     private static let slowness =
         "its log says whether it is short of descriptors; a change waits for a large one that is being written"
 
-    /// Nothing was asked, and it is not the service that is to blame.
+    /// No request was sent, and the service is not the cause.
     private func short(_ words: String) -> CommandError {
         CommandError(
             .unknown,
@@ -82,7 +92,7 @@ struct SocketTransport: ControlTransport {
     }
 }
 
-/// The three reasons why a service does nothing for a command. Each has an exit status of its own.
+/// The three errors of a service that does nothing for a command. Each has its own exit status.
 extension CommandError {
     static func notRunning(_ path: String) -> CommandError {
         CommandError(
@@ -101,8 +111,8 @@ extension CommandError {
     }
 
     /// - Parameters:
-    ///   - name: Who is busy.
-    ///   - detail: What it has no room for.
+    ///   - name: The name of the busy peer.
+    ///   - detail: The work that it has no capacity for.
     static func busy(_ name: String, _ detail: String) -> CommandError {
         CommandError(
             .tryAgain,

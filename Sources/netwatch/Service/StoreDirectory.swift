@@ -1,11 +1,12 @@
 internal import Glibc
 internal import NetwatchEventLoop
 
-/// A queue's directory before it is opened.
+/// Checks a queue's directory before it is opened.
 enum StoreDirectory {
-    /// Only who owns the directory opens it, not even root: whatever root made there, the service could not use.
+    /// Checks that this user owns the directory. Even root must not open another user's queue, because the service
+    /// could not use the files that root creates there.
     ///
-    /// - Throws: With status 77, naming the user who may; with 64 when there is no queue.
+    /// - Throws: An error with status 77 that names the owner, or with status 64 if there is no queue.
     static func requireOwn(_ path: String) throws(CommandError) {
         let owner = try owner(of: path)
         guard owner == geteuid() else {
@@ -17,7 +18,7 @@ enum StoreDirectory {
                     "run the command as that user: `setpriv --reuid=\(name.argument) --clear-groups netwatch queue …`"
             )
         }
-        // The lock stays when a store is set aside.
+        // The lock file remains when a store is set aside.
         guard ["queue.sqlite", "queue.lock"].contains(where: { access("\(path)/\($0)", F_OK) == 0 }) else {
             throw CommandError(.usage, "there is no queue in `\(path)`")
         }
@@ -42,8 +43,8 @@ enum StoreDirectory {
         return status.st_uid
     }
 
-    /// A user in words, and as setpriv(1) takes it. Users that a service manager made up have no name once the
-    /// service is gone.
+    /// Returns a description of a user, and the argument for setpriv(1). A dynamic user of a service manager has no
+    /// name after its service ended.
     private static func userName(_ id: uid_t) -> (words: String, argument: String) {
         guard let entry = getpwuid(id) else { return ("the user \(id)", "\(id)") }
         let name = String(cString: entry.pointee.pw_name)

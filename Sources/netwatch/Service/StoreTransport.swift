@@ -1,7 +1,7 @@
 internal import Foundation
 internal import NetwatchService
 
-/// The queue's directory, opened by this process: the service's own routes answer, and nothing is sent.
+/// Opens the queue's directory in this process. The service's own routes handle the requests, and nothing is sent.
 struct StoreTransport: ControlTransport {
     let directory: String
     let queue: StoredQueue

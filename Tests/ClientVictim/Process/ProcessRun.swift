@@ -113,6 +113,12 @@ struct ProcessRun {
     private func runInChild() -> Never {
         alarm(20)
         ClientVictim.say("child monitor \(PathMonitor.shared.failure.map { "\($0)" } ?? "works")")
+        do throws(SystemError) {
+            _ = try EventLoop(label: "child")
+            ClientVictim.say("child loop works")
+        } catch {
+            ClientVictim.say("child loop \(error)")
+        }
         let queue = DispatchQueue(label: "handlers")
         do {
             try request().response(queue: queue) { response in

@@ -3,7 +3,7 @@ internal import GRDB
 internal import NetwatchTestSupport
 internal import OfflineQueue
 
-/// A queue that sends nothing, to be exported, imported and looked through.
+/// Opens a queue without starting it, for tests of export, import and verification.
 func openQueue(
     _ directory: TemporaryDirectory,
     sender: FakeSender = FakeSender(),
@@ -15,7 +15,7 @@ func openQueue(
     return try await OfflineQueue(configuration: configuration, sender: sender, gate: FakeGate())
 }
 
-/// Does something with a queue that sends nothing, and with its store, and closes it.
+/// Opens a queue that sends nothing, calls `body` with the queue and its store, and stops the queue.
 func withQueue<Value>(
     _ directory: TemporaryDirectory,
     _ body: (OfflineQueue, SQLiteQueueStore) async throws -> Value
@@ -37,14 +37,14 @@ func withQueue<Value>(
     }
 }
 
-/// What somebody does to a database with other tools, while no queue has it.
+/// Changes a database directly, as another tool would. No queue may have the database open.
 func edit(_ directory: TemporaryDirectory, _ sql: String) throws {
     let database = try DatabaseQueue(path: "\(directory.path)/queue.sqlite")
     try database.writeWithoutTransaction { try $0.execute(sql: "PRAGMA foreign_keys = OFF; \(sql)") }
     try database.close()
 }
 
-/// Where the tables and indexes of a database begin.
+/// Returns the root pages of a database's tables and indexes by name.
 func rootPages(of directory: TemporaryDirectory) throws -> [String: Int] {
     var configuration = Configuration()
     configuration.readonly = true
@@ -55,7 +55,7 @@ func rootPages(of directory: TemporaryDirectory) throws -> [String: Int] {
 }
 
 extension NewRequest.Body {
-    /// The name of its file, if it has one.
+    /// The name of the body's file, or `nil` if the body is stored in the database.
     var file: String? {
         if case .spooled(let body) = self { body.name } else { nil }
     }
@@ -64,7 +64,8 @@ extension NewRequest.Body {
 // MARK: - A populated queue
 
 extension OfflineQueue {
-    /// Enqueues requests of all kinds, `a0`, `a1`, …: with bodies of all lengths that make a difference.
+    /// Enqueues requests of all kinds with ids `a0`, `a1`, …. The body lengths lie at and around the size limits of the
+    /// formats.
     func populate(_ count: Int, seed: UInt64 = 1) async throws {
         var generator = SeededGenerator(seed: seed)
         for index in 0..<count {
@@ -108,7 +109,7 @@ extension OfflineQueue {
 
 // MARK: - Exports
 
-/// What an export says.
+/// The parsed content of an export.
 struct ExportContent: Equatable {
     var requests: [ArchivedRequest] = []
     var bodies: [String: Data] = [:]
@@ -140,7 +141,7 @@ struct ExportContent: Equatable {
 }
 
 extension OfflineQueue {
-    /// The whole export, made of pages of about that size.
+    /// Returns the whole export, read in pages of about `limit` bytes.
     nonisolated func exported(limit: Int = 1 << 20, includingDead: Bool = true) async throws -> Data {
         var (data, cursor): (Data, ExportCursor?) = (Data(), nil)
         var seal = try ExportSeal()
@@ -148,7 +149,7 @@ extension OfflineQueue {
             let page = try await exportPage(after: cursor, includingDead: includingDead, limit: limit)
             data += page.data
             seal.add(page.data)
-            // As it goes through a program that asks for pages.
+            // Converts the cursor to text and back, as a client that requests pages does.
             cursor = page.next.flatMap { ExportCursor($0.description) }
         } while cursor != nil
         return data + seal.finish()
@@ -157,7 +158,7 @@ extension OfflineQueue {
     nonisolated func content() async throws -> ExportContent { try ExportContent(await exported()) }
 }
 
-/// The lines of an export, with another end that fits them.
+/// Returns an export of these lines with a matching end line.
 func sealed(_ lines: [String]) throws -> Data {
     let data = Data(lines.map { $0 + "\n" }.joined().utf8)
     var seal = try ExportSeal()
@@ -165,12 +166,12 @@ func sealed(_ lines: [String]) throws -> Data {
     return data + seal.finish()
 }
 
-/// The lines of an export without its end.
+/// Returns the lines of an export without its end line.
 func lines(_ export: Data) -> [String] {
     String(decoding: export, as: UTF8.self).split(separator: "\n").dropLast().map(String.init)
 }
 
-/// A file with these bytes, for as long as the directory lasts.
+/// Writes a file with this data and returns its path. The file exists as long as the directory.
 func file(_ data: Data, in directory: TemporaryDirectory, _ name: String = UUID().uuidString) throws -> String
 {
     try? FileManager.default.createDirectory(atPath: directory.path, withIntermediateDirectories: true)

@@ -4,15 +4,15 @@ internal import NetwatchTestSupport
 internal import OfflineQueue
 internal import Testing
 
-/// Stores whose log was damaged, as a power cut and a disk leave them.
+/// Stores with a damaged WAL, as left by a power cut or a faulty disk.
 @Suite(.timeLimit(.minutes(2))) struct DamagedLogTests {
     private let scratch = try! ScratchDirectory()
     private var directory: String { scratch.file("copy") }
     private var log: String { "\(directory)/queue.sqlite-wal" }
-    /// The page of a frame, and its header.
+    /// The size of a WAL frame: a page and its header.
     private static let frame = 4096 + 24
 
-    /// The files of a store as they are on the disk while it is open, after so many commits of one request each.
+    /// Copies the files of an open store after `count` commits of one request each, as a crash would leave them.
     private func crashed(_ count: Int) async throws {
         let store = try await SQLiteQueueStore(directory: scratch.file("state"))
         for number in 0..<count { try await store.enqueue(try new("a\(number)")) }
@@ -96,7 +96,7 @@ internal import Testing
             )
             let report = try await queue.verify()
             #expect(report.findings.map(\.kind) == [.database] && !report.isSound, "\(report)")
-            // It goes on.
+            // The store still accepts requests.
             try await store.enqueue(try new("next"))
         }
         try await opened { queue, store async throws in
@@ -105,7 +105,7 @@ internal import Testing
         }
     }
 
-    /// As after a power cut: the last commit's pages are there in part.
+    /// After a power cut, the pages of the last commit may be incomplete.
     @Test func `an incomplete end of the log is dropped, said, and no damage`() async throws {
         try await crashed(20)
         try flip(at: try length - 1000)
@@ -122,7 +122,7 @@ internal import Testing
         }
     }
 
-    /// Behind what is written next the old end would look like damage.
+    /// If the dropped end stayed in the WAL behind later commits, it would look like damage.
     @Test func `what was dropped does not come back as damage after the next crash`() async throws {
         try await crashed(20)
         let frames = (try length - 32) / Self.frame
@@ -176,7 +176,7 @@ internal import Testing
         let store = try await SQLiteQueueStore(directory: directory)
         for number in 0..<10 { try await store.enqueue(try new("a\(number)")) }
         #expect(try await store.inspect().findings.isEmpty)
-        // The last commit, of which an incomplete end would be normal when nobody has the queue open.
+        // Damages the last commit. An incomplete last commit is normal only in a WAL whose store is not open.
         try flip(at: try length - 1000)
         let kinds = try await store.inspect().findings.map(\.kind)
         #expect(kinds.contains(.database), "\(kinds)")

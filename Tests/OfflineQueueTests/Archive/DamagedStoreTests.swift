@@ -4,7 +4,7 @@ internal import NetwatchTestSupport
 internal import OfflineQueue
 internal import Testing
 
-/// Stores whose bytes are not what was written.
+/// Stores with damaged files.
 @Suite(.timeLimit(.minutes(3))) struct DamagedStoreTests {
     private let directory: TemporaryDirectory
     private static let count = 120
@@ -31,7 +31,7 @@ internal import Testing
         }
     }
 
-    /// The bytes of all files, whatever they are called.
+    /// Returns the contents of all files below `path`, regardless of their names.
     private func contents(below path: String) throws -> [Data] {
         try FileManager.default.subpathsOfDirectory(atPath: path)
             .filter { !$0.hasSuffix("-shm") && !$0.hasSuffix("queue.lock") }
@@ -47,7 +47,7 @@ internal import Testing
         }
     }
 
-    // MARK: What is told apart
+    // MARK: Detection
 
     @Test(arguments: ["delete", "wal"]) func `another program's database stays as it is`(mode: String)
         async throws
@@ -104,7 +104,7 @@ internal import Testing
         "PRAGMA ignore_check_constraints = ON; UPDATE lane SET mode = 'mood'",
     ]) func `what every start reads is looked at`(sql: String) async throws {
         _ = try await populated()
-        // STRICT tables refuse what a damaged page may hold.
+        // STRICT tables reject some values that a damaged page may contain.
         try? edit(directory, sql)
         let error = await opening()
         guard sql.contains("x'00'") || error?.code == .storeUnusable else {
@@ -150,7 +150,7 @@ internal import Testing
 
     @Test func `damage that shows later stops the queue, and the next start tells`() async throws {
         let content = try await populated()
-        // Requests come in without it being looked at.
+        // Enqueuing a request does not read this index.
         try overwrite(page: try rootPages(of: directory)["request_order"]!)
         try await withQueue(directory) { queue, store in
             let lanes = try? await store.recover(releasing: [])
@@ -209,7 +209,7 @@ internal import Testing
         try overwrite(page: index)
         try await withQueue(directory) { _, store in _ = try? await store.recover(releasing: []) }
         #expect(await opening()?.code == .storeUnusable)
-        // The cable was loose.
+        // Restores the page, as if the damage had come from a loose cable.
         try change { $0.replaceSubrange((index - 1) * 4096..<index * 4096, with: page) }
         #expect(await opening()?.code == .storeUnusable)
         #expect(try await OfflineQueue.setAside(directory: directory.path) == nil)
@@ -229,9 +229,11 @@ internal import Testing
         #expect(await opening() == nil)
     }
 
-    // MARK: How much is saved
+    // MARK: Salvage
 
-    /// Damages a store somewhere, opens it, sets it aside and imports what was saved.
+    /// Sets a damaged store aside and imports what was salvaged. Expects that no file content was deleted.
+    ///
+    /// - Returns: The store that was set aside, or `nil` if no damage was found, and the ids of the salvaged requests.
     private func salvage(_ original: ExportContent) async throws -> (aside: SetAsideStore?, ids: [String]) {
         let before = try contents(below: directory.path)
         let aside = try await OfflineQueue.setAside(directory: directory.path)
@@ -240,14 +242,14 @@ internal import Testing
         #expect(before.allSatisfy(after.contains), "something was deleted")
         let saved = try saved(aside)
         for request in saved.requests {
-            // Those within the database have no hash.
+            // Smaller bodies are stored in the database without a hash, so damage to them is not detected.
             guard request.body?.bytes ?? 0 > 64 * 1024 else { continue }
             #expect(saved.bodies[request.id] == original.bodies[request.id])
         }
         try await withQueue(directory) { queue, _ in
             let result = try await queue.importRequests(from: aside.salvage.path)
             #expect(result.imported == saved.requests.count)
-            // One whose others could not be saved is held.
+            // A request whose dependencies could not be salvaged is held.
             let content = try await queue.content()
             #expect(content.ids == saved.ids && content.bodies == saved.bodies)
         }
@@ -287,7 +289,7 @@ internal import Testing
     func `where a tree leads back to an earlier row no list goes round for ever`(table: String) async throws {
         _ = try await populated()
         if table == "history" { try await giveUpAll() }
-        // Up through those that wait, down through those that are over.
+        // Lists read waiting requests in ascending order and finished requests in descending order.
         try leadBack(table, to: table == "request" ? 0 : 127)
         try await withQueue(directory) { queue, _ in
             var query = RequestQuery(limit: 1)
@@ -317,7 +319,8 @@ internal import Testing
         try renumber(lastRowOf: leaves[leaves.count / 2], to: number)
     }
 
-    /// A cell of a leaf begins with its length and the row's number, which has one byte up to 127.
+    /// Changes the row number of the last row in a leaf page. A cell of a leaf starts with its length and the row
+    /// number, which takes one byte up to 127.
     private func renumber(lastRowOf leaf: Int, to number: UInt8) throws {
         try change { data in
             let page = (leaf - 1) * 4096
@@ -425,7 +428,7 @@ internal import Testing
 
     init() { directory = TemporaryDirectory() }
 
-    /// By the database's own statistics.
+    /// Returns the leaf pages of a table, found by walking its B-tree in the database file.
     private func leafPages(of table: String) throws -> [Int] {
         let data = try Data(contentsOf: URL(fileURLWithPath: database))
         func number(_ page: Int, _ offset: Int, _ count: Int) -> Int {
@@ -434,7 +437,7 @@ internal import Testing
             }
         }
         func leaves(_ page: Int) -> [Int] {
-            // https://www.sqlite.org/fileformat.html: 5 is an interior page of a table, 13 a leaf.
+            // https://www.sqlite.org/fileformat.html: page type 5 is an interior table page, 13 a leaf.
             guard number(page, 0, 1) == 5 else { return [page] }
             let children = (0..<number(page, 3, 2)).map { number(page, number(page, 12 + 2 * $0, 2), 4) }
             return (children + [number(page, 8, 4)]).flatMap(leaves)

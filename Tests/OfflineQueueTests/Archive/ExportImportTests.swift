@@ -30,7 +30,7 @@ internal import Testing
             #expect(try await queue.content() == content)
             #expect(try await queue.verify().isSound)
         }
-        // What was spooled is spooled again, and nothing else is.
+        // Bodies that were spooled are spooled again, and no others.
         let bodies = try FileManager.default.contentsOfDirectory(atPath: "\(second.path)/spool").count
         #expect(bodies == content.bodies.values.count { $0.count > 64 * 1024 } && bodies > 0)
     }
@@ -120,7 +120,7 @@ internal import Testing
         let queue = try await openQueue(second, sender: sender)
         _ = try await queue.importRequests(from: try file(data, in: files))
         try await queue.start()
-        // The last of the lane.
+        // Request `1` is the last of the lane.
         #expect(try await queue.result(of: "1")?.summary.state == .delivered)
         #expect(sender.attempts.map(\.id) == ["5", "4", "3", "2", "1"])
         let sent = sender.attempts.map { $0.headers.first { $0.name == "Idempotency-Key" }?.value }
@@ -145,7 +145,7 @@ internal import Testing
     }
 }
 
-/// Lets some batches in and then fails.
+/// An archive that imports some batches and then fails.
 private struct FailingArchive: WrappedStore, QueueArchive {
     let inner: any QueueStore
     private let left: Counter

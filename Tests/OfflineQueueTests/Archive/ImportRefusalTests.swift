@@ -3,7 +3,7 @@ internal import NetwatchTestSupport
 internal import OfflineQueue
 internal import Testing
 
-/// What is no whole export is refused, line by line, before anything is changed.
+/// Files that are not a complete export. They are rejected with the line number, before anything is changed.
 @Suite(.timeLimit(.minutes(2))) struct ImportRefusalTests {
     private let first = TemporaryDirectory()
     private let second = TemporaryDirectory()
@@ -49,7 +49,8 @@ internal import Testing
         }
     }
 
-    /// So that the two tests above say something of the export's own end: with another one nothing is noticed.
+    /// A control for the two tests above: with a matching end line, the same edit is accepted. The end line is what
+    /// detects it.
     @Test func `an edit with an end that fits is taken when it is a request`() async throws {
         let text = lines(try await export(3)).map { $0.replacing("host1.example", with: "host9.example") }
         #expect(fault(try sealed(text)) == nil)
@@ -92,6 +93,16 @@ internal import Testing
     }
 
     @Test(arguments: [
+        (#""A","b""#, #""TE","trailers""#),
+        (#""life":1"#, #""life":1,"key":{"header":"TE","quoted":false,"value":"v"}"#),
+    ]) func `a header that only older versions accepted is taken, also as that of the key`(
+        old: String,
+        new: String
+    ) throws {
+        #expect(fault(try sealed([Self.header, Self.request.replacing(old, with: new)])) == nil)
+    }
+
+    @Test(arguments: [
         (#""state":"pending""#, #""state":"inflight""#), (#""state":"pending""#, #""state":"held""#),
         (#""state":"pending""#, #""state":"held","holdReason":"mood""#),
         (#""state":"pending""#, #""state":"pending","holdReason":"user""#),
@@ -118,7 +129,7 @@ internal import Testing
         #expect(error?.message.contains("line 2") == true || error?.message.contains("line 3") == true)
     }
 
-    /// Of no bytes.
+    /// The SHA-256 digest of no bytes.
     private static let digest = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
     @Test(arguments: [

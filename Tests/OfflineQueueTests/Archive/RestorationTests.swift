@@ -3,7 +3,7 @@ internal import OfflineQueue
 internal import Synchronization
 internal import Testing
 
-/// Counts down, from any thread.
+/// A thread-safe counter that returns `true` from ``take()`` a fixed number of times.
 final class Counter: Sendable {
     private let left: Mutex<Int>
 
@@ -17,7 +17,7 @@ final class Counter: Sendable {
     }
 }
 
-/// What becomes of single requests that are exported and imported.
+/// The state of single requests after export and import.
 @Suite(.timeLimit(.minutes(1))) struct RestorationTests {
     private let first = TemporaryDirectory()
     private let second = TemporaryDirectory()
@@ -99,7 +99,7 @@ final class Counter: Sendable {
             try await enqueue("waits", to: queue) { $0.dependencies = ["old"] }
             try await enqueue("held", to: queue) { $0.dependencies = ["old"] }
             _ = try await queue.hold(["held"])
-            // Behind those that wait for it now.
+            // `new` is placed after the requests that now depend on it.
             try await enqueue("new", to: queue) { $0.replaceKey = "k" }
         } _: { queue, _, content async throws in
             #expect(content.ids == ["waits", "held", "new"] && content["waits"]?.after == ["new"])
@@ -133,7 +133,7 @@ final class Counter: Sendable {
             try await enqueue("theirs", to: queue) { $0.replaceKey = "k" }
             return try await queue.exported()
         }
-        // Made to be older than what waits there, or newer.
+        // Makes the exported request older or newer than the one that waits in the second queue.
         let created = Int64((now.timeIntervalSince1970 + (isNewer ? 1000 : -1000)) * 1000)
         let pattern = #/"created":[0-9]+,"deferrals"/#
         let text = lines(data).map { $0.replacing(pattern, with: "\"created\":\(created),\"deferrals\"") }

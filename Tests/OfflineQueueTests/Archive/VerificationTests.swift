@@ -64,7 +64,7 @@ internal import Testing
     @Test func `a damaged page is found while the queue runs`() async throws {
         try await populated()
         try await withQueue(directory) { queue, _ in
-            // Nothing that is read at the start.
+            // Damages a page that is not read when the store opens.
             let pages = try rootPages(of: directory)
             let path = "\(directory.path)/queue.sqlite"
             let file = try FileHandle(forUpdating: URL(fileURLWithPath: path))

@@ -2,7 +2,7 @@ internal import Foundation
 internal import OfflineQueue
 internal import Testing
 
-/// T1: what "accepted" means.
+/// T1: what acceptance guarantees.
 @Suite struct AcceptanceConformance {
     @Test(arguments: StoreKind.allCases)
     func `what was accepted is there after reopening as it was`(kind: StoreKind) async throws {
@@ -72,7 +72,7 @@ internal import Testing
             }
             #expect(try await differences(try new("a", method: "PUT")) == "method")
             #expect(try await differences(try new("a", host: "elsewhere.example")) == "URL")
-            // Of a body that is not kept any more only the length is known.
+            // Only the length of a deleted body is known.
             #expect(try await differences(try new("a", body: "longer than before")) == "body")
             #expect(try await differences(try new("a") { $0.lane = "l" }) == "lane")
             #expect(try await differences(try new("a") { $0.isFIFO = true }) == "order")
@@ -155,7 +155,7 @@ internal import Testing
         let accepted = try await bench.store.enqueue(try new("a") { $0.notBefore = hour })[0]
         #expect(accepted.due == .seconds(3600))
         #expect(try await bench.take(accepted.lane.id).isEmpty)
-        // Neither a flush, nor being held and released meanwhile, nor the network coming back.
+        // Neither a flush, nor hold and release, nor a restored network makes the request due.
         _ = try await bench.store.claim(8, of: accepted.lane.id, expediting: HoldReason.mendable)
         _ = try await bench.store.edit(.hold, ["a"])
         _ = try await bench.store.edit(.release, ["a"])

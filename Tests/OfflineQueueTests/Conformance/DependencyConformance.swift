@@ -2,7 +2,7 @@ internal import Foundation
 internal import OfflineQueue
 internal import Testing
 
-/// Requests that wait for others to be delivered.
+/// Requests that wait for the delivery of others.
 @Suite struct DependencyConformance {
     private func put(_ bench: StoreBench, _ id: String, after dependencies: [String] = []) async throws
         -> Int64
@@ -138,7 +138,7 @@ internal import Testing
             $0.limits.requests = 3
             $0.limits.laneShare = 1
         }
-        // Dropped to make room for the one that depends on it.
+        // `a` is dropped to make room for `d`, which depends on it.
         for id in ["a", "b", "c"] { _ = try await put(bench, id) }
         try await bench.put("d", host: "d") {
             $0.dependencies = ["a"]
@@ -146,7 +146,7 @@ internal import Testing
         }
         #expect(try await bench.summary("d").holdReason == .dependency)
         _ = try await bench.store.edit(.cancel, ["b", "c", "d"])
-        // Dropped for want of room, after another of the call came to depend on it.
+        // `h` is dropped because the queue is full, after `g` of the same call came to depend on it.
         try await bench.put("e", host: "e")
         try await bench.put("f", host: "f")
         try await bench.store.enqueue(
@@ -155,7 +155,7 @@ internal import Testing
         )
         #expect(try await bench.summary("g").holdReason == .dependency)
         _ = try await bench.store.edit(.cancel, ["e", "f", "g"])
-        // Replaced by another of the call.
+        // `i` is replaced by `k` in the call in which `j` comes to depend on it.
         try await bench.put("i", host: "x") { $0.replaceKey = "k" }
         try await bench.store.enqueue(
             try new("j", host: "j") { $0.dependencies = ["i"] },

@@ -2,7 +2,7 @@ internal import Foundation
 internal import OfflineQueue
 internal import Testing
 
-/// T5, T7, holding and releasing.
+/// T5 and T7, and holding and releasing requests.
 @Suite struct EditConformance {
     private func edit(_ bench: StoreBench, _ edit: QueueEdit, _ id: String) async throws -> EditResult {
         try await bench.store.edit(edit, [id])[0]

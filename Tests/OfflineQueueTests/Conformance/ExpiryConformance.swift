@@ -2,7 +2,7 @@ internal import Foundation
 internal import OfflineQueue
 internal import Testing
 
-/// T6: what has lived too long is given up, by clocks that can be believed.
+/// T6: requests are given up when their time to live is over, according to a trustworthy clock.
 @Suite struct ExpiryConformance {
     private func put(_ bench: StoreBench, _ id: String = "a", for life: Duration = day) async throws -> Int64
     {
@@ -181,7 +181,7 @@ internal import Testing
     }
 }
 
-/// How long it is remembered what is over.
+/// How long finished requests are kept.
 @Suite struct RetentionConformance {
     @Test(arguments: StoreKind.allCases)
     func `what is over is forgotten by age, what was given up later`(kind: StoreKind) async throws {

@@ -2,7 +2,7 @@ internal import Foundation
 internal import OfflineQueue
 internal import Testing
 
-/// Lanes: pauses, and who is told of what.
+/// Pauses of lanes, and notifications about changed lanes.
 @Suite struct LaneConformance {
     @Test(arguments: StoreKind.allCases)
     func `nothing is taken of a paused queue, also after a restart`(kind: StoreKind) async throws {

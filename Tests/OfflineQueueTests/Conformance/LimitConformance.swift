@@ -2,7 +2,7 @@ internal import Foundation
 internal import OfflineQueue
 internal import Testing
 
-/// What a full queue does.
+/// Behavior of a full queue.
 @Suite struct LimitConformance {
     private func refusal(_ bench: StoreBench, _ request: NewRequest) async throws -> QueueError {
         try await #require(throws: QueueError.self) { try await bench.store.enqueue(request) }
@@ -21,7 +21,7 @@ internal import Testing
             #expect(error.message.contains("2"), "the message names the limit")
         }
         #expect(try await bench.store.states() == ["a": .pending, "b": .pending])
-        // A known id needs no room.
+        // Enqueuing a known id needs no room.
         #expect(try await bench.store.enqueue(try new("a"))[0].outcome == .known)
     }
 

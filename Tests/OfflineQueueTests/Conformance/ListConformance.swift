@@ -2,7 +2,7 @@ internal import Foundation
 internal import OfflineQueue
 internal import Testing
 
-/// What people may know of the queue.
+/// Lists, prefixes and details of requests.
 @Suite struct ListConformance {
     private func fill(_ bench: StoreBench) async throws {
         for index in 0..<5 { try await bench.put("w\(index)", host: "h\(index % 2).example") }

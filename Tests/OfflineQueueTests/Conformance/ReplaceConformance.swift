@@ -2,7 +2,7 @@ internal import Foundation
 internal import OfflineQueue
 internal import Testing
 
-/// T1b: a newer request takes the place of an older one with its replace key.
+/// T1b: a newer request replaces an older one with the same replace key.
 @Suite struct ReplaceConformance {
     private func put(_ bench: StoreBench, _ id: String, host: String = "example.com") async throws -> Int64 {
         try await bench.put(id, host: host) { $0.replaceKey = "k" }
@@ -68,7 +68,7 @@ internal import Testing
         let lane = try await put(bench, "a")
         let older = try await bench.takeOne(lane)
         _ = try await put(bench, "b")
-        // It waits for the older one's end, unless somebody will not have that.
+        // `b` waits for the end of `a`, unless a retry overrides that.
         _ = try await bench.store.edit(.retry(newKey: false), ["b"])
         let newer = try await bench.takeOne(lane)
         for request in isNewerFirst ? [newer, older] : [older, newer] {
@@ -107,7 +107,7 @@ internal import Testing
         try await bench.put("dependent", host: "other") { $0.dependencies = ["a"] }
         _ = try await put(bench, "b")
         #expect(try await bench.store.details(of: "dependent")?.dependencies == ["b"])
-        // Also when it is superseded only after it was sent.
+        // The same holds if a request is superseded only after it was sent.
         let sent = try await bench.takeOne(lane)
         _ = try await put(bench, "c")
         try await bench.store.conclude(sent, .retry(countsAsAttempt: true))

@@ -2,7 +2,7 @@ internal import Foundation
 internal import OfflineQueue
 internal import Testing
 
-/// T2, T3 and T4: requests are taken, and their attempts end.
+/// T2, T3 and T4: claims, and the ends of attempts.
 @Suite struct SendingConformance {
     @Test(arguments: StoreKind.allCases)
     func `the first are taken first, and each once`(kind: StoreKind) async throws {

@@ -2,7 +2,7 @@ internal import Foundation
 internal import OfflineQueue
 internal import Testing
 
-/// The stores that keep the same promises. Every test of this directory runs with each of them.
+/// The stores that give the same guarantees. Every test in this directory runs with each of them.
 enum StoreKind: String, CaseIterable, Sendable {
     case sqlite
 
@@ -16,7 +16,7 @@ enum StoreKind: String, CaseIterable, Sendable {
     }
 }
 
-/// What a store is kept in, however often it is opened.
+/// The storage of a store, which stays the same across openings.
 protocol StoreFixture: Sendable {
     func open(_ settings: StoreSettings, _ clock: StoreClock) async throws -> any QueueStore
 }
@@ -29,7 +29,7 @@ struct SQLiteFixture: StoreFixture {
     }
 }
 
-/// A store with its clock, and its reopening.
+/// A store with its clock, which can be reopened.
 final class StoreBench {
     let clock = TestStoreClock()
     let fixture: any StoreFixture
@@ -42,8 +42,8 @@ final class StoreBench {
         store = try await fixture.open(settings, clock.clock)
     }
 
-    /// A new owner opens the store; what was being sent is given back. After a crash and after a stop the same is
-    /// on the disk: what was committed.
+    /// Opens the store as a new owner, which takes back the requests in flight. A crash and a stop leave the same data
+    /// on the disk: everything that was committed.
     @discardableResult
     func reopen(afterReboot: Bool = false, releasing reasons: Set<HoldReason> = []) async throws
         -> [LaneRecord]
@@ -54,9 +54,9 @@ final class StoreBench {
         return try await store.recover(releasing: reasons)
     }
 
-    // MARK: Short words for what nearly every test does
+    // MARK: Helpers
 
-    /// Enqueues and returns the lane.
+    /// Enqueues a request and returns its lane.
     @discardableResult
     func put(
         _ id: String,
@@ -81,7 +81,7 @@ final class StoreBench {
         try #require(try await take(lane, 1).first)
     }
 
-    /// Enqueues a request that ends as the verdict says.
+    /// Enqueues a request and concludes it with the verdict.
     func finish(_ id: String, _ verdict: Verdict, body: String = "hello") async throws {
         let request = try await takeOne(try await put(id, host: "\(id).example", body: body))
         try #require(try await store.conclude(request, verdict))
@@ -93,7 +93,7 @@ final class StoreBench {
         try #require(try await store.details(of: id)).summary
     }
 
-    /// The states of all requests that are on their way.
+    /// The states of all requests that are not final.
     func waiting() async throws -> [String: QueuedRequest.State] {
         try await store.states().filter { !$0.value.isFinal }
     }

@@ -2,9 +2,11 @@ internal import Foundation
 internal import NetwatchTestSupport
 internal import OfflineQueue
 
-/// One random call, of the store and of the model.
+/// Random calls, each made on the store and on the model.
 extension ModelRun {
-    /// - Returns: Whether whoever called knows by that itself which lanes have something to do.
+    /// Makes one random call.
+    ///
+    /// - Returns: Whether the caller knows from the call itself which lanes have due requests.
     mutating func act() async throws -> Bool {
         switch roll(100) {
         case 0..<22: try await enqueue(1)
@@ -27,7 +29,7 @@ extension ModelRun {
 
     mutating func pick<Value>(_ values: [Value]) -> Value { values[roll(values.count)] }
 
-    // MARK: Coming in
+    // MARK: Enqueuing
 
     private mutating func enqueue(_ count: Int) async throws {
         var requests: [NewRequest] = []
@@ -91,7 +93,7 @@ extension ModelRun {
         return Set(found).subtracting([id]).sorted()
     }
 
-    // MARK: Being sent
+    // MARK: Sending
 
     private mutating func claim() async throws -> Bool {
         let known = laneIDs.keys.sorted { $0.text < $1.text }
@@ -105,7 +107,7 @@ extension ModelRun {
         return false
     }
 
-    /// Compares what was claimed with what the model claims.
+    /// Compares the claimed requests with those that the model claims.
     private mutating func check(_ batch: ClaimedBatch, of claim: LaneClaim, _ lane: LaneKey) throws {
         let token = batch.requests.first?.lease.token ?? ""
         let expected = model.claim(lane, claim.limit, expediting: claim.expediting, token: token)
@@ -113,7 +115,7 @@ extension ModelRun {
         for request in batch.requests { try check(request) }
         claimed = (claimed + batch.requests).suffix(24)
         try expect(batch.due, is: model.due(lane).map { .milliseconds($0) }, "due time")
-        // The claim's answer speaks of this lane only.
+        // The result of a claim covers only this lane.
         dues[lane] = 0
     }
 
@@ -138,7 +140,7 @@ extension ModelRun {
         let concluded = try await store.conclude([conclusion], claiming: claim.map { [$0] } ?? [])
         let expected = model.conclude(request.id, conclusion)
         try expect(concluded.isCurrent, is: [expected], "whether the lease counts")
-        // Whoever concludes knows of this lane.
+        // The caller that concludes knows about this lane.
         if let lane { dues[lane] = 0 }
         if let lane, let claim { try check(concluded.claimed[0], of: claim, lane) }
         return false
@@ -172,7 +174,7 @@ extension ModelRun {
         )
     }
 
-    // MARK: Being asked for
+    // MARK: Editing
 
     private mutating func edit() async throws {
         let edit: QueueEdit = pick([
@@ -188,7 +190,7 @@ extension ModelRun {
 
     private mutating func editMatching(_ edit: QueueEdit) async throws {
         var filter = RequestFilter()
-        // Everything at once would leave little to do.
+        // Editing all requests at once would leave too little for later calls.
         filter.states = Set((0...roll(3)).map { _ in pick(QueuedRequest.State.allCases) })
         if chance(60) { filter.host = pick(["a", "b"]) }
         if chance(40) { filter.lane = pick(["", "order"]) }
@@ -230,7 +232,7 @@ extension ModelRun {
             clock.stepWall(.seconds(pick([-3600, 3600, -86_400, 31_536_000, -31_536_000])))
         case 2 where chance(20): clock.setWall(Timestamp(milliseconds: 1_000_000))
         case 3: clock.setWall(start)
-        // Steps of less than a second pass for slewing.
+        // Steps of less than a second would count as clock slewing.
         default: clock.advance(.seconds(pick([2, 6, 60, 900, 7200, 90_000])))
         }
         updateClock()
@@ -276,7 +278,7 @@ extension ModelRun {
         return true
     }
 
-    /// Every lane with something to send, and no other.
+    /// Expects exactly the lanes that have a request to send.
     private mutating func check(_ lanes: [LaneRecord]) throws {
         for lane in lanes { laneIDs[lane.key] = lane.id }
         let expected = Set(model.live.map(\.lane)).filter { model.due($0) != nil }
@@ -296,7 +298,7 @@ extension ModelRun {
 }
 
 extension NewRequest {
-    /// What matters of it to whoever reads of a divergence.
+    /// The properties that help to understand a divergence.
     fileprivate var summary: String {
         var parts = [id, lane.text, method, options.whenFull.rawValue]
         if let key = options.replaceKey { parts.append("replacing \(key)") }

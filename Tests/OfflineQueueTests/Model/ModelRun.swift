@@ -2,7 +2,7 @@ internal import Foundation
 internal import NetwatchTestSupport
 internal import OfflineQueue
 
-/// Random calls of a store, each compared with what the model says of it.
+/// Random calls of a store, each compared with the model.
 struct ModelRun {
     struct Divergence: Error, CustomStringConvertible {
         let step: Int
@@ -20,15 +20,15 @@ struct ModelRun {
     let clock: TestStoreClock
     let directory = TemporaryDirectory(marker: "model")
     var laneIDs: [LaneKey: Int64] = [:]
-    /// What was claimed and maybe concluded since; leases grow stale in here.
+    /// Requests that were claimed and possibly concluded since. Their leases may be stale.
     var claimed: [ClaimedRequest] = []
     var tokens = 0
     var made = 0
     var sequences: [String: Int64] = [:]
     var call = "opening"
-    /// The lanes' due times before the call.
+    /// The due times of the lanes before the call.
     var dues: [LaneKey: Int64] = [:]
-    /// Lets `changes` be read without waiting: a record of a lane that the run does not use.
+    /// A record of a lane that the run does not use. Posting it lets `changes` be read without waiting.
     let sentinel: LaneRecord
 
     static let settings: StoreSettings = {
@@ -62,7 +62,7 @@ struct ModelRun {
         _ = try await store.expire()
     }
 
-    /// - Returns: How the store differed from the model first, if it did.
+    /// - Returns: The first difference between the store and the model, or `nil`.
     static func run(seed: UInt64, steps: Int = 200, sabotage: Sabotage? = nil) async throws -> Divergence? {
         var run = try await ModelRun(seed: seed, sabotage: sabotage)
         do {
@@ -125,7 +125,7 @@ extension ModelRun {
                 "place of \(request.id)"
             )
         }
-        // An id that was forgotten may come again.
+        // A deleted id may be enqueued again.
         sequences = Dictionary(uniqueKeysWithValues: page.map { ($0.id, $0.sequence) })
         try expect(page.map(\.id), is: model.listed.map(\.id), "requests")
         for (found, expected) in zip(page, model.listed) {
@@ -149,7 +149,7 @@ extension ModelRun {
         try expect(statistics.lanes, is: Set(model.live.map(\.lane)).count, "lanes")
     }
 
-    /// Whoever waits for changes has to hear of every lane that may be sent of now, or sooner than before.
+    /// Expects a notification for every lane that is newly due, or due sooner than before the call.
     private mutating func compareChanges(isFollowed: Bool) async throws {
         store.changes.post([sentinel])
         var told: [LaneKey: LaneRecord] = [:]
@@ -169,7 +169,7 @@ extension ModelRun {
     }
 }
 
-/// What a list tells of a request.
+/// The listed properties of a request.
 private struct Facts: Equatable {
     let lane: String
     let state: QueuedRequest.State
@@ -197,7 +197,7 @@ private struct Facts: Equatable {
         expires = request.expires.map { Timestamp($0).milliseconds }
         finished = request.finished.map { Timestamp($0).milliseconds }
         status = request.status
-        // The model does not know which of several losses comes first within one transaction.
+        // The model does not know which of several lost dependencies is found first within a transaction.
         lastError = request.lastError.flatMap { $0.hasPrefix("depends on ") ? nil : $0 }
     }
 

@@ -4,11 +4,11 @@ internal import OfflineQueue
 internal import Synchronization
 internal import Testing
 
-/// Random calls against a store and a model of it, with crashes, other boots and clocks that step.
+/// Random calls on a store and on a model of it, with crashes, reboots and clock steps.
 ///
-/// 20 to 10,000 seeds, by ``CheckSize``; `NETWATCH_MODEL_SEED` is one alone.
+/// Runs 20 to 10,000 seeds, depending on ``CheckSize``. `NETWATCH_MODEL_SEED` selects a single seed.
 @Suite struct ModelTests {
-    /// Seeds that once found something.
+    /// Seeds that have found bugs.
     static let kept: [UInt64] = [412, 711, 838]
 
     private static let environment = ProcessInfo.processInfo.environment
@@ -45,7 +45,7 @@ internal import Testing
     }
 }
 
-/// Seeds for several runs at once.
+/// Seeds shared by concurrent runs.
 private final class Seeds: Sendable {
     private let left: Mutex<ArraySlice<UInt64>>
 

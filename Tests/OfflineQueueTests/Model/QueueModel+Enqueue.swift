@@ -1,7 +1,7 @@
 internal import Foundation
 internal import OfflineQueue
 
-/// How requests come in.
+/// Enqueuing in the model.
 extension QueueModel {
     mutating func enqueue(_ requests: [NewRequest]) -> Result<[Receipt.Outcome], QueueError> {
         var changed = self
@@ -21,7 +21,8 @@ extension QueueModel {
         var late = Late()
         for new in requests { outcomes.append(try accept(new, batch, &late)) }
         for (id, missing) in late.missing {
-            // It came later in the batch and found no room or made way for another, or made way for this one.
+            // The needed request came later in the batch and was dropped or made way for another, or it made way for
+            // this one.
             for needed in missing where index(of: needed) == nil { lost(needed, for: id) }
         }
         for (old, new) in late.successions { passDependents(of: old, to: new) }
@@ -31,7 +32,7 @@ extension QueueModel {
         return outcomes
     }
 
-    /// What is known only once all of a batch is there.
+    /// Changes that can be applied only after the whole batch is accepted.
     private struct Late {
         var missing: [(id: String, needed: Set<String>)] = []
         var successions: [(old: String, new: String)] = []
@@ -41,7 +42,7 @@ extension QueueModel {
         var (needed, last) = ([String: [String]](), [LaneKey: String]())
         for request in requests where needed[request.id] == nil {
             needed[request.id] = request.options.dependencies
-            // In a lane in order each waits for the one before it, too.
+            // In a FIFO lane, each request also waits for the one before it.
             if request.lane.mode == .fifo, let before = last.updateValue(request.id, forKey: request.lane) {
                 needed[request.id]!.append(before)
             }
@@ -129,7 +130,7 @@ extension QueueModel {
     }
 }
 
-// MARK: - Room
+// MARK: - Capacity
 
 extension QueueModel {
     private mutating func makeRoom(_ new: NewRequest, replacing old: String?) throws(QueueError) -> Bool {
@@ -155,7 +156,7 @@ extension QueueModel {
         }
     }
 
-    /// Whether it fits into a lane, or into the queue.
+    /// Returns whether a request fits into a lane, or into the whole queue if `lane` is `nil`.
     private func fits(_ new: NewRequest, _ lane: LaneKey?, without old: String?) -> Bool {
         let others = live.filter { $0.id != old && $0.lane == lane ?? $0.lane }
         let share = lane == nil ? 1 : settings.limits.laneShare

@@ -1,7 +1,7 @@
 internal import Foundation
 internal import OfflineQueue
 
-/// How requests are sent, and what people ask for.
+/// Sending and editing in the model.
 extension QueueModel {
     mutating func claim(_ lane: LaneKey, _ limit: Int, expediting: Set<HoldReason>?, token: String)
         -> [String]
@@ -48,7 +48,7 @@ extension QueueModel {
 
     private func isDue(_ request: Request) -> Bool { request.state == .pending && request.due <= clock.wall }
 
-    /// Nothing waits longer, unless somebody asked for it.
+    /// Limits due times to `latest`, but keeps any later time that the caller scheduled.
     private mutating func bringForward(_ lane: LaneKey, to latest: Int64) {
         for request in live where request.lane == lane && request.state == .pending {
             let asked = request.scheduled ?? 0
@@ -58,7 +58,7 @@ extension QueueModel {
         }
     }
 
-    /// `false` for a lease that is not the request's.
+    /// Returns `false` if the token is not that of the request's current lease.
     mutating func conclude(_ id: String, _ conclusion: Conclusion) -> Bool {
         guard let index = index(of: id), live[index].state == .inflight, live[index].token == conclusion.token
         else { return false }
@@ -93,7 +93,7 @@ extension QueueModel {
         }
     }
 
-    /// An attempt ended, and the request is not over by that.
+    /// Ends an attempt without finishing the request, unless a wish or a replacement finishes it.
     mutating func comeBack(
         _ id: String,
         to state: QueuedRequest.State,
@@ -129,7 +129,7 @@ extension QueueModel {
     }
 }
 
-// MARK: - What people ask for
+// MARK: - Edits
 
 extension QueueModel {
     mutating func edit(_ edit: QueueEdit, _ id: String) -> EditResult {
@@ -159,7 +159,7 @@ extension QueueModel {
         return .done(live[index(of: id)!].state)
     }
 
-    /// Those that match now are edited one after another.
+    /// Edits the requests that match at the time of the call, one after another.
     mutating func edit(_ edit: QueueEdit, matching filter: RequestFilter) -> FilteredEditResult {
         let matching = (live + history).sorted { $0.place < $1.place }.filter { request in
             filter.states?.contains(request.state) ?? true
@@ -167,7 +167,7 @@ extension QueueModel {
                 && request.lane.label == filter.lane ?? request.lane.label
         }
         let isLive = Set(live.map(\.id))
-        // The store edits what is on its way first.
+        // The store edits unfinished requests first.
         let ordered = matching.filter { isLive.contains($0.id) } + matching.filter { !isLive.contains($0.id) }
         var result = FilteredEditResult()
         for request in ordered {

@@ -1,9 +1,9 @@
 internal import Foundation
 internal import OfflineQueue
 
-/// What a queue promises, in the plainest code: arrays, no rows, and none of the rules of the code under test.
+/// The guarantees of a queue in simple code: arrays instead of rows, and no code shared with the implementation.
 ///
-/// All times are milliseconds. A call that the queue refuses changes nothing.
+/// All times are in milliseconds. A call that the queue refuses changes nothing.
 struct QueueModel {
     struct Clock: Hashable {
         var wall: Int64
@@ -16,7 +16,7 @@ struct QueueModel {
 
     struct Request: Hashable {
         let id: String
-        /// What has to be the same when the id comes again.
+        /// The content that must be identical when the id is enqueued again.
         let content: String
         let lane: LaneKey
         let priority: Int
@@ -27,7 +27,7 @@ struct QueueModel {
         let replaceKey: String?
         let maximumAttempts: Int?
         let mayBeSentTwice: Bool
-        /// `nil` for none, an empty text for one that is not known yet.
+        /// The idempotency key, `nil` if there is none, or empty if it is not known yet.
         var key: String?
         var state: QueuedRequest.State
         var reason: HoldReason?
@@ -36,7 +36,8 @@ struct QueueModel {
         var due: Int64
         var scheduled: Int64?
         var waitsFor: Set<String> = []
-        /// One with the same replace key that is being sent: its end is waited for, whatever that is.
+        /// The id of a request in flight with the same replace key. This request waits for its end, whatever the
+        /// outcome.
         var waitsForEndOf: String?
         var attempts = 0
         var deferrals = 0
@@ -47,9 +48,9 @@ struct QueueModel {
         var lastError: String?
         var finished: Int64?
         var kept: Int64 = 0
-        /// Rises with every acceptance.
+        /// Increases with every acceptance.
         let place: Int
-        /// Rises with every ending.
+        /// Increases with every request that finishes.
         var position = 0
     }
 
@@ -65,14 +66,14 @@ struct QueueModel {
 
     let settings: StoreSettings
     var clock: Clock
-    /// In the order of their acceptance.
+    /// Unfinished requests in order of acceptance.
     var live: [Request] = []
     var history: [Request] = []
     var lanes: [LaneKey: Lane] = [:]
     var isPaused = false
     private var accepted = 0
     private var ended = 0
-    /// What the wall clock is ahead of the boot's, as the last sweep found it.
+    /// The difference between the wall clock and the boot clock at the last sweep.
     private(set) var followed: Int64
 
     init(settings: StoreSettings, clock: Clock) {
@@ -92,7 +93,7 @@ struct QueueModel {
         return accepted
     }
 
-    /// Hosts and labels of the lanes that are paused.
+    /// The hosts and labels of the paused lanes.
     var pausedLanes: [String] {
         Set(lanes.filter(\.value.isPaused).keys.map { "\($0.origin.host) \($0.label)" }).sorted()
     }
@@ -103,11 +104,11 @@ struct QueueModel {
         for lane in lanes.keys { lanes[lane]!.isPaused = false }
     }
 
-    /// The rows of a list: on their way, oldest first; over, newest first.
+    /// The rows of a list: unfinished requests, oldest first, then finished ones, newest first.
     var listed: [Request] { live + history.sorted { $0.position > $1.position } }
 }
 
-// MARK: - Moves that several calls make
+// MARK: - Shared transitions
 
 extension QueueModel {
     mutating func end(
@@ -137,7 +138,7 @@ extension QueueModel {
         }
     }
 
-    /// What it would have replaced is over, or is about to be because of it.
+    /// Ends the wait for a request that has finished, or is about to be superseded by this one.
     mutating func letGo(_ id: String) {
         change(id) { $0.waitsForEndOf = nil }
         wakeUnlessWaiting(id)
@@ -167,8 +168,8 @@ extension QueueModel {
         }
     }
 
-    /// Those that waited for the old request wait for the new one, unless that waits for it itself: it may depend on
-    /// who waits, or be behind who waits in a lane in order.
+    /// Makes the dependents of the old request depend on the new one. If the new request itself needs the old one, the
+    /// dependents are held instead. That happens when it depends on a dependent, or follows one in a FIFO lane.
     mutating func passDependents(of old: String, to new: String) {
         let isCircle = needs(new, old)
         for dependent in live where dependent.waitsFor.contains(old) {
@@ -216,7 +217,7 @@ extension QueueModel {
     }
 }
 
-// MARK: - What happens by itself
+// MARK: - Time and recovery
 
 extension QueueModel {
     mutating func expire() -> Int64? {
@@ -259,7 +260,7 @@ extension QueueModel {
         }
     }
 
-    /// The store is opened by a new owner.
+    /// Takes back the requests in flight, as a store does that a new owner opens.
     mutating func reopened(releasing reasons: Set<HoldReason>, isOtherBoot: Bool) {
         if isOtherBoot { followed = clock.offset }
         for orphan in live where orphan.state == .inflight {
@@ -268,7 +269,7 @@ extension QueueModel {
         release(reasons)
     }
 
-    /// When the lane is worth a look.
+    /// Returns the time until the lane may have a request to send, or `nil` if none is pending.
     func due(_ lane: LaneKey) -> Int64? {
         guard !isPaused, lanes[lane]?.isPaused != true else { return nil }
         var waiting = live.filter { $0.lane == lane }

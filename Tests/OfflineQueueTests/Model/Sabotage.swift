@@ -2,23 +2,23 @@ internal import Foundation
 internal import OfflineQueue
 internal import Synchronization
 
-/// What is broken in the store to see whether the comparison with the model notices.
+/// Faults injected into the store, which the comparison with the model must detect.
 enum Sabotage: String, CaseIterable {
-    /// A sender whose lease was taken away may conclude.
+    /// A sender whose lease was taken away can still conclude.
     case fencing
-    /// What was not sent for want of a network counts as an attempt.
+    /// An attempt that was not made because the network was down counts.
     case refunds
-    /// The last request of a batch is forgotten.
+    /// The last request of a batch is cancelled.
     case acceptance
-    /// Requests of dead owners stay where they are.
+    /// Requests of dead owners are not recovered.
     case recovery
-    /// A retry gets another key.
+    /// A retry gets a new idempotency key.
     case keys
-    /// Nothing is given up.
+    /// No request expires.
     case expiry
-    /// Others are not told of what changes.
+    /// Changed lanes are not reported.
     case changes
-    /// A lane stays paused when the whole queue goes on.
+    /// A lane stays paused when the whole queue is resumed.
     case pauses
 
     func applied(to store: any QueueStore) -> any QueueStore {

@@ -108,7 +108,7 @@ internal import Testing
         let files = ForgettingFiles(foreign: ["/film": [before, after]])
         let spool = BodySpool(files: files)
         let body = try await spool.adopt(path: "/film", limit: 150_000)
-        // 128 KiB are read at once.
+        // The spool reads 128 KiB at a time.
         let expected = before.prefix(131_072) + after.dropFirst(131_072)
         #expect(try await spool.open(body).content() == Data(expected))
         #expect(body.size == Int64(expected.count))
@@ -142,7 +142,7 @@ internal import Testing
         let error = await error { () throws(QueueError) in _ = try await spool.adopt(path: path, limit: 1000)
         }
         #expect(error?.code == .bodyTooLarge)
-        // It says that it has no bytes, and has some.
+        // The file reports a size of 0 bytes but has content.
         let status = await self.error { () throws(QueueError) in
             _ = try await spool.adopt(path: "/proc/self/status", limit: 10)
         }
@@ -159,7 +159,7 @@ internal import Testing
         #expect(error?.code == .bodyFileUnusable)
     }
 
-    // MARK: Looking through
+    // MARK: Verification
 
     @Test func `a body whose file has gone is missing`() async throws {
         let body = try await spool.keep(Data("hello".utf8))
@@ -245,7 +245,7 @@ internal import Testing
     @Test func `the free bytes are those of the file system`() async throws {
         let attributes = try FileManager.default.attributesOfFileSystem(forPath: directory)
         let expected = try #require(attributes[.systemFreeSize] as? NSNumber).int64Value
-        // Others write meanwhile, and root has a little more.
+        // Other processes write in the meantime, and root may use reserved blocks.
         let free = try await spool.freeBytes()
         #expect(free > expected / 2 && free < expected * 2)
     }

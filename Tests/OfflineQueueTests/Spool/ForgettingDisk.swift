@@ -1,15 +1,15 @@
 internal import NetwatchTestSupport
 
-/// A directory and its files, of which a power cut takes what was not synced.
+/// A directory with files that loses unsynced data in a power cut.
 ///
-/// It is worse than any file system: each write and each change of a name is kept or lost by itself, in
-/// whatever order they were made, and a write maybe in part.
+/// It is worse than any real file system: each write and each name change is kept or lost independently, regardless of
+/// order. A write may be kept in part.
 struct ForgettingDisk: Sendable {
-    /// What a power cut does about each thing that was not synced.
+    /// The effect of a power cut on unsynced changes.
     enum Luck: Sendable {
-        /// All of it is lost.
+        /// All changes are lost.
         case worst
-        /// Lots are drawn.
+        /// Each change is kept or lost at random.
         case drawn(seed: UInt64)
     }
 
@@ -92,12 +92,12 @@ struct ForgettingDisk: Sendable {
         nodes[node].unsynced = []
     }
 
-    /// As Linux does when a sync fails: the bytes can be read as before, and no later sync will write them.
+    /// Fails a sync as Linux does: the data can still be read, but no later sync writes it.
     mutating func failSync(_ node: Int) {
         nodes[node].unsynced = []
     }
 
-    /// What is there when the power is back.
+    /// Returns the content of the disk after a power cut.
     func afterPowerCut(_ luck: Luck) -> ForgettingDisk {
         var disk = self
         switch luck {

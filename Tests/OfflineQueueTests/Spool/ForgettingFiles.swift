@@ -4,21 +4,21 @@ internal import NetwatchTestSupport
 internal import OfflineQueue
 internal import Synchronization
 
-/// A spool's directory on a ``ForgettingDisk``, whose calls can be made to fail.
+/// A spool directory on a ``ForgettingDisk``, whose calls can be made to fail.
 final class ForgettingFiles: SpoolFiles {
-    /// What is wrong with this disk.
+    /// The faults of the disk.
     struct Fault: Sendable {
-        /// Which call fails, counted from 1.
+        /// The number of the call that fails, counted from 1.
         var failingCall = Int.max
-        /// What it fails with.
+        /// The error of the call that fails.
         var errno = EIO
-        /// Which call finds the power gone. So do all after it.
+        /// The number of the first call after the power cut. It and all later calls fail.
         var powerCut = Int.max
-        /// Syncs of files and of the directory say that they were done, and were not: as if the code under
-        /// test had forgotten them.
+        /// Syncs of files or of the directory report success without syncing, as if the code under test had omitted
+        /// them.
         var ignoresSync = false
         var ignoresDirectorySync = false
-        /// How many bytes there is room for.
+        /// The capacity of the disk in bytes.
         var capacity = Int.max
     }
 
@@ -29,11 +29,11 @@ final class ForgettingFiles: SpoolFiles {
     }
 
     let path = "/spool"
-    /// Each call that did what it was to do.
+    /// The names of the calls that succeeded.
     let log = Recorder<String>()
-    /// Files elsewhere, by their paths: what is in them at the first reading, at the second, and so on.
+    /// Files outside the spool by path. Each has its contents at the first read, at the second, and so on.
     let foreign: [String: [[UInt8]]]
-    /// Whether files can share their blocks.
+    /// Whether files can share blocks.
     let canClone: Bool
     fileprivate let state: Mutex<State>
 
@@ -50,10 +50,10 @@ final class ForgettingFiles: SpoolFiles {
 
     var disk: ForgettingDisk { state.withLock { $0.disk } }
 
-    /// How many calls there were.
+    /// The number of calls so far.
     var calls: Int { state.withLock { $0.calls } }
 
-    /// Whether the call that was to fail has been made.
+    /// Whether the call that should fail has been made.
     var hasFailed: Bool { state.withLock { $0.calls >= $0.fault.failingCall } }
 
     func create(_ name: String) throws(SystemError) -> any SpoolFile {
@@ -145,7 +145,7 @@ private final class ForgettingFile: SpoolFile {
         return copy(content, from: offset, into: buffer)
     }
 
-    /// A disk that becomes full takes what it has room for.
+    /// Writes as many bytes as fit. Throws `ENOSPC` if none do.
     func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(SystemError) -> Int {
         let bytes = Array(bytes)
         return try files.call("write") { state throws(SystemError) in
@@ -173,7 +173,7 @@ private final class ForgettingFile: SpoolFile {
     }
 }
 
-/// A file elsewhere.
+/// A file outside the spool.
 private final class ForeignFile: SpoolFile {
     private let files: ForgettingFiles
     private let versions: Mutex<ArraySlice<[UInt8]>>

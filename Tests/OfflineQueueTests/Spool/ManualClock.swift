@@ -1,7 +1,7 @@
 internal import NetwatchTestSupport
 internal import Synchronization
 
-/// A clock that goes on when the test says so.
+/// A clock that the test advances.
 final class ManualClock: Clock {
     struct Instant: InstantProtocol {
         let sinceStart: Duration
@@ -23,7 +23,7 @@ final class ManualClock: Clock {
         var nextID = 0
     }
 
-    /// Until when somebody began to sleep.
+    /// The deadline of each sleep, recorded when the sleep starts.
     let sleeps = Recorder<Duration>()
     private let state = Mutex(State())
 
@@ -60,7 +60,7 @@ final class ManualClock: Clock {
         }
     }
 
-    /// What there is to say at once.
+    /// Registers a sleeper, or returns its result if it is due or cancelled already.
     private func begin(_ id: Int, _ sleeper: Sleeper) -> Result<Void, any Error>? {
         state.withLock { state in
             if state.cancelled.contains(id) { return .failure(CancellationError()) }

@@ -4,12 +4,13 @@ internal import NetwatchTestSupport
 internal import OfflineQueue
 internal import Testing
 
-/// Every call to the file system fails once.
+/// Failures of each call to the file system.
 @Suite(.timeLimit(.minutes(1))) struct SpoolFailureTests {
-    // Not stored: what only a global `Data` points to counts as leaked, for it keeps bits of its own in the pointer.
+    // Computed, because the leak checker reports storage that only a global `Data` references: `Data` keeps flag bits
+    // in the pointer.
     private static var film: Data { Data(repeating: 7, count: 300_000) }
 
-    /// The ways to keep a body.
+    /// The ways to store a body.
     enum Way: CaseIterable, Sendable {
         case inMemory, inPieces, fromFile, byCloning
 
@@ -61,7 +62,7 @@ internal import Testing
         #expect(error.message.contains(String(cString: strerror(errno))))
     }
 
-    /// It is durable, too: a sync that failed was not just made again.
+    /// Expects that the body survives a power cut. It does not if a failed sync was only repeated.
     private func expectWhole(_ body: SpooledBody, after files: ForgettingFiles) async throws {
         let survivors = ForgettingFiles(files.disk.afterPowerCut(.worst))
         #expect(try await BodySpool(files: survivors).open(body).content() == Self.film)
@@ -87,7 +88,7 @@ internal import Testing
         let error = await attempt(way, BodySpool(files: files, reserve: 1_000_000)).error
         #expect(error?.code == (way == .byCloning ? nil : .insufficientSpace))
         if error != nil { #expect(files.disk.names.isEmpty) }
-        // Whose length is known is refused before it is copied.
+        // A body of known length is refused before it is copied.
         if way == .inMemory || way == .fromFile { #expect(!files.log.values.contains("write")) }
         let roomy = self.files(way, .init(capacity: 1_300_000))
         #expect(await attempt(way, BodySpool(files: roomy, reserve: 1_000_000)).error == nil)
@@ -112,7 +113,7 @@ internal import Testing
     }
 
     @Test func `what cannot be removed is removed by the next start`() async throws {
-        // The file is made, its first write fails, and from then on everything.
+        // The file is created, then its first write and every later call fail.
         let files = ForgettingFiles(fault: .init(powerCut: 2))
         await #expect(throws: QueueError.self) {
             try await BodySpool(files: files, reserve: 0).keep(Self.film)

@@ -4,14 +4,14 @@ internal import NetwatchTestSupport
 internal import OfflineQueue
 internal import Testing
 
-/// The power goes at every single call to the file system.
+/// A power cut at each call to the file system.
 @Suite(.timeLimit(.minutes(2))) struct SpoolPowerCutTests {
-    /// How many ways each cut may turn out, besides the worst.
+    /// The number of random outcomes that are tested per cut, in addition to the worst one.
     private static let seeds = CheckSize.choose(small: 10, medium: 40, full: 1000)
 
-    /// What the queue would have written into its database by the time of a cut.
+    /// What the queue would have committed to its database before the cut.
     struct Rows: Sendable {
-        /// Bodies whose row is there, with what is in them.
+        /// The contents of the bodies whose rows exist.
         var kept: [SpooledBody: Data] = [:]
         var removed: [SpooledBody] = []
     }
@@ -42,7 +42,7 @@ internal import Testing
         }
     }
 
-    /// What the code under test might forget.
+    /// The sync that the code under test omits.
     enum Forgotten: CaseIterable, Sendable {
         case sync, directorySync
 
@@ -53,7 +53,7 @@ internal import Testing
             }
         }
 
-        /// An empty file has no bytes to lose.
+        /// Returns whether the missing sync can lose the body. An empty file has no bytes to lose.
         func costs(_ body: SpooledBody) -> Bool { self == .directorySync || body.size > 0 }
     }
 
@@ -84,7 +84,7 @@ internal import Testing
         #expect(losses > 10)
     }
 
-    // MARK: The work
+    // MARK: Workload
 
     private static func files(canClone: Bool, fault: ForgettingFiles.Fault) -> ForgettingFiles {
         ForgettingFiles(
@@ -94,7 +94,7 @@ internal import Testing
         )
     }
 
-    /// One of these is more than what is read or copied at once.
+    /// Bodies of several sizes. `film` is larger than the amount that is read or copied at a time.
     private static let large = bytes(1, count: 70_000)
     private static let pieces = bytes(2, count: 3000)
     private static let film = bytes(3, count: 140_000)
@@ -115,7 +115,7 @@ internal import Testing
         [.worst] + (0..<seeds).map { .drawn(seed: UInt64(cut * seeds + $0)) }
     }
 
-    /// Keeps bodies in each of the ways there are, until the power goes.
+    /// Stores bodies in every possible way until the power cut.
     private static func work(_ files: ForgettingFiles) async -> Rows {
         let spool = BodySpool(files: files)
         var rows = Rows()
@@ -124,7 +124,7 @@ internal import Testing
         if let body = try? await spool.adopt(path: "/home/me/film", limit: 1 << 20) { rows.kept[body] = film }
         if let body = try? await spool.keep(Data()) { rows.kept[body] = Data() }
         if let body = try? await spool.keep(Data("gone".utf8)) {
-            // Its row is deleted and the deletion committed.
+            // Its row was deleted, and the deletion was committed.
             rows.removed.append(body)
             await spool.remove([body.name])
         }

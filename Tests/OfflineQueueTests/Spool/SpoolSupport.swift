@@ -3,7 +3,7 @@ internal import NetwatchTransport
 internal import OfflineQueue
 
 extension OpenedBody {
-    /// All of it.
+    /// Reads the whole content.
     func content() throws -> Data {
         let reader = makeReader()
         var content = Data()

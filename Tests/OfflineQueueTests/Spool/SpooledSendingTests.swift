@@ -6,13 +6,13 @@ internal import NetwatchTransport
 internal import OfflineQueue
 internal import Testing
 
-/// Spooled bodies on the wire.
+/// Spooled bodies sent over the network.
 @Suite(.timeLimit(.minutes(1))) struct SpooledSendingTests {
     private static let key = QueueRequest.Header(name: "Idempotency-Key", value: "k")
 
     private let scratch: ScratchDirectory
     private let spool: BodySpool
-    /// With an engine of its own: libcurl keeps few idle connections, and those of other tests would push its own out.
+    /// Has its own engine. libcurl keeps few idle connections, and those of other tests would evict this sender's.
     private let sender: SessionSender
 
     init() async throws {
@@ -70,7 +70,7 @@ internal import Testing
         let body = try await spool.keep(Data(count: 100_000))
         let opened = try await spool.open(body)
         truncate(scratch.file("spool/\(body.name)"), size)
-        // 26, of which the failure table makes another attempt; that one finds the body changed.
+        // The failure table retries code 26, and the next attempt finds that the body has changed.
         #expect(Self.code(await sender.send(attempt(opened, to: server))) == 26)
         await server.openConnections(atMost: 0)
         #expect(server.requests.isEmpty)
@@ -99,7 +99,7 @@ internal import Testing
     @Test func `with a key libcurl sends the body again from its beginning over a new connection`()
         async throws
     {
-        // The second request comes over the first one's connection, which dies without a word.
+        // The second request reuses the first one's connection, which the server closes without a response.
         let server = try ScriptedServer { $0.number == 2 ? .close : .respond("") }
         let bytes = Data((0..<300_000).map { UInt8(truncatingIfNeeded: $0 &* 31) })
         let body = try await spool.open(spool.keep(bytes))

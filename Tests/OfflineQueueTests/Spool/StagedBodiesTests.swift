@@ -4,7 +4,7 @@ internal import NetwatchTestSupport
 internal import OfflineQueue
 internal import Testing
 
-/// Bodies that come by several calls.
+/// Bodies that are uploaded in several calls.
 @Suite(.timeLimit(.minutes(1))) struct StagedBodiesTests {
     private let files = ForgettingFiles()
     private let clock = ManualClock()
@@ -155,7 +155,7 @@ internal import Testing
         clock.advance(by: .seconds(599))
         try await bodies.append(Data(count: 1), to: "a", at: 1)
         clock.advance(by: .seconds(1))
-        // It has looked, and found that there was a call.
+        // The timer has fired and found a recent call.
         try await clock.sleeps.waitForLast { $0 == .seconds(599 + 600) }
         #expect(await bodies.count == 1)
         #expect(files.disk.names.count == 1)

@@ -5,7 +5,7 @@ internal import NetwatchTestSupport
 internal import OfflineQueue
 internal import Testing
 
-/// Which uploads make way, and which do not.
+/// Which uploads are removed to make room, and which are kept.
 @Suite(.timeLimit(.minutes(1))) struct StalledBodiesTests {
     private let clock = ManualClock()
 
@@ -41,14 +41,14 @@ internal import Testing
         try await offPool { files.isRemoving.wait() }
         let left = try #require(await bodies.list().first?.id)
         try await bodies.append(Data(), to: left, at: 1)
-        // Enough for both.
+        // Enough permits to remove both bodies.
         for _ in 0..<2 { files.mayRemove.signal() }
         try await clock.sleeps.waitForLast { $0 == .seconds(1200) }
         #expect(await bodies.list().map(\.id) == [left])
     }
 }
 
-/// Files that are removed only when the test lets them.
+/// Files that are removed only when the test permits it.
 private struct SlowlyRemovingFiles: SpoolFiles {
     let inner = ForgettingFiles()
     let isRemoving = DispatchSemaphore(value: 0)

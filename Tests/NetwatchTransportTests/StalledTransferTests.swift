@@ -1,0 +1,118 @@
+internal import NetwatchEventLoop
+internal import NetwatchTestSupport
+internal import Testing
+
+@testable internal import NetwatchTransport
+
+/// Transfers whose packets were lost with the carrier.
+@Suite(
+    .enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"),
+    .timeLimit(.minutes(2))
+)
+struct StalledTransferTests {
+    private let testbed: TwoCableTestbed
+    private let engine: TransferEngine
+    private let pool: TransferPool
+    private let server: ScriptedServer
+
+    init() throws {
+        testbed = try TwoCableTestbed()
+        // Otherwise the kernel keeps lost packets for when the neighbour is found, whatever becomes of the connection.
+        try testbed.knowNeighbour()
+        engine = try TransferEngine(networkNamespace: testbed.near.path)
+        pool = TransferPool(engine: engine)
+        server = try ScriptedServer(address: TwoCableTestbed.host, in: testbed.far) { _ in .respond("") }
+    }
+
+    private func setCarrier(_ isUp: Bool) throws {
+        try testbed.far.ip("link set far1 \(isUp ? "up" : "down")")
+        try testbed.near.wait(until: "-br link show near1", prints: isUp ? " UP " : " DOWN ")
+    }
+
+    /// Waits until the sockets of the near side are as wanted.
+    private func sockets(where isWanted: (String) -> Bool) async throws {
+        while try !isWanted(testbed.near.shell("ss -Htna")) { try await Task.sleep(for: .milliseconds(10)) }
+    }
+
+    /// Starts a request over a connection that was used before, and returns when it is sent and lost.
+    private func lostRequest(allowsResending: Bool = true) async throws -> TransferRecorder {
+        _ = await pool.run(TransferRequest(url: server.url))
+        try setCarrier(false)
+        var request = TransferRequest(url: server.url + "/lost", method: "POST")
+        request.allowsResending = allowsResending
+        let recorder = pool.start(request)
+        try await sockets { $0.contains(#/ESTAB +0 +[1-9]/#) }
+        return recorder
+    }
+
+    @Test func `a request that was lost takes another connection, and is sent over that only`() async throws {
+        let recorder = try await lostRequest()
+        pool.restartStalled(to: TwoCableTestbed.host)
+        try await sockets { $0.contains("SYN-SENT") }
+        try setCarrier(true)
+        #expect(await recorder.end().head?.status == 200)
+        #expect(server.requests.map(\.target) == ["/", "/lost"])
+        #expect(server.requests.map(\.connection) == [1, 2])
+    }
+
+    @Test func `a request that must not arrive twice waits for the kernel to send it again`() async throws {
+        let recorder = try await lostRequest(allowsResending: false)
+        pool.restartStalled(to: TwoCableTestbed.host)
+        await engine.settle()
+        try setCarrier(true)
+        #expect(await recorder.end().head?.status == 200)
+        #expect(server.requests.map(\.connection) == [1, 1])
+    }
+
+    @Test func `a request to another host is left alone`() async throws {
+        let recorder = try await lostRequest()
+        pool.restartStalled(to: "192.0.2.1")
+        await engine.settle()
+        try setCarrier(true)
+        await recorder.end()
+        #expect(server.requests.map(\.connection) == [1, 1])
+    }
+
+    @Test func `a request that the server has is left to it`() async throws {
+        let slow = try ScriptedServer(address: TwoCableTestbed.host, in: testbed.far) { _ in
+            .stall(then: .respond(""))
+        }
+        let recorder = pool.start(TransferRequest(url: slow.url))
+        await slow.requests(atLeast: 1)
+        try setCarrier(false)
+        pool.restartStalled(to: TwoCableTestbed.host)
+        await engine.settle()
+        try setCarrier(true)
+        slow.release()
+        #expect(await recorder.end().head?.status == 200)
+        #expect(slow.requests.count == 1)
+    }
+
+    @Test func `a transfer that connects does so again at once`() async throws {
+        try setCarrier(false)
+        let recorder = pool.start(TransferRequest(url: server.url))
+        try await sockets { $0.contains("SYN-SENT") }
+        let before = try testbed.near.shell("ss -Htna")
+        pool.restartStalled(to: TwoCableTestbed.host)
+        try await sockets { $0.contains("SYN-SENT") && $0 != before }
+        try setCarrier(true)
+        #expect(await recorder.end().head?.status == 200)
+        #expect(server.connectionCount == 1)
+    }
+
+    @Test func `the kernel forgets what it has not delivered of a request that is cancelled`() async throws {
+        _ = await pool.run(TransferRequest(url: server.url))
+        try setCarrier(false)
+        let lost = TransferRecorder()
+        let id = pool.start(TransferRequest(url: server.url + "/lost")) { (event: TransferEvent) in
+            lost.deliver(event)
+        }
+        try await sockets { $0.contains(#/ESTAB +0 +[1-9]/#) }
+        engine.cancel(id)
+        await lost.end()
+        try await sockets { $0.isEmpty }
+        try setCarrier(true)
+        _ = await pool.run(TransferRequest(url: server.url + "/next"))
+        #expect(server.requests.map(\.target) == ["/", "/next"])
+    }
+}
