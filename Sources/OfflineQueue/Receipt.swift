@@ -44,7 +44,7 @@ public enum QueuedReason: Hashable, Sendable {
     case notReachable
     /// An attempt failed with the given error. The queue retries it automatically.
     case attemptFailed(String)
-    /// Earlier requests of its lane failed, and the lane waits.
+    /// Its lane is closed after failures of earlier requests or by a server's `Retry-After`; see ``LaneClosure``.
     case laneClosed
     /// It is due, but no slot is free: the limit of requests in flight is reached for its origin or for the queue.
     case noFreeSlot
