@@ -1,12 +1,12 @@
 package import Foundation
 
-/// One transfer to be made: no redirects, no retries beneath it, no resend by the library.
+/// One HTTP transfer. It follows no redirects, and neither the client nor libcurl repeats it.
 package struct Attempt: Sendable {
-    /// What is sent.
+    /// The body to send.
     package enum Body: Sendable {
         case none
         case data(Data)
-        /// A spooled body, which was looked through and cannot be swapped any more.
+        /// A spooled body that was verified. It is open, so that the file cannot be replaced.
         case file(OpenedBody)
     }
 
@@ -14,14 +14,15 @@ package struct Attempt: Sendable {
     package let id: String
     package let method: String
     package let url: String
-    /// All header lines, `Idempotency-Key` among them.
+    /// All header lines, including `Idempotency-Key`.
     package let headers: [QueueRequest.Header]
     package let body: Body
-    /// Whether a library that sends it again unasked does no harm.
+    /// Whether an unrequested resend by libcurl is harmless.
     package let mayBeSentTwice: Bool
-    /// How long its parts may take.
+    /// The timeouts of this attempt.
     package let timeouts: AttemptTimeouts
-    /// The connection of the attempt before led to the wrong server (421): this one takes a new one.
+    /// Whether the previous attempt's connection led to the wrong server (421). This attempt then uses a new
+    /// connection.
     package let isMisdirected: Bool
 
     package init(
@@ -44,61 +45,61 @@ package struct Attempt: Sendable {
         self.isMisdirected = isMisdirected
     }
 
-    /// How long it may take in all.
+    /// The maximum duration of the whole attempt.
     package var longest: Duration {
         guard case .file(let file) = body else { return timeouts.longest(sending: 0) }
         return timeouts.longest(sending: file.body.size)
     }
 
-    /// How much of a response's body is worth keeping.
+    /// The maximum number of bytes of a response's body that are kept.
     package static let maximumResponseBytes = 64 * 1024
 
-    /// How long the rest of the response may take once its status is known and decides. The slot is worth more than
-    /// the rest of the body.
+    /// The time limit for the rest of the response, once its status is known and decides the outcome. The slot is worth
+    /// more than the rest of the body.
     package static let bodyTimeout: Duration = .seconds(10)
 }
 
-/// How one transfer ended.
+/// The result of one transfer.
 package enum AttemptOutcome: Sendable {
-    /// A final response came. `isTruncated`: its body was cut, by a limit or by the connection.
+    /// A final response. `isTruncated`: a limit or the end of the connection cut its body.
     case response(status: Int, headers: [(String, String)], body: Data, isTruncated: Bool)
-    /// No complete response came.
+    /// No complete response was received.
     case failure(AttemptFailure)
-    /// It cannot be sent any more: what was to be sent is not what was accepted.
+    /// The body can no longer be sent: it is missing or is not what was accepted.
     case unsendable(reason: String)
 }
 
-/// What a transfer failed of, as libcurl and the kernel told it.
+/// The cause of a failed transfer, as libcurl and the kernel reported it.
 package struct AttemptFailure: Hashable, Sendable {
-    /// How far a transfer had come.
+    /// The phase that a transfer reached.
     package enum Phase: Int, Hashable, Sendable, Comparable, CaseIterable {
         case resolve
         case connect
         case tls
-        /// The request, or some of it, may have left.
+        /// Some or all of the request may have been sent.
         case request
-        /// The request was sent; the response was awaited or being read.
+        /// The request was sent, and the response was awaited or being read.
         case response
 
         package static func < (left: Phase, right: Phase) -> Bool { left.rawValue < right.rawValue }
     }
 
-    /// A `CURLcode`.
+    /// The `CURLcode`.
     package let code: CInt
-    /// `CURLINFO_OS_ERRNO`, 0 when there was none.
+    /// `CURLINFO_OS_ERRNO`; 0 if there was none.
     package let errno: CInt
     package let phase: Phase
-    /// Bytes of the request that were handed to the kernel.
+    /// The bytes of the request that were handed to the kernel.
     package let bytesSent: Int64
-    /// The response's status, when its head had come before the failure.
+    /// The response's status, if its head arrived before the failure.
     package let status: Int?
     package private(set) var message: String
-    /// Whether this machine was short of something, and nothing was sent for want of it: descriptors, memory, a thread
-    /// of the resolver, a place among the session's transfers. The network and the server have no part in it.
+    /// Whether nothing was sent because this machine lacked a resource: descriptors, memory, a resolver thread, or a
+    /// place among the session's transfers. Neither the network nor the server caused the failure.
     package let isLocalShortage: Bool
-    /// Whether the server said that it did not process what was sent.
+    /// Whether the server reported that it did not process the request.
     package var isUnprocessed = false
-    /// The timeout of ours that ended the attempt after all of the request was sent; `nil` when none did.
+    /// The timeout of the engine that ended the attempt after all of the request was sent; `nil` if none did.
     package var overrun: Duration?
 
     package init(
@@ -119,7 +120,7 @@ package struct AttemptFailure: Hashable, Sendable {
         self.isLocalShortage = isLocalShortage
     }
 
-    /// The failure with another message.
+    /// Returns the failure with another message.
     package func saying(_ message: String) -> AttemptFailure {
         var failure = self
         failure.message = message
@@ -127,19 +128,19 @@ package struct AttemptFailure: Hashable, Sendable {
     }
 }
 
-/// Makes one transfer. The client is adapted to it.
+/// Performs transfers. An adapter implements it with the HTTP client.
 package protocol AttemptSender: Sendable {
-    /// Makes the transfer and returns how it ended. When the task is cancelled it ends soon, with code 42.
+    /// Performs the transfer and returns its result. When the task is cancelled, it ends soon, with `CURLcode` 42.
     func send(_ attempt: Attempt) async -> AttemptOutcome
 
-    /// Makes attempts from now on use new connections: pooled ones may belong to an old network path.
+    /// Makes later attempts use new connections, because pooled ones may belong to an old network path.
     func dropConnections() async
 
-    /// Begins attempts again, inside of ``send(_:)``, whose packets were lost with the path to the host: those that connect, and
-    /// those that may be sent twice and of which the server has acknowledged nothing.
+    /// Repeats stalled attempts to the host within ``send(_:)``, because their packets were lost with the path. These are
+    /// attempts that are connecting, and attempts that are safe to repeat and of which the server acknowledged nothing.
     func restartStalled(to host: String)
 
-    /// Whether the server of an `https` URL has to prove that it is the URL's host.
+    /// Returns whether the server of an `https` URL must prove that it is the URL's host.
     func validatesServer(of url: String) -> Bool
 }
 
@@ -149,13 +150,13 @@ extension AttemptSender {
     package func validatesServer(of url: String) -> Bool { true }
 }
 
-/// What is known of the way to a host. A hint for when to try, never a permission.
+/// The known state of the path to a host. It is a hint for when to try, and never prevents an attempt.
 package enum GateState: Hashable, Sendable {
-    /// There is a route. The generation rises with each change, and when the path was lost and found again. `way` stays
-    /// the same while interface, source and gateway do: connections survive a short loss. `nil`: not known.
+    /// There is a route. `generation` rises with each change, also when the path was lost and found again. `way`
+    /// changes only with the interface, source address or gateway: connections survive a short loss. `nil`: not known.
     case reachable(generation: UInt64, way: UInt64? = nil)
     case notReachable
-    /// The host could not be judged.
+    /// The state of the host could not be determined.
     case unknown
 
     package var generation: UInt64? {
@@ -163,15 +164,16 @@ package enum GateState: Hashable, Sendable {
     }
 }
 
-/// Tells when hosts become reachable. The path monitor is adapted to it.
+/// Reports when hosts become reachable. An adapter implements it with the path monitor.
 package protocol HostGate: Sendable {
-    /// The host's states, the newest only; the first comes soon. Ends when its consumer's task ends.
+    /// Returns the host's states. Only the newest one is buffered, and the first follows soon. The stream ends when its
+    /// consumer's task ends.
     ///
     /// - Parameter host: A name or an address; IPv6 without brackets.
     func watch(host: String) -> AsyncStream<GateState>
 
-    /// The state of a watched host at this moment, by new lookups. `nil` when it cannot be asked for: then the last state
-    /// of ``watch(host:)`` counts.
+    /// Returns the current state of a watched host, by new lookups. `nil` if it cannot be queried; then the last state
+    /// of ``watch(host:)`` applies.
     func state(of host: String) async -> GateState?
 }
 

@@ -1,20 +1,20 @@
-/// How long the parts of one attempt may take. Each is 1 ms to 24 hours.
+/// The timeouts of one attempt. Each is 1 ms to 24 hours.
 ///
-/// The engine looks at ``response`` once a second, so that it may take up to two seconds longer.
+/// The engine checks ``response`` once a second, so that timeout may take effect up to two seconds late.
 public struct AttemptTimeouts: Hashable, Sendable {
-    /// How long the name lookup, the connection and the TLS handshake may take together. Default 15 s.
+    /// The time limit for name lookup, connection and TLS handshake together. Default 15 s.
     public var connect: Duration = .seconds(15)
-    /// How long the server may be silent between the request's last byte, as the kernel takes it, and the first byte of the
-    /// answer. Default 5 minutes.
+    /// The time limit between the request's last byte, as accepted by the kernel, and the first byte of the response.
+    /// Default 5 minutes.
     ///
-    /// An attempt that ends so may still be executed. The next one waits for as long as this timeout was, and has twice as
-    /// much time, up to an hour.
+    /// The server may still execute an attempt that this timeout ended. The next attempt starts after the same time
+    /// again, and its timeout is twice as long, up to an hour.
     public var response: Duration = .seconds(300)
-    /// How long the attempt may take in all. Default `nil`: 10 minutes and ``response`` together, and longer for a large
-    /// body, as if it were sent at 8 KiB/s.
+    /// The time limit for the whole attempt. Default `nil`: 10 minutes plus ``response``, plus the time that the body
+    /// takes at 8 KiB/s.
     public var total: Duration?
 
-    /// Makes timeouts; see the properties for the defaults.
+    /// Creates timeouts; see the properties for the defaults.
     public init() {}
 }
 
@@ -22,16 +22,17 @@ extension AttemptTimeouts {
     package static let longest: Duration = .seconds(86_400)
     package static let range: ClosedRange<Duration> = .milliseconds(1)...longest
 
-    /// No attempt gets more time than this by itself.
+    /// The maximum of a timeout that is extended automatically.
     private static let longestStretched: Duration = .seconds(3600)
 
-    /// The total for a body of so many bytes. A server that drips a byte now and then must not hold its lane, and a slow
-    /// link must get a large body through.
+    /// Returns the time limit for the whole attempt, for a body of this many bytes. It stops a server that drips bytes
+    /// from occupying its lane, and lets a large body pass over a slow link.
     package func longest(sending bytes: Int64) -> Duration {
         total ?? .seconds(600 + bytes / 8192) + response
     }
 
-    /// The timeouts of the next attempt, after so many were cut while the server may still have been executing them.
+    /// Returns the timeouts of the next attempt. `overruns` is the number of attempts that were cut while the server
+    /// may still have executed them.
     package func stretched(by overruns: Int) -> AttemptTimeouts {
         func stretch(_ timeout: Duration) -> Duration {
             max(timeout, min(Self.longestStretched, timeout * (1 << min(max(overruns, 0), 30))))
@@ -54,10 +55,11 @@ extension AttemptTimeouts {
     }
 }
 
-// MARK: - As the store keeps them
+// MARK: - Stored form
 
 extension AttemptTimeouts {
-    /// Milliseconds by name, `response=600000,total=900000`, without the defaults; `nil` when there are no others.
+    /// The timeouts in milliseconds by name, such as `response=600000,total=900000`, without defaults; `nil` if all are
+    /// defaults.
     package var stored: String? {
         let usual = AttemptTimeouts()
         var parts: [String] = []
@@ -67,7 +69,8 @@ extension AttemptTimeouts {
         return parts.isEmpty ? nil : parts.joined(separator: ",")
     }
 
-    /// Reads ``stored``. What cannot be read, because a hand has edited it, is the default.
+    /// Reads ``stored``. A part that cannot be read, because the database was edited by hand, is replaced with its
+    /// default.
     package init(stored text: String?) {
         self.init()
         for part in (text ?? "").split(separator: ",") {
@@ -85,7 +88,7 @@ extension AttemptTimeouts {
 }
 
 extension Duration {
-    /// Whole milliseconds, rounded up.
+    /// The duration in whole milliseconds, rounded up.
     fileprivate var positiveMilliseconds: Int64 {
         let (seconds, attoseconds) = components
         return seconds * 1000 + (attoseconds + 999_999_999_999_999) / 1_000_000_000_000_000

@@ -1,8 +1,8 @@
 internal import Dispatch
 
 extension DispatchQueue {
-    /// Runs on the queue what may wait for the disk, which nothing on the cooperative pool may. It is on the queue
-    /// before the caller's actor does anything else, so that an actor's calls keep their order.
+    /// Runs work that may block on the disk on this queue, because nothing may block a thread of the cooperative pool.
+    /// The work is enqueued before the caller's actor can run anything else, so that an actor's calls keep their order.
     func run<Value: Sendable, Failure: Error>(
         isolation: isolated (any Actor)? = #isolation,
         _ body: @escaping @Sendable () throws(Failure) -> Value

@@ -1,56 +1,57 @@
 public import Foundation
 
-/// How a request is queued. What is left alone has a default that loses nothing.
+/// Options for enqueuing a request. The defaults never lose data.
 public struct EnqueueOptions: Hashable, Sendable {
-    /// The request's id. Default `nil`: a new UUIDv7. Enqueuing an id again, which a caller does who did
-    /// not hear the answer, changes nothing. 1 to 255 bytes of printable ASCII.
+    /// The request's id: 1 to 255 bytes of printable ASCII. Default `nil`: a new UUIDv7. Enqueuing a known id changes
+    /// nothing, so a caller that did not receive the receipt can enqueue the request again.
     public var id: String?
-    /// Names a lane of its own among those of the request's origin; requests of one lane share order and
-    /// backoff. Default `nil`, the origin's common lane. At most 255 bytes.
+    /// The label of a separate lane of the request's origin. Requests of one lane share order and backoff. At most 255
+    /// bytes. Default `nil`: the origin's common lane.
     public var lane: String?
-    /// Whether the lane keeps the order of its requests: one is in flight at a time and one that has to be
-    /// tried again keeps the others waiting. A request that is given up for good is skipped. Default
-    /// `false`. A lane in order and one without are two lanes, even when they have the same label.
+    /// Whether the lane is FIFO: it sends one request at a time, and a request that waits for a retry keeps later ones
+    /// waiting. A request that is given up is skipped. Default `false`. A FIFO lane and a parallel lane with the same
+    /// label are two lanes.
     public var isFIFO: Bool
-    /// Which requests of a lane go first: 0 before 9. Default 5. A lane in order takes no other.
+    /// The priority within the lane: 0 is sent first, 9 last. Default 5. A FIFO lane accepts no other value.
     public var priority = EnqueueOptions.defaultPriority
-    /// How long it is tried before it is given up. Default 7 days; 1 ms to 366 days. Measured by a clock that
-    /// does not step while the machine runs; over a reboot by the wall clock, and only when the kernel says
-    /// that it is synchronized.
+    /// How long the request is tried before it is given up: 1 ms to 366 days. Default 7 days. Measured by a clock that
+    /// does not step while the machine runs. Across a reboot it is measured by the wall clock, but only if the kernel
+    /// reports that clock as synchronized.
     public var timeToLive: Duration = .seconds(7 * 86_400)
-    /// When it is given up, if that comes before the end of ``timeToLive``. Default `nil`.
+    /// The time at which the request is given up, if earlier than the end of ``timeToLive``. Default `nil`.
     public var deadline: Date?
-    /// It is not tried before, by the wall clock. Default `nil`. At most 366 days ahead; a time that has
-    /// passed is now.
+    /// The earliest time of an attempt, by the wall clock: at most 366 days ahead. A time in the past means now.
+    /// Default `nil`.
     public var notBefore: Date?
-    /// After so many attempts that count it is given up. Default `nil`: only ``timeToLive`` ends it. At least 1.
+    /// The number of counted attempts after which the request is given up. At least 1. Default `nil`: only
+    /// ``timeToLive`` limits it.
     public var maximumAttempts: Int?
-    /// How long the parts of an attempt may take.
+    /// The timeouts of an attempt.
     public var timeouts = AttemptTimeouts()
-    /// Takes the place of a request of the same lane that has the same key and is not being sent: that one
-    /// becomes `superseded`. Default `nil`. 1 to 255 bytes of printable ASCII.
+    /// The replace key: 1 to 255 bytes of printable ASCII. The request replaces one of the same lane with the same key
+    /// that is not in flight; the replaced request becomes `superseded`. Default `nil`.
     public var replaceKey: String?
-    /// The ids of requests that have to be delivered before. Default none; at most 64. If one of them is
-    /// given up or dropped, this one is held.
+    /// The ids of requests that must be delivered first: at most 64. If one of them is given up or cancelled, this
+    /// request is held. Default: none.
     public var dependencies: [String] = []
-    /// What counts as success. Default: any 2xx status.
+    /// The responses that count as success. Default: any 2xx status.
     public var expectation = Expectation.success
-    /// Whether it is rather not delivered than sent twice: whenever it may have been applied, it is held.
-    /// Default `false`. Such a request gets no key unless you give it one with ``idempotencyKey``; a key that you
-    /// give is sent, and does not make a second attempt safe.
+    /// Whether the request is never sent twice: it is held whenever the server may have applied it. Default `false`.
+    /// Such a request has no idempotency key unless ``idempotencyKey`` gives one. A given key is sent, but does not
+    /// make a second attempt safe.
     public var isAtMostOnce = false
-    /// The key by which the server knows a repeated request. Default: a random UUID for methods that are
-    /// not idempotent.
+    /// The key by which the server recognizes a repeated request. Default: a random UUID for methods that are not
+    /// idempotent.
     public var idempotencyKey: IdempotencyKey = .automatic
-    /// What the request has survived when ``OfflineQueue/enqueue(_:options:)`` returns. Default `.full`.
+    /// What the request survives once ``OfflineQueue/enqueue(_:options:)`` has returned. Default `.full`.
     public var durability = Durability.full
     /// What happens when the queue is full. Default `.reject`.
     public var whenFull = FullQueuePolicy.reject
 
-    /// The priority in the middle: 5.
+    /// The default priority: 5.
     public static let defaultPriority = 5
 
-    /// Makes options; see the properties for the defaults.
+    /// Creates options; see the properties for the defaults.
     public init(lane: String? = nil, isFIFO: Bool = false, id: String? = nil) {
         self.lane = lane
         self.isFIFO = isFIFO
@@ -58,78 +59,78 @@ public struct EnqueueOptions: Hashable, Sendable {
     }
 }
 
-/// The key that tells a server that two requests are one
+/// The idempotency key, by which a server recognizes two requests as the same one
 /// ([draft-ietf-httpapi-idempotency-key-header](https://datatracker.ietf.org/doc/draft-ietf-httpapi-idempotency-key-header/)).
-/// It is made when the request is enqueued and goes with every attempt unchanged.
+/// The key is fixed when the request is enqueued, and every attempt carries it unchanged.
 public struct IdempotencyKey: Hashable, Sendable {
-    /// Where the key comes from.
+    /// The source of an idempotency key.
     public enum Source: Hashable, Sendable {
-        /// A random UUID for methods that are not idempotent (RFC 9110 §9.2.2), none for others.
+        /// A random UUID for methods that are not idempotent (RFC 9110 §9.2.2), no key for others.
         case automatic
-        /// None. A request that is not idempotent is then held once it may have been applied.
+        /// No key. A request that is not idempotent is then held if the server may have applied it.
         case none
-        /// This one: 1 to 255 bytes of printable ASCII, without `"` and `\` when quoted.
+        /// The given key: 1 to 255 bytes of printable ASCII, without `"` and `\` if ``IdempotencyKey/isQuoted``.
         case value(String)
     }
 
-    /// Where the key comes from. Default `.automatic`.
+    /// The source of the key. Default `.automatic`.
     public var source: Source
     /// The name of the header field. Default `Idempotency-Key`.
     public var headerName = "Idempotency-Key"
-    /// Whether it is sent as a string of RFC 8941, in quotes, as the draft asks. Default `false`: most servers
-    /// take it bare.
+    /// Whether the key is sent in quotes, as an RFC 8941 string, which the draft requires. Default `false`, because
+    /// most servers expect it unquoted.
     public var isQuoted = false
 
-    /// Makes a key.
+    /// Creates a key.
     public init(_ source: Source = .automatic) {
         self.source = source
     }
 
-    /// A key made by the queue where one is needed.
+    /// A random key for methods that are not idempotent.
     public static let automatic = IdempotencyKey(.automatic)
     /// No key.
     public static let none = IdempotencyKey(.none)
 
-    /// A key of the caller's.
+    /// Returns a key with the given value.
     public static func value(_ key: String) -> IdempotencyKey {
         IdempotencyKey(.value(key))
     }
 }
 
-/// What an accepted request survives.
+/// The failures that an accepted request survives.
 public enum Durability: String, Hashable, Sendable, CaseIterable {
-    /// A crash of the process and a loss of power: it was synced to the disk.
+    /// A process crash and a power loss: the request was synced to disk.
     case full
-    /// A crash of the process. A loss of power may take the last requests with it. Faster where syncing is
-    /// slow.
+    /// A process crash. A power loss may lose the latest requests. Faster where syncing is slow.
     case normal
 }
 
-/// What happens to a request that a full queue has no room for; see ``QueueLimits``.
+/// What a full queue does with a new request; see ``QueueLimits``.
 public enum FullQueuePolicy: String, Hashable, Sendable, CaseIterable {
-    /// It is refused with ``QueueError/Code/queueFull``.
+    /// Refuses the request with ``QueueError/Code/queueFull``.
     case reject
-    /// The oldest requests that wait and are not being sent are given up until there is room.
+    /// Gives up the oldest waiting requests that are not in flight until there is room.
     case dropOldest = "drop-oldest"
-    /// It is given up itself; the receipt says so.
+    /// Drops the new request; the receipt reports it.
     case dropNewest = "drop-newest"
-    /// The call waits for room. Cancelling its task ends the waiting.
+    /// Makes the call wait for room. Cancelling its task ends the wait.
     case block
 }
 
-/// How much a queue takes.
+/// The size limits of a queue.
 public struct QueueLimits: Hashable, Sendable {
-    /// Requests on their way. Default 1,000,000; at least 1.
+    /// The maximum number of unfinished requests. At least 1. Default 1,000,000.
     public var requests = 1_000_000
-    /// Bytes of requests on their way: URLs, headers and bodies, uploads that no request uses yet included. Default
-    /// 4 GiB, so that a lane has room for several bodies of the longest kind; at least 1.
+    /// The maximum number of bytes of unfinished requests: URLs, headers and bodies, and uploads that no request uses
+    /// yet. At least 1. Default 4 GiB, so that a lane has room for several bodies of the maximum size.
     public var bytes: Int64 = 4 << 30
-    /// The share of both that one lane may take. Default 0.5; more than 0, at most 1.
+    /// The share of both limits that one lane may use: more than 0, at most 1. Default 0.5.
     public var laneShare = 0.5
-    /// Bytes of the file system that new requests leave free, so that outcomes can be written. Default 64 MiB; at least
-    /// 0. On a smaller file system a tenth of it has to do, but not less than the 8 MiB that the log may take.
+    /// The bytes of the file system that new requests leave free, so that outcomes can be written. At least 0. Default
+    /// 64 MiB. On a smaller file system the reserve is a tenth of it, but at least the 8 MiB that the database's log
+    /// may use.
     public var diskReserve: Int64 = 64 << 20
 
-    /// The defaults.
+    /// Creates the default limits.
     public init() {}
 }

@@ -1,15 +1,15 @@
 internal import Foundation
 internal import NetwatchTransport
 
-/// What a server has to answer for a request to count as delivered.
+/// The responses that count as delivery of a request.
 public struct Expectation: Hashable, Sendable {
-    /// The statuses of success: ranges within 200 to 599. Default 200 to 299.
+    /// The success statuses: ranges within 200 to 599. Default 200 to 299.
     public var statuses: [ClosedRange<Int>]
-    /// The media type of the answer, such as `application/json`, `image/*`; parameters are not looked at.
-    /// Default `nil`: any, or none.
+    /// The media type of the response, such as `application/json` or `image/*`; parameters are ignored. Default `nil`:
+    /// any, or none.
     public var contentType: String?
 
-    /// Makes an expectation.
+    /// Creates an expectation.
     public init(statuses: [ClosedRange<Int>] = [200...299], contentType: String? = nil) {
         self.statuses = statuses
         self.contentType = contentType
@@ -19,17 +19,17 @@ public struct Expectation: Hashable, Sendable {
     public static let success = Expectation()
 }
 
-// MARK: - As text
+// MARK: - Text form
 
 extension Expectation: CustomStringConvertible {
-    /// What ``init(parsing:)`` takes, for messages.
+    /// The syntax that ``init(parsing:)`` accepts, for error messages.
     public static let acceptedForm =
         "statuses and a type, like `status=2xx`, `status=200-204,status=404` or `status=2xx,type=application/json`"
 
-    /// Reads `status=2xx,type=application/json`: parts between commas. `status` takes a status, a range with a
-    /// hyphen or a class with `xx`, and may be given several times; `type` is given once at most.
+    /// Parses a comma-separated list such as `status=2xx,type=application/json`. `status` is a status, a range with a
+    /// hyphen, or a class with `xx`, and may occur several times. `type` may occur once.
     ///
-    /// - Throws: ``QueueError`` with `invalidOption`, naming the text.
+    /// - Throws: ``QueueError`` with `invalidOption`, which quotes the text.
     public init(parsing text: String) throws(QueueError) {
         var (statuses, type): ([ClosedRange<Int>], String?) = ([], nil)
         for part in text.split(separator: ",", omittingEmptySubsequences: false) {
@@ -48,7 +48,7 @@ extension Expectation: CustomStringConvertible {
         try check()
     }
 
-    /// The text that ``init(parsing:)`` reads.
+    /// The text that ``init(parsing:)`` parses to this expectation.
     public var description: String {
         let parts = statuses.map { range in
             "status=\(range.lowerBound)" + (range.count > 1 ? "-\(range.upperBound)" : "")
@@ -71,7 +71,7 @@ extension Expectation: CustomStringConvertible {
     }
 }
 
-// MARK: - Checking
+// MARK: - Validation
 
 extension Expectation {
     func check() throws(QueueError) {
@@ -96,12 +96,12 @@ extension Expectation {
             && parts.allSatisfy { HTTPToken.isValid(String($0)) }
     }
 
-    /// Whether an answer is one of the expected.
+    /// Returns whether a response meets the expectation.
     package func isMet(status: Int, contentType found: String?) -> Bool {
         statuses.contains { $0.contains(status) } && isType(found)
     }
 
-    /// Whether an answer has the expected media type.
+    /// Returns whether a response has the expected media type.
     package func isType(_ found: String?) -> Bool {
         guard let contentType = contentType?.lowercased() else { return true }
         let found = (found ?? "").prefix { $0 != ";" }.trimmingCharacters(in: .whitespaces).lowercased()

@@ -1,28 +1,28 @@
 public import Foundation
 
-/// A lane in which nothing is sent before a time.
+/// The closure of a lane: until a given time, the lane sends nothing.
 public struct LaneClosure: Hashable, Sendable {
-    /// Why a lane is closed.
+    /// The cause of a closure.
     public enum Cause: Hashable, Sendable {
-        /// The server asked for it (`Retry-After`). It outlives a restart.
+        /// The server asked for it with `Retry-After`. It survives a restart.
         case retryAfter
-        /// Attempts failed. It is forgotten with the lane's last request, at a restart, and when the network changes.
+        /// Attempts failed. The closure ends with the lane's last request, at a restart, and when the network changes.
         case failures
         /// This machine was short of descriptors, memory, threads or ports.
         case localShortage
     }
 
-    /// When the lane opens, by the wall clock. ``OfflineQueue/flush()`` opens it sooner.
+    /// The time at which the lane opens, by the wall clock. ``OfflineQueue/flush()`` opens it earlier.
     public let until: Date
-    /// The status of the answer with `Retry-After`: 429 or 503. `nil` for other causes, and when an older version
-    /// noted it.
+    /// The status of the response with `Retry-After`: 429 or 503. `nil` for other causes, and for a closure recorded by
+    /// an older version.
     public let status: Int?
-    /// Why it is closed.
+    /// The cause of the closure.
     public let cause: Cause
 }
 
 extension LaneClosure: CustomStringConvertible {
-    /// The closure in words for a person, without its end.
+    /// A human-readable description of the closure, without the time at which it ends.
     public var description: String {
         switch cause {
         case .retryAfter: "lane closed by Retry-After" + (status.map { " of HTTP \($0)" } ?? "")

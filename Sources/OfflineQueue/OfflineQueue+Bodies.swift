@@ -1,20 +1,20 @@
 public import Foundation
 
-/// What a body that is uploaded in pieces is for.
+/// The purpose of a body that is uploaded in pieces.
 public enum StagedBodyPurpose: String, Hashable, Sendable, CaseIterable {
     /// The body of a request: at most ``QueueRequest/maximumBodyBytes``.
     case request
-    /// An export to be imported: as long as ``QueueLimits/bytes`` allows.
+    /// An export to be imported: limited only by ``QueueLimits/bytes``.
     case `import`
 }
 
 /// An upload that no request uses yet.
 public struct StagedBody: Hashable, Sendable {
-    /// The name that the caller gave it.
+    /// The name chosen by the caller.
     public let id: String
-    /// How many bytes were uploaded.
+    /// The number of bytes uploaded so far.
     public let bytes: Int64
-    /// How long ago the last piece came.
+    /// The time since the last piece was received.
     public let idle: Duration
 
     package init(id: String, bytes: Int64, idle: Duration) {
@@ -26,20 +26,21 @@ public struct StagedBody: Hashable, Sendable {
 
 /// Bodies that are uploaded in pieces before a request uses them.
 extension OfflineQueue {
-    /// Appends to a body that is uploaded in pieces, or begins one.
+    /// Appends a piece to an upload. A piece at offset 0 starts the upload.
     ///
-    /// A body that receives no piece for ten minutes is removed. There are at most 64, and their bytes count against
-    /// ``QueueLimits/bytes``, for bodies and for requests. When either limit is reached, bodies that have been without a
-    /// piece for ten seconds are removed, the longest ones first, if that makes enough room. An empty piece counts.
+    /// An upload that receives no piece for ten minutes is removed. There are at most 64 uploads, and their bytes count
+    /// against ``QueueLimits/bytes`` together with requests. When either limit is reached, the queue removes uploads
+    /// that received no piece for ten seconds, the longest idle first, if that frees enough room. An empty piece counts
+    /// as a piece.
     ///
     /// - Parameters:
-    ///   - id: A name for the body, made by the caller.
+    ///   - id: The name of the upload, chosen by the caller.
     ///   - bytes: The piece.
-    ///   - offset: How many bytes were appended before.
-    ///   - purpose: What it is for; the first piece decides. Default: a request.
-    /// - Returns: How many bytes it has now.
-    /// - Throws: ``QueueError``: `wrongOffset` with the right one, `bodyTooLarge`, `tooManyStagedBodies`, `queueFull`,
-    ///   `insufficientSpace`, `spoolFailed`, `unknownStagedBody`. After a failure to write the body is removed.
+    ///   - offset: The number of bytes appended before.
+    ///   - purpose: The purpose of the upload, set by its first piece. Default: a request.
+    /// - Returns: The number of bytes uploaded so far.
+    /// - Throws: ``QueueError``: `wrongOffset` with the expected offset, `bodyTooLarge`, `tooManyStagedBodies`,
+    ///   `queueFull`, `insufficientSpace`, `spoolFailed`, `unknownStagedBody`. If writing fails, the upload is removed.
     public nonisolated func appendToBody(
         _ id: String,
         _ bytes: Data,
@@ -63,7 +64,7 @@ extension OfflineQueue {
         }
     }
 
-    /// Removes uploads whose clients are gone, if that makes room for requests.
+    /// Removes stalled uploads if that makes room for the requests.
     nonisolated func makeRoom(for requests: [NewRequest]) async throws {
         guard store.spool.stagedBytes.count > 0,
             let excess = try await excess(of: requests.reduce(0) { $0 + $1.size })
@@ -71,18 +72,19 @@ extension OfflineQueue {
         _ = await staged.removeStalled(freeing: excess)
     }
 
-    /// By how much these bytes exceed the queue's limit, with what it has and what is uploaded; `nil` when they fit.
+    /// Returns by how many bytes the queue's limit is exceeded, counting requests, uploads and these bytes; `nil` if
+    /// they fit.
     private nonisolated func excess(of count: Int64) async throws -> Int64? {
         let excess = try await staged.byteCount + count - store.archive.room().bytes
         return excess > 0 ? excess : nil
     }
 
-    /// The uploads that no request uses yet, by their names.
+    /// The uploads that no request uses yet, sorted by name.
     public nonisolated func stagedBodies() async -> [StagedBody] { await staged.list() }
 
-    /// Removes an upload. A client that still uploads it gets `unknownStagedBody`.
+    /// Removes an upload. A client that still uploads to it receives `unknownStagedBody`.
     ///
-    /// - Returns: What was removed.
+    /// - Returns: The removed upload.
     /// - Throws: ``QueueError/Code/unknownStagedBody``.
     public nonisolated func removeStagedBody(_ id: String) async throws -> StagedBody {
         guard let body = await staged.remove(id) else { throw QueueError.unknownStagedBody(id) }
@@ -100,10 +102,10 @@ extension OfflineQueue {
         return removed
     }
 
-    /// Ends the upload of a request's body.
+    /// Finishes the upload of a request's body.
     nonisolated func finishBody(_ id: String, size: Int64) async throws -> SpooledBody {
         let body = try await staged.finish(id, size: size)
-        // It was uploaded for an import.
+        // An upload for an import may be longer than the body of a request.
         guard body.size <= QueueRequest.maximumBodyBytes else {
             await store.spool.remove([body.name])
             throw QueueError.bodyTooLarge(limit: QueueRequest.maximumBodyBytes)

@@ -1,6 +1,6 @@
-/// What goes on for as long as the queue runs.
+/// Background tasks that run for as long as the queue.
 extension OfflineQueue {
-    /// Hears of lanes that got something to do, whoever gave it to them.
+    /// Passes lanes with new work to the scheduler, whichever call or connection added it.
     func followChanges() async {
         while !Task.isCancelled {
             let lanes = await store.changes.next()
@@ -9,7 +9,7 @@ extension OfflineQueue {
         }
     }
 
-    /// Gives up what has lived too long and forgets what is over, when something is due and now and then.
+    /// Expires requests and purges the history of finished ones, when the next one is due and at least once a minute.
     func sweep() async {
         while !Task.isCancelled {
             do {
@@ -23,14 +23,15 @@ extension OfflineQueue {
         }
     }
 
-    /// Removes files of the spool that a crash left without a row. Only room is at stake, so what cannot be done now
-    /// is left to the next start.
+    /// Removes spool files that a crash left without a row. They only take up space, so files that cannot be removed
+    /// now are left to the next start.
     func sweepSpool() async {
         let archive = store.archive
         _ = try? await store.spool.sweep { archive.isFileNamed($0) }
     }
 
-    /// Ends the queue when its store is not where it was, also while nothing is written.
+    /// Stops the queue when the store's files were moved or replaced. Checked every second, because otherwise only
+    /// writes would notice.
     func watchStore() async {
         while (try? await Task.sleep(for: .seconds(1), clock: .continuous)) != nil {
             do {
@@ -41,8 +42,8 @@ extension OfflineQueue {
         }
     }
 
-    /// Renews the leases of what is being sent, where leases end by themselves. A transfer whose lease was lost
-    /// is somebody else's by now.
+    /// Renews the leases of requests in flight, if the store's leases expire. Cancels a transfer whose lease was lost,
+    /// because another sender may have claimed its request.
     func keepLeases() async {
         guard let duration = store.leaseDuration else { return }
         while (try? await Task.sleep(for: duration / 4, clock: .continuous)) != nil {

@@ -1,11 +1,11 @@
-/// Waiting until a request is over.
+/// Waiting until a request has finished.
 ///
-/// A thousand clients may wait, so each costs its suspended task and an entry here. All deadlines share a timer: a
-/// `Task.sleep` that is cancelled keeps its memory until its time has come.
+/// A thousand clients may wait, so each one costs only its suspended task and an entry here. All deadlines share one
+/// timer, because a cancelled `Task.sleep` keeps its memory until its deadline.
 extension OfflineQueue {
     struct EndWaiter {
         let deadline: ContinuousClock.Instant?
-        /// Set when it was woken before it was suspended.
+        /// Whether it was woken before it was suspended.
         var isWoken = false
         var continuation: CheckedContinuation<Void, Never>?
     }
@@ -15,14 +15,14 @@ extension OfflineQueue {
         let task: Task<Void, Never>
     }
 
-    /// Waits until a request is over, at most for so long.
+    /// Waits until a request has finished, up to a time limit.
     ///
-    /// Cancelling the task ends the waiting. So does the end of the queue.
+    /// Cancelling the task or stopping the queue ends the wait.
     ///
     /// - Parameters:
     ///   - id: The request's id.
-    ///   - limit: How long to wait at most. Default: for ever.
-    /// - Returns: What is known of it then, be it over or not; `nil` when the queue does not know the id.
+    ///   - limit: The maximum time to wait. Default: no limit.
+    /// - Returns: The state of the request after the wait, finished or not; `nil` if the queue does not know the id.
     /// - Throws: ``QueueError`` of the store.
     public func result(of id: String, within limit: Duration? = nil) async throws -> RequestDetails? {
         try await end(of: id, within: limit)
@@ -34,7 +34,7 @@ extension OfflineQueue {
         let deadline = limit.map { ContinuousClock.now + $0 }
         nextWaiter += 1
         let waiter = nextWaiter
-        // Registered before the first look, so that nothing that happens in between is missed.
+        // Registered before the first look-up, so that no change in between is missed.
         endWaiters[id, default: [:]][waiter] = EndWaiter(deadline: deadline)
         defer { removeEndWaiter(waiter, of: id) }
         armEndTimer(deadline)
@@ -51,7 +51,7 @@ extension OfflineQueue {
         if endWaiters[id]?.isEmpty == true { endWaiters[id] = nil }
     }
 
-    /// Returns when the waiter is woken, at once if it was already.
+    /// Returns when the waiter is woken, immediately if it already was.
     private func suspend(_ waiter: Int, of id: String) async {
         guard endWaiters[id]?[waiter]?.isWoken == false else { return }
         await withTaskCancellationHandler {
@@ -61,7 +61,7 @@ extension OfflineQueue {
         }
     }
 
-    /// Ends the waiting of all.
+    /// Wakes all waiters.
     func wakeEndWaiters() {
         for id in endWaiters.keys { wakeEndWaiters(of: id) }
     }
@@ -80,16 +80,16 @@ extension OfflineQueue {
     }
 }
 
-// MARK: - Ends
+// MARK: - Finished requests
 
 extension OfflineQueue {
-    /// Any request may be over.
+    /// Called when any request may have finished.
     func recheckEnds() {
         recheckEnds(of: endWaiters.keys)
     }
 
-    /// Some requests may be over. One look at the store serves all who wait, and those who ask while it is under way
-    /// share the next: otherwise a thousand waiters would cost a busy producer a thousand looks for each change.
+    /// Called when some requests may have finished. One store query serves all waiters, and calls during a query share
+    /// the next one. Otherwise a thousand waiters would cost a busy producer a thousand queries per change.
     func recheckEnds(of ids: some Sequence<String>) {
         endCandidates.formUnion(ids.lazy.filter { self.endWaiters[$0] != nil })
         guard !endCandidates.isEmpty, !isCheckingEnds else { return }
@@ -101,7 +101,7 @@ extension OfflineQueue {
         while !endCandidates.isEmpty {
             let ids = Array(endCandidates)
             endCandidates = []
-            // Without an answer they look themselves, and report the error.
+            // If the query fails, the waiters are woken, query the store themselves and report the error.
             let standings = (try? await store.standings(of: ids)) ?? [:]
             for id in ids where standings[id]?.state.isFinal ?? true { wakeEndWaiters(of: id) }
         }

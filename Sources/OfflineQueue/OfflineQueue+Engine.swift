@@ -1,16 +1,16 @@
 internal import Foundation
 
-/// What the scheduler decides is done here.
+/// Performs the scheduler's actions.
 extension OfflineQueue {
     struct Inflight {
         let id: String
         let token: String
         let host: String?
-        /// Cancelling it ends the transfer; what follows from that is done all the same.
+        /// The task of the transfer. Cancelling it ends the transfer, and the outcome is still processed.
         let transfer: Task<AttemptOutcome, Never>
         let mayBeSentTwice: Bool
         let began: Moment
-        /// Whether it was ended because the path to its host was lost.
+        /// Whether the attempt was ended because the path to its host was lost.
         var isPathLost = false
     }
 
@@ -22,7 +22,7 @@ extension OfflineQueue {
         answerObstructed()
     }
 
-    /// Tells the scheduler of lanes with requests.
+    /// Passes lanes and their next due times to the scheduler.
     func announce(_ lanes: [LaneRecord]) {
         for lane in lanes where lane.isPaused { answerPaused(lane.id) }
         guard phase == .running else { return }
@@ -61,7 +61,8 @@ extension OfflineQueue {
         }
     }
 
-    /// The path to the host was lost. An answer that comes before the transfer has ended counts.
+    /// Ends attempts after the path to the host was lost. A response that arrives before the transfer has ended still
+    /// counts.
     private func endAttempts(to host: String, begunBefore moment: Moment) {
         for (sequence, attempt) in inflight where attempt.host == host && attempt.began < moment {
             inflight[sequence]!.isPathLost = true
@@ -103,14 +104,14 @@ extension OfflineQueue {
             handle(.claimed(lane: claim.lane, taken: batch.requests.count, due: due(after: batch)))
         } catch {
             failed(error)
-            // Whatever it was, the lane must not wait for this claim for ever.
+            // Whatever the error was, the lane must not wait for this claim for ever.
             handle(.claimed(lane: claim.lane, taken: 0, due: now + configuration.backoffCap))
         }
     }
 
-    /// When the lane's next request is due.
+    /// Returns when the lane's next request is due.
     private func due(after batch: ClaimedBatch) -> Moment? {
-        // Another machine's lane is asked for again now and then: that one may end.
+        // A lane claimed by another machine is checked again after the longest backoff, because that machine may end.
         let due = batch.isElsewhere ? configuration.backoffCap : batch.due
         return due.map { now + $0 }
     }
@@ -139,7 +140,7 @@ extension OfflineQueue {
         Task { await self.conclude(request, claim, origin, gateState, transfer) }
     }
 
-    /// The queue stopped while the request was being claimed.
+    /// Returns a claimed request to the store, because the queue stopped during the claim.
     private func giveBack(_ request: ClaimedRequest) async throws {
         let conclusion = Conclusion(
             sequence: request.sequence,
@@ -157,7 +158,7 @@ extension OfflineQueue {
         _ transfer: Task<AttemptOutcome, Never>
     ) async {
         guard let origin else {
-            // Checked when it was enqueued, so only a database edited by hand comes here.
+            // The URL was checked when it was enqueued, so this happens only if the database was edited by hand.
             transfer.cancel()
             return await settle(request, claim, .unreadable, nil)
         }
@@ -175,9 +176,10 @@ extension OfflineQueue {
         await settle(request, claim, judgement, (outcome, start.duration(to: .now)))
     }
 
-    /// Asks whether there was a path all the time. The answer decides whether a failure counts, and not the error number.
+    /// Finds out whether there was a path during the whole attempt. That decides whether a failure counts, rather than
+    /// the error number.
     ///
-    /// - Parameter before: What the gate had said when the attempt began.
+    /// - Parameter before: The gate's state when the attempt began.
     private func notePath(
         of failure: AttemptFailure,
         from before: GateState?,
@@ -237,23 +239,23 @@ extension OfflineQueue {
             return failed(error)
         }
         room.changed()
-        // It may be over all the same: its attempts are used up, or somebody dropped it meanwhile.
+        // The request may have finished even so: its attempts are used up, or it was cancelled meanwhile.
         if case .retry = judgement.verdict, waiters[request.id] != nil { await answerWithoutAttempt() }
-        // The caller of an attempt that is made again at once waits for that.
+        // If the attempt is repeated immediately, the caller waits for the next one.
         if !judgement.isMadeAgainAtOnce {
             answer(request.id, SendResult(id: request.id, judgement, body: response?.body ?? Data()))
         }
         if let next, let nextBatch {
             await proceed(next, nextBatch)
         } else {
-            // Its caller is answered, if nothing else is tried for now.
+            // Removed first, so that `handle` resumes the caller if the request cannot be tried again now.
             inflight[request.sequence] = nil
             handle(judgement.settled(lane: claim.lane, due: due))
         }
         recheckEnds(of: [request.id])
     }
 
-    /// Sends the request that was claimed with a conclusion.
+    /// Sends the request that was claimed together with a conclusion.
     private func proceed(_ claim: Scheduler.Claim, _ batch: ClaimedBatch) async {
         CrashPoint.claimed.reached()
         do {

@@ -1,14 +1,13 @@
 internal import Foundation
 
-/// How requests come in. None of it waits for the queue's own turn: producers meet at the disk only.
+/// Enqueuing requests. Most of it runs outside the actor, so that concurrent producers contend only for the disk.
 extension OfflineQueue {
-    /// Puts a request on the disk and returns. It is sent as soon as its lane allows.
+    /// Stores a request on disk. It is sent as soon as its lane allows.
     ///
-    /// A call whose task is cancelled goes on, except when it waits for room.
+    /// Cancelling the task has no effect, unless the call waits for room.
     ///
-    /// - Throws: ``QueueError`` when the request is refused or cannot be written. After `storeFailed`
-    ///   and `storeUnusable` the request may be on the disk or not; with an id of one's own it can be enqueued again
-    ///   safely.
+    /// - Throws: ``QueueError`` if the request is refused or cannot be written. After `storeFailed` and `storeUnusable`
+    ///   it is unknown whether the request is on disk. If you chose its id yourself, enqueuing it again is safe.
     public nonisolated func enqueue(
         _ request: QueueRequest,
         options: EnqueueOptions = EnqueueOptions()
@@ -16,7 +15,7 @@ extension OfflineQueue {
         Receipt(try await accept([try RequestDraft(request, options: options)])[0])
     }
 
-    /// Puts several requests on the disk, all of them or none, in this order. They may depend on each other.
+    /// Stores several requests on disk in this order, all of them or none. They may depend on each other.
     ///
     /// - Throws: As ``enqueue(_:options:)``, and `cyclicDependency`.
     public nonisolated func enqueue(
@@ -27,12 +26,14 @@ extension OfflineQueue {
         return try await accept(drafts).map(Receipt.init)
     }
 
-    /// Puts a request on the disk, tries it at once and returns what came of the first attempt.
+    /// Stores a request on disk, tries it immediately and returns the result of the first attempt.
     ///
-    /// It is not tried, and the result says so, when no slot is free, when its host is known not to be reachable, when
-    /// its lane is closed after failures, paused, or keeps order and has earlier requests, and when it is to wait for a
-    /// time or for others. Cancelling the task ends the waiting, not the
-    /// request.
+    /// It is not tried, and the result says so, in these cases:
+    /// - no slot is free, or its host is known to be unreachable;
+    /// - its lane is paused, closed after failures, or FIFO with earlier requests;
+    /// - it is scheduled for later or depends on other requests.
+    ///
+    /// Cancelling the task ends the wait; the request stays queued.
     ///
     /// - Throws: As ``enqueue(_:options:)``.
     public func send(
@@ -45,7 +46,7 @@ extension OfflineQueue {
             return accepted.outcome == .dropped
                 ? .dropped(id: draft.id) : .queued(id: draft.id, reason: .alreadyQueued)
         }
-        // Before the request is written: a claim under way may take it before this task hears of it.
+        // Registered before the request is written, because a claim in progress may take it before this task continues.
         waiters[draft.id] = Waiter()
         let accepted: EnqueuedRequest
         do {
@@ -70,7 +71,7 @@ extension OfflineQueue {
             await follow(requests)
             return accepted
         } catch {
-            // After a failure to write it is not known whether a row names the bodies; the next start will tell.
+            // After a failed write it is unknown whether a row names the bodies; the next start finds out.
             if (error as? QueueError)?.endsStore != true { await discard(requests) }
             await failed(error)
             throw error
@@ -85,7 +86,8 @@ extension OfflineQueue {
             do {
                 return try await store.enqueue(requests)
             } catch let error as QueueError where error.code == .queueFull && requests.waitForRoom {
-                // Of an empty queue nothing will go to make room; but what it was refused for may just have gone.
+                // An empty queue never frees room, so waiting would not end. But the room may have become free just
+                // now.
                 guard try await isAnythingOnItsWay() else { return try await store.enqueue(requests) }
                 try await room.wait(after: generation)
             }
@@ -97,7 +99,7 @@ extension OfflineQueue {
         return try await !store.page(RequestQuery(states: states, limit: 1)).requests.isEmpty
     }
 
-    /// What a new request may change for those who wait for others.
+    /// Updates other waits that the new requests may affect.
     private nonisolated func follow(_ requests: [NewRequest]) async {
         let shortest = requests.map(\.options.timeToLive).min() ?? .zero
         if shortest < Sweeper.longestPause { sweeper.hurry(shortest) }
@@ -108,7 +110,7 @@ extension OfflineQueue {
 }
 
 extension QueueRequest.Body {
-    /// The length that the caller says it has; `nil` for a file.
+    /// The length that the caller declared; `nil` for a file.
     fileprivate var declaredSize: Int64? {
         switch self {
         case .data(let data): Int64(data.count)
@@ -136,12 +138,12 @@ extension Receipt {
 // MARK: - Bodies
 
 extension OfflineQueue {
-    /// Longer bodies are files of the spool: within a row reading and writing them costs more
-    /// ([SQLite's measurement](https://www.sqlite.org/intern-v-extern-blob.html)).
+    /// The maximum size of a body stored in its row. Larger bodies are spool files, because SQLite reads and writes
+    /// large blobs more slowly ([SQLite's measurement](https://www.sqlite.org/intern-v-extern-blob.html)).
     package static let longestInlineBody = 64 * 1024
 
-    /// A caller who asks again for a request that is there already may have its file no more, and an upload is used up
-    /// by the first call. Of those the length is compared as far as it is known.
+    /// Returns the stored body of the draft. When a caller repeats an accepted request, its file may be gone, and the
+    /// first call has used up its upload. Only the body's length, if known, is then compared with the stored request.
     private nonisolated func body(of draft: RequestDraft) async throws -> NewRequest.Body {
         do {
             return try await place(draft)

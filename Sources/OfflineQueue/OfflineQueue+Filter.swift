@@ -1,37 +1,37 @@
-/// Edits of all requests that match a filter: one transaction, whatever their number.
+/// Edits of all requests that match a filter, in one transaction whatever their number.
 ///
-/// Either all of them are edited or, when the store fails, none. Memory does not grow with the number of requests but for
-/// 8 bytes each. Until the transaction is over other calls wait, about 10 to 30 s for a million requests.
+/// Either all of them are edited or, if the store fails, none. Memory grows by 8 bytes per request. Other calls wait
+/// until the transaction ends, about 10 to 30 s for a million requests.
 extension OfflineQueue {
-    /// Drops all requests that match, as ``cancel(_:)`` does.
+    /// Cancels all matching requests, as ``cancel(_:)`` does.
     ///
-    /// - Parameter filter: Without states: all that are not over.
+    /// - Parameter filter: Without states, it matches all unfinished requests.
     /// - Throws: ``QueueError`` of the store.
     public func cancel(matching filter: RequestFilter) async throws -> FilteredEditResult {
         try await edit(.cancel, matching: filter)
     }
 
-    /// Holds all requests that match, as ``hold(_:)`` does.
+    /// Holds all matching requests, as ``hold(_:)`` does.
     ///
-    /// - Parameter filter: Without states: `pending`, `blocked` and `inflight` ones.
+    /// - Parameter filter: Without states, it matches `pending`, `blocked` and `inflight` requests.
     /// - Throws: ``QueueError`` of the store.
     public func hold(matching filter: RequestFilter) async throws -> FilteredEditResult {
         try await edit(.hold, matching: filter)
     }
 
-    /// Releases all requests that match, as ``release(_:)`` does.
+    /// Releases all matching requests, as ``release(_:)`` does.
     ///
-    /// - Parameter filter: Without states: `held` ones.
+    /// - Parameter filter: Without states, it matches `held` requests.
     /// - Throws: ``QueueError`` of the store.
     public func release(matching filter: RequestFilter) async throws -> FilteredEditResult {
         try await edit(.release, matching: filter)
     }
 
-    /// Tries all requests that match again, as ``retry(_:newKey:)`` does.
+    /// Retries all matching requests, as ``retry(_:newKey:)`` does.
     ///
     /// - Parameters:
-    ///   - filter: Without states: `held` and `dead` ones.
-    ///   - newKey: Whether each gets another idempotency key. Default `false`.
+    ///   - filter: Without states, it matches `held` and `dead` requests.
+    ///   - newKey: Whether each request gets a new idempotency key. Default `false`.
     /// - Throws: ``QueueError`` of the store.
     public func retry(matching filter: RequestFilter, newKey: Bool = false) async throws -> FilteredEditResult
     {
@@ -57,7 +57,7 @@ extension OfflineQueue {
 }
 
 extension QueueEdit {
-    /// The states that it is for, unless a filter names others.
+    /// The states that the edit applies to, unless a filter names others.
     fileprivate var usualStates: Set<QueuedRequest.State> {
         switch self {
         case .cancel: [.pending, .blocked, .inflight, .held]

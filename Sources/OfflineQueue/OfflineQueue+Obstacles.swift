@@ -1,6 +1,6 @@
 internal import Foundation
 
-/// Why requests wait, as far as only the scheduler knows it: paths, slots, shortages, and lanes closed after failures.
+/// Reasons for waiting that only the scheduler knows: paths, slots, shortages, and lanes closed after failures.
 extension OfflineQueue {
     func withObstacle(_ request: QueuedRequest) -> QueuedRequest {
         guard request.state == .pending, let lane = request.laneID else { return request }

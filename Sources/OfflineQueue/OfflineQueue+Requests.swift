@@ -1,8 +1,8 @@
 internal import Foundation
 
-/// What may be known and asked of requests in the queue.
+/// Queries and edits of the requests in the queue.
 extension OfflineQueue {
-    /// A part of the requests: those on their way in their order, then those that are over, newest first.
+    /// Returns one page of requests: unfinished ones in queue order, then finished ones, newest first.
     ///
     /// - Throws: ``QueueError`` of the store.
     public func list(_ query: RequestQuery = RequestQuery()) async throws -> RequestPage {
@@ -10,31 +10,31 @@ extension OfflineQueue {
         return RequestPage(requests: page.requests.map(withObstacle), next: page.next)
     }
 
-    /// All that is known of one request; `nil` when the queue does not know the id.
+    /// Returns all details of one request; `nil` if the queue does not know the id.
     ///
     /// - Throws: ``QueueError`` of the store.
     public func request(_ id: String) async throws -> RequestDetails? {
         try await store.details(of: id)?.changing(withObstacle)
     }
 
-    /// The ids that begin with a text, sorted, so that an id that is the text itself comes first.
+    /// Returns the ids with a given prefix, sorted. An id that equals the prefix comes first.
     ///
-    /// Every other method takes whole ids: a prefix that means one request now may mean another one later.
+    /// Every other method takes complete ids, because a prefix that is unique now may become ambiguous later.
     ///
     /// - Parameters:
-    ///   - prefix: The beginning; an empty one is that of every id.
-    ///   - limit: How many ids are returned at most.
+    ///   - prefix: The beginning of the ids. An empty prefix matches every id.
+    ///   - limit: The maximum number of ids returned.
     /// - Throws: ``QueueError`` of the store.
     public func ids(beginningWith prefix: String, limit: Int) async throws -> [String] {
         try await store.ids(beginningWith: prefix, limit: limit)
     }
 
-    /// How many requests are in which state.
+    /// The number of requests in each state.
     public var counts: QueueCounts {
         get async throws { try await store.counts() }
     }
 
-    /// The queue in numbers.
+    /// Returns statistics of the queue.
     ///
     /// - Throws: ``QueueError`` of the store.
     public func statistics() async throws -> QueueStatistics {
@@ -46,9 +46,10 @@ extension OfflineQueue {
         return statistics
     }
 
-    /// Drops requests: they are not sent any more. One that is being sent is dropped unless it is delivered.
+    /// Cancels requests: the queue drops them and no longer sends them. A request in flight is cancelled unless it is
+    /// delivered.
     ///
-    /// - Returns: What became of each, in the order of the ids.
+    /// - Returns: The result for each request, in the order of the ids.
     /// - Throws: ``QueueError`` of the store.
     public func cancel(_ ids: [String]) async throws -> [EditResult] {
         try await edit(.cancel, ids)
@@ -56,28 +57,28 @@ extension OfflineQueue {
 
     /// Holds requests until they are released.
     ///
-    /// - Returns: What became of each, in the order of the ids.
+    /// - Returns: The result for each request, in the order of the ids.
     /// - Throws: ``QueueError`` of the store.
     public func hold(_ ids: [String]) async throws -> [EditResult] {
         try await edit(.hold, ids)
     }
 
-    /// Lets held requests go on, for whatever reason they are held. One whose dependency failed goes without it.
+    /// Releases held requests, whatever the reason for the hold. A request whose dependency failed is sent without it.
     ///
-    /// - Returns: What became of each, in the order of the ids.
+    /// - Returns: The result for each request, in the order of the ids.
     /// - Throws: ``QueueError`` of the store.
     public func release(_ ids: [String]) async throws -> [EditResult] {
         try await edit(.release, ids)
     }
 
-    /// Tries requests anew that were given up, are held or wait, as if for the first time. They keep their place
-    /// and live as long again; their lane may still be closed after failures, which ``flush()`` ends.
+    /// Retries requests that were given up, are held or wait, as if for the first time. They keep their place in the
+    /// queue, and their time to live starts again. Their lane may still be closed after failures; ``flush()`` opens it.
     ///
     /// - Parameters:
     ///   - ids: The ids of the requests.
-    ///   - newKey: Whether they get another idempotency key, so that the server takes them for new ones.
+    ///   - newKey: Whether each request gets a new idempotency key, so that the server treats it as a new request.
     ///     Default `false`.
-    /// - Returns: What became of each, in the order of the ids.
+    /// - Returns: The result for each request, in the order of the ids.
     /// - Throws: ``QueueError`` of the store.
     public func retry(_ ids: [String], newKey: Bool = false) async throws -> [EditResult] {
         try await edit(.retry(newKey: newKey), ids)
@@ -94,33 +95,35 @@ extension OfflineQueue {
         return results
     }
 
-    /// Others may wait for what an edit changed.
+    /// Wakes calls that may wait for what an edit changed.
     func edited() async {
         room.changed()
         await answerWithoutAttempt()
     }
 
-    /// Begins nothing new, of the whole queue or of some lanes, until ``resume(host:lane:)``; a restart does not
-    /// change that. What is being sent goes on.
+    /// Stops starting attempts, in the whole queue or in some lanes, until ``resume(host:lane:)``. A pause survives a
+    /// restart. Requests in flight are not affected.
     ///
     /// - Parameters:
-    ///   - host: Only lanes to this host. Default `nil`: all, and the queue as a whole when `lane` is `nil`, too.
-    ///   - lane: Only lanes with this label, empty for those without one. Default `nil`: all.
-    /// - Returns: How many lanes match; of the whole queue, how many have requests.
-    /// - Throws: ``QueueError``: `unknownLane` when none matches, and nothing was changed; those of the store.
+    ///   - host: Pauses only lanes to this host. Default `nil`: all hosts. If `lane` is also `nil`, the whole queue is
+    ///     paused.
+    ///   - lane: Pauses only lanes with this label; an empty label selects lanes without one. Default `nil`: all lanes.
+    /// - Returns: The number of matching lanes; for the whole queue, the number of lanes with requests.
+    /// - Throws: ``QueueError``: `unknownLane` if no lane matches, and nothing was changed; errors of the store.
     @discardableResult
     public func pause(host: String? = nil, lane: String? = nil) async throws -> Int {
         try await setPaused(true, host, lane)
     }
 
-    /// Ends ``pause(host:lane:)``: without arguments every pause, of the queue and of all lanes; else that of the
-    /// lanes that match, which wait all the same while the whole queue is paused.
+    /// Ends ``pause(host:lane:)``. Without arguments it ends every pause, of the queue and of all lanes. With arguments
+    /// it resumes the matching lanes, which still wait while the whole queue is paused.
     ///
     /// - Parameters:
-    ///   - host: Only lanes to this host. Default `nil`: all.
-    ///   - lane: Only lanes with this label, empty for those without one. Default `nil`: all.
-    /// - Returns: How many lanes match; of the whole queue, how many have requests.
-    /// - Throws: ``QueueError``: `unknownLane` when none matches, and nothing was changed; those of the store.
+    ///   - host: Resumes only lanes to this host. Default `nil`: all hosts.
+    ///   - lane: Resumes only lanes with this label; an empty label selects lanes without one. Default `nil`: all
+    ///     lanes.
+    /// - Returns: The number of matching lanes; for the whole queue, the number of lanes with requests.
+    /// - Throws: ``QueueError``: `unknownLane` if no lane matches, and nothing was changed; errors of the store.
     @discardableResult
     public func resume(host: String? = nil, lane: String? = nil) async throws -> Int {
         try await setPaused(false, host, lane)

@@ -1,16 +1,16 @@
 internal import Foundation
 
-/// Those who wait: for a first result, and for the end.
+/// Calls that wait for a first result, and for the queue to stop.
 extension OfflineQueue {
-    /// A call of ``send(_:options:)``. Before its request is known to be on the disk it has no continuation,
-    /// and a result that comes early is kept.
+    /// A call of ``send(_:options:)``. It has no continuation until its request is known to be on disk. A result that
+    /// arrives earlier is kept.
     struct Waiter {
         var lane: Int64?
         var continuation: CheckedContinuation<SendResult, Never>?
         var earlyResult: SendResult?
     }
 
-    /// What is known of the result without an attempt.
+    /// Returns the result if it is known without an attempt.
     func immediateResult(_ accepted: EnqueuedRequest) -> SendResult? {
         let id = accepted.id
         guard accepted.outcome == .accepted else { return knownResult(accepted) }
@@ -56,7 +56,7 @@ extension OfflineQueue {
         continuation.resume(returning: result)
     }
 
-    /// Answers those whose requests came to an end, or are held, by something else than an attempt.
+    /// Resumes callers whose requests have finished or are held for another reason than an attempt.
     func answerWithoutAttempt() async {
         recheckEnds()
         guard !waiters.isEmpty, let standings = try? await store.standings(of: Array(waiters.keys)) else {
@@ -78,7 +78,7 @@ extension OfflineQueue {
         }
     }
 
-    /// Answers those whose requests cannot be tried now.
+    /// Resumes callers whose requests cannot be tried now.
     func answerObstructed() {
         guard !waiters.isEmpty else { return }
         let sending = Set(inflight.values.map(\.id))
@@ -92,7 +92,7 @@ extension OfflineQueue {
 }
 
 extension SendResult {
-    /// Of a request that is over.
+    /// Creates the result of a finished request.
     fileprivate init(id: String, _ state: QueuedRequest.State, status: Int?, _ error: String?) {
         self =
             state == .delivered
@@ -102,11 +102,11 @@ extension SendResult {
 }
 
 extension EnqueuedRequest {
-    /// A little ahead is the clock's grain.
+    /// A due time up to 1 ms ahead comes from the clock's resolution.
     fileprivate var isScheduled: Bool { (due ?? .zero) > .milliseconds(1) }
 }
 
-// MARK: - The end of the queue
+// MARK: - Stopping
 
 extension OfflineQueue {
     struct Drain {
@@ -114,7 +114,7 @@ extension OfflineQueue {
         var isGivenUp = false
     }
 
-    /// Waits until nothing is being sent or claimed.
+    /// Waits until no request is in flight or being claimed.
     func drained(within limit: Duration) async {
         let deadline = Task {
             try? await Task.sleep(for: limit)

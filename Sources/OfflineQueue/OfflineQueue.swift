@@ -1,46 +1,47 @@
 internal import Foundation
 
-/// Keeps HTTP requests on the disk until they are delivered.
+/// A queue that stores HTTP requests on disk until they are delivered.
 ///
-/// When ``enqueue(_:options:)`` returns, the request survives a crash and a power cut. It is sent at least
-/// once, with the same idempotency key every time, as soon as its host can be reached. One process owns
-/// a queue's directory. A queue lives until ``stop()``, which is to be called.
+/// When ``enqueue(_:options:)`` returns, the request survives a crash and a power loss. The queue sends it at least
+/// once, as soon as its host is reachable, with the same idempotency key in every attempt. One process owns a queue's
+/// directory. A queue runs until ``stop()``, which must be called.
 ///
-/// Nothing here blocks a thread of the cooperative pool; all methods may be called from any task.
+/// No method blocks a thread of the cooperative pool. All methods may be called from any task.
 public actor OfflineQueue {
-    /// How a queue works.
+    /// The settings of a queue.
     public struct Configuration: Hashable, Sendable {
-        /// Where the queue is kept; made with permissions 0700 when missing, as is what is missing above it. One
-        /// that exists and is open to others is closed to them when it is empty or a queue's, else refused.
+        /// The directory of the queue. It and its missing parents are created with permissions 0700. An existing
+        /// directory that others can access is restricted to 0700 if it is empty or holds a queue, and refused
+        /// otherwise.
         public var directory: String
-        /// How much the queue takes.
+        /// The size limits of the queue.
         public var limits = QueueLimits()
-        /// The shortest wait after a failure. The longest, of which chance takes a part, doubles with every further
-        /// one. Default 2 s; 1 ms to 366 days.
+        /// The minimum delay after a failure: 1 ms to 366 days. Default 2 s. The actual delay is random between this
+        /// and an upper bound that doubles with each failure in a row.
         public var backoffBase: Duration = .seconds(2)
-        /// The longest wait after failures, and how often an unreachable host is tried all the same.
-        /// Default 15 min; ``backoffBase`` to 366 days. (A server's `Retry-After` may close a lane for up to 24 h.)
+        /// The maximum delay after failures, and the interval at which an unreachable host is tried all the same:
+        /// ``backoffBase`` to 366 days. Default 15 min. A server's `Retry-After` may close a lane for up to 24 h.
         public var backoffCap: Duration = .seconds(900)
-        /// Requests of one lane that are sent at once. Default 8; 1 to 65,536. A lane in order sends 1, and
-        /// ``inflightPerOrigin`` limits all lanes to an origin together.
+        /// The maximum number of requests in flight per lane: 1 to 65,536. Default 8. A FIFO lane sends 1 at a time,
+        /// and ``inflightPerOrigin`` limits all lanes of an origin together.
         public var inflightPerLane = 8
-        /// Requests to one origin (scheme, host and port) that are sent at once, over all its lanes. Default 8;
-        /// 1 to 65,536.
+        /// The maximum number of requests in flight per origin (scheme, host and port), over all its lanes: 1 to
+        /// 65,536. Default 8.
         public var inflightPerOrigin = 8
-        /// Requests that are sent at once. Default 32; 1 to 65,536. A quarter of these slots, and at least one of two
-        /// or more, is reserved for origins to which nothing is being sent.
+        /// The maximum number of requests in flight: 1 to 65,536. Default 32. A quarter of these slots is reserved for
+        /// origins with nothing in flight; at least one slot is reserved if there are two or more.
         public var inflight = 32
-        /// How long ``OfflineQueue/stop()`` waits for what is being sent. Default 10 s; 0 s to 366 days.
+        /// How long ``OfflineQueue/stop()`` waits for requests in flight: 0 s to 366 days. Default 10 s.
         public var stopTimeout: Duration = .seconds(10)
 
-        /// The defaults, in a directory.
+        /// Creates a configuration with the defaults.
         public init(directory: String) {
             self.directory = directory
         }
     }
 
-    /// Yields the error after which the queue writes nothing any more, if that happens, and ends with the
-    /// queue. Whoever runs the queue should end then and start anew. One consumer at a time.
+    /// Yields the error after which the queue no longer writes, if one occurs, and finishes when the queue stops.
+    /// After the error, the process should exit and start again. Supports one consumer at a time.
     public nonisolated let failures: AsyncStream<QueueError>
 
     enum Phase {
@@ -58,13 +59,13 @@ public actor OfflineQueue {
     let origin = ContinuousClock.now
 
     var phase = Phase.ready
-    /// Whether nothing is written any more.
+    /// Whether the queue no longer writes.
     var hasFailed = false
     var scheduler: Scheduler
     var waiters: [String: Waiter] = [:]
     var endWaiters: [String: [Int: EndWaiter]] = [:]
     var endTimer: EndTimer?
-    /// Requests with waiters that may be over.
+    /// The ids of requests with waiters that may have finished.
     var endCandidates: Set<String> = []
     var isCheckingEnds = false
     var nextWaiter = 0
@@ -72,12 +73,12 @@ public actor OfflineQueue {
     var claimsUnderWay = 0
     var watches: [String: Task<Void, Never>] = [:]
     var timer: (moment: Moment, task: Task<Void, Never>)?
-    /// No attempt begins before connections of an old path are dropped.
+    /// No attempt starts before the connections of the old path are dropped.
     var pathChange: Task<Void, Never>?
     var drain = Drain()
     nonisolated let room = Room()
     nonisolated let sweeper = Sweeper()
-    /// What goes on for as long as the queue runs.
+    /// The tasks that run for as long as the queue.
     var chores: [Task<Void, Never>] = []
 
     /// Opens the queue's directory. Nothing is sent before ``start()``.
@@ -122,14 +123,14 @@ public actor OfflineQueue {
 }
 
 extension OfflineQueue {
-    /// What opening the queue found that its owner has to know, one sentence each.
+    /// Findings from opening the queue that its owner must know, one sentence each.
     package nonisolated var openingNotes: [String] { store.openingNotes }
 }
 
-// MARK: - Life
+// MARK: - Lifecycle
 
 extension OfflineQueue {
-    /// Takes up what earlier runs left and begins to send. Calling it again does nothing.
+    /// Recovers the requests of earlier runs and starts sending. A second call does nothing.
     ///
     /// - Throws: ``QueueError`` of the store.
     public func start() async throws {
@@ -146,9 +147,9 @@ extension OfflineQueue {
         ]
     }
 
-    /// Tries everything that waits now: backoff, `Retry-After` and the gate are passed over once, and what
-    /// is held for trust, configuration or credentials is tried again. What is paused, held by somebody or
-    /// scheduled stays so. Returns before the attempts end.
+    /// Tries all waiting requests now. It ignores backoff, `Retry-After` and unreachable hosts once, and releases
+    /// requests that are held for trust, configuration or credentials. Paused, user-held and scheduled requests keep
+    /// waiting. Returns before the attempts end.
     ///
     /// - Throws: ``QueueError`` of the store.
     public func flush() async throws {
@@ -160,8 +161,8 @@ extension OfflineQueue {
         }
     }
 
-    /// Ends the queue: nothing new is sent, what is being sent is waited for up to
-    /// ``Configuration/stopTimeout`` and then left to the next start, and the directory is given up.
+    /// Stops the queue and releases its directory. No new request is sent. Requests in flight may finish within
+    /// ``Configuration/stopTimeout``; the next start handles the rest.
     public func stop() async {
         guard phase != .stopped else { return }
         phase = .stopped
@@ -178,7 +179,7 @@ extension OfflineQueue {
         failureContinuation.finish()
     }
 
-    /// Tells of an error after which nothing is written any more.
+    /// Runs the body and reports an error after which the queue no longer writes.
     func reporting<Value>(_ body: () async throws -> Value) async throws -> Value {
         do {
             return try await body()
@@ -188,7 +189,7 @@ extension OfflineQueue {
         }
     }
 
-    /// Nothing is written any more; what is on the disk waits for the next start.
+    /// Stops sending if the error ends the store. Stored requests wait for the next start.
     func failed(_ error: any Error) {
         guard let error = error as? QueueError, error.endsStore, !hasFailed else { return }
         hasFailed = true

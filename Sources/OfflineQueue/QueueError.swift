@@ -1,75 +1,78 @@
-/// Why the queue refused or could not do something.
+/// An error of the queue.
 public struct QueueError: Error, Hashable, Sendable {
-    /// What went wrong, for programs.
+    /// The kind of error, for programs.
     public enum Code: String, Hashable, Sendable {
-        /// The URL is no absolute `http` or `https` URL with a host, or it holds a user name or password.
+        /// The URL is not an absolute `http` or `https` URL with a host, or it contains a user name or password.
         case invalidURL = "invalid_url"
         /// The method is not a token.
         case invalidMethod = "invalid_method"
-        /// A header's name is not a token, or its value holds a control character other than the tab.
+        /// A header's name is not a token, or its value contains a control character other than tab.
         case invalidHeader = "invalid_header"
         /// A header carries a secret, and secrets are not stored.
         case secretHeader = "secret_header"
-        /// The body is longer than ``QueueRequest/maximumBodyBytes``, or the request than ``QueueLimits`` ever allow.
+        /// The body is longer than ``QueueRequest/maximumBodyBytes``, or the request is larger than ``QueueLimits`` can
+        /// ever allow.
         case bodyTooLarge = "body_too_large"
-        /// An option cannot be used as it is.
+        /// An option is invalid.
         case invalidOption = "invalid_option"
-        /// A setting of ``OfflineQueue/Configuration`` cannot be used as it is. Nothing was opened.
+        /// A setting of ``OfflineQueue/Configuration`` is invalid. Nothing was opened.
         case invalidConfiguration = "invalid_configuration"
-        /// The queue has no room for the request: its own limits, or the disk's. Nothing was changed.
+        /// The queue has no room for the request, because of its limits or the disk. Nothing was changed.
         case queueFull = "queue_full"
-        /// A request depends on one that the queue does not know or that was given up.
+        /// A request depends on one that is unknown or was given up.
         case unknownDependency = "unknown_dependency"
-        /// Requests depend on each other in a circle.
+        /// The dependencies of requests form a cycle.
         case cyclicDependency = "cyclic_dependency"
         /// No request has this id.
         case unknownRequest = "unknown_request"
-        /// A request with this id and other content is in the queue; the message says what differs. Nothing was changed.
+        /// A request with this id and other content is in the queue; the message says what differs. Nothing was
+        /// changed.
         case idConflict = "id_conflict"
         /// No lane matches. Nothing was changed.
         case unknownLane = "unknown_lane"
-        /// What was to be imported is not a whole export.
+        /// The input of an import is not a complete export.
         case invalidImport = "invalid_import"
-        /// Another process, or another queue of this one, owns the directory.
+        /// Another process, or another queue of this process, owns the directory.
         case alreadyOwned = "already_owned"
-        /// The directory cannot be made or used.
+        /// The directory cannot be created or used.
         case directoryUnusable = "directory_unusable"
-        /// The database is not a queue's, is damaged, or was written by a newer netwatch. It is left as it is. When
-        /// damage is met by a queue that runs, nothing is accepted any more, as after ``storeFailed``.
+        /// The database is damaged, does not belong to a queue, or was written by a newer netwatch. It is left
+        /// unchanged. If a running queue finds damage, it accepts nothing more, as after ``storeFailed``.
         case storeUnusable = "store_unusable"
         /// The database is in use by another program, or cannot be read for now.
         case storeUnavailable = "store_unavailable"
-        /// Writing failed, now or earlier. Nothing is accepted any more; what was accepted is kept and is
-        /// found when the queue is opened anew.
+        /// A write failed, now or earlier. The queue accepts nothing more. Accepted requests are kept and are available
+        /// when the queue is opened again.
         case storeFailed = "store_failed"
-        /// The directory, its lock, the database, its log or the spool is not what its path names any more: it was
-        /// removed, moved or replaced while the queue ran. Nothing is accepted any more, as after ``storeFailed``.
+        /// The directory, its lock, the database, its log or the spool was removed, moved or replaced while the queue
+        /// ran. The queue accepts nothing more, as after ``storeFailed``.
         case storeReplaced = "store_replaced"
         /// The queue was stopped.
         case stopped
-        /// A file that was to be a body cannot be read, or is no regular file.
+        /// A body's file cannot be read, or is not a regular file.
         case bodyFileUnusable = "body_file_unusable"
-        /// The disk is full, or the user's share of it. What was accepted is kept; this body was not.
+        /// The disk is full, or the user's quota is used up. Accepted requests are kept; this body was not stored.
         case insufficientSpace = "insufficient_space"
-        /// The file of a body cannot be written or read. What was accepted is kept; this body was not.
+        /// A body's file in the spool cannot be written or read. Accepted requests are kept; this body was not stored.
         case spoolFailed = "spool_failed"
-        /// As many bodies as may be are being uploaded.
+        /// The maximum number of uploads is reached.
         case tooManyStagedBodies = "too_many_staged_bodies"
-        /// No body of that name is being uploaded: a request used it, or it was removed.
+        /// No upload has this name: a request used it, or it was removed.
         case unknownStagedBody = "unknown_staged_body"
-        /// A piece of a body does not begin where the one before ended; ``QueueError/offset`` tells where.
+        /// A piece of an upload does not begin where the previous one ended; ``QueueError/offset`` is the expected
+        /// offset.
         case wrongOffset = "wrong_offset"
     }
 
-    /// What went wrong, for programs.
+    /// The kind of error, for programs.
     public let code: Code
-    /// What went wrong, for people: one sentence without a full stop.
+    /// A human-readable message: one sentence without a full stop.
     public let message: String
-    /// The file or directory concerned, if one is.
+    /// The file or directory concerned, if any.
     public let path: String?
-    /// The process that owns the directory, with ``Code/alreadyOwned`` and when it left its number.
+    /// The process that owns the directory, with ``Code/alreadyOwned``, if that process recorded its id.
     public let ownerPID: Int32?
-    /// How many bytes of the body have come, with ``Code/wrongOffset``.
+    /// The number of bytes of the upload that were received, with ``Code/wrongOffset``.
     public let offset: Int64?
 
     package init(
@@ -88,7 +91,7 @@ public struct QueueError: Error, Hashable, Sendable {
 }
 
 extension QueueError {
-    /// Whether nothing is written after it. Then nobody knows whether what was being written is on the disk.
+    /// Whether nothing is written after this error. It is then unknown whether the last write is on disk.
     var endsStore: Bool { [.storeFailed, .storeUnusable, .storeReplaced].contains(code) }
 }
 
@@ -97,7 +100,7 @@ extension QueueError: CustomStringConvertible {
     public var description: String { message }
 }
 
-/// A value in a message: between backticks, its control characters escaped, cut after 80.
+/// Returns a value for a message: between backticks, with control characters escaped, cut after 80 characters.
 func quoted(_ value: String) -> String {
     let escaped = value.unicodeScalars.prefix(80).map {
         $0.properties.generalCategory == .control

@@ -1,27 +1,27 @@
 public import Foundation
 
-/// A request as the queue knows it.
+/// The stored state of a request in the queue.
 public struct QueuedRequest: Hashable, Sendable {
-    /// Where a request is on its way.
+    /// The state of a request.
     public enum State: String, Hashable, Sendable, CaseIterable {
-        /// Waits to be tried.
+        /// It waits for an attempt.
         case pending
-        /// Waits for other requests to be delivered.
+        /// It waits until other requests are delivered.
         case blocked
-        /// Is being tried.
+        /// An attempt is in progress.
         case inflight
-        /// Needs attention; see ``QueuedRequest/holdReason``.
+        /// It needs attention; see ``QueuedRequest/holdReason``.
         case held
-        /// Was answered as expected.
+        /// The server responded as expected.
         case delivered
-        /// Was given up.
+        /// It was given up.
         case dead
-        /// Was dropped by somebody.
+        /// It was cancelled by a caller or user.
         case cancelled
-        /// Made way for a newer request with the same replace key.
+        /// A newer request with the same replace key replaced it.
         case superseded
 
-        /// Whether it is over: `delivered`, `dead`, `cancelled` or `superseded`.
+        /// Whether the state is final: `delivered`, `dead`, `cancelled` or `superseded`.
         public var isFinal: Bool {
             switch self {
             case .pending, .blocked, .inflight, .held: false
@@ -32,103 +32,103 @@ public struct QueuedRequest: Hashable, Sendable {
 
     /// The request's id.
     public let id: String
-    /// Its place: requests of a lane in order are sent by it. Rises with every request accepted.
+    /// The position of the request, which determines the order of a FIFO lane. It rises with every accepted request.
     public let sequence: Int64
-    /// Where it is on its way.
+    /// The current state.
     public let state: State
-    /// Why it is held, when it is.
+    /// The reason for the hold; `nil` unless it is held.
     public let holdReason: HoldReason?
     /// The request method.
     public let method: String
     /// The request URL.
     public let url: String
-    /// The lane's label, `nil` for the common lane of the origin.
+    /// The lane's label; `nil` for the origin's common lane.
     public let lane: String?
-    /// Whether its lane keeps order.
+    /// Whether its lane is FIFO.
     public let isFIFO: Bool
-    /// Which requests of the lane go first: 0 before 9.
+    /// The priority within the lane: 0 is sent first, 9 last.
     public let priority: Int
-    /// The length of the body, also when it is not kept any more.
+    /// The length of the body, even if the body is no longer stored.
     public let bodyBytes: Int64
-    /// How many attempts were made. Those that failed because the network was down, or this machine was
-    /// short of something, do not count.
+    /// The number of counted attempts. Attempts that failed because the network was down, or because this machine was
+    /// short of a resource, do not count.
     public let attempts: Int
-    /// How many attempts ended before they could count: the network was down, or this machine was short of
+    /// The number of attempts that did not count, because the network was down or this machine was short of
     /// descriptors, memory, threads or ports.
     public let deferrals: Int
-    /// When it was enqueued, by the wall clock of that moment.
+    /// The time at which it was enqueued, by the wall clock at that moment.
     public let created: Date
-    /// When it is due, while it is pending. Its lane may be closed for longer.
+    /// The time at which a pending request is due. Its lane may be closed for longer.
     public let due: Date?
-    /// When it is given up if it is not delivered before, by the wall clock.
+    /// The time at which it is given up unless delivered before, by the wall clock.
     public let expires: Date?
-    /// When it was delivered or given up.
+    /// The time at which it reached a final state.
     public let finished: Date?
-    /// The status of its last answer, if it had one.
+    /// The status of the last response, if there was one.
     public let status: Int?
-    /// What its last attempt failed of, or why it was given up, or which request it depended on in vain.
+    /// The error of the last attempt, the reason why it was given up, or the dependency that failed.
     public let lastError: String?
-    /// Until when its lane is closed, while it is: by a server's `Retry-After`, after failures, or because this machine
-    /// was short of something.
+    /// The closure of its lane, while it lasts: by a server's `Retry-After`, after failures, or because this machine
+    /// was short of a resource.
     public internal(set) var laneClosure: LaneClosure?
-    /// Why it waits while it is pending or blocked; `nil` when it is about to be tried. What only a running queue knows
-    /// (``QueuedReason/notReachable``, ``QueuedReason/laneClosed`` after failures, ``QueuedReason/noFreeSlot``,
-    /// ``QueuedReason/localShortage``) is missing while the queue does not run.
+    /// The reason why it waits while it is pending or blocked; `nil` if it is about to be tried. Only a running queue
+    /// reports ``QueuedReason/notReachable``, ``QueuedReason/laneClosed`` after failures, ``QueuedReason/noFreeSlot``
+    /// and ``QueuedReason/localShortage``.
     public internal(set) var obstacle: QueuedReason?
 
     let laneID: Int64?
 }
 
-/// All that the queue knows of one request.
+/// All details of one request.
 public struct RequestDetails: Hashable, Sendable {
-    /// What ``OfflineQueue/list(_:)`` tells.
+    /// The part that ``OfflineQueue/list(_:)`` returns.
     public internal(set) var summary: QueuedRequest
-    /// The header lines as they were given, without the idempotency key.
+    /// The header lines as given, without the idempotency key.
     public let headers: [QueueRequest.Header]
-    /// The idempotency key's value, if it has one.
+    /// The value of the idempotency key, if there is one.
     public let idempotencyKey: String?
-    /// The replace key, if it has one.
+    /// The replace key, if there is one.
     public let replaceKey: String?
-    /// The ids of the requests it still waits for.
+    /// The ids of the requests that it still waits for.
     public let dependencies: [String]
-    /// Whether it is rather not delivered than sent twice.
+    /// Whether the request is never sent twice; see ``EnqueueOptions/isAtMostOnce``.
     public let isAtMostOnce: Bool
-    /// How long the parts of its next attempt may take.
+    /// The timeouts of the next attempt.
     public let timeouts: AttemptTimeouts
-    /// Until when the server may still execute an attempt that a timeout has cut, by the wall clock; no attempt begins
-    /// before. `nil` when it is not so.
+    /// The time until which the server may still execute an attempt that a timeout ended, by the wall clock. No attempt
+    /// starts earlier. `nil` if there is no such attempt.
     public let busyUntil: Date?
-    /// The newest attempts, oldest first; at most 32 are kept.
+    /// The latest attempts, oldest first; at most 32 are kept.
     public let attempts: [RecordedAttempt]
-    /// The last answer, when the request is over and had one.
+    /// The last response, if the request has finished and received one.
     public let response: RecordedResponse?
 }
 
-/// One attempt, as the store keeps it.
+/// A stored attempt.
 public struct RecordedAttempt: Hashable, Sendable {
-    /// Counts from 1 over all attempts of the request.
+    /// The number of the attempt, counted from 1 over all attempts of the request.
     public let number: Int
-    /// When it began, by the wall clock.
+    /// The start time, by the wall clock.
     public let started: Date
-    /// How long it took.
+    /// The duration.
     public let duration: Duration
-    /// The answer's status, if one came.
+    /// The status of the response, if one was received.
     public let status: Int?
-    /// libcurl's code (`CURLcode`), 0 when an answer came.
+    /// libcurl's result code (`CURLcode`); 0 if a response was received.
     public let curlCode: Int
-    /// What it failed of, cut after 512 bytes.
+    /// The error, cut after 512 bytes.
     public let error: String?
 }
 
-/// An answer, as the store keeps it.
+/// A stored response.
 public struct RecordedResponse: Hashable, Sendable {
     /// The status.
     public let status: Int
-    /// The header fields; at most 64 KiB of them.
+    /// The header fields; at most 64 KiB.
     public let headers: [QueueRequest.Header]
     /// The first 64 KiB of the body.
     public let body: Data
-    /// Whether the body was longer, or its connection ended before it did.
+    /// Whether the body was longer than what is stored, or its connection ended early.
     public let isTruncated: Bool
 
     package init(status: Int, headers: [QueueRequest.Header], body: Data, isTruncated: Bool) {
@@ -139,43 +139,43 @@ public struct RecordedResponse: Hashable, Sendable {
     }
 }
 
-/// Which requests are listed.
+/// The selection of requests for a list.
 public struct RequestQuery: Hashable, Sendable {
-    /// Those in one of the states; `nil` for any.
+    /// Selects requests in one of these states; `nil` selects any.
     public var states: Set<QueuedRequest.State>?
-    /// Those whose URL has this host; `nil` for any.
+    /// Selects requests whose URL has this host; `nil` selects any.
     public var host: String?
-    /// Those of lanes with this label; `nil` for any, an empty text for lanes without a label.
+    /// Selects requests of lanes with this label; an empty label selects lanes without one, `nil` selects any.
     public var lane: String?
-    /// Those that come after this one in the list; `nil` from the beginning.
+    /// Selects requests after this position in the list; `nil` starts at the beginning.
     public var after: ListCursor?
-    /// How many at most. Default 100; more than ``mostAtOnce`` is that.
+    /// The maximum number of requests. Default 100. Values above ``mostAtOnce`` are reduced to it.
     public var limit: Int
-    /// How many bytes the requests of a page have at most, counted as their texts and 512 bytes for each. A page has one
-    /// request at least. Default: no limit.
+    /// The maximum size of a page in bytes: the texts of its requests plus 512 bytes for each. A page has at least one
+    /// request. Default: no limit.
     public var maximumBytes = Int.max
 
-    /// The longest part of a list: 10,000.
+    /// The maximum number of requests in a page: 10,000.
     public static let mostAtOnce = 10_000
 
-    /// Makes a query.
+    /// Creates a query.
     public init(states: Set<QueuedRequest.State>? = nil, limit: Int = 100) {
         self.states = states
         self.limit = limit
     }
 }
 
-/// Requests selected by what they have in common.
+/// A filter that selects requests for an edit.
 public struct RequestFilter: Hashable, Sendable {
-    /// Requests in one of the states; `nil` for the states that an edit is usually for, see
-    /// ``OfflineQueue/cancel(matching:)`` and the others.
+    /// Selects requests in one of these states; `nil` selects the states that the edit applies to by default, see
+    /// ``OfflineQueue/cancel(matching:)`` and the other edits.
     public var states: Set<QueuedRequest.State>?
-    /// Requests whose URL has this host; `nil` for any.
+    /// Selects requests whose URL has this host; `nil` selects any.
     public var host: String?
-    /// Requests of lanes with this label; `nil` for any, an empty text for lanes without a label.
+    /// Selects requests of lanes with this label; an empty label selects lanes without one, `nil` selects any.
     public var lane: String?
 
-    /// Makes a filter.
+    /// Creates a filter.
     public init(states: Set<QueuedRequest.State>? = nil, host: String? = nil, lane: String? = nil) {
         self.states = states
         self.host = host
@@ -185,17 +185,17 @@ public struct RequestFilter: Hashable, Sendable {
 
 /// The outcome of an edit of all requests that match a ``RequestFilter``.
 public struct FilteredEditResult: Hashable, Sendable {
-    /// How many requests were edited.
+    /// The number of edited requests.
     public package(set) var done = 0
-    /// How many match and are in a state that the edit does not apply to; nothing was changed there.
+    /// The number of matching requests in a state that the edit does not apply to. They were not changed.
     public package(set) var refused = 0
 
     package init() {}
 }
 
-/// A place in a list, to go on from.
+/// A position in a list, from which the next page continues.
 public struct ListCursor: Hashable, Sendable {
-    /// Whether the place is among the requests that are over.
+    /// Whether the position is among the finished requests.
     package let isFinished: Bool
     package let position: Int64
 
@@ -205,11 +205,11 @@ public struct ListCursor: Hashable, Sendable {
     }
 }
 
-/// A part of a list.
+/// One page of a list.
 public struct RequestPage: Hashable, Sendable {
-    /// Requests on their way in their order, then those that are over, newest first.
+    /// The requests: unfinished ones in queue order, then finished ones, newest first.
     public let requests: [QueuedRequest]
-    /// Where the next page begins; `nil` after the last.
+    /// The position of the next page; `nil` after the last page.
     public let next: ListCursor?
 
     package init(requests: [QueuedRequest], next: ListCursor?) {
@@ -218,77 +218,78 @@ public struct RequestPage: Hashable, Sendable {
     }
 }
 
-/// How many requests the queue holds in each state.
+/// The number of requests in each state.
 public struct QueueCounts: Hashable, Sendable {
     private var numbers: [QueuedRequest.State: Int] = [:]
 
-    /// Nothing at all.
+    /// Creates counts of zero.
     public init() {}
 
-    /// How many are in a state. Of those that are over, how many the history still has.
+    /// The number of requests in a state. For final states, the number of requests that are still in the history.
     public subscript(state: QueuedRequest.State) -> Int {
         get { numbers[state, default: 0] }
         set { numbers[state] = newValue }
     }
 }
 
-/// The queue in numbers.
+/// Statistics of a queue.
 public struct QueueStatistics: Hashable, Sendable {
-    /// How many requests are in each state.
+    /// The number of requests in each state.
     public let counts: QueueCounts
-    /// Requests on their way, as the limits count them.
+    /// The number of unfinished requests, as counted for ``QueueLimits/requests``.
     public let requests: Int
-    /// Bytes of requests on their way, as the limits count them.
+    /// The bytes of unfinished requests, as counted for ``QueueLimits/bytes``.
     public let bytes: Int64
-    /// When the oldest request on its way was enqueued.
+    /// The time at which the oldest unfinished request was enqueued.
     public let oldest: Date?
-    /// Lanes with requests on their way.
+    /// The number of lanes with unfinished requests.
     public let lanes: Int
     /// Whether the whole queue is paused.
     public let isPaused: Bool
-    /// The lanes that are paused, be the whole queue or not, by host and label; at most ``mostPausedLanes``.
+    /// The paused lanes by host and label, whether or not the whole queue is paused; at most ``mostPausedLanes``.
     public let pausedLanes: [PausedLane]
-    /// The lanes with requests that are closed: those that a server's `Retry-After` keeps closed, by host and label, then
-    /// others; at most ``mostPausedLanes`` of each.
+    /// The closed lanes with requests: first those closed by a server's `Retry-After`, by host and label, then others;
+    /// at most ``mostPausedLanes`` of each.
     public internal(set) var closedLanes: [ClosedLane]
-    /// The size of the database's files.
+    /// The size of the database's files in bytes.
     public let databaseBytes: Int64
-    /// Bytes that the queue's file system has free.
+    /// The free bytes of the queue's file system.
     public let freeBytes: Int64
-    /// Uploads that no request uses yet: see ``OfflineQueue/appendToBody(_:_:at:for:)``.
+    /// The number of uploads that no request uses yet; see ``OfflineQueue/appendToBody(_:_:at:for:)``.
     public internal(set) var stagedBodies = 0
-    /// Their bytes.
+    /// The bytes of these uploads.
     public internal(set) var stagedBytes: Int64 = 0
 
-    /// How many paused lanes, and how many closed ones, are told: 1000.
+    /// The maximum number of paused lanes and of closed lanes in the statistics: 1000.
     public static let mostPausedLanes = 1000
 
-    /// Lanes that are paused, as ``OfflineQueue/resume(host:lane:)`` takes them.
+    /// A paused lane, in the form that ``OfflineQueue/resume(host:lane:)`` accepts. It may stand for several origins of
+    /// the host.
     public struct PausedLane: Hashable, Sendable {
-        /// The host of their URLs.
+        /// The host of the lane's URLs.
         public let host: String
-        /// Their label, empty for lanes without one.
+        /// The lane's label; empty for a lane without one.
         public let label: String
     }
 
     /// A lane that is closed for a time.
     public struct ClosedLane: Hashable, Sendable {
-        /// The host of its URLs.
+        /// The host of the lane's URLs.
         public let host: String
-        /// Its label, empty for a lane without one.
+        /// The lane's label; empty for a lane without one.
         public let label: String
-        /// Until when, and why.
+        /// The closure: its end and its cause.
         public let closure: LaneClosure
     }
 }
 
-/// What became of something asked of a request.
+/// The result of an edit of one request.
 public enum EditResult: Hashable, Sendable {
-    /// It was done; the request is in this state now. One that is being sent stays `inflight` until its attempt
-    /// is over, and then does as was asked if it was not delivered.
+    /// The edit was applied; the associated value is the new state. A request in flight stays `inflight` until its
+    /// attempt ends. The edit then takes effect unless the request was delivered.
     case done(QueuedRequest.State)
-    /// It does not fit the state that the request is in; nothing was changed.
+    /// The edit does not apply to the request's state, which is the associated value. Nothing was changed.
     case refused(QueuedRequest.State)
-    /// The queue does not know the id.
+    /// The id is unknown.
     case unknown
 }

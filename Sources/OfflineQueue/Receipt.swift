@@ -1,66 +1,66 @@
 public import Foundation
 
-/// The queue's word on a request.
+/// The result of enqueuing a request.
 public struct Receipt: Hashable, Sendable {
-    /// What became of the call.
+    /// The outcome of the call.
     public enum Outcome: String, Hashable, Sendable {
-        /// The request is in the queue: on the disk, as far as ``Receipt/durability`` says.
+        /// The request is stored, with the durability that ``Receipt/durability`` states.
         case accepted
-        /// The id was there before; nothing was changed.
+        /// The id was already known; nothing was changed.
         case known
-        /// The queue was full, and the policy was ``FullQueuePolicy/dropNewest``: the request is not kept.
+        /// The queue was full and the policy was ``FullQueuePolicy/dropNewest``: the request was not stored.
         case dropped
     }
 
-    /// The request's id. Ids that the queue makes are never used again for another request.
+    /// The request's id. Generated ids are never reused.
     public let id: String
-    /// What became of the call.
+    /// The outcome of the call.
     public let outcome: Outcome
-    /// The value of the idempotency key that every attempt carries, if one does.
+    /// The value of the idempotency key that every attempt carries, if there is one.
     public let idempotencyKey: String?
-    /// What the request survives from now on.
+    /// The failures that the request survives from now on.
     public let durability: Durability
 
-    /// Whether this call put the request into the queue.
+    /// Whether this call added the request to the queue.
     public var isNew: Bool { outcome == .accepted }
 }
 
-/// What became of a request that was tried at once. Unless it was dropped, the request is safe.
+/// The result of a request that was tried immediately. Unless it was dropped, the request is stored.
 public enum SendResult: Hashable, Sendable {
-    /// The server answered as expected. The body is cut after 64 KiB. With an id that had been delivered before, the
-    /// body is empty; ``OfflineQueue/request(_:)`` has the answer.
+    /// The server responded as expected. The body is cut after 64 KiB. For an id that was delivered before, the body is
+    /// empty; ``OfflineQueue/request(_:)`` returns the stored response.
     case delivered(id: String, status: Int, body: Data)
     /// It waits in the queue.
     case queued(id: String, reason: QueuedReason)
-    /// It was given up, because trying again cannot help.
+    /// It was given up, because another attempt cannot succeed.
     case dead(id: String, reason: String)
-    /// The queue was full, and the policy was ``FullQueuePolicy/dropNewest``: it is not kept.
+    /// The queue was full and the policy was ``FullQueuePolicy/dropNewest``: the request was not stored.
     case dropped(id: String)
 }
 
-/// Why a request waits.
+/// The reason why a request waits.
 public enum QueuedReason: Hashable, Sendable {
-    /// The network has no way to the host.
+    /// The network has no route to the host.
     case notReachable
-    /// An attempt failed; the text says how. It is tried again by itself.
+    /// An attempt failed with the given error. The queue retries it automatically.
     case attemptFailed(String)
-    /// Earlier requests of its lane are waiting after a failure.
+    /// Its lane is closed after failures of earlier requests or by a server's `Retry-After`; see ``LaneClosure``.
     case laneClosed
-    /// It is due, but as many requests are being sent as may be: to its origin, or in all.
+    /// It is due, but no slot is free: the limit of requests in flight is reached for its origin or for the queue.
     case noFreeSlot
-    /// This machine was short of descriptors, memory, threads or ports a moment ago. It is tried again soon.
+    /// This machine was recently short of descriptors, memory, threads or ports. The queue retries soon.
     case localShortage
-    /// The lane keeps order and has earlier requests.
+    /// The lane is FIFO and has earlier requests.
     case behindEarlier
-    /// It waits for other requests to be delivered.
+    /// It waits until other requests are delivered.
     case blocked
-    /// It was asked not to be tried before a time.
+    /// It is scheduled for later.
     case scheduled
-    /// The queue, or its lane, is paused.
+    /// The queue or its lane is paused.
     case paused
-    /// It needs attention before it is tried again; see ``HoldReason``.
+    /// It needs attention before the next attempt; see ``HoldReason``.
     case held(HoldReason)
-    /// The id was in the queue already.
+    /// The id was already in the queue.
     case alreadyQueued
     /// The queue is not started, or is stopping.
     case stopped
@@ -68,30 +68,30 @@ public enum QueuedReason: Hashable, Sendable {
     case cancelled
 }
 
-/// Why a request is held instead of being tried again.
+/// The reason why a request is held instead of retried.
 public enum HoldReason: String, Hashable, Sendable, CaseIterable {
-    /// The server's certificate was not trusted. Tried again by itself after 5 to 15 minutes, or when the
-    /// path changes, because portals and wrong clocks look the same.
+    /// The server's certificate was not trusted. Retried automatically after 5 to 15 minutes, or when the path changes,
+    /// because captive portals and wrong clocks cause the same error.
     case trust
-    /// Something on this machine is set up wrongly: a certificate file, a cipher. Tried again after
+    /// This machine is misconfigured, for example a certificate file or a cipher list. Retried after
     /// ``OfflineQueue/flush()`` or a restart.
     case configuration
-    /// The server wants credentials. Tried again after ``OfflineQueue/flush()`` or a restart.
+    /// The server requires credentials. Retried after ``OfflineQueue/flush()`` or a restart.
     case auth
-    /// It may have been applied, and sending it twice may apply it twice. Waits for
+    /// The server may have applied the request, and a second attempt may apply it twice. It waits for
     /// ``OfflineQueue/retry(_:newKey:)`` or ``OfflineQueue/cancel(_:)``.
     case ambiguous
-    /// Somebody asked for it: ``OfflineQueue/hold(_:)``.
+    /// A user or caller held it with ``OfflineQueue/hold(_:)``.
     case user
-    /// A request that had to be delivered before was given up or dropped.
+    /// A request that it depends on was given up or cancelled.
     case dependency
 
-    /// What a restart or a flush may have mended.
+    /// The reasons whose cause a restart or a flush may have removed.
     package static let mendable: Set<HoldReason> = [.trust, .configuration, .auth]
 }
 
 extension QueuedReason: CustomStringConvertible {
-    /// The reason in words for a person.
+    /// A human-readable form of the reason.
     public var description: String {
         switch self {
         case .notReachable: "no way to the host"

@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// Where calls wait that a full queue has no room for. Every change that may make room lets all of them try again.
+/// Calls that wait for room in a full queue. Every change that may free room wakes all of them, so that they try again.
 final class Room: Sendable {
     private struct State {
         var generation = 0
@@ -10,7 +10,7 @@ final class Room: Sendable {
 
     private let state = Mutex(State())
 
-    /// Rises with every change.
+    /// A number that rises with every change.
     var generation: Int { state.withLock { $0.generation } }
 
     func changed() {
@@ -22,9 +22,9 @@ final class Room: Sendable {
         for waiter in waiters.values { waiter.resume() }
     }
 
-    /// Returns once there was a change after that generation.
+    /// Waits until there is a change after the given generation.
     ///
-    /// - Throws: `CancellationError` when the task is cancelled.
+    /// - Throws: `CancellationError` if the task is cancelled.
     func wait(after generation: Int) async throws {
         let id = state.withLock { state in
             state.nextWaiter += 1

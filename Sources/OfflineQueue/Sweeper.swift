@@ -1,10 +1,10 @@
 internal import Synchronization
 
-/// The pause between two sweeps, which a request with a short life cuts short.
+/// The pause between two sweeps. A request with a short time to live shortens it.
 final class Sweeper: Sendable {
-    /// Expiry is not urgent, and what depends on the wall clock changes when that is set.
+    /// The maximum pause. Expiry is not urgent, but a step of the wall clock may make requests due early.
     static let longestPause: Duration = .seconds(60)
-    /// A clock that runs a little slow must not make a busy loop.
+    /// The minimum pause, so that a slow clock does not cause a busy loop.
     private static let shortestPause: Duration = .milliseconds(20)
 
     private struct State {
@@ -15,7 +15,7 @@ final class Sweeper: Sendable {
 
     private let state = Mutex(State())
 
-    /// Waits for so long, at least a little and at most a minute, or until the task is cancelled.
+    /// Waits for the given time, between ``shortestPause`` and ``longestPause``, or until the task is cancelled.
     func pause(_ wanted: Duration?) async {
         let length = max(Self.shortestPause, min(wanted ?? Self.longestPause, Self.longestPause))
         await withTaskCancellationHandler {
@@ -33,7 +33,7 @@ final class Sweeper: Sendable {
         }
     }
 
-    /// Something is due in so long.
+    /// Ends the pause after the given delay, because a request expires then.
     func hurry(_ delay: Duration) {
         state.withLock { state in
             let end = ContinuousClock.now + max(Self.shortestPause, delay)

@@ -2,7 +2,7 @@ internal import ClientCore
 internal import Foundation
 internal import NetwatchEventLoop
 
-// How an attempt is made of a stored request, and what is made of its outcome.
+// Conversions from a stored request to an attempt, and from the attempt's outcome to the values that are stored.
 
 extension Attempt {
     init(_ request: ClaimedRequest, body: Body) {
@@ -20,7 +20,7 @@ extension Attempt {
 }
 
 extension Attempt.Body {
-    /// What was accepted, or what is to be said when that cannot be had any more.
+    /// Opens a stored body. The failure holds the attempt's outcome if the body is no longer available.
     static func opening(_ body: NewRequest.Body, in spool: BodySpool) async -> Result<Self, UnopenedBody> {
         switch body {
         case .none: return .success(.none)
@@ -36,14 +36,14 @@ extension Attempt.Body {
     }
 }
 
-/// A body that cannot be sent, as the outcome of the attempt.
+/// The outcome of an attempt whose body cannot be sent.
 struct UnopenedBody: Error {
     let outcome: AttemptOutcome
 
     init(_ fault: SpooledBodyFault) {
         switch fault {
         case .missing, .changed: outcome = .unsendable(reason: "\(fault)")
-        // CURLE_READ_ERROR: this machine is short of something for the moment.
+        // CURLE_READ_ERROR is a local failure: this machine may be short of a resource for the moment.
         case .unreadable(let error):
             outcome = .failure(
                 AttemptFailure(
@@ -79,7 +79,7 @@ extension AttemptContext {
 }
 
 extension AttemptOutcome {
-    /// What is told of an attempt that was ended because its path was lost.
+    /// Returns the outcome with an error that names the lost path, if the attempt was ended because of it.
     func endedByLoss(of host: String) -> AttemptOutcome {
         guard case .failure(let failure) = self, FailureTable.classify(failure) == .aborted else {
             return self
@@ -87,7 +87,7 @@ extension AttemptOutcome {
         return .failure(failure.saying("the path to \(host) was lost"))
     }
 
-    /// What is kept of the answer, if one came.
+    /// The response to store, if one was received.
     var response: RecordedResponse? {
         guard case .response(let status, let headers, let body, let isTruncated) = self else { return nil }
         return RecordedResponse(
@@ -98,7 +98,8 @@ extension AttemptOutcome {
         )
     }
 
-    /// Values come from a server: as many as fit, none of which could be taken for two.
+    /// Returns the header fields to store. A server chooses the values: fields beyond the size limit and values with
+    /// line breaks, which would be read back as two lines, are left out.
     private static func kept(_ headers: [(String, String)]) -> [QueueRequest.Header] {
         var room = QueueRequest.maximumHeadBytes
         return headers.compactMap { name, value in
@@ -123,7 +124,7 @@ extension Judgement {
         detail: "its URL cannot be read"
     )
 
-    /// Whether the attempt was ended so that another one takes its place.
+    /// Whether the attempt was ended only to be repeated immediately.
     var isMadeAgainAtOnce: Bool {
         if case .retry = verdict { lane == .renewed } else { false }
     }

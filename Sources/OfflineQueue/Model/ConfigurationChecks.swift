@@ -1,12 +1,12 @@
 extension OfflineQueue.Configuration {
-    /// Refuses what a queue cannot work with, before its directory is touched: some of it would send nothing, some
-    /// would end the process at the first failure.
+    /// Refuses invalid settings before the directory is touched. Some of them would prevent all sending, and others
+    /// would crash the process at the first failure.
     ///
-    /// - Throws: ``QueueError`` with `invalidConfiguration`, naming the setting and what it takes.
+    /// - Throws: ``QueueError`` with `invalidConfiguration`, which names the setting and the accepted values.
     func check() throws(QueueError) {
         let longest = RequestChecks.longestTime
         try SettingCheck.require(backoffBase, "backoffBase", in: .milliseconds(1)...longest, \.words)
-        // A base is at most the longest by now.
+        // The check above ensures that `backoffBase` is at most `longest`, so the range is valid.
         try SettingCheck.require(backoffCap, "backoffCap", in: backoffBase...longest, \.words)
         try SettingCheck.require(stopTimeout, "stopTimeout", in: .zero...longest, \.words)
         try SettingCheck.require(inflightPerLane, "inflightPerLane", in: Self.inflightRange, \.description)
@@ -20,7 +20,7 @@ extension OfflineQueue.Configuration {
         try limits.check()
     }
 
-    /// More connections than a process has descriptors for are none.
+    /// A process cannot have more connections than file descriptors.
     private static let inflightRange = 1...65_536
 }
 

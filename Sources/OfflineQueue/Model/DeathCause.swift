@@ -1,23 +1,23 @@
-/// Why a request is given up. There is no other way, since whatever gives one up has to name a cause.
+/// The cause for which a request was given up. Every code path that gives up a request must name one.
 ///
 /// The table "Every way to be given up" of `WhatFailuresMean.md` lists the same names; a test compares them.
 package enum DeathCause: String, Hashable, Sendable, CaseIterable {
-    /// The server has answered with a status that a repetition would not change.
+    /// The server responded with a status that another attempt would not change.
     case refused
     /// The server redirects, and redirects are not followed.
     case redirected
-    /// 409 was all that the server answered for ``FailureTable/longestConflict``.
+    /// The server responded with nothing but 409 for ``FailureTable/longestConflict``.
     case conflict
-    /// The client cannot make a request of what was stored.
+    /// The client cannot build a request from the stored one.
     case unsendable
     /// The body's file is missing or was changed.
     case bodyLost = "body-lost"
-    /// The attempts that were allowed have all failed.
+    /// The maximum number of attempts has failed.
     case attemptsUsedUp = "attempts-used-up"
-    /// Its time to live is over.
+    /// The time to live or the deadline has passed.
     case expired
-    /// The queue was full, and a newer request asked for its room.
+    /// The queue was full, and a newer request needed the room.
     case dropped
-    /// It was given up where it was exported.
+    /// It had been given up in the queue that it was exported from.
     case imported
 }

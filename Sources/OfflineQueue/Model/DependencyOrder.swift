@@ -1,11 +1,11 @@
-/// Requests that are enqueued together may depend on each other, but not in a circle. In a lane that keeps order
-/// each waits for the one before it, too.
+/// Detects dependency cycles among requests that are enqueued together. In a FIFO lane each request also depends on the
+/// one before it.
 enum DependencyOrder {
-    /// - Throws: ``QueueError`` with `cyclicDependency`, naming the circle.
+    /// - Throws: ``QueueError`` with `cyclicDependency`, which names the cycle.
     static func check(_ requests: [NewRequest]) throws(QueueError) {
         guard requests.contains(where: { !$0.options.dependencies.isEmpty }) else { return }
         var open = waits(of: requests)
-        // What depends on nothing that is left is no part of a circle.
+        // A request that depends on none of the remaining ones is not part of a cycle.
         while true {
             let free = open.filter { !$0.value.contains { open[$0] != nil } }.map(\.key)
             guard !free.isEmpty else { break }
@@ -15,7 +15,7 @@ enum DependencyOrder {
         throw QueueError(.cyclicDependency, "these wait for each other: \(circle(from: first, open))")
     }
 
-    /// What each waits for, by ids.
+    /// The ids that each request waits for, by its id.
     private static func waits(of requests: [NewRequest]) -> [String: [String]] {
         var (waits, last) = ([String: [String]](), [LaneKey: String]())
         for request in requests where waits[request.id] == nil {

@@ -1,9 +1,9 @@
 internal import Foundation
 
 extension Duration {
-    /// All of it for a person, as `367 days` or `1 minute, 30 seconds`, in English like all messages.
+    /// The exact duration in words, such as `367 days` or `1 minute, 30 seconds`. Always in English, like all messages.
     var words: String {
-        // It would be 0 of the smallest unit.
+        // The formatter would print 0 of the smallest unit.
         guard self != .zero else { return "0 seconds" }
         let units: Set<UnitsFormatStyle.Unit> = [
             .days, .hours, .minutes, .seconds, .milliseconds, .microseconds, .nanoseconds,

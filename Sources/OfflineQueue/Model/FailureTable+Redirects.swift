@@ -1,15 +1,16 @@
 internal import Foundation
 
-// Answers that somebody between us and the server may have given, and where redirects lead.
+// Detection of captive portals and other responders between this machine and the server, and redirect targets.
 
 extension FailureTable {
-    /// Such an answer is neither a success nor a refusal. Without TLS anyone may redirect or answer with a page that
-    /// nobody asked for. A server that has proven who it is redirects by itself.
+    /// Returns whether the response may come from a captive portal. Such a response is neither a success nor a refusal.
+    /// Without TLS, any device on the path may redirect or respond with an unrequested page. With TLS, the server has
+    /// proven its identity, and a redirect is its own.
     static func isPortal(_ response: Response, of request: AttemptContext) -> Bool {
         let isPlain = request.origin.scheme == "http"
         let type = response.value(of: "content-type")
         switch response.status {
-        // Whoever expects such a status has asked for it.
+        // A caller that expects such a status accepts it as a response of the server.
         case 300... where request.expectation.isMet(status: response.status, contentType: type): return false
         case 511: return true
         case 301, 302, 303, 307, 308:
@@ -26,7 +27,7 @@ extension FailureTable {
         return (try? Origin(url: location)) != origin
     }
 
-    /// `nil` for a location that is relative to the request's URL.
+    /// Returns `nil` for a location that is relative to the request's URL.
     private static func absolute(_ location: String, from origin: Origin) -> String? {
         if location.hasPrefix("//") { return "\(origin.scheme):\(location)" }
         return location.contains("://") ? location : nil
@@ -45,13 +46,14 @@ extension FailureTable {
         return "HTTP \(response.status)" + (target.map { ", a redirect to \($0)" } ?? "")
     }
 
-    /// Scheme, host, port and path, cut after 200 bytes. Whatever else a URL has may be a token or a password.
+    /// Returns scheme, host, port and path, cut after 200 bytes. Other parts of a URL may contain a token or a
+    /// password.
     private static func withoutSecrets(_ url: String) -> String? {
         guard let parts = URLComponents(string: url) else { return nil }
         var target = URLComponents()
         (target.scheme, target.host, target.port) = (parts.scheme, parts.host, parts.port)
         target.percentEncodedPath = parts.percentEncodedPath
-        // Escaped, so it has neither controls nor characters of several bytes.
+        // The string is percent-encoded, so it has no control characters and no multi-byte characters.
         return target.string.flatMap { $0.isEmpty ? nil : String($0.prefix(200)) }
     }
 }

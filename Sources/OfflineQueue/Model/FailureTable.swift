@@ -1,24 +1,24 @@
 internal import Glibc
 
-/// What the table has to know of a request besides its outcome.
+/// The properties of a request and its attempt that the table needs besides the outcome.
 package struct AttemptContext: Hashable, Sendable {
     package let origin: Origin
     package let mayBeSentTwice: Bool
     package let hasKey: Bool
     /// Whether there was no path to the host when the attempt began, or there is none now.
     package var gateIsDown: Bool
-    /// Whether the path was lost and found, or became another one, while the attempt was made.
+    /// Whether the path was lost and found, or replaced by another one, during the attempt.
     package var pathHasChanged = false
-    /// Whether a failure to connect is repeated fast: the path was found a moment ago.
+    /// Whether a failed connection is retried fast, because the path was found recently.
     package var isReconnecting = false
-    /// The request's `Accept`, `nil` without one.
+    /// The request's `Accept` header; `nil` if there is none.
     package let accept: String?
     package var expectation: Expectation
-    /// The status of the attempt before.
+    /// The status of the previous attempt.
     package let lastStatus: Int?
-    /// Whether a server of an `https` origin has to prove that it is the one. A session may have been told otherwise.
+    /// Whether the server of an `https` origin must prove its identity. A session may disable that.
     package var validatesServer = true
-    /// How long ago the first 409 in a row came; `nil` when the last answer was none.
+    /// The time since the first 409 in a row; `nil` if the last response was not a 409.
     package var conflictAge: Duration?
 
     package init(
@@ -40,29 +40,30 @@ package struct AttemptContext: Hashable, Sendable {
     }
 }
 
-/// What an attempt means for its lane.
+/// The effect of an attempt on its lane.
 package enum LaneEffect: Hashable, Sendable {
-    /// The server answered as it should, be it with a refusal.
+    /// The lane works: the server responded normally, even if it refused the request.
     case healthy
-    /// Nothing is learnt about the lane.
+    /// The attempt gives no information about the lane.
     case none
-    /// We ended the attempt because the path changed; the next may begin at once.
+    /// The queue ended the attempt because the path changed; the next attempt may start immediately.
     case renewed
-    /// The next attempt may begin at once.
+    /// The next attempt may start immediately.
     case again
-    /// One request failed; several in a row close the lane.
+    /// One request failed. Several failures in a row close the lane.
     case failure
     /// The lane closes and backs off.
     case close
-    /// There was no path, or there is one only since a moment: tried again after 50, 100, 200, … ms, when there is a path.
+    /// There was no path, or it was found only recently. The lane retries after 50, 100, 200, … ms once there is a
+    /// path.
     case reconnect
-    /// This machine is short of something: tried again at a pace that no other failure has a part in.
+    /// This machine is short of a resource. The lane retries at a separate pace, which no other failure affects.
     case shortage
-    /// The server names the time to wait (`Retry-After`).
+    /// The server specifies the time to wait (`Retry-After`).
     case closeFor(Duration)
-    /// The lane waits at least 5 minutes.
+    /// The server is not trusted: the lane waits at least 5 minutes.
     case distrust
-    /// The lane waits until somebody acts.
+    /// The lane waits for a flush or a restart.
     case hold
 }
 
@@ -71,35 +72,37 @@ package struct Judgement: Hashable, Sendable {
     package let verdict: Verdict
     package let lane: LaneEffect
     package let status: Int?
-    /// What went wrong, for people; `nil` when nothing did.
+    /// The error in human-readable form; `nil` if there was none.
     package let detail: String?
-    /// The timeout that ended the attempt while the server may still execute it. The next attempt waits for as long.
+    /// The timeout that ended the attempt while the server may still execute it. The next attempt waits for the same
+    /// time.
     package var overrun: Duration?
 }
 
-/// One table for all outcomes: curl's code or the HTTP status gives a class, the class gives the effect.
+/// The table that judges all outcomes. The libcurl code or the HTTP status determines a class, and the class determines
+/// the effect.
 package enum FailureTable {
     package enum Class: Hashable, Sendable {
-        /// The path is down and nothing was sent.
+        /// There is no path, and nothing was sent.
         case path
-        /// It may have been applied.
+        /// The server may have applied the request.
         case ambiguous
-        /// The server said that it did not process what was sent.
+        /// The server reported that it did not process the request.
         case unprocessed
         /// The status is known and decides.
         case answered
-        /// This machine is short of something for the moment.
+        /// This machine is short of a resource for the moment.
         case local
         case trust
         case configuration
         case authentication
         /// The request itself cannot be sent.
         case permanent
-        /// We ended it.
+        /// The queue ended the attempt.
         case aborted
     }
 
-    /// The codes of libcurl. One that is not listed is judged by how far the transfer had come.
+    /// The classes of libcurl's codes. A code that is not listed is judged by the phase that the transfer reached.
     package static let curlClasses: [CInt: Class] = {
         let rows: [(Class, [CInt])] = [
             (.path, [5, 6, 7, 45, 89, 96, 97]),
@@ -115,8 +118,8 @@ package enum FailureTable {
         return Dictionary(uniqueKeysWithValues: rows.flatMap { row in row.1.map { ($0, row.0) } })
     }()
 
-    /// Whether the same request may succeed later. A status that is not listed counts as the x00 of its class, and one above
-    /// 599 as 500 (RFC 9110 §15).
+    /// Returns whether the same request may succeed later. An unlisted status counts as the x00 status of its class,
+    /// and one above 599 as 500 (RFC 9110 §15).
     static func isPassing(_ status: Int) -> Bool {
         switch status {
         case 501, 505: false
@@ -125,38 +128,38 @@ package enum FailureTable {
         }
     }
 
-    /// CURLE_WEIRD_SERVER_REPLY: something other than an HTTP server has answered.
+    /// CURLE_WEIRD_SERVER_REPLY: the responder is not an HTTP server.
     private static let strangeAnswer: CInt = 8
 
-    /// The connection led to a server that does not answer for the URL (RFC 9110 §15.5.20).
+    /// The connection led to a server that is not responsible for the URL (RFC 9110 §15.5.20).
     package static let misdirectedStatus = 421
 
     package static let conflictStatus = 409
 
-    /// A server that still works on the attempt before is done with it by then. Who answers 409 for longer means an
-    /// ordinary conflict, which no attempt resolves.
+    /// The time for which a 409 is retried. By then a server has finished the previous attempt, and a 409 after that is
+    /// an ordinary conflict, which no attempt resolves.
     package static let longestConflict: Duration = .seconds(600)
 
-    /// Statuses by which a server says that it did nothing.
+    /// Statuses by which a server reports that it did not apply the request.
     private static let unappliedStatuses: Set<Int> = [408, 421, 425, 429]
 
-    /// Statuses by which a server says that it wants less.
+    /// Statuses by which a server asks for a lower request rate.
     private static let throttlingStatuses: Set<Int> = [429, 503]
 
-    /// The kernel's errors for a missing path: no route, a route that says unreachable, a link that is down, a blackhole and
-    /// a prohibit route. None of them decides alone: a router, a neighbour that does not answer, and a firewall cause the
-    /// same numbers. Whether there is a path is looked up.
+    /// The kernel's errors for a missing path: no route, an unreachable route, a link that is down, a blackhole route
+    /// and a prohibit route. None of them decides alone, because a router, an unresponsive neighbour or a firewall
+    /// causes the same errors. The queue therefore looks up whether there is a path.
     private static let pathErrors: Set<CInt> = [ENETUNREACH, EHOSTUNREACH, ENETDOWN, EINVAL, EACCES]
 
-    /// Those of them that decide where the kernel cannot be asked.
+    /// The path errors that decide where the kernel's tables cannot be read.
     private static let plainPathErrors: Set<CInt> = [ENETUNREACH, EHOSTUNREACH, ENETDOWN]
 
-    /// Whether a connection failed for want of a path, as far as its error number says.
+    /// Returns whether a connection failed because there is no path, judging by the error number alone.
     package static func seemsOffline(_ failure: AttemptFailure) -> Bool {
         classify(failure) == .path && plainPathErrors.contains(failure.errno)
     }
 
-    /// Whether a connection failed with an error that the kernel has for a missing path.
+    /// Returns whether a connection failed with one of the kernel's errors for a missing path.
     package static func isPathError(_ failure: AttemptFailure) -> Bool {
         classify(failure) == .path && pathErrors.contains(failure.errno)
     }
@@ -177,7 +180,7 @@ package enum FailureTable {
     }
 }
 
-// MARK: - Transfers that failed
+// MARK: - Failed transfers
 
 extension FailureTable {
     package static func classify(_ failure: AttemptFailure) -> Class {
@@ -185,20 +188,20 @@ extension FailureTable {
         if failure.isUnprocessed { return .unprocessed }
         let isBeforeRequest = failure.phase < .request
         switch curlClasses[failure.code] {
-        // The status came before we ended the attempt.
+        // The status arrived before the queue ended the attempt.
         case .aborted? where failure.status != nil: return .answered
         case .path? where isBeforeRequest: return .path
-        // The connection that it was sent over has ended, and another could not be made.
+        // The connection that carried the request has ended, and libcurl could not open another one.
         case .path?: return failure.status == nil ? .ambiguous : .answered
         case .answered?: return failure.status == nil ? .ambiguous : .answered
-        // A whole status line decides, whatever happened to the body behind it.
+        // A complete status line decides, whatever happened to the body.
         case .ambiguous? where failure.status != nil: return .answered
         case .ambiguous?: return isBeforeRequest ? .path : .ambiguous
-        // Whatever answers, the request could be sent.
+        // The request was sent, so it is not permanently unsendable.
         case .permanent? where !isBeforeRequest:
             return failure.status == nil ? .ambiguous : .answered
         case .some(let listed): return listed
-        // 28 (timeout), 35 (TLS handshake) and whatever is new.
+        // 28 (timeout), 35 (TLS handshake) and codes of newer libcurl versions.
         case nil where isBeforeRequest: return .path
         case nil: return failure.status == nil ? .ambiguous : .answered
         }
@@ -212,7 +215,7 @@ extension FailureTable {
         func conclude(_ verdict: Verdict, _ lane: LaneEffect) -> Judgement {
             Judgement(verdict: verdict, lane: lane, status: failure.status, detail: failure.message)
         }
-        // All requests to the origin would be answered so.
+        // A responder that is not an HTTP server affects all requests to the origin.
         let doubt: LaneEffect = failure.code == strangeAnswer ? .close : .failure
         let isAmbiguous =
             failure.phase >= .request && !request.mayBeSentTwice && !failure.isLocalShortage
@@ -220,7 +223,7 @@ extension FailureTable {
         switch classify(failure) {
         case .path where isOffline || request.isReconnecting:
             return conclude(.retry(countsAsAttempt: false), .reconnect)
-        // There is a path, and a source address with it: all ports to the server are in use.
+        // There is a path with a source address, so all local ports for connections to the server are in use.
         case .path where failure.errno == EADDRNOTAVAIL:
             return conclude(.retry(countsAsAttempt: false), .shortage)
         case .path: return conclude(.retry(countsAsAttempt: true), .close)
@@ -234,7 +237,7 @@ extension FailureTable {
         case .ambiguous: return conclude(.held(.ambiguous), isOffline ? .reconnect : doubt)
         case .unprocessed: return conclude(.retry(countsAsAttempt: true), .failure)
         case .answered:
-            // The header was not kept, so what it said of the type is no reason to send it again.
+            // The headers were not kept, so an unmet content type is no reason to repeat the request.
             var request = request
             request.expectation.contentType = nil
             return judge(Response(status: failure.status ?? 0, headers: []), of: request, now: now)
@@ -251,7 +254,7 @@ extension FailureTable {
     }
 }
 
-// MARK: - Answers
+// MARK: - Responses
 
 extension FailureTable {
     struct Response {
@@ -274,7 +277,7 @@ extension FailureTable {
         }
         if isPortal(response, of: request) {
             let detail = "HTTP \(status), which looks like a captive portal's"
-            // The server itself may redirect, or answer with a page, after it has applied the request.
+            // The server itself may redirect or respond with a page after it has applied the request.
             let isUntouched = request.mayBeSentTwice || status == 511
             return conclude(isUntouched ? .retry(countsAsAttempt: false) : .held(.ambiguous), .close, detail)
         }
@@ -294,7 +297,7 @@ extension FailureTable {
             return conclude(repetition(after: status, of: request), lane, "HTTP \(status)")
         case _ where isPassing(status):
             return conclude(repetition(after: status, of: request), .failure, "HTTP \(status)")
-        // The server still works on the attempt before (draft-ietf-httpapi-idempotency-key-header §2.6).
+        // The server still works on the previous attempt (draft-ietf-httpapi-idempotency-key-header §2.6).
         case conflictStatus where request.hasKey && (request.conflictAge ?? .zero) < longestConflict:
             return conclude(.retry(countsAsAttempt: true), .none, "HTTP 409, still being worked on")
         case conflictStatus where request.hasKey:
@@ -308,7 +311,7 @@ extension FailureTable {
         }
     }
 
-    /// Tried again, unless the server may have applied what must not be applied twice.
+    /// Returns `retry`, or `held` if the server may have applied a request that is not safe to repeat.
     private static func repetition(after status: Int, of request: AttemptContext) -> Verdict {
         request.mayBeSentTwice || unappliedStatuses.contains(status)
             ? .retry(countsAsAttempt: true) : .held(.ambiguous)

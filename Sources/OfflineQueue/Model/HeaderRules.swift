@@ -1,8 +1,8 @@
 internal import NetwatchTransport
 
-/// Which header fields a queued request may have, and the one wording for those that are refused.
+/// Rules for the header fields of a queued request, with one wording for all refusals.
 enum HeaderRules {
-    /// Why a field is refused, by its name in lower case. Secrets have a code of their own.
+    /// The reasons for refusing a field, by its lowercase name. Secrets have a separate error code.
     private static let reasons: [String: String] = {
         let rows: [(String, [String])] = [
             ("the URL decides it", ["host"]),
@@ -16,13 +16,13 @@ enum HeaderRules {
         return Dictionary(uniqueKeysWithValues: rows.flatMap { row in row.1.map { ($0, row.0) } })
     }()
 
-    /// Refused by every version: they say where the body ends, which two must not say differently.
+    /// Refused by all versions: these fields say where the body ends, and a second value could contradict the client's.
     private static let framingNames: Set<String> = ["content-length", "transfer-encoding"]
 
     private static let secretNames: Set<String> = ["authorization", "cookie", "proxy-authorization"]
 
-    /// - Parameter isImported: See ``RequestChecks/origin(of:isImported:)``. Versions before 4 refused secrets, the fields of
-    ///   the framing, and CR, LF and NUL only.
+    /// - Parameter isImported: See ``RequestChecks/origin(of:isImported:)``. Versions before 4 refused only secrets,
+    ///   the framing fields, and values with CR, LF or NUL.
     static func check(_ headers: [QueueRequest.Header], isImported: Bool = false) throws(QueueError) {
         let limit = QueueRequest.maximumHeadBytes
         let bytes = headers.reduce(0) { $0 + $1.name.utf8.count + $1.value.utf8.count }
@@ -41,7 +41,7 @@ enum HeaderRules {
         }
     }
 
-    /// Refuses a name that is not a token, and a field that is not the caller's to set.
+    /// Refuses a name that is not a token, and a field that the caller may not set.
     static func check(name: String, isImported: Bool = false) throws(QueueError) {
         guard HTTPToken.isValid(name) else {
             throw QueueError(

@@ -1,16 +1,16 @@
 internal import ClientCore
 package import Foundation
 
-/// A checked request whose body is where it belongs, ready to be stored.
+/// A validated request with its stored body, ready to be enqueued.
 package struct NewRequest: Sendable {
-    /// Where the body is.
+    /// The location of the body.
     package enum Body: Hashable, Sendable {
         case none
         case inline(Data)
         case spooled(SpooledBody)
-        /// The row names a file that no spool can have made.
+        /// The row names a file that the spool cannot have created.
         case unreadable
-        /// The body of a known id is not there any more. `nil` if not even its length is known.
+        /// The body of a known id is no longer available. `nil` if not even its length is known.
         case gone(size: Int64?)
 
         package var size: Int64 {
@@ -31,7 +31,7 @@ package struct NewRequest: Sendable {
     package let body: Body
     package let key: KeyHeader?
     package let options: EnqueueOptions
-    /// The bytes that the queue's limit counts: of the URL, the headers and the body.
+    /// The size that counts against the queue's limit: URL, headers and body, in bytes.
     package let size: Int64
 
     package init(_ draft: RequestDraft, body: Body) {
@@ -47,7 +47,7 @@ package struct NewRequest: Sendable {
     }
 }
 
-/// The idempotency key of a request and how it is sent.
+/// The idempotency key of a request and its header form.
 package struct KeyHeader: Hashable, Sendable {
     package let name: String
     package let value: String
@@ -64,7 +64,7 @@ package struct KeyHeader: Hashable, Sendable {
     }
 }
 
-/// A request that was checked; what its options leave open is filled in.
+/// A validated request with defaults filled in for unset options.
 package struct RequestDraft: Sendable {
     package let id: String
     let lane: LaneKey
@@ -75,10 +75,10 @@ package struct RequestDraft: Sendable {
     let options: EnqueueOptions
     package let body: QueueRequest.Body
 
-    /// The bytes of the URL and the headers.
+    /// The size of the URL and the headers in bytes.
     var headBytes: Int64 { Int64(url.utf8.count + headers.utf8.count) }
 
-    /// - Throws: ``QueueError`` when the request or an option cannot be as it is.
+    /// - Throws: ``QueueError`` if the request or an option is invalid.
     package init(
         _ request: QueueRequest,
         options: EnqueueOptions = EnqueueOptions(),
@@ -101,14 +101,14 @@ package struct RequestDraft: Sendable {
         body = request.body
     }
 
-    /// The key that goes with the request, and its other header lines: one may be given as a header, too.
+    /// Returns the idempotency key and the other header lines. The caller may also give the key as a header.
     private static func key(
         of request: QueueRequest,
         _ options: EnqueueOptions,
         isImported: Bool
     ) throws(QueueError) -> (KeyHeader?, [QueueRequest.Header]) {
         var key = options.idempotencyKey
-        // A header of that name is then one like others.
+        // Without a key, a header of that name is an ordinary header.
         guard key.source != .none else { return (nil, request.headers) }
         let name = key.headerName.lowercased()
         let given = request.headers.first { $0.name.lowercased() == name }
@@ -123,7 +123,8 @@ package struct RequestDraft: Sendable {
 }
 
 extension IdempotencyKey {
-    /// What is sent at most once needs no key to be told apart.
+    /// Returns the key's value. A request that is sent at most once gets no random key, because the server never sees
+    /// it twice.
     fileprivate func value(method: String, isAtMostOnce: Bool) -> String? {
         switch source {
         case .value(let value): value
@@ -133,6 +134,6 @@ extension IdempotencyKey {
         }
     }
 
-    /// A key of the queue's own making.
+    /// Returns a random key.
     static func randomValue() -> String { UUIDv4.make() }
 }

@@ -1,9 +1,9 @@
 internal import Foundation
 
-/// Where a request goes: scheme, host and port (RFC 6454).
+/// The origin of a request's URL: scheme, host and port (RFC 6454).
 package struct Origin: Hashable, Sendable {
     package let scheme: String
-    /// In lower case; an IPv6 address without brackets.
+    /// The host in lower case; an IPv6 address without brackets.
     package let host: String
     package let port: Int
 
@@ -13,7 +13,7 @@ package struct Origin: Hashable, Sendable {
         self.port = port
     }
 
-    /// Reads the origin of an absolute URL.
+    /// Parses the origin of an absolute URL.
     package init(url: String) throws(QueueError) {
         guard let parts = URLComponents(string: url, encodingInvalidCharacters: false) else {
             throw QueueError(.invalidURL, "\(quoted(url)) is not a URL")
@@ -33,10 +33,11 @@ package struct Origin: Hashable, Sendable {
         self.init(scheme: scheme, host: host, port: port)
     }
 
-    /// A host that a person names, as origins have it; `nil` for what no URL has as its host, such as a URL itself.
+    /// Returns a user-specified host in the form that origins use. Returns `nil` for text that cannot be a URL's host,
+    /// such as a URL.
     package static func host(named text: String) -> String? {
         let bare = String(withoutBrackets(text))
-        // An IPv6 address has two colons at least. One comes before a port.
+        // An IPv6 address contains at least two colons. A single colon precedes a port.
         let literal = bare.count(where: { $0 == ":" }) > 1 ? "[\(bare)]" : bare
         guard let host = try? Origin(url: "http://\(literal)/").host, host == bare.lowercased() else {
             return nil
@@ -51,7 +52,7 @@ package struct Origin: Hashable, Sendable {
     private static let usualPorts = ["http": 80, "https": 443]
 }
 
-/// Requests that share order and backoff.
+/// The key of a lane: a group of requests that share order and backoff.
 package struct LaneKey: Hashable, Sendable {
     package enum Mode: String, Hashable, Sendable {
         case parallel
@@ -59,7 +60,7 @@ package struct LaneKey: Hashable, Sendable {
     }
 
     package let origin: Origin
-    /// Empty for the origin's common lane.
+    /// The label; empty for the origin's common lane.
     package let label: String
     package let mode: Mode
 

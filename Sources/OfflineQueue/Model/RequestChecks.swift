@@ -1,12 +1,12 @@
 internal import Foundation
 internal import NetwatchTransport
 
-/// What is refused of a request and its options before anything is written.
+/// Validation of a request and its options before anything is written.
 enum RequestChecks {
-    /// Returns where a request goes, after a look at its URL.
+    /// Validates a URL and returns its origin.
     ///
-    /// - Parameter isImported: Whether an older version may have taken it, which had fewer rules. Such a request is refused at
-    ///   its first attempt if need be, and must not keep an export from being imported.
+    /// - Parameter isImported: Whether an older version with fewer rules may have accepted the request. It must not
+    ///   prevent the import of an export. If necessary, the request fails at its first attempt instead.
     static func origin(of url: String, isImported: Bool = false) throws(QueueError) -> Origin {
         let limit = isImported ? QueueRequest.maximumHeadBytes : QueueRequest.maximumURLBytes
         guard url.utf8.count <= limit else {
@@ -22,8 +22,8 @@ enum RequestChecks {
         return origin
     }
 
-    /// Whether a resolver may know it. Letters beyond ASCII are libcurl's to translate; an IPv6 address has colons, and may
-    /// have a zone.
+    /// Returns whether a resolver may accept the host. libcurl converts non-ASCII letters. An IPv6 address contains
+    /// colons and may have a zone.
     private static func isHost(_ host: String) -> Bool {
         host.unicodeScalars.allSatisfy { scalar in
             !scalar.isASCII || scalar.properties.isAlphabetic || ("0"..."9").contains(scalar)
@@ -57,7 +57,7 @@ enum RequestChecks {
 // MARK: - Options
 
 extension RequestChecks {
-    /// Longer is meant as for ever, and nothing that is to be delivered in a century is.
+    /// The maximum of all durations. A longer one would mean "for ever", which the queue does not support.
     static let longestTime: Duration = .seconds(366 * 86_400)
     private static let mostDependencies = 64
 
@@ -112,7 +112,7 @@ extension RequestChecks {
         }
     }
 
-    /// Foundation cannot print every date there can be.
+    /// Returns the nearest date that Foundation can print, because it cannot print every date.
     private static func printable(_ date: Date) -> Date { Timestamp(date).date }
 
     private static func checkDependencies(_ options: EnqueueOptions) throws(QueueError) {
@@ -158,7 +158,7 @@ extension RequestChecks {
 }
 
 extension EnqueueOptions {
-    /// When it is given up.
+    /// Returns the time at which the request is given up.
     func end(from now: Date) -> Date {
         let (seconds, attoseconds) = timeToLive.components
         let end = now.addingTimeInterval(Double(seconds) + Double(attoseconds) / 1e18)

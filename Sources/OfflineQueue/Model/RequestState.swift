@@ -1,8 +1,8 @@
-/// Who sends a request, until the outcome is written. Every later write names the lease's token, so that
-/// a sender whose lease was taken away changes nothing.
+/// The right to send a request until its outcome is stored. Every later write names the lease's token, so that a sender
+/// that lost its lease changes nothing.
 package struct Lease: Hashable, Sendable {
     package let token: String
-    /// The run of the queue that claimed it; rises with every opening of the store.
+    /// The run of the queue that claimed the request; it rises each time the store is opened.
     package let ownerEpoch: Int64
 
     package init(token: String, ownerEpoch: Int64) {
@@ -11,27 +11,27 @@ package struct Lease: Hashable, Sendable {
     }
 }
 
-/// What an attempt means for its request.
+/// The effect of an attempt on its request.
 package enum Verdict: Hashable, Sendable {
     case delivered(status: Int)
-    /// Tried again. What was not sent for want of a network does not count as an attempt.
+    /// The request is retried. An attempt without a network does not count.
     case retry(countsAsAttempt: Bool)
     case held(HoldReason)
     case dead(DeathCause, reason: String)
 }
 
-/// What somebody wants of a request that is being sent, done as soon as its outcome allows.
+/// An edit of a request in flight, which is applied as soon as the attempt's outcome allows it.
 package enum Wish: String, Hashable, Sendable {
     case cancel
     case hold
 }
 
-/// What never changes about a request and decides how it may move.
+/// The immutable properties of a request that determine its state transitions.
 package struct RequestRules: Hashable, Sendable {
-    /// Whether sending it twice does no harm: the method is idempotent or a key goes with it, and nobody
-    /// asked for at most one sending.
+    /// Whether sending it twice is harmless: the method is idempotent or the request has a key, and it is not an
+    /// at-most-once request.
     package let mayBeSentTwice: Bool
-    /// After so many attempts that count it is given up; `nil` for never.
+    /// The number of counted attempts after which it is given up; `nil` for no limit.
     package let maximumAttempts: Int?
 
     package init(mayBeSentTwice: Bool, maximumAttempts: Int? = nil) {
@@ -40,12 +40,12 @@ package struct RequestRules: Hashable, Sendable {
     }
 }
 
-/// Where one request is on its way, and the only rules by which it moves.
+/// The state machine of one request. All state changes follow its transitions.
 package struct RequestState: Hashable, Sendable {
     package enum Phase: Hashable, Sendable {
-        /// Its body is being taken. Nothing but a file of the spool knows of it; a crash forgets it.
+        /// Its body is being stored. Only a spool file exists, and a crash discards it.
         case staging
-        /// Waits for other requests to be delivered.
+        /// It waits until other requests are delivered.
         case blocked
         case pending(due: Timestamp)
         case inflight(Lease, wish: Wish?)
@@ -57,38 +57,38 @@ package struct RequestState: Hashable, Sendable {
         case delivered(status: Int)
         case dead(DeathCause, reason: String)
         case cancelled
-        /// A newer request with the same replace key took its place.
+        /// A newer request with the same replace key replaced it.
         case superseded
     }
 
     package enum Event: Hashable, Sendable {
-        /// T1. It is on the disk.
+        /// T1. It is stored on disk.
         case accepted(due: Timestamp, isBlocked: Bool)
-        /// T1b. A newer one has its replace key.
+        /// T1b. A newer request has the same replace key.
         case replaced
         /// T2. Its next attempt begins.
         case claimed(Lease)
-        /// T3. Its attempt is over. `due` counts for a retry only.
+        /// T3. Its attempt has ended. `due` applies only to a retry.
         case concluded(token: String, Verdict, due: Timestamp)
-        /// T4. Its sender is gone: the store was opened by a new owner, or the lease ran out.
+        /// T4. Its sender is gone: a new owner opened the store, or the lease expired.
         case abandoned(token: String, now: Timestamp)
-        /// T5. Somebody does not want it any more.
+        /// T5. A user or program cancels it.
         case cancelled
-        /// T6. Its time is over, or its room is needed.
+        /// T6. Its time has passed, or its room is needed.
         case givenUp(DeathCause, reason: String)
-        /// T7. Somebody wants it tried anew.
+        /// T7. A user or program retries it.
         case requeued(now: Timestamp)
-        /// Somebody wants it to wait.
+        /// A user or program holds it.
         case held
-        /// The reasons' causes may be gone. `isBlocked`: it waits for others all the same.
+        /// The causes of these hold reasons may be resolved. `isBlocked`: it still waits for its dependencies.
         case released(Set<HoldReason>, now: Timestamp, isBlocked: Bool)
-        /// What it waited for was delivered.
+        /// Its dependencies were delivered.
         case unblocked(now: Timestamp)
-        /// What it waited for will never be delivered.
+        /// One of its dependencies will never be delivered.
         case dependencyFailed
     }
 
-    /// An event that does not fit the phase. Nothing changes.
+    /// The error for an event that does not apply to the phase. The state does not change.
     package enum Refusal: Error, Hashable, Sendable {
         case notStaging
         case notPending
@@ -132,13 +132,13 @@ package struct RequestState: Hashable, Sendable {
             guard phase == .blocked else { throw .notBlocked }
             phase = .pending(due: now)
         case .dependencyFailed:
-            // Whoever holds it has not decided that it may go without.
+            // A user's hold is not a decision to send the request without its dependency.
             guard [.blocked, .held(.user), .held(.dependency)].contains(phase) else { throw .notBlocked }
             phase = .held(.dependency)
         }
     }
 
-    /// Whether it is on its way and not being sent.
+    /// Whether it is unfinished and not in flight.
     package var isWaiting: Bool {
         switch phase {
         case .blocked, .pending, .held: true
@@ -161,13 +161,13 @@ extension RequestState {
         attempts += 1
     }
 
-    /// What is wanted of a request under the lease with this token.
+    /// Returns the pending edit of the request, if the token matches its lease.
     private func wish(under token: String) throws(Refusal) -> Wish? {
         guard case .inflight(let lease, let wish) = phase, lease.token == token else { throw .staleLease }
         return wish
     }
 
-    /// An outcome that is final is told as it is, whatever was wished meanwhile.
+    /// Applies a verdict. A final verdict is recorded as it is, even if an edit is pending.
     private mutating func conclude(_ verdict: Verdict, wish: Wish?, due: Timestamp) {
         switch verdict {
         case .delivered(let status): phase = .finished(.delivered(status: status))
@@ -200,7 +200,7 @@ extension RequestState {
     }
 }
 
-// MARK: - What people ask for
+// MARK: - Edits
 
 extension RequestState {
     private mutating func finishWaiting(_ ending: Ending) throws(Refusal) {
@@ -218,10 +218,11 @@ extension RequestState {
 
     private mutating func hold() throws(Refusal) {
         switch phase {
-        // A cancellation stays one.
+        // A pending cancellation takes precedence.
         case .inflight(let lease, let wish): phase = .inflight(lease, wish: wish ?? .hold)
         case .blocked, .pending: phase = .held(.user)
-        // What a mended cause would let go stays now. Other reasons end by a person's hand only, and tell more.
+        // A user's hold replaces reasons that a flush or restart would release. Other reasons already wait for a user
+        // and say more.
         case .held(let reason): if HoldReason.mendable.contains(reason) { phase = .held(.user) }
         case .staging, .finished: throw .alreadyFinished
         }
@@ -235,7 +236,7 @@ extension RequestState {
         }
     }
 
-    /// What was given up or waits is tried now and begins to count anew.
+    /// Retries a waiting, held or dead request now, with reset counters.
     private mutating func requeue(now: Timestamp) throws(Refusal) {
         switch phase {
         case .finished(.dead), .held, .pending, .blocked: break

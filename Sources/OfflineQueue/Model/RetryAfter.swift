@@ -2,14 +2,14 @@ internal import Glibc
 
 /// `Retry-After` (RFC 9110 §10.2.3): seconds or a date.
 package enum RetryAfter {
-    /// A server may not close a lane for longer.
+    /// The maximum time for which a server may close a lane.
     package static let longest: Duration = .seconds(24 * 3600)
 
-    /// The time to wait, at least 0 and at most ``longest``; `nil` for text of neither form.
+    /// Returns the time to wait, from 0 to ``longest``; `nil` if the text has neither form.
     package static func parse(_ text: String, now: Timestamp) -> Duration? {
         let text = text.trimmingSpaces()
         if !text.isEmpty, text.utf8.allSatisfy({ (0x30...0x39).contains($0) }) {
-            // More digits than fit are a long time.
+            // A number with too many digits for `Int64` means the maximum.
             return min(longest, Int64(text).map { .seconds(min($0, 1 << 40)) } ?? longest)
         }
         guard let date = HTTPDate.parse(text) else { return nil }
@@ -17,7 +17,7 @@ package enum RetryAfter {
     }
 }
 
-/// The three date forms of RFC 9110 §5.6.7.
+/// A parser for the three date forms of RFC 9110 §5.6.7.
 enum HTTPDate {
     private static let months = [
         "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
@@ -26,7 +26,7 @@ enum HTTPDate {
     static func parse(_ text: String) -> Timestamp? {
         let words = text.split { " ,-".contains($0) }.map(String.init)
         guard words.count >= 5 else { return nil }
-        // "Sun Nov  6 08:49:37 1994", else "Sun, 06 Nov 1994 08:49:37 GMT" or "Sunday, 06-Nov-94 …".
+        // "Sun Nov  6 08:49:37 1994", otherwise "Sun, 06 Nov 1994 08:49:37 GMT" or "Sunday, 06-Nov-94 …".
         let isAsctime = Int(words[1]) == nil
         let (day, month) = isAsctime ? (words[2], words[1]) : (words[1], words[2])
         let (time, year) = isAsctime ? (words[3], words[4]) : (words[4], words[3])
@@ -46,7 +46,7 @@ enum HTTPDate {
         return Timestamp(milliseconds: Int64(timegm(&parts)) * 1000)
     }
 
-    /// Two digits (RFC 850) are of 1970 to 2069.
+    /// Parses a year. Two digits (RFC 850) mean 1970 to 2069.
     private static func fullYear(_ text: String) -> CInt? {
         guard let year = CInt(text), (0...9999).contains(year) else { return nil }
         guard text.utf8.count == 2 else { return year >= 1900 ? year : nil }

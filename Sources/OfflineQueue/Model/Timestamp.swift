@@ -1,7 +1,7 @@
 package import Foundation
 internal import Glibc
 
-/// A moment of the wall clock, as the store keeps it: milliseconds since 1970.
+/// A wall-clock time in its stored form: milliseconds since 1970.
 package struct Timestamp: Hashable, Comparable, Sendable {
     package let milliseconds: Int64
 
@@ -9,18 +9,18 @@ package struct Timestamp: Hashable, Comparable, Sendable {
         self.milliseconds = milliseconds
     }
 
-    /// `clock_gettime(CLOCK_REALTIME)`.
+    /// The current time, from `clock_gettime(CLOCK_REALTIME)`.
     package static var now: Timestamp {
         var time = timespec()
         clock_gettime(CLOCK_REALTIME, &time)
         return Timestamp(milliseconds: Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000)
     }
 
-    /// Some 30,000 years, in milliseconds.
+    /// About 30,000 years, in milliseconds.
     private static let farthest = 1e15
 
     package init(_ date: Date) {
-        // Dates may be further away than there are milliseconds, and no numbers at all: those are far ahead.
+        // A date may exceed the range of milliseconds or be NaN, so it is limited. NaN becomes far in the future.
         let milliseconds = (date.timeIntervalSince1970 * 1000).rounded()
         self.milliseconds = Int64(max(-Self.farthest, min(Self.farthest, milliseconds)))
     }
@@ -31,7 +31,7 @@ package struct Timestamp: Hashable, Comparable, Sendable {
         left.milliseconds < right.milliseconds
     }
 
-    /// Rounds up, so that nothing is due before its time.
+    /// Adds a duration. Rounds up, so that nothing is due too early.
     package static func + (moment: Timestamp, duration: Duration) -> Timestamp {
         let (seconds, attoseconds) = duration.components
         let milliseconds = (attoseconds + 999_999_999_999_999) / 1_000_000_000_000_000

@@ -1,5 +1,5 @@
-/// Ids that sort by the millisecond they were made in (RFC 9562 §5.7). Their order is a convenience for
-/// readers; the store's sequence is the only one that counts.
+/// Ids that sort by the millisecond of their creation (RFC 9562 §5.7). Their order is only a convenience for readers;
+/// the queue relies on the store's sequence.
 package enum UUIDv7 {
     package static func make(at moment: Timestamp = .now) -> String {
         var generator = SystemRandomNumberGenerator()
@@ -9,7 +9,8 @@ package enum UUIDv7 {
     }
 }
 
-/// Random ids (RFC 9562 §5.4), in lower case. Foundation's take four times as long: it opens `/dev/urandom` for each.
+/// Random ids (RFC 9562 §5.4), in lower case. Foundation's take four times as long, because it opens `/dev/urandom` for
+/// each.
 enum UUIDv4 {
     static func make() -> String {
         var generator = SystemRandomNumberGenerator()
@@ -18,9 +19,9 @@ enum UUIDv4 {
     }
 }
 
-/// Every request that is enqueued gets two of these, so their text is written digit by digit.
+/// Formats UUIDs digit by digit, because every enqueued request gets two of them.
 private enum UUIDText {
-    /// - Parameter low: Its first two bits become the variant's.
+    /// - Parameter low: The lower 64 bits. Their first two bits are replaced with the variant.
     static func make(high: UInt64, low: UInt64) -> String {
         let low = low & 0x3fff_ffff_ffff_ffff | 0x8000_0000_0000_0000
         return String(unsafeUninitializedCapacity: 36) { text in

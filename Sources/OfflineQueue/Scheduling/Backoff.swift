@@ -1,12 +1,12 @@
-/// A moment of the scheduler: the time since the queue was made, on a clock that never steps.
+/// A time of the scheduler: the duration since the queue was created, on a clock that never steps.
 package typealias Moment = Duration
 
 extension Moment {
-    /// Later than every moment that comes.
+    /// A time later than any other.
     static let never = Duration.seconds(Int64.max)
 }
 
-/// Full jitter with a floor: uniform(base, min(cap, base · 2ⁿ)) after the n-th failure in a row.
+/// Full jitter with a minimum: uniform(base, min(cap, base · 2ⁿ)) after the n-th failure in a row.
 package struct Backoff: Hashable, Sendable {
     package let base: Duration
     package let cap: Duration
@@ -17,13 +17,13 @@ package struct Backoff: Hashable, Sendable {
     }
 
     package func delay(after failures: Int, using random: inout SplitMix64) -> Duration {
-        // 2³⁰ times any base is beyond any cap; shifting further would overflow.
+        // The exponent is limited so that the shift does not overflow. 2³⁰ · 1 ms, the smallest base, is 12 days.
         let ceiling = min(cap, base * (1 << min(max(failures, 0), 30)))
         return random.uniform(base...ceiling)
     }
 }
 
-/// A small generator whose state is a value, so that a run of the scheduler can be replayed from its seed
+/// A small random generator. Its state is a value, so that a run of the scheduler can be replayed from its seed
 /// (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014).
 package struct SplitMix64: RandomNumberGenerator, Hashable, Sendable {
     private var state: UInt64
@@ -40,7 +40,7 @@ package struct SplitMix64: RandomNumberGenerator, Hashable, Sendable {
         return mixed ^ (mixed >> 31)
     }
 
-    /// In whole microseconds.
+    /// Returns a random duration in the range, in steps of a microsecond.
     package mutating func uniform(_ range: ClosedRange<Duration>) -> Duration {
         let span = (range.upperBound - range.lowerBound) / Duration.microseconds(1)
         return range.lowerBound + .microseconds(Int64.random(in: 0...Int64(max(0, span)), using: &self))

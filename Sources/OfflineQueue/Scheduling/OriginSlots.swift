@@ -1,9 +1,9 @@
-/// Which lane gets the next free slot. A slot is the right to send one request.
+/// The allocation of slots to lanes. A slot is the right to send one request.
 ///
-/// Origins take turns, and within an origin its lanes do, so that neither many requests nor many lanes bring an origin
-/// more. No origin has more slots than ``Limits/perOrigin``. A part of all slots, ``Limits/reserved``, is only for the
-/// first slot of an origin that has none, and not for one whose attempts were slow lately: however long others hold
-/// theirs, an origin that is new can begin.
+/// Origins take turns, and so do the lanes of an origin. An origin therefore gains nothing from many requests or many
+/// lanes. No origin has more than ``Limits/perOrigin`` slots. ``Limits/reserved`` slots are kept for the first slot of
+/// an origin that has none, unless its last attempt was slow. A new origin can therefore start, however long others
+/// keep their slots.
 struct OriginSlots: Sendable {
     struct Limits: Hashable, Sendable {
         let total: Int
@@ -15,12 +15,12 @@ struct OriginSlots: Sendable {
 
     private struct Account: Sendable {
         var inflight = 0
-        /// Whether one of its slots is of the reserve. No origin has two, because it had none when it got the first.
+        /// Whether one of its slots is reserved. An origin has at most one, because it had no slot when it got it.
         var hasReserved = false
         var isSlow = false
-        /// The lanes that may take a slot.
+        /// The lanes that wait for a slot, in turn.
         var lanes = TurnLine<Int64>()
-        /// How many lanes it has in all.
+        /// The number of its lanes, waiting or not.
         var laneCount = 0
 
         var isFresh: Bool { inflight == 0 && !isSlow }
@@ -30,7 +30,7 @@ struct OriginSlots: Sendable {
     private(set) var inflight = 0
     private var reservedInUse = 0
     private var accounts: [Origin: Account] = [:]
-    /// Origins that may take a slot of the reserve too, and those that may not.
+    /// The waiting origins: those that may also take a reserved slot, and those that may not.
     private var fresh = TurnLine<Origin>()
     private var others = TurnLine<Origin>()
     private var isTurnOfOthers = false
@@ -41,9 +41,9 @@ struct OriginSlots: Sendable {
 
     var isFull: Bool { inflight >= limits.total }
 
-    /// Whether a lane waits for a slot that an origin has.
+    /// Returns whether any lane waits for a slot that this origin would release.
     func isAwaited(slotOf origin: Origin) -> Bool {
-        // The lanes of an origin that has all the slots it may have are in neither line.
+        // An origin that has its maximum of slots is in neither line, so its lanes are checked separately.
         !fresh.isEmpty || !others.isEmpty || accounts[origin].map { !$0.lanes.isEmpty } ?? false
     }
 
@@ -58,14 +58,14 @@ extension OriginSlots {
         accounts[origin, default: Account()].laneCount += 1
     }
 
-    /// A lane that is gone, with no slot left. What was learnt of its origin goes with the last one.
+    /// Removes a lane that holds no slot. The origin's state is discarded with its last lane.
     mutating func close(_ lane: Int64, of origin: Origin) {
         leave(lane, of: origin)
         accounts[origin]?.laneCount -= 1
         if accounts[origin]?.laneCount == 0 { accounts[origin] = nil }
     }
 
-    /// The lane may take a slot. If it waits for one already, it keeps its place.
+    /// Adds a lane to the line for a slot. A lane that already waits keeps its place.
     mutating func join(_ lane: Int64, of origin: Origin) {
         accounts[origin]?.lanes.append(lane)
         seat(origin)
@@ -80,7 +80,7 @@ extension OriginSlots {
         accounts[origin]?.lanes.contains(lane) == true
     }
 
-    /// Puts the origin where it waits for its turn.
+    /// Puts the origin into the line that fits its state, or removes it from both.
     private mutating func seat(_ origin: Origin) {
         let account = accounts[origin]
         let isWaiting = account.map { !$0.lanes.isEmpty && $0.inflight < limits.perOrigin } ?? false
@@ -93,7 +93,7 @@ extension OriginSlots {
 // MARK: - Slots
 
 extension OriginSlots {
-    /// Gives a slot to the lane whose turn it is, which leaves its line; `nil` when no lane may have one.
+    /// Gives a slot to the next lane and removes the lane from the line; `nil` if no lane may have a slot.
     mutating func take() -> Int64? {
         guard let origin = nextOrigin(), let lane = accounts[origin]!.lanes.removeFirst() else { return nil }
         if !hasCommon {
@@ -106,8 +106,8 @@ extension OriginSlots {
         return lane
     }
 
-    /// Common slots go to both kinds of origins in turn: new ones come without end, and must not delay the others
-    /// for ever.
+    /// Alternates between both lines while common slots are free. New origins may arrive without end, and must not
+    /// delay the others for ever.
     private mutating func nextOrigin() -> Origin? {
         guard hasCommon else { return hasReserved ? fresh.removeFirst() : nil }
         defer { isTurnOfOthers.toggle() }
@@ -115,7 +115,7 @@ extension OriginSlots {
         return fresh.removeFirst() ?? others.removeFirst()
     }
 
-    /// Slots that are free again. That of the reserve goes first, for the next origin that needs it.
+    /// Releases slots. A reserved slot is released first, because another origin may need it.
     mutating func release(_ count: Int, of origin: Origin) {
         guard count > 0, accounts[origin] != nil else { return }
         if accounts[origin]!.hasReserved {
@@ -127,7 +127,7 @@ extension OriginSlots {
         seat(origin)
     }
 
-    /// Learns how long an attempt held its slot.
+    /// Records whether the origin's last attempt was slow.
     mutating func learn(_ origin: Origin, isSlow: Bool) {
         accounts[origin]?.isSlow = isSlow
         seat(origin)

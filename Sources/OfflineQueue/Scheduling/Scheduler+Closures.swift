@@ -1,36 +1,36 @@
-// Lanes that failures keep closed, for people.
+// Reports of lanes that are closed after failures.
 
 extension Scheduler {
-    /// A lane that is closed after failures.
+    /// A closure of a lane after failures.
     package struct Closure: Hashable, Sendable {
         package let host: String
         package let label: String
         package let until: Moment
-        /// Whether this machine was short of something, and not the server to blame.
+        /// Whether a shortage on this machine caused the closure, rather than the server.
         package let isLocal: Bool
     }
 
-    /// `nil` when failures do not keep the lane closed.
+    /// Returns the closure of a lane; `nil` if the lane is not closed after failures.
     package func closure(ofLane id: Int64, now: Moment) -> Closure? {
         lanes[id].flatMap { Closure($0, now: now) }
     }
 
-    /// All of them, by host and label.
+    /// Returns all closures, sorted by host and label.
     package func closures(now: Moment) -> [Closure] {
         lanes.values.compactMap { Closure($0, now: now) }
             .sorted { ($0.host, $0.label, $0.until) < ($1.host, $1.label, $1.until) }
     }
 
-    /// Whether the lane has nothing that is due yet: in a lane that keeps order its first request is not.
+    /// Returns whether no request of the lane is due yet. In a FIFO lane that depends on its first request.
     package func isDueLater(lane id: Int64, now: Moment) -> Bool {
         guard let lane = lanes[id] else { return false }
         return lane.due.map { $0 > now } ?? true
     }
 
-    /// The lane has no request left, so its failures are forgotten, as they are when the last one is given up.
+    /// Forgets the failures of a lane whose last request is gone, whether it was delivered, given up or cancelled.
     ///
-    /// A lane that is closed opens instead of going at once: a request that came meanwhile must not be lost. A claim that
-    /// finds none ends it.
+    /// A closed lane is opened rather than removed, so that a request enqueued meanwhile is not missed. The lane is
+    /// removed when its next claim finds no request.
     mutating func emptied(_ id: Int64, now: Moment) {
         guard let lane = lanes[id], lane.isHeld || lane.failuresEnd > now else { return }
         lanes[id]!.recover()

@@ -1,16 +1,16 @@
 extension Scheduler {
-    /// When a request that is retried is due, and until when its lane is closed by the server.
+    /// The time at which a retried request is due, and the time until which the server closed its lane.
     package struct Settlement: Hashable, Sendable {
         package let due: Moment
         package let laneNotBefore: Moment?
     }
 
-    /// Learns from an outcome, before it is written; ``Event/settled(lane:due:isDistrusted:)`` follows once
-    /// it is.
+    /// Updates the lane from an outcome, before the outcome is written. ``Event/settled(lane:due:isDistrusted:)``
+    /// follows after the write.
     ///
     /// - Parameters:
-    ///   - epoch: The claim's.
-    ///   - failures: How often this request failed, this time included.
+    ///   - epoch: The epoch of the claim.
+    ///   - failures: The number of failures of this request, including this one.
     ///   - duration: How long the attempt held its slot.
     package mutating func conclude(
         lane id: Int64,
@@ -49,10 +49,10 @@ extension Scheduler {
             lane.shortages += 1
             due = lane.closedUntil
         case .reconnect, .shortage: due = max(now, lane.closedUntil)
-        // It says nothing about the path there is now.
+        // The attempt began before the last path change, so it says nothing about the current path.
         case .failure where epoch < lane.freshEpoch, .close where epoch < lane.freshEpoch:
             due = max(now, lane.closedUntil)
-        // The lane was closed since the attempt began, and may have opened again.
+        // The lane closed after the attempt began, and may have opened again.
         case .failure, .close: due = lane.closedUntil > now ? lane.closedUntil : due
         case .closeFor(let wait):
             lane.serverNotBefore = max(lane.serverNotBefore, now + spread(wait, lane))
@@ -67,9 +67,9 @@ extension Scheduler {
         return Settlement(due: due, laneNotBefore: nil)
     }
 
-    /// Gives the slot of an attempt that succeeded to the lane's next request, so that one transaction writes the
-    /// outcome and claims that request. ``Event/proceeded(lane:taken:due:)`` follows instead of `settled` once it is
-    /// committed. `nil` when the lane may not go on, or when another lane waits for a slot.
+    /// Passes the slot of a successful attempt to the lane's next request, so that one transaction writes the outcome
+    /// and claims that request. After the commit, ``Event/proceeded(lane:taken:due:)`` follows instead of `settled`.
+    /// Returns `nil` if the lane may not continue, or if another lane waits for a slot.
     package mutating func proceed(lane id: Int64, after effect: LaneEffect, now: Moment) -> Claim? {
         guard effect == .healthy, let lane = lanes[id], mayProceed(lane, now: now) else { return nil }
         lanes[id]!.proceeding += 1
@@ -84,7 +84,7 @@ extension Scheduler {
         lane.close(until: now + settings.backoff.delay(after: lane.closures + 1, using: &random))
     }
 
-    /// The server's time, not less than our own, and a little more so that clients do not come at once.
+    /// Returns the server's delay, but at least our own, plus a random part so that clients do not all return at once.
     private mutating func spread(_ wait: Duration, _ lane: SchedulerLane) -> Duration {
         let longest = max(wait, settings.backoff.delay(after: lane.closures + 1, using: &random))
         return longest + random.uniform(.zero...min(wait / 10, .seconds(30)))
@@ -92,6 +92,6 @@ extension Scheduler {
 }
 
 extension LaneEffect {
-    /// Whether the server, or the way to it, decided how long the attempt took.
+    /// Whether the server or the path to it determined the duration of the attempt.
     fileprivate var isOfServer: Bool { ![.none, .renewed, .shortage].contains(self) }
 }

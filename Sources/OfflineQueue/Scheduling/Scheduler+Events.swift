@@ -1,4 +1,4 @@
-// What each event changes.
+// The state changes for each event.
 
 extension Scheduler {
     mutating func add(_ info: LaneInfo, due: Moment, now: Moment, _ actions: inout [Action]) {
@@ -28,7 +28,7 @@ extension Scheduler {
         }
         switch state {
         case .notReachable: startGrace(host, now: now)
-        // Nothing shows that the path is gone.
+        // An unknown state does not show that the path is lost.
         case .unknown:
             graces.set(host, to: nil)
             gates[host]!.foundAt = nil
@@ -48,7 +48,7 @@ extension Scheduler {
         claimAnswered(id, slots: 1, taken: taken, due: due, now: now)
     }
 
-    /// Gives the slots back that a claim had no requests for.
+    /// Releases the slots for which a claim found no request.
     private mutating func claimAnswered(_ id: Int64, slots count: Int, taken: Int, due: Moment?, now: Moment)
     {
         lanes[id]!.inflight -= count - taken
@@ -61,9 +61,9 @@ extension Scheduler {
         guard var lane = lanes[id] else { return }
         lane.inflight -= 1
         slots.release(1, of: lane.origin)
-        // The next of a FIFO lane may go once the one before is settled.
+        // In a FIFO lane, the next request may start once the previous one is settled.
         if let due = due ?? (lane.mode == .fifo ? now : nil) { lane.rowsAreDue(at: due) }
-        // The path changed meanwhile: what was not trusted there may be here.
+        // The path changed during the attempt, and the server may be trusted on the new path.
         if isDistrusted, lane.distrustedUntil == nil { lane.distrustedUntil = now }
         lanes[id] = lane
     }
@@ -78,7 +78,7 @@ extension Scheduler {
         }
     }
 
-    /// Looks at the lanes whose moment has come.
+    /// Updates the lanes whose wake time has come.
     mutating func wakeLanes(now: Moment) {
         while let id = timetable.removeFirst(until: now) {
             releaseDistrusted(id, now: now)
@@ -94,10 +94,10 @@ extension Scheduler {
     }
 }
 
-// MARK: - The end of a lane
+// MARK: - Removal of lanes
 
 extension Scheduler {
-    /// Forgets a lane that has nothing to do any more, and its gate with the last lane to the host.
+    /// Removes a lane that has nothing left to do, and the host's gate with the host's last lane.
     mutating func review(_ id: Int64, now: Moment, _ actions: inout [Action]) {
         guard let lane = lanes[id], lane.isIdle else { return place(id, now: now) }
         lanes[id] = nil

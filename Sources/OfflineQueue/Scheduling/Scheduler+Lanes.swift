@@ -1,8 +1,8 @@
-// What a lane may do, and when.
+// When a lane may try its requests, and how many.
 
 extension Scheduler {
-    /// Puts a lane where its state belongs: to those that wait for a slot if it may try now, else into the timetable.
-    /// Whatever changes a lane or its gate has to call it.
+    /// Puts a lane into the line for slots if it may try now, otherwise into the timetable. Must be called after every
+    /// change of a lane or its gate.
     mutating func place(_ id: Int64, now: Moment) {
         guard let lane = lanes[id] else { return }
         let moment = wake(lane)
@@ -21,32 +21,32 @@ extension Scheduler {
         return opening <= now
     }
 
-    /// Whether the lane's next request may have the slot of the one that ends.
+    /// Returns whether the lane's next request may take over the slot of the attempt that ends.
     func mayProceed(_ lane: SchedulerLane, now: Moment) -> Bool {
         guard !isStopped, !slots.isAwaited(slotOf: lane.origin), lane.expediting == nil else { return false }
         guard lane.inflight <= capacity(of: lane), let opening = opening(of: lane) else { return false }
-        // Nothing of a FIFO lane is due before its head is settled.
+        // The next request of a FIFO lane is not due before the current one is settled.
         return opening <= now && (lane.mode == .fifo || lane.due.map { $0 <= now } ?? false)
     }
 
-    /// How many of the lane's requests may be on their way at once.
+    /// The maximum number of the lane's requests in flight.
     func capacity(of lane: SchedulerLane) -> Int {
         lane.mode == .fifo || isProbing(lane) ? 1 : settings.inflightPerLane
     }
 
-    /// One request goes first, and shows whether others may follow.
+    /// Whether the lane sends a single request first, to find out whether others may follow.
     private func isProbing(_ lane: SchedulerLane) -> Bool {
         lane.isHalfOpen || (isGateDown(lane.host) && !lane.isForced)
     }
 
-    /// From when the lane may try; `nil` until somebody acts.
+    /// The time from which the lane may try; `nil` if it waits for a flush or a restart.
     private func opening(of lane: SchedulerLane) -> Moment? {
         if lane.isHeld { return nil }
         let opening = lane.opening
         guard !lane.isForced, let gate = gates[lane.host] else { return opening }
         switch gate.state {
         case nil: return max(opening, gate.since + settings.gatePatience)
-        // The gate may be wrong, so it is doubted once in a while.
+        // The gate may be wrong, so the host is tried once per longest backoff all the same.
         case .notReachable?:
             return max(opening, max(gate.since, lane.lastTry ?? .zero) + settings.backoff.cap)
         case .reachable?, .unknown?: return opening
@@ -55,28 +55,28 @@ extension Scheduler {
 
     private func wake(_ lane: SchedulerLane) -> Moment? {
         guard lane.claiming == nil, let opening = opening(of: lane) else { return nil }
-        // The release of what is not trusted needs no slot.
+        // Releasing requests held for trust needs no slot, so the lane wakes even without one.
         guard let due = lane.due, lane.inflight < capacity(of: lane) else { return lane.distrustedUntil }
         return min(max(due, opening), lane.distrustedUntil ?? .never)
     }
 
-    /// Why a request of the lane has to wait although it is due; `nil` when it need not.
+    /// Returns why a due request of the lane must wait; `nil` if nothing delays it.
     package func obstacle(toLane id: Int64, now: Moment) -> QueuedReason? {
         if isStopped { return .stopped }
-        // A claim under way may have the request.
+        // The claim in progress may take the request.
         guard let lane = lanes[id], !lane.isClaiming else { return nil }
         guard let opening = opening(of: lane) else { return .laneClosed }
         guard opening <= now else {
             if isGateDown(lane.host) { return .notReachable }
             if isShort(lane: id, now: now) { return .localShortage }
-            // What waits only for the gate's first word waits for an answer worth having.
+            // A lane that waits only for the gate's first state has no obstacle yet, because the attempt follows soon.
             return lane.opening > now ? .laneClosed : nil
         }
         if lane.inflight >= capacity(of: lane) { return reasonToQueue(behind: lane) }
         return slots.isWaiting(id, of: lane.origin) ? .noFreeSlot : nil
     }
 
-    /// Why requests wait while their lane sends as many as it may.
+    /// Returns why requests wait while the lane has its maximum in flight.
     private func reasonToQueue(behind lane: SchedulerLane) -> QueuedReason {
         if lane.mode == .fifo { return .behindEarlier }
         guard isProbing(lane) else { return .noFreeSlot }

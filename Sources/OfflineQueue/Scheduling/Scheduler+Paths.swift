@@ -1,7 +1,7 @@
-// What a lost and found path means for attempts.
+// How lost and found paths affect attempts.
 
 extension Scheduler {
-    /// The host is reachable, for the first time, again or by another path.
+    /// Handles a host that became reachable: for the first time, again, or by another path.
     mutating func pathFound(
         _ host: String,
         _ way: UInt64?,
@@ -14,10 +14,10 @@ extension Scheduler {
         actions.append(.dropConnections)
         gates[host]!.reconnectsUntil = now + settings.reconnectTime
         if let way, way == old.way {
-            // Connections may have survived, but not those over a path before that.
+            // Connections over this path may have survived, but not those over an earlier path.
             if old.foundAt == nil { graces.set(host, to: nil) }
         } else {
-            // An attempt that may not be repeated has a grace: the answer may still come.
+            // An attempt that must not be repeated gets a grace period, because the response may still arrive.
             startGrace(host, now: now)
             if graces.contains(host) { gates[host]!.foundAt = gates[host]!.foundAt ?? now }
             actions.append(.abort(host: host))
@@ -25,10 +25,11 @@ extension Scheduler {
         actions.append(.restartStalled(host: host))
     }
 
-    /// The first word about a host. It drops no connections: the session watches their paths itself, also while there is no
-    /// lane to the host, and a lone request uses an idle connection.
+    /// Handles the first state of a host. It drops no connections: the session itself watches their paths, even when no
+    /// lane uses the host, and a single request can reuse an idle one.
     ///
-    /// Attempts that did not wait for a late word may be under way over another path.
+    /// If the state arrives after ``Settings/gatePatience``, attempts that did not wait for it may use another path, so
+    /// they are aborted.
     private func abortUnknown(_ host: String, after old: Gate, now: Moment, _ actions: inout [Action]) {
         let isLate = now >= old.since + settings.gatePatience
         if isLate, isSending(to: host) { actions.append(.abort(host: host)) }
@@ -38,33 +39,33 @@ extension Scheduler {
         gates[host]!.lanes.contains { lanes[$0]!.inflight > 0 }
     }
 
-    /// For attempts over a path that is lost or no longer used. A grace that runs already goes on: some attempts are over the
-    /// path that was lost first.
+    /// Starts the grace period of attempts over a path that is lost or no longer used. A running one continues, because
+    /// some attempts use the path that was lost first.
     mutating func startGrace(_ host: String, now: Moment) {
         guard !graces.contains(host), isSending(to: host) else { return }
         graces.set(host, to: now + settings.lossGrace)
         gates[host]!.foundAt = nil
     }
 
-    /// Ends the graces that are over at a moment.
+    /// Ends the grace periods that are over at the given time.
     mutating func endGraces(until moment: Moment, now: Moment, _ actions: inout [Action]) {
         while let host = graces.removeFirst(until: moment) {
             guard let gate = gates[host] else { continue }
             actions.append(.endLost(host: host, begunBefore: gate.foundAt ?? now))
             gates[host]!.foundAt = nil
-            // The path that was found meanwhile was lost, too.
+            // The path found during the grace period was lost, too.
             if gate.foundAt != nil, gate.state == .notReachable {
                 graces.set(host, to: gate.since + settings.lossGrace)
             }
         }
     }
 
-    /// Whether a failure to connect is repeated fast and without counting.
+    /// Returns whether a failed connection is retried fast and is not counted.
     ///
-    /// The kernel may refuse a connection although there is a route: the neighbour does not answer yet, or the route came
-    /// back a moment ago. This opens the time of fast repetitions once after each success.
+    /// The kernel may refuse a connection although there is a route: the neighbour does not respond yet, or the route
+    /// returned only recently. The first path error after a success therefore starts a time window of fast retries.
     ///
-    /// - Parameter isPathError: Whether the error number is one that the kernel has for a missing path.
+    /// - Parameter isPathError: Whether the error number is one of the kernel's errors for a missing path.
     package mutating func isReconnecting(lane id: Int64, isPathError: Bool, now: Moment) -> Bool {
         guard let lane = lanes[id] else { return false }
         if isPathError, lane.reconnectsUntil == nil {
@@ -74,7 +75,7 @@ extension Scheduler {
         return ends.contains { $0.map { now < $0 } == true }
     }
 
-    /// Whether the lane pauses because this machine is short of descriptors, memory, threads or ports.
+    /// Returns whether the lane pauses because this machine is short of descriptors, memory, threads or ports.
     package func isShort(lane id: Int64, now: Moment) -> Bool {
         guard let lane = lanes[id] else { return false }
         return lane.shortages > 0 && now < lane.closedUntil

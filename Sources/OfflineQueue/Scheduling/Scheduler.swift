@@ -1,33 +1,35 @@
-/// Decides which lane may try how many requests when. A value: events and moments go in, actions come out.
+/// Decides when each lane may try how many requests. It is a value: its inputs are events and times, its outputs are
+/// actions.
 package struct Scheduler: Sendable {
     package struct Settings: Hashable, Sendable {
         package var inflightPerLane = 8
-        /// Of all lanes to an origin together.
+        /// The maximum for all lanes of an origin together.
         package var inflightPerOrigin = 8
         package var inflight = 32
         package var backoff = Backoff()
-        /// So many single failures in a row close a lane (the default of Finagle's failure accrual).
+        /// The number of single failures in a row that close a lane (the default of Finagle's failure accrual).
         package var failuresToClose = 5
-        /// How long a lane waits for the gate's first word: a little longer than the monitor takes to
-        /// give one on a name that does not resolve.
+        /// How long a lane waits for the gate's first state: slightly longer than the monitor takes to report one for a
+        /// name that does not resolve.
         package var gatePatience: Duration = .milliseconds(2500)
-        /// How long a lane waits whose server was not trusted.
+        /// How long a lane waits after its server was not trusted.
         package var distrust: ClosedRange<Duration> = .seconds(300) ... .seconds(900)
 
-        /// From so long an attempt on, its origin gets no slot of the reserve until a shorter one.
+        /// The duration from which an attempt is slow. Its origin then gets no reserved slot until a faster attempt.
         package var slowAttempt: Duration = .seconds(10)
 
-        /// How long an attempt goes on after the path to its host was lost. A shorter loss over the same interface and
-        /// address does not cut a connection: TCP retransmits.
+        /// How long an attempt continues after the path to its host was lost. A shorter loss over the same interface
+        /// and address does not break a connection, because TCP retransmits.
         package var lossGrace: Duration = .seconds(3)
-        /// How long after a change to reachable a failure to connect is repeated fast and without counting.
+        /// How long after a host becomes reachable a failed connection is retried fast and is not counted.
         package var reconnectTime: Duration = .seconds(5)
-        /// The delay before the first fast repetition. It doubles with each one.
+        /// The delay before the first fast retry. It doubles with each one.
         package var reconnectDelay: Duration = .milliseconds(50)
-        /// The pace while this machine is short of descriptors, memory, threads or ports.
+        /// The backoff while this machine is short of descriptors, memory, threads or ports.
         package var shortage = Backoff(base: .milliseconds(500), cap: .seconds(30))
 
-        /// One of so many slots is only for origins with nothing in flight, at least one of two; 0: none is.
+        /// The divisor for reserved slots: one of this many slots is kept for origins with nothing in flight, and at
+        /// least one of two. 0 reserves none.
         package var reservedShare = 4
 
         package init() {}
@@ -68,20 +70,19 @@ package struct Scheduler: Sendable {
     }
 
     package enum Event: Hashable, Sendable {
-        /// The lanes have requests, the first of them due then.
+        /// Lanes have requests; `due` is when the first one is due.
         case lanes([LaneRows])
-        /// The lanes have no requests any more.
+        /// Lanes have no requests left.
         case emptied(lanes: [Int64])
         case gate(host: String, GateState)
-        /// The answer to ``Action/claim(_:)``: how many requests are on their way now, and when the next
-        /// of those left is due.
+        /// The result of ``Action/claim(_:)``: the number of requests taken, and when the next remaining one is due.
         case claimed(lane: Int64, taken: Int, due: Moment?)
-        /// An outcome was written. `due`: when the request is tried again, if it is.
+        /// An outcome was written. `due` is when the request is retried, if it is.
         case settled(lane: Int64, due: Moment?, isDistrusted: Bool)
-        /// An outcome was written, and the claim of ``Scheduler/proceed(lane:after:now:)`` with it: whether it took a
-        /// request, and when the next of those left is due.
+        /// An outcome and the claim of ``Scheduler/proceed(lane:after:now:)`` were written: the number of requests
+        /// taken, and when the next remaining one is due.
         case proceeded(lane: Int64, taken: Int, due: Moment?)
-        /// The moment of ``Scheduler/nextWake(now:)`` has come.
+        /// The time of ``Scheduler/nextWake(now:)`` has come.
         case wake
         case flush
         case stop
@@ -97,11 +98,12 @@ package struct Scheduler: Sendable {
     package enum Action: Hashable, Sendable {
         case claim(Claim)
         case dropConnections
-        /// The host is reached by another path now. Attempts that may be repeated are ended and repeated.
+        /// The host is now reachable by another path. Attempts that are safe to repeat are ended and repeated.
         case abort(host: String)
-        /// There is a path to the host again. Attempts whose packets were lost meanwhile are begun again, without an end.
+        /// There is a path to the host again. Attempts whose packets were lost meanwhile send them again, without ending.
         case restartStalled(host: String)
-        /// The path to the host was lost, and the grace is over. All attempts that began before this time are ended.
+        /// The path to the host was lost and the grace period is over. All attempts that began before the given time
+        /// are ended.
         case endLost(host: String, begunBefore: Moment)
         case watch(String)
         case unwatch(String)
@@ -110,13 +112,13 @@ package struct Scheduler: Sendable {
     struct Gate: Sendable {
         var state: GateState?
         var since: Moment
-        /// The lanes to its host.
+        /// The lanes to the host.
         var lanes: Set<Int64> = []
-        /// The path that attempts were last made over; `nil` when it is not known.
+        /// The path of the latest attempts; `nil` if it is not known.
         var way: UInt64?
-        /// Until when a failure to connect is repeated fast.
+        /// The time until which a failed connection is retried fast.
         var reconnectsUntil: Moment = .zero
-        /// When the host was found again over another path, while attempts over the lost one are still in their grace.
+        /// When another path to the host was found, while attempts over the lost path are still in their grace period.
         var foundAt: Moment?
     }
 
@@ -124,11 +126,11 @@ package struct Scheduler: Sendable {
     var random: SplitMix64
     var lanes: [Int64: SchedulerLane] = [:]
     var gates: [String: Gate] = [:]
-    /// Each lane is in one of the two, in neither while only an event can change anything for it: among those that
-    /// wait for a slot, or with the moment at which it is to be looked at again. See ``place(_:now:)``.
+    /// The lanes that wait for a slot. A lane that waits for a time is in ``timetable`` instead. A lane that only an
+    /// event can change is in neither. See ``place(_:now:)``.
     var slots: OriginSlots
     var timetable = Timetable<Int64>()
-    /// When the grace of each host whose path was lost is over.
+    /// The end of the grace period for each host whose path was lost.
     var graces = Timetable<String>()
     var isStopped = false
 
@@ -143,8 +145,8 @@ package struct Scheduler: Sendable {
         slots = OriginSlots(limits: limits)
     }
 
-    /// Costs O(log lanes) for each lane that the event concerns: one, but for a gate (those of its host) and a flush
-    /// (all).
+    /// Processes an event and returns the resulting actions. Costs O(log lanes) for each affected lane: the host's
+    /// lanes for a gate event, all lanes for a flush, otherwise the lanes of the event.
     package mutating func handle(_ event: Event, now: Moment) -> [Action] {
         var actions: [Action] = []
         switch event {
@@ -164,7 +166,7 @@ package struct Scheduler: Sendable {
         case .flush: flush(now: now)
         case .stop:
             isStopped = true
-            // The time to stop may be shorter than what is left of them, and attempts that it cuts off count.
+            // The stop timeout may be shorter than a grace period, and attempts that it ends would be counted.
             endGraces(until: .never, now: now, &actions)
         }
         endGraces(until: now, now: now, &actions)
@@ -177,14 +179,14 @@ package struct Scheduler: Sendable {
 
     package func isGateDown(_ host: String) -> Bool { gates[host]?.state == .notReachable }
 
-    /// What the gate of a host said last.
+    /// Returns the last state of a host's gate.
     package func gateState(of host: String) -> GateState? { gates[host]?.state }
 }
 
 // MARK: - Slots
 
 extension Scheduler {
-    /// Hands out free slots one after another, then claims all that a lane got at once.
+    /// Allocates free slots one by one, then claims each lane's slots at once.
     private mutating func allot(_ actions: inout [Action]) {
         guard !isStopped else { return }
         var (order, grants) = ([Int64](), [Int64: Int]())
@@ -192,7 +194,7 @@ extension Scheduler {
             if grants[id] == nil { order.append(id) }
             grants[id, default: 0] += 1
             let lane = lanes[id]!
-            // At the end of the line, so that no lane takes them all.
+            // The lane joins at the end of the line, so that it does not take all slots.
             if lane.inflight + grants[id]! < capacity(of: lane) { slots.join(id, of: lane.origin) }
         }
         for id in order { actions.append(.claim(claim(id, limit: grants[id]!))) }
@@ -207,7 +209,7 @@ extension Scheduler {
         return Claim(lane: id, limit: limit, expediting: lane.expediting, epoch: lane.epoch)
     }
 
-    /// When something is to be done without anything happening; `nil` when never.
+    /// The time at which work is due without an event; `nil` if there is none.
     package func nextWake(now: Moment) -> Moment? {
         if isStopped { return nil }
         let firstLane = slots.isFull ? nil : timetable.first

@@ -1,50 +1,51 @@
-/// A lane as the scheduler remembers it: never its requests, only when there is something to do.
+/// The scheduler's state of a lane. It does not hold the lane's requests, only when the first of them is due.
 struct SchedulerLane: Hashable, Sendable {
     let id: Int64
     let origin: Origin
-    /// For people.
+    /// The lane's label, for reports.
     let label: String
     let mode: LaneKey.Mode
 
-    /// No later than the earliest moment a request may be due; `nil` when none is pending.
+    /// A lower bound for the time at which the next request is due; `nil` if none is pending.
     var due: Moment?
-    /// Requests being sent, and slots given to a claim that has not answered.
+    /// The requests in flight, plus the slots of an unfinished claim.
     var inflight = 0
-    /// Slots of the claim that has not answered.
+    /// The slots of the unfinished claim.
     var claiming: Int?
-    /// Claims that share a transaction with a conclusion and have not answered. Each has the slot of the attempt that
-    /// is concluded.
+    /// The number of unfinished claims that share a transaction with a conclusion. Each uses the slot of the concluded
+    /// attempt.
     var proceeding = 0
-    /// What came while a claim was under way, which its answer may not know of.
+    /// The earliest due time reported during a claim, because the claim's result may not include it.
     var dueMeanwhile: Moment?
 
     /// Failures of single requests since the last success.
     var failures = 0
-    /// How often the lane closed since the last success.
+    /// The number of closures since the last success.
     var closures = 0
     var closedUntil: Moment = .zero
-    /// What the server asked for. No edge of the gate shortens it.
+    /// The time until which the server closed the lane. A change of the gate does not shorten it.
     var serverNotBefore: Moment
     var distrustedUntil: Moment?
-    /// Until somebody acts.
+    /// Whether the lane waits for a flush or a restart.
     var isHeld = false
-    /// After a closure one request goes first.
+    /// Whether the lane sends a single request first, after a closure.
     var isHalfOpen = false
-    /// Rises when what was learnt before no longer counts: at a closure and at an edge. Attempts that
-    /// began before do not close the lane again.
+    /// A number that rises when earlier findings become invalid: at a closure and at a path change. Attempts of an
+    /// earlier epoch do not close the lane again.
     var epoch = 0
-    /// The epoch of the last edge.
+    /// The epoch of the last path change or flush.
     var freshEpoch = 0
-    /// What the next claim makes due and releases.
+    /// The hold reasons to release with the next claim, which also makes waiting requests due; `nil` for a normal
+    /// claim.
     var expediting: Set<HoldReason>?
-    /// Somebody asked to try whatever the gate says.
+    /// Whether a flush asked to try the lane regardless of the gate.
     var isForced = false
     var lastTry: Moment?
-    /// Fast repetitions in a row.
+    /// The number of fast retries in a row.
     var reconnects = 0
-    /// Until when errors of a missing path are repeated fast although there is a path; `nil` until there is such an error.
+    /// The time until which path errors are retried fast although there is a path; `nil` before the first such error.
     var reconnectsUntil: Moment?
-    /// Attempts in a row that this machine was short of something for.
+    /// The number of attempts in a row that a shortage on this machine prevented.
     var shortages = 0
 
     init(_ info: Scheduler.LaneInfo) {
@@ -61,13 +62,13 @@ struct SchedulerLane: Hashable, Sendable {
         due == nil && inflight == 0 && !isClaiming && distrustedUntil == nil && !isHeld
     }
 
-    /// Until when failures keep it closed, a server that is not trusted among them.
+    /// The time until which the lane is closed after failures, including an untrusted server.
     var failuresEnd: Moment { max(closedUntil, distrustedUntil ?? .zero) }
 
-    /// From when it may try, as far as its own past says.
+    /// The time from which the lane may try, without regard to its gate.
     var opening: Moment { max(failuresEnd, serverNotBefore) }
 
-    /// Whether the store may be claiming a request of the lane.
+    /// Whether a claim for the lane is in progress.
     var isClaiming: Bool { claiming != nil || proceeding > 0 }
 
     mutating func rowsAreDue(at moment: Moment) {
@@ -75,8 +76,8 @@ struct SchedulerLane: Hashable, Sendable {
         if isClaiming { dueMeanwhile = min(dueMeanwhile ?? moment, moment) }
     }
 
-    /// A claim found that the next of the requests left is due then. Claims may answer in another order than the store
-    /// executed them, so the earliest moment counts until all have answered.
+    /// Records the due time that a claim returned. Claims may return in another order than the store executed them, so
+    /// the earliest time counts until all have returned.
     mutating func claimAnswered(due next: Moment?) {
         due = [next, dueMeanwhile].compactMap(\.self).min()
         dueMeanwhile = isClaiming ? due : nil
@@ -89,15 +90,15 @@ struct SchedulerLane: Hashable, Sendable {
         pause(until: moment)
     }
 
-    /// Closes the lane without making the next closure longer. No single request goes first after it: the attempts that
-    /// are under way may last, and would keep it back.
+    /// Closes the lane without lengthening the next closure. It does not set ``isHalfOpen``: with a limit of one
+    /// request, attempts in flight that last long would block the lane.
     mutating func pause(until moment: Moment) {
         closedUntil = max(closedUntil, moment)
         epoch += 1
         isForced = false
     }
 
-    /// A server answered: the lane works.
+    /// Resets the failure state, because the server responded.
     mutating func recover() {
         failures = 0
         closures = 0
@@ -108,7 +109,7 @@ struct SchedulerLane: Hashable, Sendable {
         shortages = 0
     }
 
-    /// Everything learnt before is void; all that waits is tried now.
+    /// Discards all findings and makes waiting requests due now.
     mutating func startAfresh(releasing reasons: Set<HoldReason>, now: Moment) {
         recover()
         epoch += 1

@@ -1,5 +1,5 @@
-/// The time at which each key is due: a binary heap that knows the place of each key, so that a change takes
-/// O(log keys). Keys that are due at the same time are in their own order, so that a run can be replayed.
+/// The due times of keys, in a binary heap that tracks the position of each key, so that a change takes O(log keys).
+/// Keys with equal times are sorted, so that a run can be replayed.
 struct Timetable<Key: Hashable & Comparable & Sendable>: Sendable {
     private struct Entry: Comparable, Sendable {
         let moment: Moment
@@ -17,7 +17,7 @@ struct Timetable<Key: Hashable & Comparable & Sendable>: Sendable {
 
     func contains(_ key: Key) -> Bool { places[key] != nil }
 
-    /// - Parameter moment: `nil` removes the key.
+    /// - Parameter moment: The due time; `nil` removes the key.
     mutating func set(_ key: Key, to moment: Moment?) {
         guard let moment else { return remove(key) }
         let entry = Entry(moment: moment, key: key)
@@ -30,7 +30,7 @@ struct Timetable<Key: Hashable & Comparable & Sendable>: Sendable {
         if isEarlier { rise(from: place) } else { sink(from: place) }
     }
 
-    /// Removes the first key and returns it if its moment has come.
+    /// Removes and returns the first key, if its time has come.
     mutating func removeFirst(until now: Moment) -> Key? {
         guard let first = heap.first, first.moment <= now else { return nil }
         remove(first.key)

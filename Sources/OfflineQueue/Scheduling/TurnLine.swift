@@ -1,11 +1,12 @@
-/// Keys that take turns: appended at the end, taken from the front, removed anywhere, each in amortized O(1).
+/// A queue of unique keys. Appending, taking the first and removing any key are amortized O(1).
 struct TurnLine<Key: Hashable & Sendable>: Sendable {
     private struct Place: Sendable {
         let key: Key
         let ticket: Int
     }
 
-    /// Places before ``front`` are taken. One whose ticket is not its key's was removed.
+    /// The queued entries; those before ``front`` were taken. An entry was removed if its ticket differs from its
+    /// key's.
     private var places: [Place] = []
     private var front = 0
     private var tickets: [Key: Int] = [:]
@@ -13,12 +14,12 @@ struct TurnLine<Key: Hashable & Sendable>: Sendable {
 
     var isEmpty: Bool { tickets.isEmpty }
 
-    /// How many places it keeps, those taken or removed among them.
+    /// The number of entries in memory, including taken and removed ones.
     var memory: Int { places.count }
 
     func contains(_ key: Key) -> Bool { tickets[key] != nil }
 
-    /// A key that is in the line keeps its place.
+    /// Appends a key. A key that is already queued keeps its place.
     mutating func append(_ key: Key) {
         guard tickets[key] == nil else { return }
         lastTicket += 1
@@ -45,7 +46,8 @@ struct TurnLine<Key: Hashable & Sendable>: Sendable {
 
     private func isTaken(_ place: Place) -> Bool { tickets[place.key] == place.ticket }
 
-    /// Without it, a key that comes and goes while no turn is taken would leave a place each time.
+    /// Drops taken and removed entries. Otherwise a key that is repeatedly added and removed would leave an entry each
+    /// time.
     private mutating func compact() {
         places = places[front...].filter(isTaken)
         front = 0
