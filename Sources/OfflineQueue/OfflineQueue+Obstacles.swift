@@ -18,7 +18,7 @@ extension OfflineQueue {
         case let reason? where isDue || reason == .notReachable || reason == .localShortage: return reason
         case _ where request.laneClosure != nil: return .laneClosed
         case _ where !isDue: return .attemptFailed(request.lastError ?? "")
-        case _ where request.isFIFO && scheduler.isDueLater(lane: lane, now: now): return .behindEarlier
+        case _ where request.isBehind: return .behindEarlier
         default: return nil
         }
     }

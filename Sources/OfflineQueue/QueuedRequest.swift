@@ -77,6 +77,8 @@ public struct QueuedRequest: Hashable, Sendable {
     public internal(set) var obstacle: QueuedReason?
 
     let laneID: Int64?
+    /// Whether it waits for an earlier request of a lane in order.
+    let isBehind: Bool
 }
 
 /// All details of one request.

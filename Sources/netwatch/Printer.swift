@@ -6,15 +6,17 @@ internal import NetwatchEventLoop
 enum Printer {
     /// Writes a line of data. If the reader has closed the pipe, the process ends as by SIGPIPE. Any other write
     /// failure is an error.
-    static func data(_ line: String) {
-        bytes(Data((line + "\n").utf8))
+    ///
+    /// - Parameter hint: What to do if the line cannot be written.
+    static func data(_ line: String, hint: String? = nil) {
+        bytes(Data((line + "\n").utf8), hint: hint)
     }
 
     /// Writes bytes unchanged.
-    static func bytes(_ bytes: Data) {
+    static func bytes(_ bytes: Data, hint: String? = nil) {
         if write(bytes, to: STDOUT_FILENO) { return }
         if errno == EPIPE { endAsWithoutReader() }
-        error("could not write to standard output: \(errnoDescription(errno))")
+        error("could not write to standard output: \(errnoDescription(errno))", hint: hint)
         exit(ExitStatus.unknown.rawValue)
     }
 

@@ -79,9 +79,32 @@ internal import Testing
         (["send", "http://127.0.0.1/", "--json", "@/no/such/file"], 64, "could not read `/no/such/file`"),
         (
             ["send", "http://127.0.0.1/", "-d", "a", "--json", "b"], 64,
-            "`-d` and `--json` exclude each other"
+            "`-d` and `--json` were given: a request has one body"
         ),
-        (["send", "http://127.0.0.1/", "-d", "a", "-T", "b"], 64, "`-d` and `-T` exclude each other"),
+        (
+            ["send", "http://127.0.0.1/", "-d", "a", "-T", "b"], 64,
+            "`-d` and `-T` were given: a request has one body"
+        ),
+        (
+            ["send", "http://127.0.0.1/", "-d", "a", "-d", "b"], 64,
+            "`-d` and `-d` were given: a request has one body"
+        ),
+        (
+            ["send", "http://127.0.0.1/", "--queue", "never", "-H", "Content-Length: 5"], 64,
+            "`Content-Length` is refused: the client frames the body itself"
+        ),
+        (
+            ["send", "http://127.0.0.1/", "--queue", "never", "-H", "Host: b"], 64,
+            "`Host` is refused: the URL decides it"
+        ),
+        (
+            ["send", "http://127.0.0.1/", "--at", "2026-02-31T00:00:00Z"], 64,
+            "`2026-02-31T00:00:00Z` is neither a time"
+        ),
+        (
+            ["send", "http://127.0.0.1/", "--at", "2099-11-23T24:01:00Z"], 64,
+            "`2099-11-23T24:01:00Z` is neither a time"
+        ),
         (["send", "http://127.0.0.1/", "--ttl", "soon"], 64, "`soon` is not a duration"),
         (["send", "http://127.0.0.1/", "--ttl", "36500d"], 64, "`36500d` is not a duration"),
         (["send", "http://127.0.0.1/", "--at", "noon"], 64, "`noon` is neither a time"),

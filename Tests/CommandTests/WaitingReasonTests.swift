@@ -41,6 +41,18 @@ internal import Testing
         #expect(waited.ending == .exited(75) && waited.errors == ["queued: waiting after failures"])
     }
 
+    @Test func `a request behind a held one of its lane says so`() async throws {
+        let server = try ScriptedServer { _ in .respond(status: 401) }
+        let service = try await RunningService(in: try ScratchDirectory())
+        let held = try await service.run("send", server.url, "--fifo", "--id", "first")
+        #expect(held.errors.first?.hasPrefix("queued: held: auth") == true, "\(held.errors)")
+        try await service.keep(server.url, "--fifo", "--id", "second")
+        let entry = try await entry("second", service)
+        #expect(entry["reason"] as? String == "earlier requests go first", "\(entry)")
+        #expect(entry["waits_for"] as? String == "earlier")
+        #expect(try await row("second", service).hasSuffix("  earlier requests go first"))
+    }
+
     @Test func `a request whose own attempt failed has the error, too`() async throws {
         let service = try await RunningService(in: try ScratchDirectory())
         try await service.keep(Self.refusing, "--id", "first")

@@ -1,5 +1,6 @@
 internal import Dispatch
 internal import Foundation
+internal import Glibc
 internal import Testing
 
 @testable internal import OfflineQueue
@@ -52,9 +53,9 @@ internal import Testing
         let store = try await SQLiteQueueStore(directory: directory.path)
         let path = directory.path + "/queue.sqlite-wal"
         try await withThrowingTaskGroup { group in
-            // There is always one read that waits for the one before, so that a snapshot is always in use.
-            for _ in 0..<4 {
-                group.addTask { while !Task.isCancelled { _ = try await store.statistics() } }
+            // One read always waits for the other, so that a snapshot is nearly always in use.
+            for _ in 0..<2 {
+                group.addTask { while !Task.isCancelled { try await store.readSlowly() } }
             }
             var longest: Int64 = 0
             for number in 0..<1000 {
@@ -69,5 +70,15 @@ internal import Testing
         }
         #expect(try await store.counts()[.pending] == 1000)
         await store.close()
+    }
+}
+
+extension SQLiteQueueStore {
+    /// Uses a snapshot for some milliseconds.
+    fileprivate func readSlowly() async throws {
+        try await read { transaction in
+            _ = try transaction.row("SELECT count(*) FROM request")
+            usleep(5000)
+        }
     }
 }

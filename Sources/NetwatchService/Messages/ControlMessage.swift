@@ -64,9 +64,27 @@ extension Date {
 
     /// Parses an RFC 3339 date, with or without fractional seconds, in UTC or with an offset.
     package init?(rfc3339 text: String) {
-        guard text.utf8.count <= 64,
+        guard text.utf8.count <= 64, Self.exists(text),
             let date = (try? Self.withFraction.parse(text)) ?? (try? Self.withoutFraction.parse(text))
         else { return nil }
         self = date
+    }
+
+    /// Returns `false` for February 31st or 25 o'clock, for which Foundation returns a later date.
+    private static func exists(_ text: String) -> Bool {
+        let fields = text.prefix(19).split { !$0.isNumber }.compactMap { Int($0) }
+        guard fields.count == 6 else { return false }
+        var calendar = Calendar(identifier: .gregorian)
+        calendar.timeZone = .gmt
+        let date = DateComponents(
+            calendar: calendar,
+            year: fields[0],
+            month: fields[1],
+            day: fields[2],
+            hour: fields[3],
+            minute: fields[4],
+            second: fields[5]
+        )
+        return date.isValidDate
     }
 }

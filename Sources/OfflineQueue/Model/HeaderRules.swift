@@ -1,7 +1,7 @@
 internal import NetwatchTransport
 
 /// Rules for the header fields of a queued request, with one wording for all refusals.
-enum HeaderRules {
+package enum HeaderRules {
     /// The reasons for refusing a field, by its lowercase name. Secrets have a separate error code.
     private static let reasons: [String: String] = {
         let rows: [(String, [String])] = [
@@ -21,9 +21,16 @@ enum HeaderRules {
 
     private static let secretNames: Set<String> = ["authorization", "cookie", "proxy-authorization"]
 
-    /// - Parameter isImported: See ``RequestChecks/origin(of:isImported:)``. Versions before 4 refused only secrets,
-    ///   the framing fields, and values with CR, LF or NUL.
-    static func check(_ headers: [QueueRequest.Header], isImported: Bool = false) throws(QueueError) {
+    /// - Parameters:
+    ///   - isImported: See ``RequestChecks/origin(of:isImported:)``. Versions before 4 refused only secrets, the framing
+    ///     fields, and values with CR, LF or NUL.
+    ///   - isStored: Whether the header fields are written to the store, which takes no secrets.
+    /// - Throws: ``QueueError``: `invalidHeader`, `secretHeader`.
+    package static func check(
+        _ headers: [QueueRequest.Header],
+        isImported: Bool = false,
+        isStored: Bool = true
+    ) throws(QueueError) {
         let limit = QueueRequest.maximumHeadBytes
         let bytes = headers.reduce(0) { $0 + $1.name.utf8.count + $1.value.utf8.count }
         guard bytes <= limit else {
@@ -33,7 +40,7 @@ enum HeaderRules {
             )
         }
         for header in headers {
-            try check(name: header.name, isImported: isImported)
+            try check(name: header.name, isImported: isImported, isStored: isStored)
             let isFit = isImported ? HeaderText.isKept(header.value) : HTTPFieldValue.isValid(header.value)
             guard isFit else {
                 throw QueueError(.invalidHeader, HTTPFieldValue.refusal(header.name, header.value))
@@ -42,7 +49,7 @@ enum HeaderRules {
     }
 
     /// Refuses a name that is not a token, and a field that the caller may not set.
-    static func check(name: String, isImported: Bool = false) throws(QueueError) {
+    static func check(name: String, isImported: Bool = false, isStored: Bool = true) throws(QueueError) {
         guard HTTPToken.isValid(name) else {
             throw QueueError(
                 .invalidHeader,
@@ -50,7 +57,8 @@ enum HeaderRules {
             )
         }
         let key = name.lowercased()
-        guard !secretNames.contains(key) else {
+        if secretNames.contains(key) {
+            guard isStored else { return }
             throw QueueError(.secretHeader, "`\(name)` is refused: secrets are not stored")
         }
         let proxy = key.hasPrefix("proxy-") ? "it is for a proxy" : nil

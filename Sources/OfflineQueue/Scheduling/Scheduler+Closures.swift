@@ -21,12 +21,6 @@ extension Scheduler {
             .sorted { ($0.host, $0.label, $0.until) < ($1.host, $1.label, $1.until) }
     }
 
-    /// Returns whether no request of the lane is due yet. In a FIFO lane that depends on its first request.
-    package func isDueLater(lane id: Int64, now: Moment) -> Bool {
-        guard let lane = lanes[id] else { return false }
-        return lane.due.map { $0 > now } ?? true
-    }
-
     /// Forgets the failures of a lane whose last request is gone, whether it was delivered, given up or cancelled.
     ///
     /// A closed lane is opened rather than removed, so that a request enqueued meanwhile is not missed. The lane is

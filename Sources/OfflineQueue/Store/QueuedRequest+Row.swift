@@ -36,7 +36,8 @@ extension QueuedRequest {
             lastError: row["last_error"],
             laneClosure: isOver ? nil : LaneClosure(lane: row, now: now),
             obstacle: isOver ? nil : Self.storedObstacle(state, isPaused: row["is_paused"]),
-            laneID: isOver ? nil : row["lane_id"]
+            laneID: isOver ? nil : row["lane_id"],
+            isBehind: isOver ? false : row["is_behind"]
         )
     }
 

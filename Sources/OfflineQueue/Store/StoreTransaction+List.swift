@@ -21,6 +21,13 @@ extension StoreTransaction {
     /// Whether a request's lane, or the whole queue, is paused.
     private static let isPaused = "lane.is_paused OR (SELECT is_paused FROM meta) AS is_paused"
 
+    /// Whether a request waits for an earlier one of a lane in order. Index: `request_order`.
+    private static let isBehind = """
+        mode = 'fifo' AND EXISTS (
+            SELECT 1 FROM request AS ahead WHERE ahead.lane_id = lane.id AND ahead.seq < request.seq
+        ) AS is_behind
+        """
+
     func page(_ query: RequestQuery) throws -> RequestPage {
         var page = PageBuilder(query)
         if query.after?.isFinished != true, query.wants(isFinal: false) { try addCurrent(query, to: &page) }
@@ -32,7 +39,7 @@ extension StoreTransaction {
         var last = query.after?.position ?? 0
         let found = try cursor(
             """
-            SELECT request.*, host, label, mode, not_before, closed_by, \(Self.isPaused)
+            SELECT request.*, host, label, mode, not_before, closed_by, \(Self.isPaused), \(Self.isBehind)
             FROM request JOIN lane ON lane.id = lane_id
             WHERE seq > :after AND \(query.matching.condition) ORDER BY seq LIMIT :limit
             """,
@@ -64,7 +71,7 @@ extension StoreTransaction {
     func details(of id: String) throws -> RequestDetails? {
         let current = try row(
             """
-            SELECT request.*, label, mode, not_before, closed_by, \(Self.isPaused)
+            SELECT request.*, label, mode, not_before, closed_by, \(Self.isPaused), \(Self.isBehind)
             FROM request JOIN lane ON lane.id = lane_id WHERE request.id = ?
             """,
             [id]

@@ -19,6 +19,7 @@ struct DirectRequest {
     /// - Throws: An error if no complete response arrived.
     func send() async throws(CommandError) -> ControlMessage.Sent {
         var request = URLRequest(url: try absoluteURL())
+        try checkHeaders()
         request.httpMethod = method
         for header in headers { request.addValue(header[1], forHTTPHeaderField: header[0]) }
         let file = try attachBody(to: &request)
@@ -39,6 +40,16 @@ struct DirectRequest {
             throw CommandError(.unknown, "could not send to `\(url)`: \(Self.words(answer.error))")
         }
         return judged(response, answer.data ?? Data())
+    }
+
+    /// Applies the rules of the queue, except that secrets may be sent.
+    private func checkHeaders() throws(CommandError) {
+        let fields = headers.map { QueueRequest.Header(name: $0[0], value: $0[1]) }
+        do {
+            try HeaderRules.check(fields, isStored: false)
+        } catch {
+            throw CommandError(.usage, error.message)
+        }
     }
 
     private func absoluteURL() throws(CommandError) -> URL {

@@ -110,7 +110,7 @@ struct SendCommand: AsyncParsableCommand {
             return sent
         }
         // Printed before the wait, so that a user who interrupts it has the id.
-        if format == .text { Printer.data(id) }
+        if format == .text { show(id) }
         sent = try await EndWait(client: client, limit: wait).result(of: id)
         show(sent, withID: format == .json)
         return sent
@@ -209,9 +209,13 @@ struct SendCommand: AsyncParsableCommand {
 
     // MARK: Result
 
+    private func show(_ id: String) {
+        Printer.data(id, hint: "the request was accepted: `netwatch queue show \(id)` tells what became of it")
+    }
+
     private func show(_ sent: ControlMessage.Sent, withID: Bool = true) {
         if format == .json { return Printer.json(sent, with: ControlMessage.encoder) }
-        if withID, let id = sent.id, sent.state != "dropped" { Printer.data(id) }
+        if withID, let id = sent.id, sent.state != "dropped" { show(id) }
         let status = sent.status.map { "HTTP \($0)" }
         // A reason that describes a response includes its status.
         let isSaid = status.map { sent.reason?.hasPrefix($0) ?? false } ?? true

@@ -173,7 +173,7 @@ extension CommandError {
         case "invalid_import":
             // The arguments are valid, but the file they name is not.
             return CommandError(.unknown, message)
-        case "store_failed", "stopped", "internal_error":
+        case "store_failed", "store_replaced", "stopped", "internal_error":
             return CommandError(.unknown, message).leavingDoubt
         case _ where problem.status == 403:
             return CommandError(.noPermission, message)
@@ -188,7 +188,9 @@ extension CommandError {
 extension String {
     /// The text escaped as a path segment or a query value (RFC 3986 §2.3).
     var urlEscaped: String {
-        utf8.map { byte in
+        // A path segment of dots only would be removed from the URL (RFC 3986 §5.2.4).
+        if self == "." || self == ".." { return replacing(".", with: "%2e") }
+        return utf8.map { byte in
             let character = Character(UnicodeScalar(byte))
             let isPlain =
                 byte < 0x80 && (character.isLetter || character.isNumber || "-._~".contains(character))
