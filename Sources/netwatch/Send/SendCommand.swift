@@ -210,7 +210,7 @@ struct SendCommand: AsyncParsableCommand {
     // MARK: Result
 
     private func show(_ id: String) {
-        Printer.data(id, hint: "the request was accepted: `netwatch queue show \(id)` tells what became of it")
+        Printer.data(id, hint: "the request was accepted: `netwatch queue show \(id)` shows its state")
     }
 
     private func show(_ sent: ControlMessage.Sent, withID: Bool = true) {
