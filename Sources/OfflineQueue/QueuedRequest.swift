@@ -249,7 +249,7 @@ public struct QueueStatistics: Hashable, Sendable {
     /// The lanes that are paused, be the whole queue or not, by host and label; at most ``mostPausedLanes``.
     public let pausedLanes: [PausedLane]
     /// The lanes with requests that are closed: those that a server's `Retry-After` keeps closed, by host and label, then
-    /// others; at most ``mostPausedLanes`` of each.
+    /// others that failures keep closed; at most ``mostPausedLanes`` of each. No lane is listed twice.
     public internal(set) var closedLanes: [ClosedLane]
     /// The size of the database's files.
     public let databaseBytes: Int64
@@ -273,6 +273,8 @@ public struct QueueStatistics: Hashable, Sendable {
 
     /// A lane that is closed for a time.
     public struct ClosedLane: Hashable, Sendable {
+        /// Distinguishes lanes of the same host and label.
+        let id: Int64
         /// The host of its URLs.
         public let host: String
         /// Its label, empty for a lane without one.
