@@ -30,8 +30,8 @@ extension OfflineQueue {
             lane.due.map { Scheduler.LaneRows(Scheduler.LaneInfo(lane, now: now), due: now + $0) }
         }
         if !rows.isEmpty { handle(.lanes(rows)) }
-        let empty = lanes.filter(\.isEmpty).map(\.id)
-        if !empty.isEmpty { handle(.emptied(lanes: empty)) }
+        let emptied = lanes.filter(\.wasEmpty).map(\.id)
+        if !emptied.isEmpty { handle(.emptied(lanes: emptied)) }
     }
 
     private func perform(_ action: Scheduler.Action) {

@@ -36,9 +36,13 @@ extension OfflineQueue {
     }
 
     /// The lanes that the scheduler keeps closed.
-    var lanesClosedHere: [QueueStatistics.ClosedLane] {
-        scheduler.closures(now: now).prefix(QueueStatistics.mostPausedLanes).map {
-            QueueStatistics.ClosedLane(host: $0.host, label: $0.label, closure: closure($0))
-        }
+    ///
+    /// - Parameter known: Lanes that are left out.
+    func lanesClosedHere(besides known: [QueueStatistics.ClosedLane]) -> [QueueStatistics.ClosedLane] {
+        let known = Set(known.map(\.id))
+        return scheduler.closures(now: now).lazy.filter { !known.contains($0.lane) }
+            .prefix(QueueStatistics.mostPausedLanes).map {
+                QueueStatistics.ClosedLane(id: $0.lane, host: $0.host, label: $0.label, closure: closure($0))
+            }
     }
 }

@@ -42,7 +42,7 @@ extension OfflineQueue {
         let bodies = await staged.list()
         statistics.stagedBodies = bodies.count
         statistics.stagedBytes = bodies.reduce(0) { $0 + $1.bytes }
-        statistics.closedLanes += lanesClosedHere
+        statistics.closedLanes += lanesClosedHere(besides: statistics.closedLanes)
         return statistics
     }
 

@@ -251,7 +251,7 @@ public struct QueueStatistics: Hashable, Sendable {
     /// The paused lanes by host and label, whether or not the whole queue is paused; at most ``mostPausedLanes``.
     public let pausedLanes: [PausedLane]
     /// The closed lanes with requests: first those closed by a server's `Retry-After`, by host and label, then others;
-    /// at most ``mostPausedLanes`` of each.
+    /// at most ``mostPausedLanes`` of each. No lane is listed twice.
     public internal(set) var closedLanes: [ClosedLane]
     /// The size of the database's files in bytes.
     public let databaseBytes: Int64
@@ -276,6 +276,8 @@ public struct QueueStatistics: Hashable, Sendable {
 
     /// A lane that is closed for a time.
     public struct ClosedLane: Hashable, Sendable {
+        /// Distinguishes lanes of the same host and label.
+        let id: Int64
         /// The host of the lane's URLs.
         public let host: String
         /// The lane's label; empty for a lane without one.

@@ -21,6 +21,14 @@ internal import Testing
                 "a number is out of range, or has to be a whole one: see `priority`"
             ),
             (
+                #"{"url":"http://a/","priority":1.5,"ttl_seconds":0.5}"#,
+                "or has to be a whole one: see one of `priority`, `ttl_seconds`"
+            ),
+            (
+                #"{"url":"http://a/","priority":1.5,"a":1.5,"b":1.5,"c":1.5,"d":1.5}"#,
+                "or has to be a whole one: see one of `a`, `b`, `c`, `d` and 1 more"
+            ),
+            (
                 #"{"url":"http://a/","staged":{"id":"x","size":1e30}}"#,
                 "a number is out of range, or has to be a whole one: see `staged.size`"
             ),

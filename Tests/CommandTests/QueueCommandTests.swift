@@ -254,6 +254,26 @@ final class QueueFixture {
         let unknown = try await Command.run(["queue", "show", "nope"], way, queue.directory)
         #expect(unknown.ending == .exited(1) && unknown.errors.first?.contains("`nope`") == true)
     }
+
+    @Test(arguments: ["runtime", String(repeating: "r", count: 120)])
+    func `a usual place that cannot be a socket leaves the directory`(name: String) async throws {
+        let queue = try await QueueFixture(.directory, count: 1)
+        let runtime = queue.directory.file(name)
+        try FileManager.default.createDirectory(atPath: runtime, withIntermediateDirectories: false)
+        try Data().write(to: URL(fileURLWithPath: runtime + "/netwatch.sock"))
+        let environment = [
+            "NETWATCH_SOCKET": "", "RUNTIME_DIRECTORY": runtime,
+            "STATE_DIRECTORY": queue.directory.file("state"),
+        ]
+        let list = try await Command.run("queue", "list", environment: environment)
+        #expect(list.ending == .exited(0), "\(list.errors)")
+        #expect(list.output.contains { $0.contains("req-0") })
+        let named = try await Command.start(
+            ["queue", "list", "--socket", runtime + "/netwatch.sock"],
+            environment: environment
+        ).outcome()
+        #expect(named.ending == .exited(64), "what the user names has to be a socket")
+    }
 }
 
 extension Command {

@@ -55,6 +55,27 @@ internal import Testing
         #expect(scheduler.handle(.emptied(lanes: [1]), now: .zero).firstClaim == nil)
     }
 
+    @Test(arguments: [false, true])
+    func `that a lane was empty is reported although a request came since`(isPaused: Bool) async {
+        let key = LaneKey(origin: info.origin, label: info.label, mode: info.mode)
+        func record(due: Duration? = nil, isPaused: Bool = false, wasEmpty: Bool = false) -> LaneRecord {
+            LaneRecord(
+                id: 1,
+                key: key,
+                notBefore: nil,
+                due: due,
+                isPaused: isPaused,
+                wasEmpty: wasEmpty
+            )
+        }
+        let changes = LaneChanges()
+        changes.post([record(due: .zero)])
+        changes.post([record(wasEmpty: true)])
+        changes.post([record(due: isPaused ? nil : .seconds(1), isPaused: isPaused)])
+        let expected = record(due: isPaused ? nil : .zero, isPaused: isPaused, wasEmpty: true)
+        #expect(await changes.next() == [expected])
+    }
+
     @Test(arguments: [
         ("API.example.com", "api.example.com"), ("192.0.2.1", "192.0.2.1"), ("::1", "::1"), ("[::1]", "::1"),
         ("http://a", nil), ("a:80", nil), ("a/b", nil), ("u@a", nil), ("", nil), ("a b", nil),

@@ -33,11 +33,15 @@ internal import Testing
         #expect(RequestReport(try details(members)).lines[1] == line)
     }
 
-    private func statistics(paused: Bool, lanes: [(String, String)]) throws -> ControlMessage.Statistics {
+    private func statistics(paused: Bool = false, lanes: [(String, String)] = [], closed: Int = 0) throws
+        -> ControlMessage.Statistics
+    {
+        let closure = #"{"host":"a","lane":"","until":"2027-01-15T08:00:00Z","reason":""}"#
+        let closures = Array(repeating: closure, count: closed).joined(separator: ",")
         let list = lanes.map { #"{"host":"\#($0.0)","lane":"\#($0.1)"}"# }.joined(separator: ",")
         let text = """
             {"v":1,"counts":{},"requests":0,"bytes":0,"lanes":0,"paused":\(paused),"paused_lanes":[\(list)],
-            "closed_lanes":[],"database_bytes":0,"free_bytes":0}
+            "closed_lanes":[\(closures)],"database_bytes":0,"free_bytes":0}
             """
         return try ControlMessage.decoder.decode(ControlMessage.Statistics.self, from: Data(text.utf8))
     }
@@ -53,6 +57,16 @@ internal import Testing
             try lines(true, [("a", ""), ("b", "l")])
                 == ["paused      the whole queue", "            a, no label", "            b, lane l"]
         )
+    }
+
+    @Test(arguments: [
+        (0, "empty"), (1, "empty, 1 lane closed"), (999, "empty, 999 lanes closed"),
+        (1000, "empty, 1000 or more lanes closed"),
+    ])
+    func `a list of closed lanes that may be cut is no exact number`(count: Int, words: String) throws {
+        let queue = ServiceSummary.Queue(try statistics(closed: count))
+        let summary = ServiceSummary(state: .running, socket: "", queue: queue)
+        #expect(summary.queueWords(now: Date()) == words)
     }
 
     @Test(arguments: [["-X", "get"], ["-X", "Post", "--queue", "never"]])

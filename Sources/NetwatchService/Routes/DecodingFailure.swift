@@ -55,7 +55,7 @@ private protocol JSONList {}
 extension Array: JSONList {}
 
 /// The numbers in a body that are not integers. If a body has such a number where an integer is expected, the decoder
-/// only reports invalid data without its position.
+/// only reports invalid data without its position. Some of the numbers may be valid, because a fraction is legal there.
 private struct UnfitNumbers: CustomStringConvertible {
     /// Longer bodies are not searched, because that needs many times their length in memory.
     private static let longestBody = 1 << 16
@@ -72,9 +72,13 @@ private struct UnfitNumbers: CustomStringConvertible {
     }
 
     var description: String {
-        let some = names.sorted().prefix(4).map { "`\($0)`" }.joined(separator: ", ")
-        return "a number is out of range, or has to be a whole one: see \(some)"
+        let some = names.sorted().prefix(Self.mostNames).map { "`\($0)`" }.joined(separator: ", ")
+        let others = names.count > Self.mostNames ? " and \(names.count - Self.mostNames) more" : ""
+        let which = names.count > 1 ? "one of " : ""
+        return "a number is out of range, or has to be a whole one: see \(which)\(some)\(others)"
     }
+
+    private static let mostNames = 4
 
     private mutating func collect(_ value: Any, at path: String) {
         switch value {

@@ -3,6 +3,7 @@
 extension Scheduler {
     /// A closure of a lane after failures.
     package struct Closure: Hashable, Sendable {
+        package let lane: Int64
         package let host: String
         package let label: String
         package let until: Moment
@@ -38,6 +39,12 @@ extension Scheduler {
 extension Scheduler.Closure {
     fileprivate init?(_ lane: SchedulerLane, now: Moment) {
         guard lane.failuresEnd > now else { return nil }
-        self.init(host: lane.host, label: lane.label, until: lane.failuresEnd, isLocal: lane.shortages > 0)
+        self.init(
+            lane: lane.id,
+            host: lane.host,
+            label: lane.label,
+            until: lane.failuresEnd,
+            isLocal: lane.shortages > 0
+        )
     }
 }

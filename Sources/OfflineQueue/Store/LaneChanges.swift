@@ -41,17 +41,17 @@ package final class LaneChanges: Sendable {
 }
 
 extension LaneRecord {
-    /// Returns the newer record with the earlier of both due times, because each record may cover only the rows that
-    /// its transaction has read.
+    /// Returns the newer record with what must not be lost of the older one: the earlier due time, because each record
+    /// may cover only the rows that its transaction has read, and that the lane was empty.
     fileprivate func joined(with older: LaneRecord?) -> LaneRecord {
-        guard let older, !isPaused else { return self }
+        guard let older else { return self }
         return LaneRecord(
             id: id,
             key: key,
             notBefore: notBefore,
-            due: [due, older.due].compactMap { $0 }.min(),
+            due: isPaused ? nil : [due, older.due].compactMap { $0 }.min(),
             isPaused: isPaused,
-            isEmpty: isEmpty
+            wasEmpty: wasEmpty || older.wasEmpty
         )
     }
 }

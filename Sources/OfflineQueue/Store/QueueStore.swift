@@ -166,8 +166,8 @@ package struct LaneRecord: Hashable, Sendable {
     /// longer than that.
     package let due: Duration?
     package let isPaused: Bool
-    /// Whether the lane has no requests, not even held ones.
-    package var isEmpty = false
+    /// Whether the lane had no requests, not even held ones, after one of the changes that the record covers.
+    package var wasEmpty = false
 }
 
 package struct LaneClaim: Hashable, Sendable {

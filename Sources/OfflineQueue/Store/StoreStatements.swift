@@ -187,6 +187,11 @@ package enum StoreStatements {
 
     static let noteLoss = "UPDATE request SET last_error = :loss WHERE seq = :seq AND last_error IS NULL"
 
+    /// The assignment that removes what `noteLoss` wrote. The error of an attempt stays.
+    static let withoutLoss = """
+        last_error = iif(hold_reason IS 'dependency' AND attempts + deferrals = 0, NULL, last_error)
+        """
+
     /// Finds out whether a request waits for another one: directly, through other requests, or because of its position
     /// in a FIFO lane.
     static let isNeeded = """

@@ -16,6 +16,8 @@ extension StoreTransaction {
         guard let lane = try lane(claim.lane), !lane.isPaused else {
             return ClaimedBatch(lane: claim.lane, requests: [], due: nil, isElsewhere: false)
         }
+        // Most conclusions claim the lane's next request, so they need not read the lane again.
+        if !lane.isEmpty { drainedLanes.remove(lane.id) }
         if let reasons = claim.expediting { try expedite(lane: lane.id, releasing: reasons) }
         let lease = Lease(token: token, ownerEpoch: environment.ownerEpoch)
         let requests = try take(claim.limit, of: lane, lease)

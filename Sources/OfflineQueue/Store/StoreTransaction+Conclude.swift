@@ -82,10 +82,9 @@ extension StoreTransaction {
         try execute(StoreStatements.deleteRequest, [request.sequence])
         if let response { try keep(response, of: request.sequence) }
         if !isDead { try freeBody(request.sequence, file: request.bodyFile) }
-        // The lane may have lost its last request.
-        if ending == .cancelled { changedLanes.insert(request.lane) }
-        // Requests that depend on a superseded request wait for its successor.
+        // A superseded request leaves a successor in its lane, and the requests that depend on it wait for that.
         guard ending != .superseded else { return }
+        drainedLanes.insert(request.lane)
         try settleDependents(of: request.sequence, isDelivered: ending.isDelivered)
     }
 

@@ -22,7 +22,7 @@ extension StoreTransaction {
         case .cancel: return .cancelled
         case .hold: return .held
         case .release:
-            if request.state.phase == .held(.dependency) { try forgetDependencies(of: request.sequence) }
+            if request.state.phase == .held(.dependency) { try forgetLoss(of: request.sequence) }
             let isBlocked = try isBlocked(request.sequence)
             let due = try request.earliest(from: now)
             return .released(Set(HoldReason.allCases), now: due, isBlocked: isBlocked)
@@ -39,14 +39,23 @@ extension StoreTransaction {
         try execute("DELETE FROM depends WHERE seq = ?", [sequence])
     }
 
-    /// Removes dependencies, the scheduled time, and the records of earlier conflicts and overruns.
+    /// Removes dependencies, and the record that one of them failed.
+    private func forgetLoss(of sequence: Int64) throws {
+        try forgetDependencies(of: sequence)
+        try execute("UPDATE request SET \(StoreStatements.withoutLoss) WHERE seq = ?", [sequence])
+    }
+
+    /// Removes dependencies, the scheduled time, and the records of a failed dependency and of earlier conflicts
+    /// and overruns.
     private func forgetConditions(of sequence: Int64) throws {
         try forgetDependencies(of: sequence)
         try execute("UPDATE request SET \(Self.withoutConditions) WHERE seq = ?", [sequence])
     }
 
     /// The assignments that clear what a retried request no longer waits for.
-    static let withoutConditions = "scheduled_at = NULL, conflict_at = NULL, overruns = 0, busy_until = NULL"
+    static let withoutConditions = """
+        scheduled_at = NULL, conflict_at = NULL, overruns = 0, busy_until = NULL, \(StoreStatements.withoutLoss)
+        """
 
     /// The assignments that restart a request's original lifetime. They take the arguments of `renewal`.
     static let renewedLife = """

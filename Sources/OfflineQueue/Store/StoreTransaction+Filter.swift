@@ -155,6 +155,7 @@ extension StoreTransaction {
             + change(
                 """
                 UPDATE request SET hold_reason = NULL, next_at = max(:now, \(StoreStatements.earliest)),
+                \(StoreStatements.withoutLoss),
                 state = iif(EXISTS (SELECT 1 FROM depends WHERE depends.seq = request.seq), 'blocked', 'pending')
                 WHERE state = 'held'
                 """,

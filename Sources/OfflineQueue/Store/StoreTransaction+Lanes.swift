@@ -20,9 +20,11 @@ struct StoredLane {
         queueLoad = try StoreTransaction.Load(requests: row["all_requests"], bytes: row["all_bytes"])
     }
 
+    var isEmpty: Bool { load.requests == 0 }
+
     func record(in transaction: StoreTransaction) throws -> LaneRecord {
-        var record = record(due: try transaction.due(inLane: self), in: transaction)
-        record.isEmpty = load.requests == 0
+        var record = record(due: isEmpty ? nil : try transaction.due(inLane: self), in: transaction)
+        record.wasEmpty = isEmpty
         return record
     }
 

@@ -199,14 +199,19 @@ extension StoreTransaction {
     private func closedLanes() throws -> [QueueStatistics.ClosedLane] {
         try rows(
             """
-            SELECT host, label, not_before, closed_by FROM lane WHERE not_before > ? AND requests > 0
+            SELECT id, host, label, not_before, closed_by FROM lane WHERE not_before > ? AND requests > 0
             ORDER BY host, label LIMIT ?
             """,
             [now.milliseconds, QueueStatistics.mostPausedLanes]
         )
         .compactMap { row in
             try LaneClosure(lane: row, now: now).map {
-                try QueueStatistics.ClosedLane(host: row["host"], label: row["label"], closure: $0)
+                try QueueStatistics.ClosedLane(
+                    id: row["id"],
+                    host: row["host"],
+                    label: row["label"],
+                    closure: $0
+                )
             }
         }
     }

@@ -44,6 +44,8 @@ struct StoreTransaction {
     let clock: StoreClock.Reading
     /// Lanes that have new work.
     var changedLanes: Set<Int64> = []
+    /// Lanes from which a request was removed. Those that have no request left are reported.
+    var drainedLanes: Set<Int64> = []
     /// Spool files that no row refers to any more.
     var freedFiles: [String] = []
     /// Records of changed lanes that are complete without reading the lane again.
@@ -65,7 +67,12 @@ struct StoreTransaction {
 
     func effects() throws -> Effects {
         let lanes = try changedLanes.sorted().compactMap { try lane($0)?.record(in: self) }
-        return Effects(lanes: changedRecords + lanes, freed: freedFiles)
+        return Effects(lanes: changedRecords + lanes + (try emptiedLanes()), freed: freedFiles)
+    }
+
+    private func emptiedLanes() throws -> [LaneRecord] {
+        try drainedLanes.subtracting(changedLanes).sorted().compactMap { try lane($0) }
+            .filter(\.isEmpty).map { try $0.record(in: self) }
     }
 
     func row(_ sql: String, _ arguments: StatementArguments = StatementArguments()) throws -> StoredRow? {

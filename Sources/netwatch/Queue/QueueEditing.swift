@@ -76,7 +76,7 @@ struct QueueEditing: ParsableArguments {
 
     // MARK: Edits by filter
 
-    private func editAll(
+    func editAll(
         _ action: Action,
         _ newKey: Bool,
         _ client: ServiceClient
@@ -89,9 +89,16 @@ struct QueueEditing: ParsableArguments {
         )
         if !yes {
             let counted = try await post(.init(filter: matching, dryRun: true), action, client)
-            guard counted.isNone || Self.confirms(action, counted.done) else { return false }
+            // A request that arrives from now on was not counted, so the user has not agreed to edit it.
+            if counted.isNone { return report(counted, of: action) }
+            guard Self.confirms(action, counted.done) else { return false }
         }
         let edited = try await post(.init(filter: matching, newKey: newKey), action, client)
+        return report(edited, of: action)
+    }
+
+    /// Prints the result. Returns whether no request was refused.
+    private func report(_ edited: ControlMessage.EditedAll, of action: Action) -> Bool {
         if format == .json { Printer.json(edited, with: ControlMessage.encoder) }
         if format == .text { Printer.note(words(action, edited)) }
         guard edited.refused > 0 else { return true }

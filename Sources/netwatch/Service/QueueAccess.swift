@@ -73,10 +73,11 @@ struct QueueOptions: ParsableArguments {
     private func place() throws(CommandError) -> Place {
         if let stateDir { return .directory(stateDir) }
         let paths = ServicePaths()
-        let socket = try service.path()
         guard service.socket == nil, !paths.isSocketNamed, let directory = paths.existingStateDirectory else {
-            return .service(socket)
+            return .service(try service.path())
         }
+        // No service can listen at the usual place if that is no valid path of a socket.
+        guard let socket = try? service.path() else { return .directory(directory) }
         do throws(SystemError) {
             _ = try ServiceProcess.id(listeningAt: socket)
         } catch {

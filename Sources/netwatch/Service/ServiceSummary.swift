@@ -18,7 +18,8 @@ struct ServiceSummary: Encodable, Sendable {
         var oldest: Date?
         /// Whether the whole queue is paused.
         var paused: Bool
-        /// The number of lanes with requests that are closed temporarily.
+        /// The number of lanes with requests that are closed temporarily, as far as the service lists them: from
+        /// `QueueStatistics.mostPausedLanes` on there may be more.
         var closedLanes: Int
 
         init(_ statistics: ControlMessage.Statistics) {
@@ -102,10 +103,21 @@ struct ServiceSummary: Encodable, Sendable {
         }
         let age = queue.oldest.map { Duration.seconds(now.timeIntervalSince($0)) }
         let oldest = age.map { ["oldest \(DurationText.words($0))"] } ?? []
-        let closed =
-            queue.closedLanes > 0
-            ? ["\(queue.closedLanes) \(queue.closedLanes == 1 ? "lane" : "lanes") closed"] : []
-        let words = (counts.isEmpty ? ["empty"] : counts + oldest) + (queue.paused ? ["paused"] : []) + closed
+        let words =
+            (counts.isEmpty ? ["empty"] : counts + oldest) + (queue.paused ? ["paused"] : [])
+            + queue.closedWords
         return words.joined(separator: ", ")
+    }
+}
+
+extension ServiceSummary.Queue {
+    /// At most one text.
+    fileprivate var closedWords: [String] {
+        switch closedLanes {
+        case 0: []
+        case 1: ["1 lane closed"]
+        case ..<QueueStatistics.mostPausedLanes: ["\(closedLanes) lanes closed"]
+        default: ["\(closedLanes) or more lanes closed"]
+        }
     }
 }

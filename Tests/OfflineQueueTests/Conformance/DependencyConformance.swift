@@ -76,6 +76,34 @@ internal import Testing
         }
     }
 
+    @Test(arguments: [QueueEdit.release, .retry(newKey: false)], [false, true])
+    func `what goes without its dependency no longer tells of the loss`(
+        edit: QueueEdit,
+        byFilter: Bool
+    ) async throws {
+        for kind in StoreKind.allCases {
+            let bench = try await kind.bench()
+            _ = try await put(bench, "a")
+            let lane = try await put(bench, "b", after: ["a"])
+            _ = try await bench.store.edit(.cancel, ["a"])
+            #expect(try await bench.summary("b").lastError == "depends on `a`, which is cancelled")
+            if byFilter {
+                _ = try await bench.store.edit(edit, matching: RequestFilter(host: "b"), isDryRun: false)
+            } else {
+                _ = try await bench.store.edit(edit, ["b"])
+            }
+            #expect(try await bench.summary("b").lastError == nil)
+            try await bench.store.conclude(
+                try await bench.takeOne(lane),
+                .held(.auth),
+                status: 401,
+                detail: "HTTP 401"
+            )
+            _ = try await bench.store.edit(.release, ["b"])
+            #expect(try await bench.summary("b").lastError == "HTTP 401", "the error of an attempt stays")
+        }
+    }
+
     @Test(arguments: StoreKind.allCases)
     func `who holds a request does not thereby let it go without what it waits for`(kind: StoreKind)
         async throws

@@ -139,6 +139,24 @@ internal import Testing
         }
     }
 
+    @Test(arguments: [Verdict.delivered(status: 200), .dead(reason: ""), .retry(countsAsAttempt: false)])
+    func `whoever waits is told of a lane whose last request is over`(verdict: Verdict) async throws {
+        for kind in StoreKind.allCases {
+            let bench = try await kind.bench()
+            let lane = try await bench.put("a")
+            try await bench.put("b")
+            let requests = try await bench.take(lane, 2)
+            // A cancelled request is over after an attempt that would be repeated.
+            if case .retry = verdict { _ = try await bench.store.edit(.cancel, ["a", "b"]) }
+            _ = await bench.store.changes.next()
+            try await bench.store.conclude(requests[0], verdict)
+            try await bench.put("other", host: "other")
+            #expect(await bench.store.changes.next().allSatisfy { !$0.wasEmpty })
+            try await bench.store.conclude(requests[1], verdict)
+            #expect(await bench.store.changes.next().filter(\.wasEmpty).map(\.id) == [lane])
+        }
+    }
+
     @Test(arguments: StoreKind.allCases)
     func `changes end with the store`(kind: StoreKind) async throws {
         let bench = try await kind.bench()

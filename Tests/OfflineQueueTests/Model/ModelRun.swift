@@ -198,7 +198,9 @@ private struct Facts: Equatable {
         finished = request.finished.map { Timestamp($0).milliseconds }
         status = request.status
         // The model does not know which of several lost dependencies is found first within a transaction.
-        lastError = request.lastError.flatMap { $0.hasPrefix("depends on ") ? nil : $0 }
+        let mayTellLoss = request.holdReason == .dependency || request.state.isFinal
+        let isLoss = mayTellLoss && request.lastError?.hasPrefix("depends on ") == true
+        lastError = isLoss ? nil : request.lastError
     }
 
     init(_ request: QueueModel.Request) {

@@ -1,0 +1,62 @@
+internal import Foundation
+internal import NetwatchTestSupport
+internal import OfflineQueue
+internal import Testing
+
+/// Lanes that failures close while other requests are being sent.
+@Suite(.timeLimit(.minutes(1))) struct LaneClosureEngineTests {
+    private let directory = TemporaryDirectory(marker: "closures")
+    private let changes = ChangeSignal()
+
+    /// A queue that is sending the requests `a` and `b` of one lane, with their attempts.
+    private func sending(_ sender: FakeSender) async throws -> (OfflineQueue, [String: Attempt]) {
+        var configuration = OfflineQueue.Configuration(directory: directory.path)
+        configuration.backoffBase = .seconds(3600)
+        configuration.backoffCap = .seconds(7200)
+        configuration.limits.diskReserve = 0
+        let queue = try await OfflineQueue.opening(
+            configuration,
+            sender: sender,
+            gate: FakeGate(),
+            signal: changes
+        )
+        try await queue.start()
+        try await put("a", into: queue)
+        try await put("b", into: queue)
+        let attempts = [await sender.nextAttempt(), await sender.nextAttempt()]
+        return (queue, Dictionary(uniqueKeysWithValues: attempts.map { ($0.id, $0) }))
+    }
+
+    private func put(_ id: String, into queue: OfflineQueue) async throws {
+        let request = QueueRequest(method: "POST", url: "https://example.com/\(id)")
+        _ = try await queue.enqueue(request, options: EnqueueOptions(id: id))
+    }
+
+    // The errors of libcurl for a client certificate that cannot be used, and for an untrusted server.
+    @Test(arguments: [58, 60])
+    func `a held lane opens with the delivery of its last request`(code: CInt) async throws {
+        let sender = FakeSender()
+        let (queue, attempts) = try await sending(sender)
+        let failure = AttemptFailure(code: code, phase: .connect, message: "certificate")
+        sender.answer(try #require(attempts["a"]), .failure(failure))
+        try await changes.until(queue) { $0[.held] == 1 }
+        #expect(try await queue.cancel(["a"]) == [.done(.cancelled)])
+        sender.answer(try #require(attempts["b"]), .status(200))
+        #expect(try await queue.result(of: "b")?.summary.state == .delivered)
+        try await put("c", into: queue)
+        #expect(await sender.nextAttempt().id == "c")
+        await queue.stop()
+    }
+
+    @Test func `a lane that failures and its server keep closed is listed once`() async throws {
+        let sender = FakeSender()
+        let (queue, attempts) = try await sending(sender)
+        sender.answer(try #require(attempts["a"]), .status(511))
+        try await changes.until(queue) { $0[.pending] == 1 }
+        #expect(try await queue.statistics().closedLanes.map(\.closure.cause) == [.failures])
+        sender.answer(try #require(attempts["b"]), .status(429, [("Retry-After", "60")]))
+        try await changes.until(queue) { $0[.pending] == 2 }
+        #expect(try await queue.statistics().closedLanes.map(\.closure.status) == [429])
+        await queue.stop()
+    }
+}
