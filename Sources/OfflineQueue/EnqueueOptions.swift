@@ -113,7 +113,8 @@ public enum FullQueuePolicy: String, Hashable, Sendable, CaseIterable {
     case dropOldest = "drop-oldest"
     /// It is given up itself; the receipt says so.
     case dropNewest = "drop-newest"
-    /// The call waits for room. Cancelling its task ends the waiting.
+    /// The call waits for room, also for that of uploads that no request uses yet. Cancelling its task ends the
+    /// waiting.
     case block
 }
 

@@ -29,8 +29,9 @@ extension OfflineQueue {
     /// Appends to a body that is uploaded in pieces, or begins one.
     ///
     /// A body that receives no piece for ten minutes is removed. There are at most 64, and their bytes count against
-    /// ``QueueLimits/bytes``, for bodies and for requests. When either limit is reached, bodies that have been without a
-    /// piece for ten seconds are removed, the longest ones first, if that makes enough room. An empty piece counts.
+    /// ``QueueLimits/bytes``, for bodies, requests and imports. When either limit is reached, bodies that have been
+    /// without a piece for ten seconds are removed, the longest ones first, if that makes enough room. An empty piece
+    /// counts.
     ///
     /// - Parameters:
     ///   - id: A name for the body, made by the caller.
@@ -53,22 +54,26 @@ extension OfflineQueue {
     }
 
     private nonisolated func makeRoom(for count: Int64, of id: String) async throws {
-        guard count > 0, let excess = try await excess(of: count) else { return }
-        guard await staged.removeStalled(freeing: excess, except: id) else {
-            let (used, room) = (await staged.byteCount, try await store.archive.room().bytes)
-            throw QueueError(
-                .queueFull,
-                "uploads have \(used) bytes, and the queue has room for \(room)"
-            )
-        }
+        guard count > 0, try await !removeStalledBodies(toFit: count, except: id) else { return }
+        let (used, room) = (await staged.byteCount, try await store.archive.room().bytes)
+        throw QueueError(.queueFull, "uploads have \(used) bytes, and the queue has room for \(room)")
     }
 
-    /// Removes uploads whose clients are gone, if that makes room for requests.
-    nonisolated func makeRoom(for requests: [NewRequest]) async throws {
-        guard store.spool.stagedBytes.count > 0,
-            let excess = try await excess(of: requests.reduce(0) { $0 + $1.size })
-        else { return }
-        _ = await staged.removeStalled(freeing: excess)
+    /// Removes uploads whose clients are gone, if that makes these bytes fit.
+    ///
+    /// - Parameter id: An upload that is not removed.
+    /// - Returns: Whether the bytes fit.
+    @discardableResult
+    nonisolated func removeStalledBodies(toFit count: Int64, except id: String? = nil) async throws -> Bool {
+        var last = Int64.max
+        // Another caller may have removed the same uploads in the meantime, so the excess is computed again until it
+        // does not shrink any more.
+        while let excess = try await excess(of: count) {
+            guard excess < last else { return false }
+            last = excess
+            _ = await staged.removeStalled(freeing: excess, except: id)
+        }
+        return true
     }
 
     /// By how much these bytes exceed the queue's limit, with what it has and what is uploaded; `nil` when they fit.
@@ -86,7 +91,6 @@ extension OfflineQueue {
     /// - Throws: ``QueueError/Code/unknownStagedBody``.
     public nonisolated func removeStagedBody(_ id: String) async throws -> StagedBody {
         guard let body = await staged.remove(id) else { throw QueueError.unknownStagedBody(id) }
-        room.changed()
         return body
     }
 
@@ -96,7 +100,6 @@ extension OfflineQueue {
         for body in await staged.list() {
             if let body = await staged.remove(body.id) { removed.append(body) }
         }
-        room.changed()
         return removed
     }
 
