@@ -29,9 +29,9 @@ extension OfflineQueue {
     /// Appends a piece to an upload. A piece at offset 0 starts the upload.
     ///
     /// An upload that receives no piece for ten minutes is removed. There are at most 64 uploads, and their bytes count
-    /// against ``QueueLimits/bytes`` together with requests. When either limit is reached, the queue removes uploads
-    /// that received no piece for ten seconds, the longest idle first, if that frees enough room. An empty piece counts
-    /// as a piece.
+    /// against ``QueueLimits/bytes`` together with requests and imports. When either limit is reached, the queue removes
+    /// uploads that received no piece for ten seconds, the longest idle first, if that frees enough room. An empty piece
+    /// counts as a piece.
     ///
     /// - Parameters:
     ///   - id: The name of the upload, chosen by the caller.
@@ -54,22 +54,26 @@ extension OfflineQueue {
     }
 
     private nonisolated func makeRoom(for count: Int64, of id: String) async throws {
-        guard count > 0, let excess = try await excess(of: count) else { return }
-        guard await staged.removeStalled(freeing: excess, except: id) else {
-            let (used, room) = (await staged.byteCount, try await store.archive.room().bytes)
-            throw QueueError(
-                .queueFull,
-                "uploads have \(used) bytes, and the queue has room for \(room)"
-            )
-        }
+        guard count > 0, try await !removeStalledBodies(toFit: count, except: id) else { return }
+        let (used, room) = (await staged.byteCount, try await store.archive.room().bytes)
+        throw QueueError(.queueFull, "uploads have \(used) bytes, and the queue has room for \(room)")
     }
 
-    /// Removes stalled uploads if that makes room for the requests.
-    nonisolated func makeRoom(for requests: [NewRequest]) async throws {
-        guard store.spool.stagedBytes.count > 0,
-            let excess = try await excess(of: requests.reduce(0) { $0 + $1.size })
-        else { return }
-        _ = await staged.removeStalled(freeing: excess)
+    /// Removes uploads whose clients are gone, if that makes these bytes fit.
+    ///
+    /// - Parameter id: An upload that is not removed.
+    /// - Returns: Whether the bytes fit.
+    @discardableResult
+    nonisolated func removeStalledBodies(toFit count: Int64, except id: String? = nil) async throws -> Bool {
+        var last = Int64.max
+        // Another caller may have removed the same uploads in the meantime, so the excess is computed again until it
+        // no longer shrinks.
+        while let excess = try await excess(of: count) {
+            guard excess < last else { return false }
+            last = excess
+            _ = await staged.removeStalled(freeing: excess, except: id)
+        }
+        return true
     }
 
     /// Returns by how many bytes the queue's limit is exceeded, counting requests, uploads and these bytes; `nil` if
@@ -88,7 +92,6 @@ extension OfflineQueue {
     /// - Throws: ``QueueError/Code/unknownStagedBody``.
     public nonisolated func removeStagedBody(_ id: String) async throws -> StagedBody {
         guard let body = await staged.remove(id) else { throw QueueError.unknownStagedBody(id) }
-        room.changed()
         return body
     }
 
@@ -98,7 +101,6 @@ extension OfflineQueue {
         for body in await staged.list() {
             if let body = await staged.remove(body.id) { removed.append(body) }
         }
-        room.changed()
         return removed
     }
 

@@ -81,20 +81,35 @@ extension OfflineQueue {
     private nonisolated func storeWhenThereIsRoom(_ requests: [NewRequest]) async throws -> [EnqueuedRequest]
     {
         while true {
-            let generation = room.generation
-            try await makeRoom(for: requests)
+            let (start, generation) = (ContinuousClock.now, room.generation)
+            if store.spool.stagedBytes.count > 0 { try await removeStalledBodies(toFit: requests.size) }
             do {
                 return try await store.enqueue(requests)
             } catch let error as QueueError where error.code == .queueFull && requests.waitForRoom {
-                // An empty queue never frees room, so waiting would not end. But the room may have become free just
-                // now.
+                // A queue without requests and uploads never frees room, so waiting would not end. But the room may have
+                // become free just now.
                 guard try await isAnythingOnItsWay() else { return try await store.enqueue(requests) }
-                try await room.wait(after: generation)
+                try await waitForRoom(after: generation, start)
             }
         }
     }
 
+    /// Waits for a change that may make room. An upload makes room when it is removed, and may be removed when it
+    /// stalls.
+    private nonisolated func waitForRoom(after generation: Int, _ start: ContinuousClock.Instant) async throws
+    {
+        let stall = await staged.nextStall(after: start).map { stall in
+            Task { [room] in
+                try await Task.sleep(until: stall, clock: .continuous)
+                room.changed()
+            }
+        }
+        defer { stall?.cancel() }
+        try await room.wait(after: generation)
+    }
+
     private nonisolated func isAnythingOnItsWay() async throws -> Bool {
+        if store.spool.stagedBytes.count > 0 { return true }
         let states = Set(QueuedRequest.State.allCases.filter { !$0.isFinal })
         return try await !store.page(RequestQuery(states: states, limit: 1)).requests.isEmpty
     }
@@ -121,6 +136,7 @@ extension QueueRequest.Body {
 }
 
 extension [NewRequest] {
+    fileprivate var size: Int64 { reduce(0) { $0 + $1.size } }
     fileprivate var waitForRoom: Bool { contains { $0.options.whenFull == .block } }
 }
 

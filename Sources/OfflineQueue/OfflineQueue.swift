@@ -102,7 +102,8 @@ public actor OfflineQueue {
         configuration: Configuration,
         store: any QueueStore,
         sender: any AttemptSender,
-        gate: any HostGate
+        gate: any HostGate,
+        uploadStall: Duration = .seconds(10)
     ) {
         self.configuration = configuration
         self.store = store
@@ -110,7 +111,9 @@ public actor OfflineQueue {
         self.gate = gate
         staged = StagedBodies(
             spool: store.spool,
-            clock: ContinuousClock()
+            clock: ContinuousClock(),
+            stall: uploadStall,
+            onRelease: { [room] in room.changed() }
         )
         (failures, failureContinuation) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
         var settings = Scheduler.Settings()

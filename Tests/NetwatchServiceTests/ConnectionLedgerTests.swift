@@ -98,6 +98,12 @@ internal import Testing
         #expect(ledger.enter(.send, ids[3], bytes: 1) == .admitted)
     }
 
+    @Test func `a refusal names the limit of bytes, which uploads do not have`() {
+        let limits = ControlServer.Limits()
+        #expect(Problem.busy(.call, limits).detail.contains("at once, with 16777216 bytes of bodies; try"))
+        #expect(Problem.busy(.upload, limits).detail.contains("at once; try"))
+    }
+
     @Test func `an upload that enters another class gives up its slot`() {
         var (ledger, ids) = ledger(2, limits { $0.uploads = 1 })
         #expect(ledger.enter(.upload, ids[0]) == .admitted)

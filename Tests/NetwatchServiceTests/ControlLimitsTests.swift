@@ -201,15 +201,19 @@ internal import Testing
         #expect(try await waiting == ["passed", "passed"])
     }
 
-    @Test func `a client that closes its connection frees its slot only when the handler has ended`()
-        async throws
-    {
+    private static let hello = "GET /hello HTTP/1.1\r\nHost: x\r\n\r\n"
+
+    @Test(arguments: ["", hello])
+    func `a client that closes its connection frees its slot only when the handler has ended`(
+        pipelinedBefore earlier: String
+    ) async throws {
         let fixture = try ControlFixture { $0.waits = 1 }
         let wait = "GET /gate HTTP/1.1\r\nHost: x\r\n\r\n"
         let mayClose = DispatchSemaphore(value: 0)
         async let closed: Void = offPool {
             let client = try fixture.client()
-            try client.send(wait)
+            try client.send(earlier + wait)
+            if !earlier.isEmpty { _ = try client.response() }
             mayClose.wait()
         }
         await fixture.gate.isReached()

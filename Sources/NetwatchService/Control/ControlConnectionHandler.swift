@@ -131,8 +131,9 @@ extension ControlConnectionHandler {
         let promise = context.eventLoop.makePromise(of: ControlResponse.self)
         handling = promise.completeWithTask { await router.respond(to: request) }
         promise.futureResult.assumeIsolated().whenSuccess { response in
-            self.process(.answered(response), context)
+            // Before the response: writing it may start the handler of the next pipelined request.
             self.connections.endHandling(self.id)
+            self.process(.answered(response), context)
         }
     }
 

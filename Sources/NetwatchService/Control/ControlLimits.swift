@@ -14,7 +14,8 @@ extension ControlServer {
         /// ``bodyBytes``.
         package var uploads = 24
         /// The total body bytes of the requests of one class that are served. Default 16 MiB. A single body may exceed
-        /// it.
+        /// it. Does not apply to ``ConnectionClass/upload``, whose bodies are bounded by their number and
+        /// ``bodyBytes``.
         package var servedBytes = 16 << 20
 
         // MARK: Connections without a request. Another one closes the oldest.
@@ -76,6 +77,11 @@ extension ControlServer {
             case .wait: waits
             case .upload: uploads
             }
+        }
+
+        /// Returns the total body bytes of a class; `nil` when they are bounded by ``bodyBytes`` alone.
+        func servedBytes(of connectionClass: ConnectionClass) -> Int? {
+            connectionClass == .upload ? nil : servedBytes
         }
     }
 }

@@ -112,12 +112,12 @@ extension Problem {
             connectionClass: connectionClass,
             connections: limits.connections(of: connectionClass)
         )
+        let bodies = limits.servedBytes(of: connectionClass).map { ", with \($0) bytes of bodies" } ?? ""
         return Problem(
             .serviceUnavailable,
             code: "busy",
             detail: "the service is busy: it serves at most \(limit.connections) requests of the class "
-                + "`\(connectionClass.rawValue)` at once, with \(limits.servedBytes) bytes of bodies; try again in "
-                + "\(busyPause) s",
+                + "`\(connectionClass.rawValue)` at once\(bodies); try again in \(busyPause) s",
             limit: limit,
             retryAfter: busyPause
         )

@@ -8,35 +8,57 @@ internal import Synchronization
 /// Without it the connection would wait in the listener's backlog, and the client could not distinguish a shortage from
 /// a hanging service.
 final class SpareDescriptor: Sendable {
-    /// How long to wait for the request, in milliseconds.
-    private static let timeout: CInt = 20
+    /// The maximum number of bytes that are read from a client: twice the longest body, for headers and chunk sizes.
+    private static let longestRequest = 2 * ControlServer.Limits().bodyBytes
     private static let response = bytes(of: ControlResponse(.shortOfDescriptors))
 
+    /// How long one client may take to send its request and read the response.
+    private let timeout: Duration
     private let spare: Mutex<FileDescriptor?>
 
-    init() {
+    /// - Parameter timeout: How long ``refuse(_:)`` waits for the client. Default 50 ms.
+    init(timeout: Duration = .milliseconds(50)) {
+        self.timeout = timeout
         spare = Mutex(try? FileDescriptor.opening("/dev/null"))
     }
 
     /// Closes the spare descriptor, accepts one connection in its place, answers with 503 and closes the connection.
+    /// Blocks until the client has closed the connection, for at most the timeout.
     func refuse(_ accept: () throws(SystemError) -> CInt?) {
         spare.withLock { spare in
             spare = nil
             if let connection = try? accept() {
-                Self.answer(FileDescriptor(owning: connection))
+                Self.answer(FileDescriptor(owning: connection), until: .now + timeout)
             }
             spare = try? FileDescriptor.opening("/dev/null")
         }
     }
 
-    private static func answer(_ connection: consuming FileDescriptor) {
+    private static func answer(_ connection: consuming FileDescriptor, until end: ContinuousClock.Instant) {
         let descriptor = connection.rawValue
-        var pending = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-        guard poll(&pending, 1, timeout) == 1 else { return }
-        // Reads first, because closing a connection with unread bytes resets it.
-        var request = [UInt8](repeating: 0, count: 64 << 10)
-        _ = recv(descriptor, &request, request.count, CInt(MSG_DONTWAIT))
+        guard isReadable(descriptor, before: end) else { return }
         _ = send(descriptor, response, response.count, CInt(MSG_DONTWAIT | MSG_NOSIGNAL))
+        shutdown(descriptor, CInt(SHUT_WR))
+        discardInput(descriptor, until: end)
+    }
+
+    /// Reads until the client closes the connection. Closing it earlier makes the client's writes fail, and closing it
+    /// with unread bytes resets it, so that the client may not read the response.
+    private static func discardInput(_ descriptor: CInt, until end: ContinuousClock.Instant) {
+        var buffer = [UInt8](repeating: 0, count: 64 << 10)
+        var rest = longestRequest
+        while rest > 0, isReadable(descriptor, before: end) {
+            let count = recv(descriptor, &buffer, buffer.count, CInt(MSG_DONTWAIT))
+            guard count > 0 else { return }
+            rest -= count
+        }
+    }
+
+    /// Waits until the descriptor has bytes or its end to read. Returns `false` when it has neither before `end`.
+    private static func isReadable(_ descriptor: CInt, before end: ContinuousClock.Instant) -> Bool {
+        var pending = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+        let milliseconds = max(.zero, end - .now) / .milliseconds(1)
+        return poll(&pending, 1, CInt(milliseconds)) == 1
     }
 
     private static func bytes(of response: ControlResponse) -> [UInt8] {

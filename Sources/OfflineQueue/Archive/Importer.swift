@@ -8,11 +8,18 @@ struct Importer {
 
     private let store: any QueueStore
     private let file: any SpoolFile
+    private let freeBytes: @Sendable (Int64) async throws -> Void
     private var archive: any QueueArchive { store.archive }
 
-    init(store: any QueueStore, file: any SpoolFile) {
+    /// - Parameter freeBytes: Removes uploads whose clients are gone, if that makes these bytes fit.
+    init(
+        store: any QueueStore,
+        file: any SpoolFile,
+        freeBytes: @escaping @Sendable (Int64) async throws -> Void
+    ) {
         self.store = store
         self.file = file
+        self.freeBytes = freeBytes
     }
 
     func run() async throws -> ImportResult {
@@ -74,12 +81,14 @@ extension Importer {
             }
             try await addUnknown(&pending, to: &sum)
         }
+        try await freeBytes(sum.bytes)
         let room = try await archive.room()
-        guard sum.requests <= room.requests, sum.bytes <= room.bytes else {
+        let bytes = max(0, room.bytes - store.spool.stagedBytes.count)
+        guard sum.requests <= room.requests, sum.bytes <= bytes else {
             throw QueueError(
                 .queueFull,
                 "the export has \(sum.requests) new requests of \(sum.bytes) bytes, and the queue has room for "
-                    + "\(room.requests) and \(room.bytes)"
+                    + "\(room.requests) and \(bytes)"
             )
         }
         // A row is written twice: to the log, and from there to the database.

@@ -17,7 +17,8 @@ extension OfflineQueue {
     /// can be repeated.
     ///
     /// A request is held if it depends on one that is neither in the export nor in the queue. The limits of the queue
-    /// apply, those of the lanes do not.
+    /// apply, those of the lanes do not. Uploads that no request uses yet take room; stalled ones are removed as in
+    /// ``appendToBody(_:_:at:for:)``.
     ///
     /// - Parameter path: A regular file, read with this process's permissions.
     /// - Throws: ``QueueError``: `invalidImport` with the line number, `queueFull`, `bodyFileUnusable`, `storeFailed`,
@@ -57,7 +58,9 @@ extension OfflineQueue {
     private nonisolated func importRequests(
         _ open: @escaping @Sendable (any SpoolFiles) throws(QueueError) -> any SpoolFile
     ) async throws -> ImportResult {
-        let importer = Importer(store: store, file: try await store.spool.openFile(open))
+        let importer = Importer(store: store, file: try await store.spool.openFile(open)) {
+            try await self.removeStalledBodies(toFit: $0)
+        }
         do {
             let result = try await importer.run()
             await settled()

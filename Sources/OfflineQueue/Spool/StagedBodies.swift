@@ -24,23 +24,32 @@ package actor StagedBodies<Time: Clock> where Time.Duration == Duration {
     private let spool: BodySpool
     private let clock: Time
     private var entries: [String: Entry] = [:] {
-        didSet { spool.stagedBytes.set(byteCount) }
+        didSet {
+            let (before, now) = (spool.stagedBytes.count, byteCount)
+            spool.stagedBytes.set(now)
+            if now < before { onRelease() }
+        }
     }
+    private let onRelease: @Sendable () -> Void
     private var expiry: Task<Void, Never>?
 
-    /// - Parameter clock: Measures `patience` and `stall`.
+    /// - Parameters:
+    ///   - clock: Measures `patience` and `stall`.
+    ///   - onRelease: Called on the actor when bodies were removed or finished, so that there are fewer bytes.
     package init(
         spool: BodySpool,
         clock: Time,
         capacity: Int = 64,
         patience: Duration = .seconds(600),
-        stall: Duration = .seconds(10)
+        stall: Duration = .seconds(10),
+        onRelease: @escaping @Sendable () -> Void = {}
     ) {
         self.spool = spool
         self.clock = clock
         self.capacity = capacity
         self.patience = patience
         self.stall = stall
+        self.onRelease = onRelease
     }
 
     deinit {
@@ -185,6 +194,15 @@ package actor StagedBodies<Time: Clock> where Time.Duration == Duration {
     private func isStalled(_ id: String) -> Bool {
         guard let entry = entries[id], entry.writes == 0 else { return false }
         return entry.lastUse.advanced(by: stall) <= clock.now
+    }
+
+    /// Returns when the next body stalls that was not stalled at `start`, if it gets no piece until then; `nil` when
+    /// there is none. The time may be in the past.
+    package func nextStall(after start: Time.Instant) -> Time.Instant? {
+        entries.values
+            .map { ($0.writes > 0 ? clock.now : $0.lastUse).advanced(by: stall) }
+            .filter { $0 > start }
+            .min()
     }
 
     // MARK: Entries

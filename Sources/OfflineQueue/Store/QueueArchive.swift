@@ -7,7 +7,8 @@ package protocol ArchiveRows: Sendable {
 
 /// The interface of a store for export, import and inspection.
 package protocol QueueArchive: ArchiveRows {
-    /// Returns those of the ids that the store knows.
+    /// Returns those of the ids that the store knows. Waits for the commit in progress, so that a request that is being
+    /// written is known.
     func known(_ ids: [String]) async throws -> Set<String>
 
     /// Returns the room that the limits leave for more requests. It may change at any time.

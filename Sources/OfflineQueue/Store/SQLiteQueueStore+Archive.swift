@@ -11,7 +11,7 @@ extension SQLiteQueueStore: QueueArchive {
     }
 
     package func known(_ ids: [String]) async throws -> Set<String> {
-        try await read { try $0.known(ids) }
+        try await batcher.read { [environment] in try StoreTransaction($0, environment).known(ids) }
     }
 
     package func room() async throws -> ArchiveRoom {

@@ -37,10 +37,11 @@ extension StoreTransaction {
     /// an import only moves requests.
     private func checkRoom(for new: NewRequest) throws {
         let room = try archiveRoom()
-        guard room.requests > 0, room.bytes >= new.size, room.diskBytes >= 2 * new.rowSize else {
+        let bytes = max(0, room.bytes - stagedLoad.bytes)
+        guard room.requests > 0, bytes >= new.size, room.diskBytes >= 2 * new.rowSize else {
             throw QueueError(
                 .queueFull,
-                "the queue has room for \(room.requests) requests and \(room.bytes) bytes"
+                "the queue has room for \(room.requests) requests and \(bytes) bytes"
             )
         }
     }

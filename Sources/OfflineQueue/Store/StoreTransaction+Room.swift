@@ -65,7 +65,7 @@ extension StoreTransaction {
     }
 
     /// The load of uploads, which take room before a request uses them.
-    private var stagedLoad: Load { Load(bytes: environment.stagedBytes.count) }
+    var stagedLoad: Load { Load(bytes: environment.stagedBytes.count) }
 
     private func totalLoad() throws -> Load { try load(StoreStatements.load) + stagedLoad }
 

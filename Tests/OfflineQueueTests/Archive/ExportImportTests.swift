@@ -146,7 +146,7 @@ internal import Testing
 }
 
 /// An archive that imports some batches and then fails.
-private struct FailingArchive: WrappedStore, QueueArchive {
+private struct FailingArchive: WrappedArchive {
     let inner: any QueueStore
     private let left: Counter
 
@@ -155,24 +155,8 @@ private struct FailingArchive: WrappedStore, QueueArchive {
         left = Counter(count)
     }
 
-    var archive: any QueueArchive { self }
-
-    func rows(after cursor: ExportCursor, bytes: Int) async throws -> [ArchivedRow] {
-        try await inner.archive.rows(after: cursor, bytes: bytes)
-    }
-
-    func known(_ ids: [String]) async throws -> Set<String> { try await inner.archive.known(ids) }
-
-    func room() async throws -> ArchiveRoom { try await inner.archive.room() }
-
     func restore(_ requests: [RestoredRequest]) async throws -> [Restoration] {
         guard left.take() else { throw QueueError(.queueFull, "somebody else was faster") }
         return try await inner.archive.restore(requests)
     }
-
-    func link(_ links: [DependencyLink]) async throws { try await inner.archive.link(links) }
-
-    func isFileNamed(_ name: String) -> Bool { inner.archive.isFileNamed(name) }
-
-    func inspect() async throws -> QueueVerification { try await inner.archive.inspect() }
 }

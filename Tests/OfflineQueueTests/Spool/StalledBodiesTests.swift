@@ -29,6 +29,46 @@ internal import Testing
         #expect(await !bodies.removeStalled(freeing: 1))
     }
 
+    @Test func `every way in which the bytes of a body are freed is reported`() async throws {
+        let releases = Recorder<Void>()
+        let bodies = StagedBodies(
+            spool: BodySpool(files: ForgettingFiles()),
+            clock: clock,
+            onRelease: { releases.record(()) }
+        )
+        for id in ["removed", "finished", "refused", "idle"] {
+            try await bodies.begin(id, limit: 1)
+            try await bodies.append(Data(count: 1), to: id, at: 0)
+        }
+        #expect(releases.values.isEmpty)
+        await bodies.remove("removed")
+        #expect(releases.values.count == 1)
+        _ = try await bodies.finish("finished", size: 1)
+        #expect(releases.values.count == 2)
+        await #expect(throws: QueueError.self) {
+            try await bodies.append(Data(count: 1), to: "refused", at: 1)
+        }
+        #expect(releases.values.count == 3)
+        try await clock.sleeps.waitForLast { $0 == .seconds(600) }
+        clock.advance(by: .seconds(600))
+        try await releases.wait { $0.count == 4 }
+    }
+
+    @Test func `the next stall is that of the body whose last piece is the oldest`() async throws {
+        let bodies = StagedBodies(spool: BodySpool(files: ForgettingFiles()), clock: clock)
+        let start = clock.now
+        #expect(await bodies.nextStall(after: start) == nil)
+        try await bodies.begin("first", limit: 1000)
+        clock.advance(by: .seconds(4))
+        try await bodies.begin("second", limit: 1000)
+        #expect(await bodies.nextStall(after: start) == start.advanced(by: .seconds(10)))
+        clock.advance(by: .seconds(7))
+        #expect(await bodies.nextStall(after: start) == start.advanced(by: .seconds(10)), "it is past")
+        #expect(await bodies.nextStall(after: clock.now) == start.advanced(by: .seconds(14)))
+        try await bodies.append(Data(), to: "second", at: 0)
+        #expect(await bodies.nextStall(after: clock.now) == start.advanced(by: .seconds(21)))
+    }
+
     @Test func `a piece that comes while another body is removed keeps its body`() async throws {
         let files = SlowlyRemovingFiles()
         let bodies = StagedBodies(spool: BodySpool(files: files), clock: clock)

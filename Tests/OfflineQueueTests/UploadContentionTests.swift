@@ -1,0 +1,156 @@
+internal import Foundation
+internal import NetwatchTestSupport
+internal import OfflineQueue
+internal import Synchronization
+internal import Testing
+
+/// Uploads that come and go while requests, imports and other uploads are waiting for their room.
+@Suite(.timeLimit(.minutes(1))) struct UploadContentionTests {
+    private let directory = TemporaryDirectory(marker: "contention")
+    private let files = TemporaryDirectory()
+
+    /// Opens a queue of 200,000 bytes that sends nothing.
+    private func open(stall: Duration = .seconds(3600)) async throws -> (OfflineQueue, InterferingStore) {
+        var settings = StoreSettings()
+        settings.limits.bytes = 200_000
+        settings.limits.laneShare = 1
+        settings.limits.diskReserve = 0
+        let store = InterferingStore(
+            inner: try await SQLiteQueueStore(directory: directory.path, settings: settings)
+        )
+        var configuration = OfflineQueue.Configuration(directory: directory.path)
+        configuration.limits = settings.limits
+        let queue = OfflineQueue(
+            configuration: configuration,
+            store: store,
+            sender: FakeSender(),
+            gate: FakeGate(.notReachable),
+            uploadStall: stall
+        )
+        return (queue, store)
+    }
+
+    private let request = QueueRequest(
+        method: "PUT",
+        url: "https://example.com/",
+        body: .data(Data(count: 60_000))
+    )
+
+    private var blocking: EnqueueOptions {
+        var options = EnqueueOptions()
+        options.whenFull = .block
+        return options
+    }
+
+    @Test func `an upload continues when another caller has removed the stalled one`() async throws {
+        let (queue, store) = try await open(stall: .zero)
+        _ = try await queue.appendToBody("old", Data(count: 150_000), at: 0)
+        // The other caller comes after this one has counted the uploads.
+        store.interfere(at: .room) { _ = try await queue.removeStagedBody("old") }
+        #expect(try await queue.appendToBody("new", Data(count: 60_000), at: 0) == 60_000)
+        await queue.stop()
+    }
+
+    @Test func `a request waits for the room of an upload, and is accepted when it is removed`() async throws
+    {
+        let (queue, store) = try await open()
+        for (id, length) in ["short": 1000, "long": 150_000] {
+            _ = try await queue.appendToBody(id, Data(count: length), at: 0)
+        }
+        let call = Task { try await queue.enqueue(request, options: blocking).outcome }
+        try await store.refusals.wait { $0.count == 1 }
+        _ = try await queue.removeStagedBody("short")
+        // The call tries again, and continues to wait.
+        try await store.refusals.wait { $0.count == 2 }
+        _ = try await queue.removeStagedBody("long")
+        #expect(try await call.value == .accepted)
+        await queue.stop()
+    }
+
+    @Test func `a request waits until an upload stalls`() async throws {
+        let (queue, _) = try await open(stall: .milliseconds(200))
+        _ = try await queue.appendToBody("a", Data(count: 150_000), at: 0)
+        #expect(try await queue.enqueue(request, options: blocking).outcome == .accepted)
+        #expect(await queue.stagedBodies().isEmpty)
+        await queue.stop()
+    }
+
+    @Test func `an import has the room that uploads leave`() async throws {
+        let path = try await export()
+        let (queue, _) = try await open()
+        _ = try await queue.appendToBody("a", Data(count: 150_000), at: 0)
+        #expect(await errorCode { _ = try await queue.importRequests(from: path) } == .queueFull)
+        _ = try await queue.removeStagedBody("a")
+        #expect(try await queue.importRequests(from: path).imported == 1)
+        await queue.stop()
+    }
+
+    @Test func `an upload that comes after the check of an import takes room as well`() async throws {
+        let path = try await export()
+        let (queue, store) = try await open()
+        store.interfere(at: .restore) {
+            _ = try await queue.appendToBody("a", Data(count: 150_000), at: 0)
+        }
+        #expect(await errorCode { _ = try await queue.importRequests(from: path) } == .queueFull)
+        await queue.stop()
+    }
+
+    @Test func `an import removes stalled uploads`() async throws {
+        let path = try await export()
+        let (queue, _) = try await open(stall: .zero)
+        _ = try await queue.appendToBody("a", Data(count: 150_000), at: 0)
+        #expect(try await queue.importRequests(from: path).imported == 1)
+        await queue.stop()
+    }
+
+    /// Returns the path of an export with one request.
+    private func export() async throws -> String {
+        let data = try await withQueue(TemporaryDirectory()) { queue, _ in
+            _ = try await queue.enqueue(request)
+            return try await queue.exported()
+        }
+        return try file(data, in: files)
+    }
+}
+
+/// A store in which a test acts between two steps of a call, once.
+private final class InterferingStore: WrappedArchive {
+    enum Step { case room, restore }
+
+    let inner: any QueueStore
+    /// The refused calls of ``enqueue(_:)``.
+    let refusals = Recorder<QueueError.Code?>()
+    private let actions = Mutex<[Step: @Sendable () async throws -> Void]>([:])
+
+    init(inner: any QueueStore) {
+        self.inner = inner
+    }
+
+    func interfere(at step: Step, _ action: @escaping @Sendable () async throws -> Void) {
+        actions.withLock { $0[step] = action }
+    }
+
+    private func reach(_ step: Step) async throws {
+        let action = actions.withLock { $0.removeValue(forKey: step) }
+        try await action?()
+    }
+
+    func enqueue(_ requests: [NewRequest]) async throws -> [EnqueuedRequest] {
+        do {
+            return try await inner.enqueue(requests)
+        } catch {
+            refusals.record((error as? QueueError)?.code)
+            throw error
+        }
+    }
+
+    func room() async throws -> ArchiveRoom {
+        try await reach(.room)
+        return try await inner.archive.room()
+    }
+
+    func restore(_ requests: [RestoredRequest]) async throws -> [Restoration] {
+        try await reach(.restore)
+        return try await inner.archive.restore(requests)
+    }
+}

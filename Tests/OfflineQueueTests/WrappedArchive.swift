@@ -1,0 +1,26 @@
+internal import OfflineQueue
+
+/// A store that is its own archive and forwards all calls to another store, except those that a test overrides.
+protocol WrappedArchive: WrappedStore, QueueArchive {}
+
+extension WrappedArchive {
+    var archive: any QueueArchive { self }
+
+    func rows(after cursor: ExportCursor, bytes: Int) async throws -> [ArchivedRow] {
+        try await inner.archive.rows(after: cursor, bytes: bytes)
+    }
+
+    func known(_ ids: [String]) async throws -> Set<String> { try await inner.archive.known(ids) }
+
+    func room() async throws -> ArchiveRoom { try await inner.archive.room() }
+
+    func restore(_ requests: [RestoredRequest]) async throws -> [Restoration] {
+        try await inner.archive.restore(requests)
+    }
+
+    func link(_ links: [DependencyLink]) async throws { try await inner.archive.link(links) }
+
+    func isFileNamed(_ name: String) -> Bool { inner.archive.isFileNamed(name) }
+
+    func inspect() async throws -> QueueVerification { try await inner.archive.inspect() }
+}
