@@ -9,18 +9,24 @@ package struct HostileHTTP2Server {
     }
 
     private let server: ServerProcess
+    private let address: String
 
-    /// - Parameter harm: One of the program's attacks.
-    package init(_ harm: String) throws {
+    /// - Parameters:
+    ///   - harm: One of the program's attacks.
+    ///   - address: The address to listen on. The certificate names 127.0.0.1 only.
+    ///   - namespace: The namespace of the address. Default: that of the tests.
+    package init(_ harm: String, address: String = "127.0.0.1", in namespace: NetworkNamespace? = nil) throws
+    {
         let issued = try Self.issued.get().server
         let scratch = try ScratchDirectory()
         let program = try scratch.write(Array(Self.program.utf8), to: "server.py")
-        server = try ServerProcess(in: scratch, on: .tcp) { _ in
+        self.address = address
+        server = try ServerProcess(in: scratch, on: .address(address, in: namespace)) { _ in
             ["/usr/bin/python3", program, harm, issued.chain, issued.key]
         }
     }
 
-    package var url: String { server.url.replacing("http:", with: "https:") }
+    package var url: String { "https://\(address):\(server.port)" }
 
     private static let program = #"""
         # HTTP/2 (RFC 9113) that answers every request with the harm that the first argument names.
@@ -31,6 +37,8 @@ package struct HostileHTTP2Server {
         PING, GOAWAY, WINDOW_UPDATE, CONTINUATION = 6, 7, 8, 9
         END_STREAM, ACK, END_HEADERS, PADDED = 1, 1, 4, 8
         OK = b'\x88'  # :status 200 (RFC 7541, appendix A)
+        FINE = b'HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n'
+        CHALLENGE = b'HTTP/1.1 401 \r\nContent-Length: 0\r\nWWW-Authenticate: Basic realm="r"\r\n\r\n'
         LINE = b'\x00\x01x\x40' + b'y' * 64  # x: yyyy…, not indexed
 
         def frame(kind, flags, stream, payload=b''):
@@ -58,6 +66,8 @@ package struct HostileHTTP2Server {
         # Longer than a frame may be (RFC 9113, section 4.2).
         def large(stream): return frame(DATA, 0, stream, bytes(16385))
 
+        def done(stream): return frame(HEADERS, END_HEADERS | END_STREAM, stream, OK)
+
         def forever(data):
             # So much at once that it is never waited for.
             data *= (1 << 20) // len(data)
@@ -69,6 +79,7 @@ package struct HostileHTTP2Server {
             '''What is sent, piece by piece; then the connection ends, unless the last piece is None.'''
             return {
                 'nothing': lambda: [None],
+                'no-handshake-again': lambda: [done(stream), None],
                 'half': lambda: [part(stream)],
                 'goaway': lambda: [frame(GOAWAY, 0, 0, number(0) + number(2))],
                 'goaway-open': lambda: [frame(GOAWAY, 0, 0, number(0) + number(0)), None],
@@ -77,6 +88,7 @@ package struct HostileHTTP2Server {
                 'reset-mid': lambda: [part(stream) + frame(RST_STREAM, 0, stream, number(2)), None],
                 'refused': lambda: [frame(RST_STREAM, 0, stream, number(7)), None],
                 'http-1.1': lambda: [frame(RST_STREAM, 0, stream, number(13)), None],
+                'http-1.1-challenge': lambda: [frame(RST_STREAM, 0, stream, number(13)), None],
                 'continuation': lambda: itertools.chain([head(stream, 0)], forever(more(stream, LINE))),
                 'empty-continuation': lambda:
                     itertools.chain([head(stream, 0)], forever(more(stream, b''))),
@@ -106,18 +118,28 @@ package struct HostileHTTP2Server {
                 'short-length': lambda: sized(stream, b'2', b'longer'),
             }[case]()
 
+        connections, texts = itertools.count(1), itertools.count(1)
+
         def serve(connection):
             try:
+                if sys.argv[1] == 'no-handshake-again' and next(connections) > 1:
+                    while connection.recv(1 << 16): pass
+                    return
                 with context.wrap_socket(connection, server_side=True) as tls:
                     converse(tls, tls.makefile('rb'))
             except OSError: pass
 
         def converse_in_text(tls, stream):
             while (line := stream.readline()):
-                if line == b'\r\n':
+                if line != b'\r\n': continue
+                if sys.argv[1] != 'http-1.1-challenge':
                     stream.read(1)  # A reset would follow a body that is not read.
-                    tls.sendall(b'HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n')
-                    return
+                    return tls.sendall(FINE)
+                # The second request ends without an answer.
+                match next(texts):
+                    case 1: tls.sendall(CHALLENGE)
+                    case 2: return
+                    case _: return tls.sendall(FINE)
 
         def converse(tls, stream):
             if tls.selected_alpn_protocol() == 'http/1.1': return converse_in_text(tls, stream)
@@ -137,7 +159,7 @@ package struct HostileHTTP2Server {
 
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(sys.argv[2], sys.argv[3])
-        context.set_alpn_protocols(['h2', 'http/1.1'] if sys.argv[1] == 'http-1.1' else ['h2'])
+        context.set_alpn_protocols(['h2', 'http/1.1'] if 'http-1.1' in sys.argv[1] else ['h2'])
         listener = socket.socket(fileno=3)
         while True:
             threading.Thread(target=serve, args=(listener.accept()[0],), daemon=True).start()

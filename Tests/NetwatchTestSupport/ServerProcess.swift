@@ -9,14 +9,17 @@ internal import NetwatchEventLoop
 package final class ServerProcess: Sendable {
     /// The socket that a server inherits as descriptor 3.
     package enum Listener {
-        /// A TCP socket on a free port of 127.0.0.1.
-        case tcp
+        /// A TCP socket on a free port of an address, in a namespace or in that of the tests.
+        case address(String, in: NetworkNamespace?)
         /// A unix socket at a path.
         case unix(path: String)
         case none
+
+        /// A TCP socket on a free port of 127.0.0.1.
+        package static let tcp = Listener.address("127.0.0.1", in: nil)
     }
 
-    /// The TCP port on 127.0.0.1; 0 without a TCP socket.
+    /// The TCP port; 0 without a TCP socket.
     package let port: UInt16
     package let process: Subprocess
     private let scratch: ScratchDirectory
@@ -61,7 +64,9 @@ package final class ServerProcess: Sendable {
 
     private static func socket(for listener: Listener) throws -> (descriptor: CInt, port: UInt16)? {
         switch listener {
-        case .tcp: try ListeningSocket.tcp()
+        case .address(let address, in: nil): try ListeningSocket.tcp(address)
+        case .address(let address, in: let namespace?):
+            try namespace.run { Result { try ListeningSocket.tcp(address) } }.get()
         case .unix(let path): (try ListeningSocket.unix(path), 0)
         case .none: nil
         }

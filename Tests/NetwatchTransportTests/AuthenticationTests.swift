@@ -117,6 +117,17 @@ internal import Testing
         #expect(server.requests.map(\.body) == [[1, 2, 3], [], [1, 2, 3]])
     }
 
+    @Test(.enabled(if: TestAuthority.isAvailable, "needs openssl"))
+    func `a server that requires HTTP/1.1 gets the request over it once`() async throws {
+        let server = try HostileHTTP2Server("http-1.1-challenge")
+        var request = TransferRequest(url: server.url)
+        request.allowsConnectionReuse = false
+        request.credentials = TransferCredentials(user: "user", password: "password", schemes: .basic)
+        (request.trust.anchors, request.trust.checksHost) = (nil, false)
+        let record = await engine.run(request)
+        #expect(record.failure?.phase == .response, "it is not sent again after the challenge: \(record)")
+    }
+
     // MARK: Bodies
 
     @Test(arguments: ["Basic", "Digest"])

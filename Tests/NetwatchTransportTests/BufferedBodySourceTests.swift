@@ -126,7 +126,7 @@ private final class CountingReader: BlockingReader {
     private let chunks: Int
     private let fails: Bool
     private let waitsBefore: Int?
-    private let isRewindable: Bool
+    let isRewindable: Bool
     private let next = Mutex(0)
 
     init(chunks: Int, fails: Bool = false, waitsBefore: Int? = nil, isRewindable: Bool = true) {

@@ -35,14 +35,26 @@ struct StalledTransferTests {
     }
 
     /// Starts a request over a connection that was used before, and returns when it is sent and lost.
-    private func lostRequest(allowsResending: Bool = true) async throws -> TransferRecorder {
-        _ = await pool.run(TransferRequest(url: server.url))
+    private func lost(_ change: (inout TransferRequest) -> Void = { _ in }) async throws
+        -> (id: TransferID, recorder: TransferRecorder)
+    {
+        var request = TransferRequest(url: server.url, method: "POST")
+        change(&request)
+        var first = TransferRequest(url: request.url)
+        first.trust = request.trust
+        _ = await pool.run(first)
         try setCarrier(false)
-        var request = TransferRequest(url: server.url + "/lost", method: "POST")
-        request.allowsResending = allowsResending
-        let recorder = pool.start(request)
+        request.url += "/lost"
+        let recorder = TransferRecorder()
+        let id = pool.start(request) { (event: TransferEvent) in recorder.deliver(event) }
         try await sockets { $0.contains(#/ESTAB +0 +[1-9]/#) }
-        return recorder
+        return (id, recorder)
+    }
+
+    private func lostRequest(_ change: (inout TransferRequest) -> Void = { _ in }) async throws
+        -> TransferRecorder
+    {
+        try await lost(change).recorder
     }
 
     @Test func `a request that was lost takes another connection, and is sent over that only`() async throws {
@@ -56,7 +68,7 @@ struct StalledTransferTests {
     }
 
     @Test func `a request that must not arrive twice waits for the kernel to send it again`() async throws {
-        let recorder = try await lostRequest(allowsResending: false)
+        let recorder = try await lostRequest { $0.allowsResending = false }
         pool.restartStalled(to: TwoCableTestbed.host)
         await engine.settle()
         try setCarrier(true)
@@ -79,6 +91,8 @@ struct StalledTransferTests {
         }
         let recorder = pool.start(TransferRequest(url: slow.url))
         await slow.requests(atLeast: 1)
+        // The server may have the request before the kernel has its acknowledgement.
+        try await sockets { $0.contains(#/ESTAB +0 +0/#) }
         try setCarrier(false)
         pool.restartStalled(to: TwoCableTestbed.host)
         await engine.settle()
@@ -86,6 +100,55 @@ struct StalledTransferTests {
         slow.release()
         #expect(await recorder.end().head?.status == 200)
         #expect(slow.requests.count == 1)
+    }
+
+    @Test func `an upload that cannot be read twice waits for the kernel to send it again`() async throws {
+        let recorder = try await lostRequest {
+            let source = SteppedSource(length: 3, [.bytes([1, 2, 3]), .end], isRewindable: false)
+            $0.body = .source(source)
+        }
+        pool.restartStalled(to: TwoCableTestbed.host)
+        await engine.settle()
+        try setCarrier(true)
+        #expect(await recorder.end().head?.status == 200)
+        #expect(server.requests.map(\.connection) == [1, 1])
+    }
+
+    /// A server that speaks HTTP/2, and answers on its first connection only.
+    private func secureServer() throws -> HostileHTTP2Server {
+        try HostileHTTP2Server("no-handshake-again", address: TwoCableTestbed.host, in: testbed.far)
+    }
+
+    private var anyServer: TransferTrust {
+        var trust = TransferTrust()
+        (trust.anchors, trust.checksHost) = (nil, false)
+        return trust
+    }
+
+    @Test(.enabled(if: TestAuthority.isAvailable, "needs openssl"))
+    func `a request over HTTP/2 that was lost leaves its connection, and is unsent until it has another`()
+        async throws
+    {
+        let secure = try secureServer()
+        let (id, recorder) = try await lost { ($0.url, $0.trust) = (secure.url, anyServer) }
+        pool.restartStalled(to: TwoCableTestbed.host)
+        try await sockets { $0.contains("SYN-SENT") }
+        #expect(try !testbed.near.shell("ss -Htna").contains("ESTAB"), "the connection is reset")
+        try setCarrier(true)
+        try await sockets { $0.contains("ESTAB") }
+        await engine.settle()
+        engine.cancel(id)
+        let failure = try #require(await recorder.end().failure)
+        #expect([.connect, .tls].contains(failure.phase), "\(failure)")
+    }
+
+    @Test(.enabled(if: TestAuthority.isAvailable, "needs openssl"))
+    func `the connection of a request over HTTP/2 that is cancelled is reset`() async throws {
+        let secure = try secureServer()
+        let (id, recorder) = try await lost { ($0.url, $0.trust) = (secure.url, anyServer) }
+        engine.cancel(id)
+        await recorder.end()
+        try await sockets { $0.isEmpty }
     }
 
     @Test func `a transfer that connects does so again at once`() async throws {
@@ -101,15 +164,9 @@ struct StalledTransferTests {
     }
 
     @Test func `the kernel forgets what it has not delivered of a request that is cancelled`() async throws {
-        _ = await pool.run(TransferRequest(url: server.url))
-        try setCarrier(false)
-        let lost = TransferRecorder()
-        let id = pool.start(TransferRequest(url: server.url + "/lost")) { (event: TransferEvent) in
-            lost.deliver(event)
-        }
-        try await sockets { $0.contains(#/ESTAB +0 +[1-9]/#) }
+        let (id, recorder) = try await lost()
         engine.cancel(id)
-        await lost.end()
+        await recorder.end()
         try await sockets { $0.isEmpty }
         try setCarrier(true)
         _ = await pool.run(TransferRequest(url: server.url + "/next"))

@@ -21,7 +21,7 @@ final class SteppedSource: TransferBodySource {
     }
 
     let length: Int64?
-    private let isRewindable: Bool
+    let isRewindable: Bool
     private let state: Mutex<State>
 
     init(length: Int64?, _ pieces: [Piece] = [], isRewindable: Bool = true) {

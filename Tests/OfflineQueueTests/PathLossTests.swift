@@ -88,6 +88,29 @@ internal import Testing
         #expect(ends(second) == [.endLost(host: "a", begunBefore: .seconds(3) + grace)])
     }
 
+    @Test func `a path that is left within the grace of another one has a grace of its own`() {
+        var (scheduler, _) = sending()
+        _ = scheduler.handle(.gate(host: "a", .notReachable), now: .seconds(1))
+        _ = scheduler.handle(.gate(host: "a", way(2, generation: 2)), now: .seconds(2))
+        _ = scheduler.handle(.gate(host: "a", way(1, generation: 3)), now: .seconds(3))
+        let first = scheduler.handle(.wake, now: .seconds(1) + grace)
+        #expect(ends(first) == [.endLost(host: "a", begunBefore: .seconds(2))])
+        let second = scheduler.handle(.wake, now: .seconds(3) + grace)
+        #expect(ends(second) == [.endLost(host: "a", begunBefore: .seconds(3))])
+    }
+
+    @Test func `the first known path does not cut what must not be repeated`() {
+        var scheduler = Scheduler(seed: 1)
+        _ = scheduler.handle(.rows(lane, due: .zero), now: .zero)
+        let claim = claims(scheduler.handle(.gate(host: "a", .unknown), now: .zero))
+        #expect(claim.count == 1)
+        _ = scheduler.handle(.claimed(lane: 1, taken: 1, due: nil), now: .zero)
+        let found = ends(scheduler.handle(.gate(host: "a", way(1)), now: .seconds(1)))
+        #expect(found == [.abort(host: "a")])
+        let later = ends(scheduler.handle(.wake, now: .seconds(60)))
+        #expect(later.isEmpty)
+    }
+
     @Test func `another path ends what may be repeated at once, without a loss in between`() {
         var (scheduler, _) = sending()
         let moved = scheduler.handle(.gate(host: "a", way(2, generation: 2)), now: .seconds(1))

@@ -47,6 +47,8 @@ final class InputStreamReader: Sendable {
         }
     }
 
+    var isRewindable: Bool { false }
+
     /// Returns false: a stream cannot be rewound.
     func rewind() -> Bool { false }
 

@@ -36,6 +36,12 @@ struct BodyFeed {
     /// Whether nothing was read yet.
     var isUntouched: Bool { position == 0 && !hasEnded }
 
+    /// Whether the body can be read from its beginning.
+    var mayBeginAgain: Bool {
+        guard !isUntouched, case .source(let source) = body else { return true }
+        return source.isRewindable
+    }
+
     mutating func read(into buffer: UnsafeMutableRawBufferPointer) -> Step {
         switch body {
         case nil: return .end

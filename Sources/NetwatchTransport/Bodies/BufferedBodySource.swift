@@ -12,6 +12,9 @@ package protocol BlockingReader: AnyObject, Sendable {
     /// - Throws: ``SystemError`` when the read fails.
     func read(into buffer: UnsafeMutableRawBufferPointer) throws(SystemError) -> Int
 
+    /// Whether ``rewind()`` is possible. Must not block; other threads may be reading meanwhile.
+    var isRewindable: Bool { get }
+
     /// Goes back to the first byte without blocking. Returns whether that is possible.
     func rewind() -> Bool
 }
@@ -74,6 +77,8 @@ package final class BufferedBodySource: TransferBodySource {
         }
         if isReady { wake() }
     }
+
+    package var isRewindable: Bool { reader.isRewindable }
 
     package func rewind() -> Bool {
         state.withLock { state in

@@ -34,6 +34,9 @@ package final class FileReader: BlockingReader {
         return try systemCall("read \(path)") { Glibc.read(descriptor, buffer.baseAddress, buffer.count) }
     }
 
+    /// Whether the file has positions, unlike a pipe.
+    package var isRewindable: Bool { lseek(file.rawValue, 0, SEEK_CUR) >= 0 }
+
     package func rewind() -> Bool {
         lseek(file.rawValue, 0, SEEK_SET) == 0
     }

@@ -33,6 +33,9 @@ package protocol TransferBodySource: AnyObject, Sendable {
     /// Writes the next bytes to a buffer, which has room for at least one byte.
     func read(into buffer: UnsafeMutableRawBufferPointer) -> TransferBodyStep
 
+    /// Whether ``rewind()`` is possible.
+    var isRewindable: Bool { get }
+
     /// Goes back to the first byte, because the request is sent again.
     ///
     /// - Returns: Whether that is possible. Otherwise the transfer fails with code 65 (`CURLE_SEND_FAIL_REWIND`).

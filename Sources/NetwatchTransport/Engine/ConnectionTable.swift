@@ -87,6 +87,9 @@ struct ConnectionTable {
         limit(descriptor, to: connections[descriptor]?.users.count ?? 0)
     }
 
+    /// The connection that a transfer uses or has reserved.
+    func connection(of transfer: TransferID) -> CInt? { taken[transfer] }
+
     /// The connection of a transfer, if no other transfer uses it.
     func connection(onlyOf transfer: TransferID) -> CInt? {
         taken[transfer].flatMap { connections[$0]?.users.count == 1 ? $0 : nil }

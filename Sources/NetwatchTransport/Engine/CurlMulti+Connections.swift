@@ -20,15 +20,16 @@ extension CurlMulti {
         )
     }
 
-    /// Takes a transfer off its connection if the server has acknowledged nothing of what was sent for it. Returns the transfer
-    /// then: it has to be connected again and added again.
+    /// Takes a transfer off its connection if the server has acknowledged nothing of its request, or, in a TLS
+    /// handshake, has not acknowledged everything. Returns the transfer then: it has to be connected again and added
+    /// again.
     func leaveStalledConnection(_ id: TransferID) -> Transfer? {
         guard let descriptor = connections.connection(onlyOf: id), let transfer = transfer(id),
-            !transfer.head.hasBegun, transfer.mayBegin
+            !transfer.head.hasBegun, transfer.mayBegin, transfer.feed.mayBeginAgain,
+            WatchedSocket.unacknowledgedBytes(of: descriptor) > 0,
+            WatchedSocket.acknowledgedBytes(of: descriptor) <= transfer.requestOffset ?? .max
         else { return nil }
-        let waiting = WatchedSocket.unacknowledgedBytes(of: descriptor)
-        guard waiting > 0, waiting >= transfer.bytesSentNow else { return nil }
-        WatchedSocket.discardsUnacknowledged(descriptor)
+        discardUnacknowledged(of: id)
         detach(transfer)
         transfer.isUnsent()
         return transfer
@@ -36,10 +37,16 @@ extension CurlMulti {
 
     /// Makes the kernel forget what it has not delivered of a transfer that is about to be ended.
     func discardUnacknowledged(of id: TransferID) {
-        guard let descriptor = connections.connection(onlyOf: id) else { return }
-        if WatchedSocket.unacknowledgedBytes(of: descriptor) > 0 {
-            WatchedSocket.discardsUnacknowledged(descriptor)
-        }
+        guard let descriptor = connections.connection(onlyOf: id),
+            WatchedSocket.unacknowledgedBytes(of: descriptor) > 0
+        else { return }
+        WatchedSocket.discardsUnacknowledged(descriptor)
+        transfer(id)?.closesConnection()
+    }
+
+    /// The number of bytes that were sent over the connection of a transfer; `nil` if it is not TCP.
+    func sentBytes(ofConnectionOf id: TransferID) -> UInt64? {
+        connections.connection(of: id).flatMap(WatchedSocket.sentBytes)
     }
 
     /// Records the connection that libcurl selected for a transfer.

@@ -215,7 +215,10 @@ final class CurlMulti {
         let late = transfers.values.compactMap { transfer in
             transfer.overrun(at: now).map { (id: transfer.id, message: $0) }
         }
-        for (id, message) in late { remove(id)?.finish(CURLE_OPERATION_TIMEDOUT, message: message) }
+        for (id, message) in late {
+            discardUnacknowledged(of: id)
+            remove(id)?.finish(CURLE_OPERATION_TIMEDOUT, message: message)
+        }
         if !transfers.isEmpty { checkIdleness() }
         return Turn(ended: late.map(\.id), milestones: round.tell())
     }
@@ -255,7 +258,7 @@ final class CurlMulti {
         let ids = transfers.values.filter(\.hasKeptBusy).map(\.id)
         for id in ids {
             // libcurl may not have noticed that the connection has ended, and would keep it in the pool.
-            if let transfer = transfers[id] { try? transfer.easy.set(CURLOPT_FORBID_REUSE, 1) }
+            transfers[id]?.closesConnection()
             remove(id)?.finish(CURLE_RECV_ERROR)
         }
         return ids

@@ -11,19 +11,27 @@ struct WatchedSocket: Hashable, Sendable {
     /// for sockets other than TCP. Over a unix socket libcurl speaks HTTP/1.1, which has no frames that could keep it
     /// busy.
     var readBytes: UInt64 {
-        // The offset of tcpi_bytes_received in `struct tcp_info` of <linux/tcp.h>. The C library's struct lacks this
-        // field.
-        let offset = 128
         var waiting: CInt = 0
-        return withUnsafeTemporaryAllocation(byteCount: offset + 8, alignment: 8) { info in
+        guard let counts = Self.byteCounts(of: descriptor), netwatch_unread_bytes(descriptor, &waiting) == 0
+        else { return 0 }
+        return counts.received - min(counts.received, UInt64(max(0, waiting)))
+    }
+
+    /// How many bytes the peer's kernel has acknowledged, and how many were received from it; `nil` for a socket
+    /// that is not TCP.
+    private static func byteCounts(of descriptor: CInt) -> (acknowledged: UInt64, received: UInt64)? {
+        // The offset of tcpi_bytes_acked in `struct tcp_info` of <linux/tcp.h>, which tcpi_bytes_received follows. The
+        // C library's struct lacks these fields.
+        let offset = 120
+        return withUnsafeTemporaryAllocation(byteCount: offset + 16, alignment: 8) { info in
             var length = socklen_t(info.count)
             guard getsockopt(descriptor, CInt(IPPROTO_TCP), TCP_INFO, info.baseAddress, &length) == 0,
-                length >= info.count, netwatch_unread_bytes(descriptor, &waiting) == 0
-            else {
-                return 0
-            }
-            let received = info.load(fromByteOffset: offset, as: UInt64.self)
-            return received - min(received, UInt64(max(0, waiting)))
+                length >= info.count
+            else { return nil }
+            return (
+                info.load(fromByteOffset: offset, as: UInt64.self),
+                info.load(fromByteOffset: offset + 8, as: UInt64.self)
+            )
         }
     }
 
@@ -41,6 +49,16 @@ struct WatchedSocket: Hashable, Sendable {
     static func unacknowledgedBytes(of descriptor: CInt) -> Int {
         var count: CInt = 0
         return netwatch_unacknowledged_bytes(descriptor, &count) == 0 ? Int(count) : 0
+    }
+
+    /// How many bytes the peer's kernel has acknowledged; 0 for a socket that is not TCP.
+    static func acknowledgedBytes(of descriptor: CInt) -> UInt64 {
+        byteCounts(of: descriptor)?.acknowledged ?? 0
+    }
+
+    /// How many bytes the kernel has accepted for the peer; `nil` for a socket that is not TCP.
+    static func sentBytes(of descriptor: CInt) -> UInt64? {
+        byteCounts(of: descriptor).map { $0.acknowledged + UInt64(unacknowledgedBytes(of: descriptor)) }
     }
 
     /// Makes close(2) reset the connection. Otherwise the kernel goes on sending what is not acknowledged.

@@ -48,7 +48,7 @@ extension Transfer {
             guard kind == CURLINFO_TEXT, let bytes, let context else { return 0 }
             let line = LogLine(UnsafeRawBufferPointer(start: bytes, count: count))
             if line.refusesAllStreams { Transfer.at(context).isTurnedAway = true }
-            if line.requiresHTTP1 { Transfer.at(context).requiresHTTP1 = true }
+            if line.requiresHTTP1 { Transfer.at(context).isSentBack() }
             return 0
         }
     }
@@ -121,14 +121,14 @@ extension Transfer {
             stop = .wouldBeSentTwice
             return false
         }
-        sendings += 1
+        multi.use(by: self)
+        isSending(from: multi.sentBytes(ofConnectionOf: id))
         // libcurl answers challenges for as long as the server marks its nonces as stale.
         guard sendings <= Self.maximumSendings else {
             stop = .askedForever
             return false
         }
         milestones.insert(.connected)
-        multi.use(by: self)
         touch()
         // The server is trusted now, so the presented certificates are no longer needed.
         judge?.forget()

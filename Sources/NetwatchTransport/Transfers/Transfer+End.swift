@@ -19,7 +19,7 @@ extension Transfer {
     /// Reports that libcurl needed a connection and none could be made.
     func finish(unconnected: TransferFailure) {
         // Data sent over an earlier connection may have arrived.
-        let phase = sendings > 0 ? reachedPhase : unconnected.phase
+        let phase = isReady ? reachedPhase : unconnected.phase
         var failure = failure(
             code: unconnected.code,
             errno: unconnected.osErrno,
@@ -106,7 +106,8 @@ extension Transfer {
             phase: .response,
             message: "the server refused the HTTP/2 stream and did not process the request"
         )
-        failure.isUnprocessed = true
+        // Over HTTP/1.1, a request that the server had sent back may have been processed.
+        failure.isUnprocessed = sendings == 1
         return failure
     }
 
@@ -155,7 +156,7 @@ extension Transfer {
         )
         failure.trust = trustFailure(code)
         failure.isAnswerLate = isAnswerLate
-        failure.isUnprocessed = isTurnedAway && sendings == 1 && !head.hasBegun
+        failure.isUnprocessed = isTurnedAway && sendings == 1 && bytesSentBefore == 0 && !head.hasBegun
         return failure
     }
 
@@ -205,11 +206,11 @@ extension Transfer {
         return url.isSecure ? .tls : .request
     }
 
-    /// Whether the kernel has accepted the whole request.
+    /// Whether the kernel has accepted the whole request on the last connection.
     var isSent: Bool {
         let count = easy.offset(CURLINFO_SIZE_UPLOAD_T)
         guard let length = feed.length else { return feed.hasEnded }
-        return bytesSent > length && count >= length
+        return bytesSentNow > length && count >= length
     }
 
     private var metrics: TransferMetrics {

@@ -85,11 +85,15 @@ final class Transfer {
     /// Whether the server sent a `GOAWAY` saying that it processed no stream of the connection.
     var isTurnedAway = false
     /// Whether the server has refused the request over HTTP/2 and requires HTTP/1.1 (RFC 9113 §7, `HTTP_1_1_REQUIRED`).
-    var requiresHTTP1 = false
+    private var requiresHTTP1 = false
+    /// Whether the last sending was refused for that reason. This permits one more.
+    private var isRefusedOverHTTP2 = false
+    /// The position of the request among the bytes of its connection; `nil` before its first byte is sent.
+    private(set) var requestOffset: UInt64?
     /// Whether the transfer was ended because the response did not begin within ``TransferRequest/responseTimeout``.
     var isAnswerLate = false
-    /// The number of times that the request was sent, at least in part.
-    var sendings = 0
+    /// The number of times that the request was sent, at least in part, without those that did not arrive.
+    private(set) var sendings = 0
 
     /// - Parameters:
     ///   - target: The request with its timeouts reduced by the elapsed time.
@@ -151,6 +155,7 @@ final class Transfer {
         marks.launch(at: caller.elapsed)
         try easy.applyTimeouts(of: target.request)
         try takeNoOther()
+        try easy.set(CURLOPT_FORBID_REUSE, 0)
         // libcurl forgets it when the handle is added again. The log of the first sending was not read if reuse was allowed.
         if requiresHTTP1 { try easy.set(CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1) }
         if url.isSecure { try readLog() }
@@ -175,12 +180,34 @@ final class Transfer {
     func isUnsent() {
         isWithoutSocket = true
         bytesSentBefore += bytesSentNow
-        sendings = max(0, sendings - 1)
+        if isReady { sendings -= 1 }
+        marks.requestIsUnsent()
+        requestOffset = nil
     }
 
     /// Whether the request may be sent: for the first time, after the server has asked for it again, or again although it
     /// may have arrived.
-    var mayBegin: Bool { !isReady || head.hasBegun || request.mayBeResent || requiresHTTP1 }
+    var mayBegin: Bool { !isReady || head.hasBegun || request.mayBeResent || isRefusedOverHTTP2 }
+
+    /// Records that the server has refused the request over HTTP/2 and requires HTTP/1.1.
+    func isSentBack() {
+        (requiresHTTP1, isRefusedOverHTTP2) = (true, true)
+    }
+
+    /// Records that the request is about to be sent.
+    ///
+    /// - Parameter offset: The number of bytes that the connection has sent before; `nil` if it is not TCP.
+    func isSending(from offset: UInt64?) {
+        sendings += 1
+        requestOffset = offset
+        isRefusedOverHTTP2 = false
+    }
+
+    /// Makes libcurl close the connection when the transfer is removed, unless other transfers use it. Otherwise it
+    /// keeps one that speaks HTTP/2.
+    func closesConnection() {
+        try? easy.set(CURLOPT_FORBID_REUSE, 1)
+    }
 
     /// Returns the connection for libcurl once, then `nil`.
     func takeConnection() -> TCPSocket? {

@@ -29,6 +29,11 @@ struct TransferMarks {
         firstByte = nil
     }
 
+    /// Records that nothing of the request has arrived.
+    mutating func requestIsUnsent() {
+        requestReady = nil
+    }
+
     func fill(_ metrics: inout TransferMetrics, _ easy: borrowing EasyHandle, isReused: Bool) {
         metrics.requestReady = requestReady
         metrics.firstByte = firstByte

@@ -29,9 +29,7 @@ extension Scheduler {
         switch state {
         case .notReachable: startGrace(host, now: now)
         // An unknown state does not show that the path is lost.
-        case .unknown:
-            graces.set(host, to: nil)
-            gates[host]!.foundAt = nil
+        case .unknown: setLosses(of: host, [])
         case .reachable(_, let way): pathFound(host, way, after: old, now: now, &actions)
         }
     }

@@ -15,11 +15,12 @@ extension Scheduler {
         gates[host]!.reconnectsUntil = now + settings.reconnectTime
         if let way, way == old.way {
             // Connections over this path may have survived, but not those over an earlier path.
-            if old.foundAt == nil { graces.set(host, to: nil) }
+            setLosses(of: host, old.losses.filter { $0.foundAt != nil })
         } else {
-            // An attempt that must not be repeated gets a grace period, because the response may still arrive.
-            startGrace(host, now: now)
-            if graces.contains(host) { gates[host]!.foundAt = gates[host]!.foundAt ?? now }
+            // An attempt that must not be repeated gets a grace period, because the response may still arrive. Without
+            // an earlier path, nothing shows that attempts do not use this one.
+            if old.way != nil { startGrace(host, now: now) }
+            anotherIsFound(host, now: now)
             actions.append(.abort(host: host))
         }
         actions.append(.restartStalled(host: host))
@@ -39,24 +40,32 @@ extension Scheduler {
         gates[host]!.lanes.contains { lanes[$0]!.inflight > 0 }
     }
 
-    /// Starts the grace period of attempts over a path that is lost or no longer used. A running one continues, because
-    /// some attempts use the path that was lost first.
+    /// Starts the grace period of attempts over a path that is lost or no longer used. One that runs because of the
+    /// same loss continues.
     mutating func startGrace(_ host: String, now: Moment) {
-        guard !graces.contains(host), isSending(to: host) else { return }
-        graces.set(host, to: now + settings.lossGrace)
-        gates[host]!.foundAt = nil
+        let losses = gates[host]!.losses
+        guard losses.last.map({ $0.foundAt != nil }) ?? true, isSending(to: host) else { return }
+        setLosses(of: host, losses + [Loss(at: now)])
+    }
+
+    private mutating func anotherIsFound(_ host: String, now: Moment) {
+        guard let last = gates[host]!.losses.indices.last, gates[host]!.losses[last].foundAt == nil else {
+            return
+        }
+        gates[host]!.losses[last].foundAt = now
+    }
+
+    mutating func setLosses(of host: String, _ losses: [Loss]) {
+        gates[host]!.losses = losses
+        graces.set(host, to: losses.first.map { $0.at + settings.lossGrace })
     }
 
     /// Ends the grace periods that are over at the given time.
     mutating func endGraces(until moment: Moment, now: Moment, _ actions: inout [Action]) {
         while let host = graces.removeFirst(until: moment) {
-            guard let gate = gates[host] else { continue }
-            actions.append(.endLost(host: host, begunBefore: gate.foundAt ?? now))
-            gates[host]!.foundAt = nil
-            // The path found during the grace period was lost, too.
-            if gate.foundAt != nil, gate.state == .notReachable {
-                graces.set(host, to: gate.since + settings.lossGrace)
-            }
+            guard let losses = gates[host]?.losses, let loss = losses.first else { continue }
+            actions.append(.endLost(host: host, begunBefore: loss.foundAt ?? now))
+            setLosses(of: host, Array(losses.dropFirst()))
         }
     }
 

@@ -118,7 +118,15 @@ package struct Scheduler: Sendable {
         var way: UInt64?
         /// The time until which a failed connection is retried fast.
         var reconnectsUntil: Moment = .zero
-        /// When another path to the host was found, while attempts over the lost path are still in their grace period.
+        /// The paths that were lost or left while attempts used them, the earliest first. Each has its own grace
+        /// period.
+        var losses: [Loss] = []
+    }
+
+    /// A path that was lost or is no longer used.
+    struct Loss: Sendable {
+        let at: Moment
+        /// When another path was found. Attempts that began later do not use this one.
         var foundAt: Moment?
     }
 
@@ -130,7 +138,7 @@ package struct Scheduler: Sendable {
     /// event can change is in neither. See ``place(_:now:)``.
     var slots: OriginSlots
     var timetable = Timetable<Int64>()
-    /// The end of the grace period for each host whose path was lost.
+    /// The end of the first grace period for each host whose path was lost.
     var graces = Timetable<String>()
     var isStopped = false
 

@@ -71,6 +71,8 @@ private final class SpoolReader: BlockingReader {
         return count
     }
 
+    var isRewindable: Bool { true }
+
     func rewind() -> Bool {
         offset.withLock { $0 = 0 }
         return true

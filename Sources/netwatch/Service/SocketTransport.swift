@@ -40,7 +40,7 @@ struct SocketTransport: ControlTransport {
             allowsResending: exchange.isRepeatable
         ).response()
         guard let head = response.response, response.error == nil else {
-            if response.error?.transferFailure?.osErrno == EAGAIN { return Self.full }
+            if response.error?.transferFailure?.isBacklogFull == true { return Self.full }
             throw unreachable(response.error)
         }
         let wait = head.value(forHTTPHeaderField: "Retry-After").flatMap(Int.init)
@@ -90,6 +90,12 @@ struct SocketTransport: ControlTransport {
             hint: "nothing was changed; `ulimit -n` shows how many descriptors it may open"
         )
     }
+}
+
+extension TransferFailure {
+    /// Whether connect(2) failed because more connections wait than the service accepts. Before that phase, EAGAIN
+    /// means that no thread could be started.
+    fileprivate var isBacklogFull: Bool { osErrno == EAGAIN && phase == .connect }
 }
 
 /// The three errors of a service that does nothing for a command. Each has its own exit status.
