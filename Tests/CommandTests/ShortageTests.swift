@@ -39,13 +39,17 @@ struct ShortageTests {
         let service = try await RunningService(in: try ScratchDirectory())
         try await service.pause()
         _ = try await service.run("send", "http://127.0.0.1:1/", "--id", "waited", "--queue", "always")
-        let names = try FileManager.default.contentsOfDirectory(atPath: "/proc/\(service.process.pid)/fd")
+        let directory = "/proc/\(service.process.pid)/fd"
+        let names = try FileManager.default.contentsOfDirectory(atPath: directory)
         let limit = try #require(names.compactMap(Int.init).max()) + 4
         try service.limitDescriptors(to: limit)
         let clients = WaitingClients(of: "waited", at: service.socket, count: limit)
         let refused = try await service.run("queue", "list")
         #expect(refused.ending == .exited(75), "\(refused.errors)")
         #expect(refused.errors.first?.contains("is busy: the service is short of descriptors") == true)
+        // libdispatch would end the service if no descriptor was left.
+        let open = try FileManager.default.contentsOfDirectory(atPath: directory)
+        #expect(open.count <= limit - 3, "\(open.count) of \(limit)")
         try service.limitDescriptors(to: 1024)
         #expect(try await service.run("queue", "list").ending == .exited(0))
         withExtendedLifetime(clients) {}
@@ -73,15 +77,18 @@ struct ShortageTests {
         // Without a path, the request waits until the descriptor limit is set.
         try run.cuts.cut(.route)
         let id = try await run.enqueue("/tls", scheme: "https")
+        // Accepted before the limit is set, because the service refuses new connections then.
+        let client = try RawClient(service.socket)
+        _ = try await service.entry(id, over: client) { _ in true }
         try service.limitDescriptors(to: service.limit(leaving: 1))
         try run.cuts.restore(.route)
-        let short = try await service.entry(id) { request in
+        let short = try await service.entry(id, over: client) { request in
             let count = request["deferrals"] as? Int ?? 0
             return count >= 1 || request["hold_reason"] != nil || request["state"] as? String == "dead"
         }
         #expect(short["hold_reason"] == nil && short["deferrals"] as? Int ?? 0 >= 1, "\(short)")
         try service.limitDescriptors(to: 1024)
-        let over = try await service.entry(id) { $0["state"] as? String == "dead" }
+        let over = try await service.entry(id, over: client) { $0["state"] as? String == "dead" }
         #expect((over["last_error"] as? String)?.hasPrefix("it failed 1 time: ") == true, "\(over)")
     }
 }
@@ -109,14 +116,16 @@ extension RunningService {
         _ = try shell("prlimit --pid \(process.pid) --nofile=\(limit):4096")
     }
 
-    /// Polls the request until it satisfies the condition, and returns it. A query may fail because the service has no
-    /// free descriptor.
-    fileprivate func entry(_ id: String, where isWanted: ([String: Any]) -> Bool) async throws -> [String:
-        Any]
-    {
+    /// Polls the request over a connection until it satisfies the condition, and returns it.
+    fileprivate func entry(
+        _ id: String,
+        over client: RawClient,
+        where isWanted: ([String: Any]) -> Bool
+    ) async throws -> [String: Any] {
         while true {
-            let details = try? await Command.json(curl("/v1/requests/\(id) --max-time 2"))
-            if let request = details?["request"] as? [String: Any], isWanted(request) { return request }
+            let response = try client.request("GET /v1/requests/\(id) HTTP/1.1\r\nHost: x\r\n\r\n")
+            let details = try Command.json(response.body)
+            if let request = details["request"] as? [String: Any], isWanted(request) { return request }
             try await Task.sleep(for: .milliseconds(20))
         }
     }

@@ -97,6 +97,10 @@ extension ControlListener {
         if let delay = environment.makeRoom() { return pause(for: delay) }
         do throws(SystemError) {
             guard let connection = try acceptOne() else { return }
+            guard !DescriptorSupply.isReserved(connection) else {
+                spare.refuse(FileDescriptor(owning: connection))
+                return isShort(of: SystemError(call: "accept4", errno: EMFILE))
+            }
             state.withLock { $0.isShort = false }
             try handOver(connection)
         } catch {
@@ -132,16 +136,20 @@ extension ControlListener {
             if [EMFILE, ENFILE].contains(error.errno) {
                 spare.refuse { () throws(SystemError) in try acceptOne() }
             }
-            pause(for: Self.pause)
-            let isNew = state.withLock { state in
-                defer { state.isShort = true }
-                return !state.isShort
-            }
-            // Accepting is retried ten times a second.
-            if isNew { log(error) }
+            isShort(of: error)
         default:
             log(error)
         }
+    }
+
+    private func isShort(of error: SystemError) {
+        pause(for: Self.pause)
+        let isNew = state.withLock { state in
+            defer { state.isShort = true }
+            return !state.isShort
+        }
+        // Accepting is retried ten times a second.
+        if isNew { log(error) }
     }
 
     private func log(_ error: SystemError) {

@@ -27,11 +27,14 @@ final class SpareDescriptor: Sendable {
     func refuse(_ accept: () throws(SystemError) -> CInt?) {
         spare.withLock { spare in
             spare = nil
-            if let connection = try? accept() {
-                Self.answer(FileDescriptor(owning: connection), until: .now + timeout)
-            }
+            if let connection = try? accept() { refuse(FileDescriptor(owning: connection)) }
             spare = try? FileDescriptor.opening("/dev/null")
         }
+    }
+
+    /// Answers a connection with 503 and closes it. Blocks as the other method does.
+    func refuse(_ connection: consuming FileDescriptor) {
+        Self.answer(connection, until: .now + timeout)
     }
 
     private static func answer(_ connection: consuming FileDescriptor, until end: ContinuousClock.Instant) {
