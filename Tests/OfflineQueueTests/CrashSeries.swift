@@ -35,6 +35,8 @@ struct CrashSeries: Sendable {
     var latestKill = Duration.milliseconds(80)
     /// Whether half of the processes kill themselves.
     var hasCrashes = true
+    /// The point at which every process kills itself, or `nil` for a choice by the seed.
+    var crash: VictimOrders.Crash?
     /// The time limit for a process to reach the crash point at which it kills itself.
     var patience = Duration.seconds(3)
     /// Whether the remaining requests are sent at the end.
@@ -75,12 +77,13 @@ struct CrashSeries: Sendable {
     /// The checkpoint intervals in pages. Small ones make it likely that a kill hits a checkpoint.
     var checkpointPages: [Int32] = [20, 100, 1000]
 
-    /// Half of the kills come from outside. The other half use the crash points in turn.
+    /// Half of the kills come from outside. The other half use the crash points in turn, unless ``crash`` is set.
     private func end(
         _ run: Int,
         _ places: [VictimOrders.Crash.Place],
         _ generator: inout SeededGenerator
     ) -> End {
+        if let crash { return .crash(crash) }
         guard run.isMultiple(of: 2) || !hasCrashes else {
             let place = places[run / 2 % places.count]
             let passage = Int.random(in: 1...place.latestPassage, using: &generator)
