@@ -51,12 +51,19 @@ struct NetlinkNotificationKernelTests {
             of: ["addr add 203.0.113.5/28 dev near0", "addr del 203.0.113.5/28 dev near0"],
             in: testbed
         )
-        let addresses = all.filter { $0.kind == .address }
+        // The kernel announces an IPv6 address of the testbed later, once it has found no duplicate.
+        let addresses = all.filter { $0.kind == .address && $0.family == 2 }
         #expect(addresses.map(\.change) == [.new, .deleted])
         #expect(addresses.map(\.prefix?.description) == ["203.0.113.5/28", "203.0.113.5/28"])
         let index = testbed.near.run { try? NetlinkSnapshot(reading: RequestSocket()) }?.links.values
             .first { $0.name == "near0" }?.index
         #expect(index != nil && addresses.map(\.interface) == [index, index])
+    }
+
+    /// Whether the kernel makes this route for an address, which for IPv6 can be later than the address.
+    private static func isAutomatic(_ route: NetlinkNotification) -> Bool {
+        let isLocal = route.table == 255
+        return isLocal || ["2001:db8::/64", "fe80::/64", "ff00::/8"].contains(route.prefix?.description)
     }
 
     @Test func `routes: a gateway, a refusal, a metric, several ways`() throws {
@@ -69,7 +76,7 @@ struct NetlinkNotificationKernelTests {
                 "route del 203.0.113.0/24",
             ],
             in: try VethTestbed()
-        ).filter { $0.kind == .route }
+        ).filter { $0.kind == .route && !Self.isAutomatic($0) }
         try #require(all.count == 5)
         #expect(all[0].prefix?.description == "203.0.113.0/24" && all[0].priority == 7)
         #expect(all[0].gateway == IPAddress(VethTestbed.farAddress) && all[0].change == .new)
