@@ -34,7 +34,7 @@ struct ReasonsArticle: Sendable {
     var network: Reproduction { reproductions[0] }
 
     private static let sources = URL(filePath: #filePath)
-        .appending(path: "../../../Sources/NetworkReachability").standardized
+        .appending(path: "../../../../Sources/NetworkReachability").standardized
 
     init() throws {
         let file = Self.sources.appending(path: "NetworkReachability.docc/WhyNotReachable.md")
