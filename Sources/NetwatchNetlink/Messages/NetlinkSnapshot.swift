@@ -1,4 +1,4 @@
-package import NetwatchEventLoop
+internal import NetwatchEventLoop
 
 /// The interfaces and their addresses at one moment.
 package struct NetlinkSnapshot: Hashable, Sendable {
@@ -9,13 +9,6 @@ package struct NetlinkSnapshot: Hashable, Sendable {
     package init(links: [Link] = [], addresses: [InterfaceAddress] = []) {
         self.links = Dictionary(links.map { ($0.index, $0) }) { _, last in last }
         self.addresses = Set(addresses)
-    }
-
-    /// Reads both from the kernel.
-    ///
-    /// - Throws: ``SystemError`` if the kernel does not answer.
-    package init(reading socket: RequestSocket) throws(SystemError) {
-        self.init(links: try socket.links().elements, addresses: try socket.addresses().elements)
     }
 
     /// What happened to an interface or an address.

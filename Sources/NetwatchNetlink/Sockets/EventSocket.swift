@@ -19,6 +19,9 @@ package final class EventSocket {
         package init() {}
     }
 
+    /// The default size of the receive buffer in bytes: enough for 5,000 pending route notifications.
+    package static let defaultReceiveBufferSize: CInt = 4 * 1024 * 1024
+
     private let handle: NetlinkHandle
     private let buffer: UnsafeMutableRawBufferPointer
     private var drops: UInt32 = 0

@@ -17,10 +17,9 @@ package final class NotificationSocket {
 
     /// Opens a socket in the network namespace of the calling thread and joins all groups.
     ///
-    /// - Parameter receiveBufferSize: The requested receive buffer in bytes. Default 4 MiB, the same as in
-    ///   `PathMonitor`.
+    /// - Parameter receiveBufferSize: The requested receive buffer in bytes. Default 4 MiB.
     /// - Throws: ``SystemError`` of `socket`, `bind`, or of joining a group.
-    package init(receiveBufferSize: CInt = 4 * 1024 * 1024) throws(SystemError) {
+    package init(receiveBufferSize: CInt = EventSocket.defaultReceiveBufferSize) throws(SystemError) {
         handle = try NetlinkHandle.connected()
         handle.setReceiveBuffer(receiveBufferSize)
         for kind in NetlinkEvent.Class.allCases { try handle.join(kind) }

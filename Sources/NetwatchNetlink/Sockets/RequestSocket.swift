@@ -97,7 +97,7 @@ package final class RequestSocket {
         throw SystemError(call: "RTM_GETROUTE", errno: ENODATA)
     }
 
-    static func answer(_ message: NetlinkMessage) throws(SystemError) -> RouteLookup {
+    private static func answer(_ message: NetlinkMessage) throws(SystemError) -> RouteLookup {
         if CInt(message.type) == NLMSG_ERROR, let refusal = RouteLookup(refusal: message) { return refusal }
         if CInt(message.type) == CInt(RTM_NEWROUTE), let route = Route(message) { return .route(route) }
         throw SystemError(call: "RTM_GETROUTE", errno: EBADMSG)
@@ -191,7 +191,7 @@ extension NetlinkMessage {
 
 extension RequestSocket.Dump {
     /// Parses one message of a dump with libnl, and adds the result of `element`.
-    mutating func add(_ message: NetlinkMessage, _ element: (OpaquePointer) -> Element?) {
+    fileprivate mutating func add(_ message: NetlinkMessage, _ element: (OpaquePointer) -> Element?) {
         var parsed: OpaquePointer?
         withUnsafeMutablePointer(to: &parsed) { slot in
             let result = netwatch_parse_route_object(
@@ -208,5 +208,35 @@ extension RequestSocket.Dump {
         guard let parsed else { return }
         if let value = element(parsed) { elements.append(value) }
         nl_object_put(parsed)
+    }
+}
+
+extension NetlinkSnapshot {
+    /// Reads the interfaces and their addresses from the kernel.
+    ///
+    /// - Throws: ``SystemError`` if the kernel does not answer.
+    package init(reading socket: RequestSocket) throws(SystemError) {
+        self.init(links: try socket.links().elements, addresses: try socket.addresses().elements)
+    }
+}
+
+// MARK: - Fuzzing
+
+extension RequestSocket {
+    /// Parses a datagram as every possible kind of reply and as a notification, and discards the results.
+    package static func readReplies(in datagram: UnsafeMutableRawBufferPointer) {
+        for message in NetlinkMessages(datagram) {
+            _ = try? answer(message)
+            _ = NetlinkNotification(message)
+            switch CInt(message.type) {
+            case CInt(RTM_NEWLINK), CInt(RTM_DELLINK):
+                var links = Dump<Link>()
+                links.add(message) { Link(netwatch_link($0)) }
+            case CInt(RTM_NEWADDR), CInt(RTM_DELADDR):
+                var addresses = Dump<InterfaceAddress>()
+                addresses.add(message) { InterfaceAddress(netwatch_address($0)) }
+            default: break
+            }
+        }
     }
 }

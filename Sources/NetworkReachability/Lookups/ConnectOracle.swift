@@ -10,7 +10,7 @@ enum ConnectOracle {
     /// The discard service (RFC 863). Nothing is sent to it.
     private static let port: in_port_t = 9
 
-    static func judge(_ address: IPAddress, _ options: PathOptions) -> Judgement {
+    static func judge(_ address: IPAddress, _ options: PathOptions) -> AddressVerdict {
         guard let source = source(towards: address, options) else { return .noNetlink }
         let path = NetworkPath(
             destination: address,
@@ -21,7 +21,7 @@ enum ConnectOracle {
             prefixLength: 0,
             table: 0
         )
-        return Judgement(.reachable(path))
+        return AddressVerdict(.reachable(path))
     }
 
     private static func source(towards address: IPAddress, _ options: PathOptions) -> IPAddress? {

@@ -143,6 +143,25 @@ public final class NetworkReachabilityManager: Sendable {
         return monitor.failure == nil
     }
 
+    /// Starts calling a listener, which replaces the previous one. Otherwise the same as ``startListening()``. An
+    /// addition of Alamofire 5, under the same name.
+    ///
+    /// - Parameters:
+    ///   - queue: The queue on which the listener is called. Default: the main queue.
+    ///   - listener: The closure to call.
+    /// - Returns: Whether netlink is available.
+    @discardableResult
+    public func startListening(
+        onQueue queue: DispatchQueue = .main,
+        onUpdatePerforming listener: @escaping Listener
+    ) -> Bool {
+        // Stop first: the previous queue may still hold statuses for the previous listener.
+        stopListening()
+        listenerQueue = queue
+        self.listener = listener
+        return startListening()
+    }
+
     /// Stops calling the listener. If called on ``listenerQueue``, the listener is not called again after this method
     /// returns. If called from elsewhere, a call that has already begun may still be running.
     public func stopListening() {

@@ -82,7 +82,7 @@ extension MonitorCore {
         }
     }
 
-    private func judgements(on marked: ArraySlice<AddressBook.Marked>) -> [Judgement] {
+    private func judgements(on marked: ArraySlice<AddressBook.Marked>) -> [AddressVerdict] {
         guard let reader = connection?.reader else {
             return connectJudgements(on: marked)
         }
@@ -92,12 +92,12 @@ extension MonitorCore {
             // Retried like after an overrun, with increasing delays.
             schedule.noteEvents(isOverrun: true, now: now)
             unanswered += marked.map(\.slot)
-            return marked.map { _ in Judgement(.unknown(.lookupFailed)) }
+            return marked.map { _ in AddressVerdict(.unknown(.lookupFailed)) }
         }
     }
 
     /// Judges addresses by connected sockets, because netlink is unavailable.
-    private func connectJudgements(on marked: ArraySlice<AddressBook.Marked>) -> [Judgement] {
+    private func connectJudgements(on marked: ArraySlice<AddressBook.Marked>) -> [AddressVerdict] {
         do {
             return try loop.inNetworkNamespace { () throws(SystemError) in
                 marked.map { ConnectOracle.judge($0.address, $0.options.options) }

@@ -25,7 +25,12 @@ final class NetlinkConnection {
             )
         }
         let requests = try loop.inNetworkNamespace { () throws(SystemError) in try RequestSocket() }
-        reader = PathReader(socket: requests, configuration)
+        reader = PathReader(
+            socket: requests,
+            generalAddresses: configuration.generalAddresses,
+            // sysfs shows the namespace in which it was mounted.
+            sysfs: configuration.networkNamespace == nil ? .system : .none
+        )
         // An inherited socket may be full. It then receives nothing until it has been emptied once.
         _ = try events.drain()
         self.loop = loop

@@ -58,6 +58,27 @@ public struct NetworkPath: Hashable, Sendable {
     }
 }
 
+extension NetworkPath {
+    /// The destination and the socket binding for this path.
+    package var candidate: ConnectionCandidate {
+        let needsZone = destination.isLinkLocal && destination.zone == 0
+        return ConnectionCandidate(
+            needsZone ? destination.inZone(interfaceIndex) : destination,
+            binding: binding
+        )
+    }
+
+    /// The socket binding for this path.
+    package var binding: SocketBinding {
+        // Local packets use loopback. A socket bound to loopback cannot reach the addresses of other interfaces.
+        SocketBinding(
+            interfaceIndex: isLocal ? 0 : interfaceIndex,
+            source: source,
+            family: destination.family
+        )
+    }
+}
+
 extension NetworkPath: CustomStringConvertible {
     /// A human-readable description: `over eth0 from 192.0.2.7 via 192.0.2.1`.
     public var description: String {

@@ -72,6 +72,16 @@ public struct PathStatus: Hashable, Sendable {
     }
 }
 
+extension PathStatus.Verdict {
+    var isReachable: Bool {
+        path != nil
+    }
+
+    var path: NetworkPath? {
+        if case .reachable(let path) = self { path } else { nil }
+    }
+}
+
 extension PathStatus.Reason {
     /// No route covers the address, an `unreachable` rule matches, or the kernel has no IPv6 (`ENETUNREACH`).
     public static let noRoute = Self(rawValue: "noRoute")

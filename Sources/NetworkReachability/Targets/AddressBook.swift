@@ -123,7 +123,7 @@ struct AddressBook {
     }
 
     /// Stores a judgement. Returns whether the watchers must be notified.
-    mutating func update(_ slot: Slot, _ judgement: Judgement, now: ContinuousClock.Instant) -> Bool {
+    mutating func update(_ slot: Slot, _ judgement: AddressVerdict, now: ContinuousClock.Instant) -> Bool {
         guard marks[Int(slot)] != .absent else { return false }
         // Slightly later than the kernel says.
         let expiry = judgement.lifetime.map { now + $0 + Self.expiryMargin } ?? upcomingExpiry(at: slot, now)
@@ -223,7 +223,7 @@ extension AddressBook.Record {
     /// Stores a judgement. Returns whether the verdict changed.
     ///
     /// An equal verdict is not replaced, because statuses share it.
-    fileprivate mutating func update(_ judgement: Judgement, expiry: ContinuousClock.Instant?) -> Bool {
+    fileprivate mutating func update(_ judgement: AddressVerdict, expiry: ContinuousClock.Instant?) -> Bool {
         self.expiry = expiry
         interface = judgement.interface
         isMultipath = judgement.isMultipath

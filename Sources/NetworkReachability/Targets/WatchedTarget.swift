@@ -1,18 +1,5 @@
 internal import NetwatchEventLoop
 
-/// The key of a watch: the target and the options of the packets.
-struct WatchKey: Hashable, Sendable {
-    let target: PathTarget
-    private let sparseOptions: SparseOptions
-
-    init(target: PathTarget, options: PathOptions) {
-        self.target = target
-        sparseOptions = SparseOptions(options)
-    }
-
-    var options: PathOptions { sparseOptions.options }
-}
-
 /// The monitor's state of one watched target. Confined to the monitor's thread.
 final class WatchedTarget {
     let key: WatchKey
@@ -37,7 +24,7 @@ final class WatchedTarget {
     init(
         _ key: WatchKey,
         settle: Duration,
-        refreshInterval: Duration = .seconds(30),
+        refreshInterval: Duration,
         now: ContinuousClock.Instant,
         subscriber: Subscriber? = nil
     ) {
@@ -77,15 +64,6 @@ final class WatchedTarget {
         if !slots.isEmpty { name?.resolution.note(isReachable: finding.verdict.isReachable, now: now) }
         return hold.update(finding, now: now)
     }
-}
-
-/// The name of a watched target and the lookup in progress.
-final class WatchedName {
-    var resolution: NameResolution
-    /// The lookup in progress, kept so that it can be abandoned.
-    var lookup: NameResolver.Lookup?
-
-    init(_ resolution: NameResolution) { self.resolution = resolution }
 }
 
 extension WatchedTarget: Hashable {

@@ -17,7 +17,7 @@ internal import Testing
     private mutating func watch(_ addresses: [(String, UInt32?)]) {
         for (text, interface) in addresses {
             let key = WatchKey(target: .host(NetworkHost(text)!), options: PathOptions())
-            let target = WatchedTarget(key, settle: .zero, now: now)
+            let target = WatchedTarget(key, settle: .zero, refreshInterval: .seconds(30), now: now)
             targets[text] = target
             book.assign([IPAddress(text)!], to: target)
             _ = book.takeMarked(atMost: .max)
@@ -25,8 +25,8 @@ internal import Testing
         }
     }
 
-    private func judgement(_ address: IPAddress, _ interface: UInt32?) -> Judgement {
-        guard let interface else { return Judgement(.notReachable(.noRoute)) }
+    private func judgement(_ address: IPAddress, _ interface: UInt32?) -> AddressVerdict {
+        guard let interface else { return AddressVerdict(.notReachable(.noRoute)) }
         let path = NetworkPath(
             destination: address,
             interface: .fake(interface),
@@ -36,7 +36,7 @@ internal import Testing
             prefixLength: 0,
             table: 254
         )
-        var judgement = Judgement(.reachable(path))
+        var judgement = AddressVerdict(.reachable(path))
         judgement.interface = interface
         return judgement
     }
@@ -102,7 +102,12 @@ internal import Testing
     @Test func `an address that several watch is looked up once, and given up with the last`() {
         var book = self
         book.watch([("10.0.0.1", 1)])
-        let other = WatchedTarget(WatchKey(target: .general, options: PathOptions()), settle: .zero, now: now)
+        let other = WatchedTarget(
+            WatchKey(target: .general, options: PathOptions()),
+            settle: .zero,
+            refreshInterval: .seconds(30),
+            now: now
+        )
         book.book.assign([IPAddress("10.0.0.1")!], to: other)
         #expect(book.book.count == 1)
         #expect(book.marked(by: .rule) == ["10.0.0.1"])
@@ -125,7 +130,7 @@ internal import Testing
                 book.assign([], to: target)
             } else {
                 let key = WatchKey(target: .host(NetworkHost("\(address)")!), options: PathOptions())
-                watched[address] = WatchedTarget(key, settle: .zero, now: now)
+                watched[address] = WatchedTarget(key, settle: .zero, refreshInterval: .seconds(30), now: now)
                 book.assign([address], to: watched[address]!)
             }
             _ = book.takeMarked(atMost: .max)

@@ -5,4 +5,9 @@ extension Duration {
     func jittered(by part: Double, _ random: Double) -> Duration {
         .milliseconds((self / .milliseconds(1) * (1 + part * (2 * random - 1))).rounded())
     }
+
+    /// Returns the nearest duration within the range.
+    package func clamped(to range: ClosedRange<Duration>) -> Duration {
+        min(max(self, range.lowerBound), range.upperBound)
+    }
 }
