@@ -16,7 +16,7 @@ package struct EventFilter {
     /// The maximum number of instructions in a program. The kernel's limit is 4096 (`BPF_MAXINSNS`).
     /// `net.core.optmem_max`, 20 KiB before Linux 6.7, limits the memory of the translated program to 2,000
     /// instructions.
-    private static let longestProgram = 1800
+    private static let maxInstructions = 1800
 
     /// Passes everything.
     package static let open = EventFilter(program: [.accept], prefixes: nil)
@@ -35,7 +35,7 @@ package struct EventFilter {
             let prefixes = groups.flatMap { $0.prefixes(atMost: budget) }
             let hasIPv6 = prefixes.contains { $0.family == .ipv6 }
             let program = Self.program(for: prefixes + (hasIPv6 ? [.ipv6Multicast] : []))
-            if program.count <= Self.longestProgram {
+            if program.count <= Self.maxInstructions {
                 self.init(program: program, prefixes: prefixes)
                 return
             }
@@ -102,15 +102,15 @@ extension EventFilter {
         let ranges = prefixes.filter { $0.family == family }.map { AddressRange($0) }
         guard !ranges.isEmpty else { return [.reject] }
         let words = family.bitWidth / 32
-        return findDestination
-            + (0..<words).flatMap { [.loadBehindX(4 + 4 * UInt32($0)), .store(Slot.first($0))] }
+        return loadDestinationOffset
+            + (0..<words).flatMap { [.loadAtX(4 + 4 * UInt32($0)), .store(Slot.first($0))] }
             + (0..<words).flatMap(lastWord)
             + [.loadSlot(Slot.first(0))]
             + search(ranges.sorted { $0.first < $1.first }, word: 0)
     }
 
     /// Stores the offset of the `RTA_DST` attribute in X. Accepts messages without one.
-    private static var findDestination: [sock_filter] {
+    private static var loadDestinationOffset: [sock_filter] {
         let loadAttribute = UInt32(bitPattern: SKF_AD_OFF + SKF_AD_NLATTR)
         return [
             .load(Offset.attributes), .loadX(UInt32(RTA_DST.rawValue)), .loadAbsolute(loadAttribute),
@@ -137,12 +137,12 @@ extension EventFilter {
     /// Binary search for the first range that ends at or after this word.
     private static func search(_ ranges: [AddressRange], word: Int) -> [sock_filter] {
         let groups = AddressRange.grouped(ranges, byWord: word)
-        let beyond = groups.last!.last
-        return [.jump(ifGreater: beyond, 0, 1), .reject] + search(groups[...], word: word)
+        let end = groups.last!.last
+        return [.jump(ifGreater: end, 0, 1), .reject] + search(groups[...], word: word)
     }
 
     private static func search(_ groups: ArraySlice<AddressRange.Group>, word: Int) -> [sock_filter] {
-        guard groups.count > 1 else { return meet(groups.first!, word: word) }
+        guard groups.count > 1 else { return overlap(groups.first!, word: word) }
         let middle = groups.startIndex + (groups.count - 1) / 2
         let left = search(groups[...middle], word: word)
         let right = search(groups[(middle + 1)...], word: word)
@@ -155,7 +155,7 @@ extension EventFilter {
     }
 
     /// Rejects if the route's range ends before the start of the group's range.
-    private static func meet(_ group: AddressRange.Group, word: Int) -> [sock_filter] {
+    private static func overlap(_ group: AddressRange.Group, word: Int) -> [sock_filter] {
         let begins: [sock_filter] = [
             .loadSlot(Slot.last(word)), .jump(ifAtLeast: group.first, 1, 0), .reject,
         ]
@@ -192,7 +192,7 @@ private struct AddressRange {
                 groups[groups.count - 1].inner.append(range)
             } else {
                 groups.append(
-                    Group(first: first, last: last, inner: range.isWhole(behind: word) ? [] : [range])
+                    Group(first: first, last: last, inner: range.coversAllValues(after: word) ? [] : [range])
                 )
             }
         }
@@ -203,9 +203,9 @@ private struct AddressRange {
     }
 
     /// Whether the range contains every value of the following words.
-    private func isWhole(behind word: Int) -> Bool {
-        let behind = word == 3 ? 0 : UInt128.max >> (32 * (word + 1))
-        return first & behind == 0 && last & behind == behind
+    private func coversAllValues(after word: Int) -> Bool {
+        let mask = word == 3 ? 0 : UInt128.max >> (32 * (word + 1))
+        return first & mask == 0 && last & mask == mask
     }
 }
 
@@ -224,7 +224,7 @@ extension sock_filter {
     static func loadByte(_ offset: UInt32) -> Self { Self(BPF_LD | BPF_B | BPF_ABS, offset) }
     static func loadHalf(_ offset: UInt32) -> Self { Self(BPF_LD | BPF_H | BPF_ABS, offset) }
     static func loadAbsolute(_ offset: UInt32) -> Self { Self(BPF_LD | BPF_W | BPF_ABS, offset) }
-    static func loadBehindX(_ offset: UInt32) -> Self { Self(BPF_LD | BPF_W | BPF_IND, offset) }
+    static func loadAtX(_ offset: UInt32) -> Self { Self(BPF_LD | BPF_W | BPF_IND, offset) }
     static func loadSlot(_ slot: UInt32) -> Self { Self(BPF_LD | BPF_MEM, slot) }
     static func loadSlotX(_ slot: UInt32) -> Self { Self(BPF_LDX | BPF_MEM, slot) }
     static func store(_ slot: UInt32) -> Self { Self(BPF_ST, slot) }

@@ -21,7 +21,7 @@ package struct Link: Hashable, Sendable {
     package let lowerLink: UInt32?
     /// Whether ``lowerLink`` is an index in another network namespace (`IFLA_LINK_NETNSID`). An interface with the
     /// same index in this namespace is then unrelated.
-    package let lowerIsElsewhere: Bool
+    package let lowerIsInOtherNamespace: Bool
     /// The maximum packet size in bytes (MTU).
     package let mtu: UInt32
 
@@ -37,7 +37,7 @@ package struct Link: Hashable, Sendable {
         hardwareType: UInt16 = Self.ethernetFraming,
         master: UInt32? = nil,
         lowerLink: UInt32? = nil,
-        lowerIsElsewhere: Bool = false,
+        lowerIsInOtherNamespace: Bool = false,
         mtu: UInt32 = 1500
     ) {
         self.index = index
@@ -48,7 +48,7 @@ package struct Link: Hashable, Sendable {
         self.hardwareType = hardwareType
         self.master = master
         self.lowerLink = lowerLink
-        self.lowerIsElsewhere = lowerIsElsewhere
+        self.lowerIsInOtherNamespace = lowerIsInOtherNamespace
         self.mtu = mtu
     }
 
@@ -91,7 +91,7 @@ extension Link {
             hardwareType: UInt16(truncatingIfNeeded: rtnl_link_get_arptype(link)),
             master: Self.index(rtnl_link_get_master(link)),
             lowerLink: Self.lowerLink(link),
-            lowerIsElsewhere: rtnl_link_get_link_netnsid(link, &otherNamespace) == 0,
+            lowerIsInOtherNamespace: rtnl_link_get_link_netnsid(link, &otherNamespace) == 0,
             mtu: rtnl_link_get_mtu(link)
         )
     }

@@ -110,13 +110,13 @@ extension NetlinkEvent {
             length: Int(header.rtm_dst_len)
         )
         guard let prefix else { return .malformed }
-        return beginsIPv6(message, prefix).map { .link($0) } ?? .route(prefix)
+        return interfaceStartingIPv6(message, prefix).map { .link($0) } ?? .route(prefix)
     }
 
     /// Returns the interface on which IPv6 has just started, which the route for multicast addresses shows. Dead next
     /// hops on that interface become usable again. If the interface gets no address, no other notification reports
     /// this.
-    private static func beginsIPv6(_ message: NetlinkMessage, _ prefix: IPPrefix) -> UInt32? {
+    private static func interfaceStartingIPv6(_ message: NetlinkMessage, _ prefix: IPPrefix) -> UInt32? {
         guard prefix == .ipv6Multicast else { return nil }
         return message.attributes(after: rtmsg.self).first { $0.type == CInt(RTA_OIF.rawValue) }?.number
     }

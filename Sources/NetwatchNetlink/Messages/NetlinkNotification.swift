@@ -179,7 +179,7 @@ extension NetlinkNotification {
         case CInt(RTA_SRC.rawValue): from = attribute.prefix(header.rtm_src_len)
         case CInt(RTA_OIF.rawValue): interface = attribute.number
         case CInt(RTA_GATEWAY.rawValue): gateway = attribute.address()
-        case CInt(RTA_VIA.rawValue): gateway = attribute.addressBehindFamily
+        case CInt(RTA_VIA.rawValue): gateway = attribute.addressAfterFamily
         case CInt(RTA_PREFSRC.rawValue): source = attribute.address()
         case CInt(RTA_PRIORITY.rawValue): priority = attribute.number
         // The header has room for only the first 255 tables.
@@ -263,7 +263,7 @@ extension NetlinkAttribute {
     }
 
     /// The address in an `RTA_VIA` attribute, after its 16-bit family.
-    fileprivate var addressBehindFamily: IPAddress? {
+    fileprivate var addressAfterFamily: IPAddress? {
         IPAddress(bytes: bytes.dropFirst(2))
     }
 
@@ -271,7 +271,7 @@ extension NetlinkAttribute {
     fileprivate var gateway: IPAddress? {
         switch type {
         case CInt(RTA_GATEWAY.rawValue): address()
-        case CInt(RTA_VIA.rawValue): addressBehindFamily
+        case CInt(RTA_VIA.rawValue): addressAfterFamily
         default: nil
         }
     }

@@ -129,11 +129,11 @@ extension RouteLookup {
     /// Reads an `NLMSG_ERROR` message; `nil` if it is malformed or an acknowledgement.
     init?(refusal message: NetlinkMessage) {
         guard let header = message.familyHeader(nlmsgerr.self), header.error != 0 else { return nil }
-        self = .refused(errno: -header.error, message: Self.words(of: message, header))
+        self = .refused(errno: -header.error, message: Self.errorMessage(in: message, header))
     }
 
     /// Returns the kernel's error message. It follows a copy of the request, which may be capped to its header.
-    private static func words(of message: NetlinkMessage, _ header: nlmsgerr) -> String? {
+    private static func errorMessage(in message: NetlinkMessage, _ header: nlmsgerr) -> String? {
         guard message.flags & UInt16(NLM_F_ACK_TLVS) != 0 else { return nil }
         let isCapped = message.flags & UInt16(NLM_F_CAPPED) != 0
         let echoed = isCapped ? 0 : Int(header.msg.nlmsg_len) - MemoryLayout<nlmsghdr>.size

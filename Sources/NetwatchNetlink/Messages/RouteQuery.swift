@@ -47,7 +47,7 @@ package struct RouteAnswer: Hashable, Sendable {
 /// each.
 struct RouteQueryWriter {
     /// The header, `struct rtmsg`, and five attributes with the longest addresses.
-    static let longestQuery = 16 + 12 + 2 * 20 + 3 * 8
+    static let maxQueryLength = 16 + 12 + 2 * 20 + 3 * 8
 
     private let buffer: UnsafeMutableRawBufferPointer
     private(set) var count = 0

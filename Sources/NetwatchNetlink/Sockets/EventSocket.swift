@@ -27,7 +27,7 @@ package final class EventSocket {
     private var drops: UInt32 = 0
 
     /// The maximum number of datagrams per drain, so that a storm does not block the thread's other work.
-    private static let longestDrain = 1024
+    private static let maxDatagramsPerDrain = 1024
 
     /// Opens a socket in the network namespace of the calling thread. Joins all groups before anything is read, so
     /// that no change after this call is missed.
@@ -84,7 +84,7 @@ package final class EventSocket {
     package func drain() throws(SystemError) -> Batch {
         var batch = Batch()
         var received = 0
-        while received < Self.longestDrain || batch.isOverrun {
+        while received < Self.maxDatagramsPerDrain || batch.isOverrun {
             received += 1
             switch handle.receive(into: buffer) {
             case .nothing:

@@ -35,7 +35,7 @@ package final class RequestSocket {
         handle.enable(NETLINK_EXT_ACK)
         handle.setReceiveBuffer(1024 * 1024)
         buffer = .allocate(byteCount: NetlinkHandle.bufferSize, alignment: 8)
-        let batchLength = 2 * Self.batchSize * RouteQueryWriter.longestQuery
+        let batchLength = 2 * Self.batchSize * RouteQueryWriter.maxQueryLength
         requests = .allocate(byteCount: batchLength, alignment: 8)
     }
 

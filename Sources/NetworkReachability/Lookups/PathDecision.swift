@@ -97,11 +97,11 @@ struct PathDecision {
 
 extension PathDecision {
     /// The verdict and what it depends on.
-    var judgement: AddressVerdict {
-        var judgement = AddressVerdict(verdict)
-        judgement.lifetime = tableRoute?.lifetime
-        if case .route(let route) = answer.lookup { judgement.interface = route.outputInterface ?? 0 }
-        judgement.isMultipath = tableRoute?.nextHops.isEmpty == false
-        return judgement
+    var addressVerdict: AddressVerdict {
+        var addressVerdict = AddressVerdict(verdict)
+        addressVerdict.lifetime = tableRoute?.lifetime
+        if case .route(let route) = answer.lookup { addressVerdict.interface = route.outputInterface ?? 0 }
+        addressVerdict.isMultipath = tableRoute?.nextHops.isEmpty == false
+        return addressVerdict
     }
 }

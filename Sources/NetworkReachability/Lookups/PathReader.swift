@@ -59,18 +59,19 @@ final class PathReader {
         return answers.contains { if case .route = $0.tableMatch { true } else { false } }
     }
 
-    /// The maximum number of addresses per call of ``judge(_:)``.
+    /// The maximum number of addresses per call of ``lookUp(_:)``.
     static let batchSize = RequestSocket.batchSize
 
-    /// Judges addresses, each with its options. Returns the judgements in the same order.
+    /// Looks up addresses, each with its options. Returns the verdicts in the same order.
     ///
     /// - Throws: ``SystemError`` if the kernel does not answer.
-    func judge(_ addresses: [(IPAddress, SparseOptions)]) throws(SystemError) -> [AddressVerdict] {
+    func lookUp(_ addresses: [(IPAddress, SparseOptions)]) throws(SystemError) -> [AddressVerdict] {
         let queries = addresses.map { query($0.0, $0.1) }
         var answers = try socket.lookUp(queries.compactMap(\.self))[...]
         return queries.map { query in
             guard let query else { return AddressVerdict(.notReachable(.noInterface)) }
-            return PathDecision(query: query, answer: answers.removeFirst(), interfaces: interfaces).judgement
+            return PathDecision(query: query, answer: answers.removeFirst(), interfaces: interfaces)
+                .addressVerdict
         }
     }
 

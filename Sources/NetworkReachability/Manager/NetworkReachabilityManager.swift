@@ -127,8 +127,8 @@ public final class NetworkReachabilityManager: Sendable {
     /// Starts calling the listener: first with the current status, even if it is offline, then with each status that
     /// differs from the previous one. Calls are serial. Calling this method again restarts listening.
     ///
-    /// - Returns: `false` if netlink is unavailable. The listener then receives `unknown` for a target that cannot be
-    ///   judged by other means, and the real status once netlink is available.
+    /// - Returns: `false` if netlink is unavailable. The listener then receives `unknown` for a target whose path
+    ///   cannot be found by other means, and the real status once netlink is available.
     @discardableResult
     public func startListening() -> Bool {
         let session = ListeningSession(queue: listenerQueue) { [weak self] status in
@@ -182,7 +182,7 @@ public final class NetworkReachabilityManager: Sendable {
         onQueue queue: DispatchQueue = .main,
         _ listener: @escaping Listener
     ) -> ReachabilityListening {
-        let session = ListeningSession(queue: queue, call: listener)
+        let session = ListeningSession(queue: queue, listener: listener)
         begin(session)
         return ReachabilityListening(session)
     }

@@ -21,7 +21,7 @@ final class NetlinkConnection {
             try EventSocket(
                 receiveBufferSize: CInt(clamping: configuration.receiveBufferSize),
                 inherited: configuration.inheritedSocket,
-                classes: configuration.faults.heardClasses
+                classes: configuration.faults.receivedClasses
             )
         }
         let requests = try loop.inNetworkNamespace { () throws(SystemError) in try RequestSocket() }

@@ -118,7 +118,7 @@ public final class PathMonitor: Sendable {
         let key = WatchKey(target: target, options: options)
         let watch = PathWatch(monitor: self, key: key, id: id, onUpdate: onUpdate)
         let delivery = watch.delivery
-        if core == nil { delivery.deliver(Self.unknowable(target)) }
+        if core == nil { delivery.deliver(Self.unknownStatus(target)) }
         monitorCore?.perform { $0.subscribe(.init(id: id) { delivery.deliver($0) }, to: key) }
         return watch
     }
@@ -141,14 +141,14 @@ public final class PathMonitor: Sendable {
         }
     }
 
-    /// Judges addresses once, at the moment when the monitor's thread runs the request. The verdict includes a loss
+    /// Looks up addresses once, at the moment when the monitor's thread runs the request. The verdict includes a loss
     /// that ``watch(_:options:onUpdate:)`` still holds back for ``Configuration/settle``. Returns immediately.
     ///
     /// - Parameters:
     ///   - addresses: The addresses of one host, of which one reachable address is enough; `nil` for
     ///     ``PathTarget/general``.
     ///   - answer: Called once on the monitor's thread, which it must not block.
-    package func judge(
+    package func lookUp(
         _ addresses: [IPAddress]?,
         answer: @escaping @Sendable (PathStatus.Verdict) -> Void
     ) {
@@ -156,12 +156,12 @@ public final class PathMonitor: Sendable {
         core.perform { answer($0.verdictNow(on: addresses)) }
     }
 
-    /// Judges a watched target once by new lookups, like ``judge(_:answer:)`` for addresses. The verdict includes a
+    /// Looks up the addresses of a watched target once, like ``lookUp(_:answer:)`` for addresses. The verdict includes a
     /// loss that ``watch(_:options:onUpdate:)`` still holds back. Returns immediately.
     ///
     /// - Parameter answer: Called once with the verdict and the generation of the path, or with `nil` if the target
     ///   is not watched. It runs on the monitor's thread, which it must not block.
-    package func judge(
+    package func lookUp(
         _ target: PathTarget,
         answer: @escaping @Sendable ((verdict: PathStatus.Verdict, generation: UInt64)?) -> Void
     ) {
@@ -179,14 +179,14 @@ public final class PathMonitor: Sendable {
     /// The current interfaces and general reachability. Read on the monitor's thread; the caller blocks briefly, as
     /// for a lock.
     public var snapshot: NetworkSnapshot {
-        guard let core else { return Self.unknowableSnapshot }
+        guard let core else { return Self.unknownSnapshot }
         return core.loop.runAndWait { core.assumeIsolated { $0.snapshot } }
     }
 
     /// The value of ``snapshot``, now and after each change. A slow reader gets only the newest one.
     public var snapshots: AsyncStream<NetworkSnapshot> {
         AsyncStream(bufferingPolicy: .bufferingNewest(1)) { continuation in
-            if core == nil { continuation.yield(Self.unknowableSnapshot) }
+            if core == nil { continuation.yield(Self.unknownSnapshot) }
             let id = nextID.add(1, ordering: .relaxed).newValue
             monitorCore?.perform { $0.subscribeToSnapshots(id) { continuation.yield($0) } }
             // Retains the monitor too, not only the subscription, until iteration ends.
@@ -196,8 +196,8 @@ public final class PathMonitor: Sendable {
         }
     }
 
-    private static var unknowableSnapshot: NetworkSnapshot {
-        NetworkSnapshot(generation: 0, interfaces: [], general: unknowable(.general))
+    private static var unknownSnapshot: NetworkSnapshot {
+        NetworkSnapshot(generation: 0, interfaces: [], general: unknownStatus(.general))
     }
 
     func end(_ id: UInt64, _ key: WatchKey) {
@@ -207,11 +207,11 @@ public final class PathMonitor: Sendable {
     /// Returns the status of a watched target, read on the monitor's thread. The caller waits as for a lock; nothing
     /// on that thread ever blocks.
     func statusNow(of key: WatchKey) -> PathStatus {
-        guard let core else { return Self.unknowable(key.target) }
+        guard let core else { return Self.unknownStatus(key.target) }
         return core.loop.runAndWait { core.assumeIsolated { $0.status(of: key) } }
     }
 
-    private static func unknowable(_ target: PathTarget) -> PathStatus {
+    private static func unknownStatus(_ target: PathTarget) -> PathStatus {
         PathStatus(target: target, finding: Finding(.unknown(.noNetlink)), pathGeneration: 0)
     }
 
@@ -223,14 +223,14 @@ public final class PathMonitor: Sendable {
         return core.loop.runAndWait { core.assumeIsolated { $0.statistics } }
     }
 
-    /// Acts as after a suspension.
-    package func renew() {
-        core?.perform { $0.renew() }
+    /// Does the same as after a suspension.
+    package func revalidate() {
+        core?.perform { $0.revalidate() }
     }
 
     /// Narrows the kernel's filter to the currently watched addresses immediately.
-    package func tightenFilter() {
-        core?.perform { $0.tightenFilter() }
+    package func narrowFilter() {
+        core?.perform { $0.narrowFilter() }
     }
 
     /// Processes all pending kernel notifications, without waiting for the minimum spacing.
@@ -244,12 +244,12 @@ public final class PathMonitor: Sendable {
             var bytes = datagram
             var batch = EventSocket.Batch()
             bytes.withUnsafeMutableBytes { batch.add($0) }
-            core.take(batch)
+            core.process(batch)
         }
     }
 
     /// Runs a closure on the monitor's thread, which receives nothing in the meantime.
-    package func occupy(_ body: @escaping @Sendable () -> Void) {
+    package func block(with body: @escaping @Sendable () -> Void) {
         core?.loop.execute(body)
     }
 }

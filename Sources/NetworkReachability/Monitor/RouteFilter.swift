@@ -10,13 +10,13 @@ struct RouteFilter {
     /// 1,000 addresses, too long to do for each.
     static let delay: Duration = .milliseconds(100)
 
-    private let isWanted: Bool
+    private let isEnabled: Bool
     private var current = EventFilter.open
     /// When to narrow the filter; `nil` if that is not pending.
     private(set) var due: ContinuousClock.Instant?
 
-    init(isWanted: Bool) {
-        self.isWanted = isWanted
+    init(isEnabled: Bool) {
+        self.isEnabled = isEnabled
     }
 
     func isDue(at now: ContinuousClock.Instant) -> Bool {
@@ -26,12 +26,12 @@ struct RouteFilter {
     /// Starts over for a socket that has no filter.
     mutating func reset(now: ContinuousClock.Instant) {
         current = .open
-        if isWanted { due = now + Self.delay }
+        if isEnabled { due = now + Self.delay }
     }
 
     /// Makes the filter pass routes to these addresses before this method returns.
     mutating func cover(_ addresses: [IPAddress], _ events: EventSocket?, now: ContinuousClock.Instant) {
-        guard isWanted, let events, !addresses.isEmpty else { return }
+        guard isEnabled, let events, !addresses.isEmpty else { return }
         if !addresses.allSatisfy(current.covers) {
             // Cannot fail for lack of memory, because it is one instruction. If it fails, the filter before is also
             // the open one.
@@ -42,7 +42,7 @@ struct RouteFilter {
     }
 
     /// Makes the filter reject routes that cover none of the addresses.
-    mutating func tighten(_ events: EventSocket, around book: AddressBook) {
+    mutating func narrow(_ events: EventSocket, around book: AddressBook) {
         due = nil
         let filter = EventFilter(covering: book.addresses)
         // If memory is short, the socket keeps the filter that passes more.

@@ -17,7 +17,7 @@ struct FileTrace: Hashable, Sendable {
     private(set) var file: String?
 
     /// The kernel's own limit on symbolic links.
-    private static let mostLinks = 40
+    private static let maxLinks = 40
 
     /// Resolves an absolute path, one component at a time.
     init(following path: String) {
@@ -31,7 +31,7 @@ struct FileTrace: Hashable, Sendable {
             }
             let entry = Name(directory: Self.join(resolved), name: String(name))
             switch Kind(of: Self.join(resolved + [name])) {
-            case .link(let target) where links < Self.mostLinks:
+            case .link(let target) where links < Self.maxLinks:
                 links += 1
                 names.append(entry)
                 if target.hasPrefix("/") { resolved = [] }

@@ -3,7 +3,7 @@ internal import NetwatchEventLoop
 /// The addresses of a watched name, and the time of the next lookup. A pure value.
 ///
 /// A failed lookup does not remove known addresses: the name server is often behind the very path that is being
-/// judged. They are removed only after name servers answer twice in a row that there are none.
+/// checked. They are removed only after name servers answer twice in a row that there are none.
 struct NameResolution: Sendable {
     typealias Instant = ContinuousClock.Instant
 
@@ -44,12 +44,12 @@ struct NameResolution: Sendable {
 
     private var current: Lookup?
     private var lastNumber: UInt64 = 0
-    private var isAskedAgain = false
+    private var isRequestedAgain = false
     /// Whether a lookup at `due` is reserved in the budget.
     private var isReserved = false
-    private var failuresInARow = 0
+    private var consecutiveFailures = 0
     /// The number of consecutive answers that said that there are no addresses.
-    private var absencesInARow = 0
+    private var consecutiveAbsences = 0
     private var refreshesWhileUnreachable = 0
 
     /// - Parameter interval: The refresh interval while lookups succeed and the addresses are reachable.
@@ -65,14 +65,14 @@ struct NameResolution: Sendable {
     }
 
     /// Requests a lookup and returns the one to start now, if any. The first lookup needs no budget.
-    mutating func ask(_ cause: Cause, budget: inout LookupBudget, now: Instant) -> Lookup? {
+    mutating func request(_ cause: Cause, budget: inout LookupBudget, now: Instant) -> Lookup? {
         if cause != .schedule { forgetDelays() }
         // An answer from another network says nothing about this one.
-        if cause == .networkChange { absencesInARow = 0 }
+        if cause == .networkChange { consecutiveAbsences = 0 }
         // A reservation made while a lookup is in progress comes from a network change, so it may replace that
         // lookup.
         guard current == nil || cause == .networkChange || isReserved else {
-            isAskedAgain = true
+            isRequestedAgain = true
             return nil
         }
         if !isReserved, lastNumber > 0 {
@@ -84,7 +84,7 @@ struct NameResolution: Sendable {
     }
 
     private mutating func begin() -> Lookup {
-        (due, isReserved, isAskedAgain) = (nil, false, false)
+        (due, isReserved, isRequestedAgain) = (nil, false, false)
         lastNumber += 1
         let lookup = Lookup(number: lastNumber)
         current = lookup
@@ -92,7 +92,7 @@ struct NameResolution: Sendable {
     }
 
     private mutating func forgetDelays() {
-        (failuresInARow, refreshesWhileUnreachable) = (0, 0)
+        (consecutiveFailures, refreshesWhileUnreachable) = (0, 0)
     }
 
     /// Records the result of a lookup. The result of a lookup that a later one replaced is ignored.
@@ -107,22 +107,23 @@ struct NameResolution: Sendable {
         take(outcome)
         if !isReserved { due = now + delay.jittered(by: Self.jitter, random) }
         if isReachable == false { refreshesWhileUnreachable += 1 }
-        defer { isAskedAgain = false }
-        return isAskedAgain
+        defer { isRequestedAgain = false }
+        return isRequestedAgain
     }
 
     private mutating func take(_ outcome: NameResolver.Outcome) {
         switch outcome {
-        case .success(let found) where found.contains(where: { $0.ofHost != nil }):
-            take(found.compactMap(\.ofHost))
-            (failuresInARow, absencesInARow) = (0, 0)
+        case .success(let found) where found.contains(where: { $0.hostAddress != nil }):
+            take(found.compactMap(\.hostAddress))
+            (consecutiveFailures, consecutiveAbsences) = (0, 0)
             return
-        case .success: absencesInARow += 1
-        case .failure(let failure): absencesInARow = failure.isAuthoritative ? absencesInARow + 1 : 0
+        case .success: consecutiveAbsences += 1
+        case .failure(let failure):
+            consecutiveAbsences = failure.isAuthoritative ? consecutiveAbsences + 1 : 0
         }
-        failuresInARow += 1
+        consecutiveFailures += 1
         // One such answer is not enough: routers without an uplink and name servers that are starting give it too.
-        if absencesInARow >= 2 { addresses = [] }
+        if consecutiveAbsences >= 2 { addresses = [] }
     }
 
     /// Stores the addresses. The same set in another order counts as unchanged, because name servers rotate their
@@ -133,7 +134,7 @@ struct NameResolution: Sendable {
     }
 
     private var delay: Duration {
-        if failuresInARow > 0 { return doubled(Self.firstRetryDelay, times: failuresInARow - 1) }
+        if consecutiveFailures > 0 { return doubled(Self.firstRetryDelay, times: consecutiveFailures - 1) }
         if isReachable != false { return interval }
         return doubled(Self.firstDelayWhileUnreachable, times: refreshesWhileUnreachable)
     }
@@ -148,7 +149,7 @@ struct NameResolution: Sendable {
         self.isReachable = isReachable
         if isReachable { return refreshesWhileUnreachable = 0 }
         guard wasReachable != false else { return }
-        if let due, !isReserved, failuresInARow == 0 { self.due = min(due, now + delay) }
+        if let due, !isReserved, consecutiveFailures == 0 { self.due = min(due, now + delay) }
     }
 
     /// Whether a status may be published: the first lookup has ended or timed out.

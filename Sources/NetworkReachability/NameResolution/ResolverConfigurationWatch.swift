@@ -30,17 +30,17 @@ actor ResolverConfigurationWatch {
 
     /// - Parameters:
     ///   - paths: The files to watch. They need not exist yet.
-    ///   - quiet: How long there must be no changes before `onChange` is called. Default 100 ms, enough for a program
+    ///   - quietPeriod: How long there must be no changes before `onChange` is called. Default 100 ms, enough for a program
     ///     that writes several of the files.
-    ///   - longest: The maximum time between the first change and the call of `onChange`. Default 1 s.
+    ///   - maxDelay: The maximum time between the first change and the call of `onChange`. Default 1 s.
     ///   - retryInterval: The minimum time after a failure before ``start()`` tries again. Default 60 s.
     ///   - makeInotify: Opens inotify; tests inject failures here.
     ///   - onChange: Called on the loop's thread.
     init(
         loop: EventLoop,
         paths: [String] = systemPaths,
-        quiet: Duration = .milliseconds(100),
-        longest: Duration = .seconds(1),
+        quietPeriod: Duration = .milliseconds(100),
+        maxDelay: Duration = .seconds(1),
         retryInterval: Duration = retryInterval,
         makeInotify: @escaping @Sendable () throws(SystemError) -> Inotify = Inotify.init,
         onChange: @escaping @Sendable () -> Void
@@ -50,7 +50,7 @@ actor ResolverConfigurationWatch {
         self.retryInterval = retryInterval
         self.makeInotify = makeInotify
         self.onChange = onChange
-        debounce = Debounce(quiet: quiet, longest: longest)
+        debounce = Debounce(quietPeriod: quietPeriod, maxDelay: maxDelay)
     }
 
     /// Starts watching; changes after the return are reported. Can be called from any thread; on the loop's thread it
@@ -116,5 +116,5 @@ actor ResolverConfigurationWatch {
 
 extension ResolverConfigurationWatch {
     /// Whether a change was noticed but not reported yet.
-    var hasNews: Bool { debounce.due != nil }
+    var hasPendingChange: Bool { debounce.due != nil }
 }

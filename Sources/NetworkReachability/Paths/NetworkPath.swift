@@ -53,7 +53,7 @@ public struct NetworkPath: Hashable, Sendable {
     }
 
     /// Whether a connection would use the same interface, source and gateway on both paths.
-    func isSameWay(as other: NetworkPath) -> Bool {
+    func usesSameRoute(as other: NetworkPath) -> Bool {
         interfaceIndex == other.interfaceIndex && source == other.source && gateway == other.gateway
     }
 }

@@ -29,7 +29,7 @@ struct AddressBook {
         case absent
         case none
         /// Look up when no urgent address is left, to confirm the verdict.
-        case patient
+        case deferred
         case urgent
     }
 
@@ -42,11 +42,11 @@ struct AddressBook {
     // Not optional: reading a part of an optional record would copy all of it.
     private var records: [Record] = []
     private var marks: [Mark] = []
-    private var holes: [Slot] = []
+    private var freeSlots: [Slot] = []
     private var slots: [Key: Slot] = [:]
     private var order = AddressOrder()
     private var urgent = SlotQueue()
-    private var patient = SlotQueue()
+    private var deferred = SlotQueue()
     private var turn = 0
 
     /// The number of addresses.
@@ -67,7 +67,7 @@ struct AddressBook {
             records[Int(slot)].otherWatchers.append(target)
             return slot
         }
-        let slot = holes.popLast() ?? Slot(records.count)
+        let slot = freeSlots.popLast() ?? Slot(records.count)
         let record = Record(key: key, watcher: target)
         if Int(slot) == records.count { records.append(record) } else { records[Int(slot)] = record }
         slots[key] = slot
@@ -79,21 +79,21 @@ struct AddressBook {
 
     private mutating func remove(_ target: WatchedTarget, from slot: Slot) {
         let isLast = records[Int(slot)].remove(target)
-        if isLast { giveUp(slot) }
+        if isLast { free(slot) }
     }
 
-    private mutating func giveUp(_ slot: Slot) {
+    private mutating func free(_ slot: Slot) {
         slots[records[Int(slot)].key] = nil
         records[Int(slot)].verdict = nil
         records[Int(slot)].expiry = nil
         records[Int(slot)].watcher = nil
         marks[Int(slot)] = .absent
-        holes.append(slot)
+        freeSlots.append(slot)
         order.removeOne()
-        if order.isMostlyStale { putInOrder() }
+        if order.shouldRebuild { rebuildOrder() }
     }
 
-    private mutating func putInOrder() {
+    private mutating func rebuildOrder() {
         order = AddressOrder()
         for (key, slot) in slots { order.insert(key.address, slot) }
     }
@@ -122,12 +122,14 @@ struct AddressBook {
         records[Int(slot)].expiry
     }
 
-    /// Stores a judgement. Returns whether the watchers must be notified.
-    mutating func update(_ slot: Slot, _ judgement: AddressVerdict, now: ContinuousClock.Instant) -> Bool {
+    /// Stores a verdict. Returns whether the watchers must be notified.
+    mutating func update(_ slot: Slot, _ addressVerdict: AddressVerdict, now: ContinuousClock.Instant) -> Bool
+    {
         guard marks[Int(slot)] != .absent else { return false }
         // Slightly later than the kernel says.
-        let expiry = judgement.lifetime.map { now + $0 + Self.expiryMargin } ?? upcomingExpiry(at: slot, now)
-        return records[Int(slot)].update(judgement, expiry: expiry) || expiry != nil
+        let expiry =
+            addressVerdict.lifetime.map { now + $0 + Self.expiryMargin } ?? upcomingExpiry(at: slot, now)
+        return records[Int(slot)].update(addressVerdict, expiry: expiry) || expiry != nil
     }
 
     /// The kernel rounds the remaining lifetime down to 10 ms, counts in ticks of up to 10 ms, and drops a route one
@@ -144,7 +146,7 @@ struct AddressBook {
 
     // MARK: Pending lookups
 
-    var hasMarks: Bool { !urgent.isEmpty || !patient.isEmpty }
+    var hasMarks: Bool { !urgent.isEmpty || !deferred.isEmpty }
 
     /// An address that must be looked up.
     struct Marked {
@@ -156,9 +158,9 @@ struct AddressBook {
     /// Removes and returns addresses to look up, in the order of marking. Urgent ones come first, except in every
     /// fourth call, so that a storm of urgent ones does not block the others forever.
     mutating func takeMarked(atMost limit: Int) -> [Marked] {
-        if !urgent.isEmpty, !patient.isEmpty { turn += 1 }
-        let isUrgent = patient.isEmpty || !urgent.isEmpty && turn % 4 != 0
-        let taken = isUrgent ? urgent.take(limit) : patient.take(limit)
+        if !urgent.isEmpty, !deferred.isEmpty { turn += 1 }
+        let isUrgent = deferred.isEmpty || !urgent.isEmpty && turn % 4 != 0
+        let taken = isUrgent ? urgent.take(limit) : deferred.take(limit)
         return taken.compactMap { slot in
             guard marks[Int(slot)] != .none, marks[Int(slot)] != .absent else { return nil }
             marks[Int(slot)] = .none
@@ -175,9 +177,9 @@ struct AddressBook {
         slots.contains { marks[Int($0)] != .none }
     }
 
-    /// Marks all addresses: urgently because they may have changed, or patiently to confirm them.
-    mutating func markEverything(patiently isPatient: Bool = false) {
-        let mark: Mark = isPatient ? .patient : .urgent
+    /// Marks all addresses: urgently because they may have changed, or deferred to confirm them.
+    mutating func markEverything(deferred isDeferred: Bool = false) {
+        let mark: Mark = isDeferred ? .deferred : .urgent
         for index in records.indices { self.mark(Slot(index), mark) }
     }
 
@@ -205,8 +207,8 @@ struct AddressBook {
         }
     }
 
-    private mutating func markWhere(_ isConcerned: (Record) -> Bool) {
-        for index in records.indices where marks[index] != .absent && isConcerned(records[index]) {
+    private mutating func markWhere(_ isAffected: (Record) -> Bool) {
+        for index in records.indices where marks[index] != .absent && isAffected(records[index]) {
             mark(Slot(index))
         }
     }
@@ -215,20 +217,22 @@ struct AddressBook {
         let present = marks[Int(slot)]
         guard present != .absent, present != mark, present != .urgent else { return }
         marks[Int(slot)] = mark
-        if mark == .urgent { urgent.append(slot) } else { patient.append(slot) }
+        if mark == .urgent { urgent.append(slot) } else { deferred.append(slot) }
     }
 }
 
 extension AddressBook.Record {
-    /// Stores a judgement. Returns whether the verdict changed.
+    /// Stores a verdict. Returns whether the verdict changed.
     ///
     /// An equal verdict is not replaced, because statuses share it.
-    fileprivate mutating func update(_ judgement: AddressVerdict, expiry: ContinuousClock.Instant?) -> Bool {
+    fileprivate mutating func update(_ addressVerdict: AddressVerdict, expiry: ContinuousClock.Instant?)
+        -> Bool
+    {
         self.expiry = expiry
-        interface = judgement.interface
-        isMultipath = judgement.isMultipath
-        if verdict == judgement.verdict { return false }
-        verdict = judgement.verdict
+        interface = addressVerdict.interface
+        isMultipath = addressVerdict.isMultipath
+        if verdict == addressVerdict.verdict { return false }
+        verdict = addressVerdict.verdict
         return true
     }
 

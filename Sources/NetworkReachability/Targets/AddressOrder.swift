@@ -21,7 +21,7 @@ struct AddressOrder {
     private var stale = 0
 
     /// Whether the array should be rebuilt.
-    var isMostlyStale: Bool {
+    var shouldRebuild: Bool {
         stale > 64 && stale > (ipv4.entries.count + ipv6.entries.count) / 2
     }
 

@@ -12,11 +12,11 @@ struct StatusHold: Sendable {
     private(set) var published: PathStatus?
     /// The time until which a change is held back; `nil` if none is.
     private(set) var heldUntil: ContinuousClock.Instant?
-    private var isSuspect = false
+    private var isPathSuspect = false
     /// The last reachable verdict. It shares its path with the published status.
-    private var lastWay: PathStatus.Verdict?
-    private var wayGeneration: UInt64 = 0
-    private var isWaySuspect = false
+    private var lastRoute: PathStatus.Verdict?
+    private var routeGeneration: UInt64 = 0
+    private var isRouteSuspect = false
 
     init(target: PathTarget, settle: Duration) {
         self.target = target
@@ -26,7 +26,7 @@ struct StatusHold: Sendable {
     /// Processes a new finding. Returns the new status if it differs from the published one.
     mutating func update(_ finding: Finding, now: ContinuousClock.Instant) -> PathStatus? {
         if case .reachable(let path) = finding.verdict {
-            noteWay(path, finding.verdict)
+            noteRoute(path, finding.verdict)
             return publish(finding, generation: generation(of: path))
         }
         if finding.verdict == published?.verdict {
@@ -40,14 +40,14 @@ struct StatusHold: Sendable {
     /// Makes the generation increase with the next path found, even if it is the same as before. Call it after time
     /// that was not observed, in which connections may have died.
     mutating func suspectPath() {
-        isSuspect = true
-        isWaySuspect = true
+        isPathSuspect = true
+        isRouteSuspect = true
     }
 
     /// The generation of a path that the kernel has now, even if the path is not published yet.
     var currentGeneration: UInt64 {
         guard let published else { return 0 }
-        let isSettled = published.isReachable && heldUntil == nil && !isSuspect
+        let isSettled = published.isReachable && heldUntil == nil && !isPathSuspect
         return isSettled ? published.pathGeneration : published.pathGeneration + 1
     }
 
@@ -58,30 +58,30 @@ struct StatusHold: Sendable {
         return now < until
     }
 
-    private mutating func noteWay(_ path: NetworkPath, _ verdict: PathStatus.Verdict) {
-        let isSame = lastWay?.path?.isSameWay(as: path) == true && !isWaySuspect
-        isWaySuspect = false
+    private mutating func noteRoute(_ path: NetworkPath, _ verdict: PathStatus.Verdict) {
+        let isSame = lastRoute?.path?.usesSameRoute(as: path) == true && !isRouteSuspect
+        isRouteSuspect = false
         if isSame { return }
-        lastWay = verdict
-        wayGeneration += 1
+        lastRoute = verdict
+        routeGeneration += 1
     }
 
     /// The generation increases if the path changed, or if it was lost since it was last seen.
     private func generation(of path: NetworkPath) -> UInt64 {
         guard let published else { return 1 }
-        let isSameWay = published.path?.isSameWay(as: path) == true
-        let isUnchanged = heldUntil == nil && !isSuspect && isSameWay
+        let usesSameRoute = published.path?.usesSameRoute(as: path) == true
+        let isUnchanged = heldUntil == nil && !isPathSuspect && usesSameRoute
         return isUnchanged ? published.pathGeneration : published.pathGeneration + 1
     }
 
     private mutating func publish(_ finding: Finding, generation: UInt64) -> PathStatus? {
         heldUntil = nil
-        isSuspect = false
+        isPathSuspect = false
         let status = PathStatus(
             target: target,
             finding: finding,
             pathGeneration: generation,
-            wayGeneration: wayGeneration
+            routeGeneration: routeGeneration
         )
         guard status != published else { return nil }
         published = status

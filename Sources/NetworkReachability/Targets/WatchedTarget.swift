@@ -13,8 +13,8 @@ final class WatchedTarget {
     /// When a route that the last verdict depends on expires.
     var expiryDue: ContinuousClock.Instant?
     private(set) var subscribers: [Subscriber]
-    /// Whether the target is queued in this turn to be judged again.
-    var isConcerned = false
+    /// Whether the target is queued in this turn to be updated.
+    var isAffected = false
 
     struct Subscriber {
         let id: UInt64

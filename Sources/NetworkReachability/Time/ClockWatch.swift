@@ -43,7 +43,7 @@ struct ClockWatch: Sendable {
 
     /// The shortest difference that counts as a suspension. Far longer than the time between two clock reads, and
     /// shorter than any suspension.
-    static let shortestSuspension: Duration = .milliseconds(100)
+    static let minSuspension: Duration = .milliseconds(100)
 
     /// The smallest change of the time of day that counts as a step.
     ///
@@ -52,7 +52,7 @@ struct ClockWatch: Sendable {
     ///
     /// Slewing (at most 500 ppm in NTP) needs no allowance, because it changes the rate of all three clocks
     /// equally. Neither does a suspension: the kernel advances both other clocks by it.
-    static let smallestStep: Duration = .seconds(2)
+    static let minStep: Duration = .seconds(2)
 
     private var last: ClockReading
 
@@ -66,9 +66,9 @@ struct ClockWatch: Sendable {
         last = reading
         var findings: [Finding] = []
         let suspended = reading.suspended - before.suspended
-        if suspended >= Self.shortestSuspension { findings.append(.resumed(after: suspended)) }
+        if suspended >= Self.minSuspension { findings.append(.resumed(after: suspended)) }
         let step = reading.setting - before.setting
-        if abs(step) >= Self.smallestStep { findings.append(.clockStepped(by: step)) }
+        if abs(step) >= Self.minStep { findings.append(.clockStepped(by: step)) }
         return findings
     }
 }

@@ -1,22 +1,22 @@
 /// Combines bursts of changes into one report. A pure value.
 struct Debounce: Sendable {
     /// How long there must be no changes before the report.
-    let quiet: Duration
+    let quietPeriod: Duration
     /// The maximum time by which further changes can delay a report.
-    let longest: Duration
+    let maxDelay: Duration
 
     private var first: ContinuousClock.Instant?
     private var last: ContinuousClock.Instant?
 
-    init(quiet: Duration, longest: Duration) {
-        self.quiet = quiet
-        self.longest = longest
+    init(quietPeriod: Duration, maxDelay: Duration) {
+        self.quietPeriod = quietPeriod
+        self.maxDelay = maxDelay
     }
 
     /// When the report is due; `nil` if there is nothing to report.
     var due: ContinuousClock.Instant? {
         guard let first, let last else { return nil }
-        return min(last + quiet, first + longest)
+        return min(last + quietPeriod, first + maxDelay)
     }
 
     mutating func note(at now: ContinuousClock.Instant) {

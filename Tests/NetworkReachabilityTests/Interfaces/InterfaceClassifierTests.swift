@@ -158,8 +158,8 @@ internal import Testing
             mkdir(directory.file(made), 0o755)
             try write(uevent, to: "\(directory.file(made))/uevent")
         }
-        #expect(SysfsReader(root: here).evidence(of: .fake(name: name)) == nil)
-        #expect(SysfsReader(root: directory.path).evidence(of: .fake(name: name)) == nil)
+        #expect(SysfsReader(root: here).properties(of: .fake(name: name)) == nil)
+        #expect(SysfsReader(root: directory.path).properties(of: .fake(name: name)) == nil)
     }
 
     @Test func `a huge file, a directory, a pipe, a loop and a missing file say nothing`() throws {
@@ -167,16 +167,16 @@ internal import Testing
         let reader = SysfsReader(root: directory.path)
         let uevent = "\(directory.file(link.name))/uevent"
         try describe(link, deviceType: "wlan")
-        #expect(reader.evidence(of: link)?.deviceType == "wlan")
+        #expect(reader.properties(of: link)?.deviceType == "wlan")
         try write("DEVTYPE=wlan\nIFINDEX=7\n" + String(repeating: "x", count: 1 << 20), to: uevent)
-        #expect(reader.evidence(of: link) == nil)
+        #expect(reader.properties(of: link) == nil)
         for make in [{ mkdir(uevent, 0o755) }, { mkfifo(uevent, 0o644) }, { symlink(uevent, uevent) }] {
             try #require(remove(uevent) == 0)
             try #require(make() == 0)
-            #expect(reader.evidence(of: link) == nil)
+            #expect(reader.properties(of: link) == nil)
         }
         try #require(remove(uevent) == 0)
-        #expect(reader.evidence(of: link) == nil)
+        #expect(reader.properties(of: link) == nil)
     }
 
     @Test(arguments: [
@@ -186,7 +186,7 @@ internal import Testing
         let link = Link.fake()
         try describe(link)
         try write("DEVTYPE=wlan\n" + uevent, to: "\(directory.file(link.name))/uevent")
-        #expect(SysfsReader(root: directory.path).evidence(of: link) == nil)
+        #expect(SysfsReader(root: directory.path).properties(of: link) == nil)
     }
 }
 
@@ -199,7 +199,7 @@ extension Link {
         hardwareType: UInt16 = ethernetFraming,
         master: UInt32? = nil,
         lowerLink: UInt32? = nil,
-        lowerIsElsewhere: Bool = false,
+        lowerIsInOtherNamespace: Bool = false,
         hasCarrier: Bool = true
     ) -> Link {
         Link(
@@ -212,7 +212,7 @@ extension Link {
             hardwareType: hardwareType,
             master: master,
             lowerLink: lowerLink,
-            lowerIsElsewhere: lowerIsElsewhere
+            lowerIsInOtherNamespace: lowerIsInOtherNamespace
         )
     }
 }

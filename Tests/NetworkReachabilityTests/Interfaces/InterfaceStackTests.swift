@@ -35,9 +35,9 @@ internal import Testing
     @Test func `an index of another namespace is not followed, nor one that is not there`() {
         let links: [(Link, InterfaceType)] = [
             (.fake(index: 1), .cellular),
-            (.fake(index: 2, lowerLink: 1, lowerIsElsewhere: true), .macvlan),
+            (.fake(index: 2, lowerLink: 1, lowerIsInOtherNamespace: true), .macvlan),
             (.fake(index: 3, lowerLink: 99), .vlan),
-            (.fake(index: 4, lowerLink: 1, lowerIsElsewhere: true), .tunnel),
+            (.fake(index: 4, lowerLink: 1, lowerIsInOtherNamespace: true), .tunnel),
         ]
         #expect(medium(of: 2, links) == .macvlan)
         #expect(medium(of: 3, links) == .vlan)
@@ -48,7 +48,7 @@ internal import Testing
         let links: [(Link, InterfaceType)] = [
             (.fake(index: 1, lowerLink: 2), .veth), (.fake(index: 2, lowerLink: 1), .veth),
         ]
-        #expect(stack(links).way(down: 1) { _ in true } == [1])
+        #expect(stack(links).layers(from: 1) { _ in true } == [1])
     }
 
     @Test func `a bridge is carried by the port that leads out`() {
@@ -84,9 +84,9 @@ internal import Testing
             (.fake(index: 3, master: 3), .bridge),
             (.fake(index: 4, lowerLink: 4), .macvlan),
         ]
-        #expect(stack(links).way(down: 1) { _ in true } == [1, 2])
-        #expect(stack(links).way(down: 3) { _ in true } == [3])
-        #expect(stack(links).way(down: 4) { _ in true } == [4])
+        #expect(stack(links).layers(from: 1) { _ in true } == [1, 2])
+        #expect(stack(links).layers(from: 3) { _ in true } == [3])
+        #expect(stack(links).layers(from: 4) { _ in true } == [4])
     }
 
     // MARK: Tunnels
@@ -115,9 +115,9 @@ internal import Testing
             (.fake(index: 5), .bridge), (.fake(index: 4, master: 5), .ethernet), (.fake(index: 6), .ethernet),
         ]
         let stack = stack(links)
-        #expect(stack.way(down: 9) { _ in true } == [9, 5, 4])
-        #expect(stack.way(down: 9) { $0 != 5 } == [9, 6])
-        #expect(stack.way(down: 9) { $0 < 5 } == [9, 2])
+        #expect(stack.layers(from: 9) { _ in true } == [9, 5, 4])
+        #expect(stack.layers(from: 9) { $0 != 5 } == [9, 6])
+        #expect(stack.layers(from: 9) { $0 < 5 } == [9, 2])
     }
 
     @Test func `what rests on a tunnel is one too, and has its medium`() throws {
@@ -206,6 +206,6 @@ struct RealInterfaceTests {
         var classifier = InterfaceClassifier(sysfs: .system)
         #expect(classifier.types(of: table)[1] == .loopback)
         let loopback = try #require(table[1])
-        #expect(SysfsReader.system.evidence(of: loopback) == .init())
+        #expect(SysfsReader.system.properties(of: loopback) == .init())
     }
 }

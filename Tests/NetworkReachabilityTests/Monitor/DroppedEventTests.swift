@@ -22,8 +22,8 @@ struct DroppedEventTests {
     func `what was not announced is found out a confirm delay after any later announcement`(change: String)
         throws
     {
-        let host = try DeafHost()
-        host.listen(for: .loopback)
+        let host = try LossyHost()
+        host.deliver(.loopback)
         try host.make(change)
         #expect(host.watch.status.isReachable)
         try host.make("link set lo mtu 60000")
@@ -35,8 +35,8 @@ struct DroppedEventTests {
 
     @Test(arguments: changes)
     func `what was not announced is found out by the next audit`(change: String) throws {
-        let host = try DeafHost()
-        host.listen(for: .nothing)
+        let host = try LossyHost()
+        host.deliver(.nothing)
         try host.make(change)
         // The last audit was at most one second ago.
         host.clock.advance(by: .milliseconds(58_999))
@@ -50,7 +50,7 @@ struct DroppedEventTests {
         var index = 0
         var wasLost = true
         while wasLost {
-            let host = try DeafHost(losing: index)
+            let host = try LossyHost(losing: index)
             try host.make(change)
             try host.make("link set lo mtu 60000")
             host.clock.advance(by: .milliseconds(150))
@@ -62,7 +62,7 @@ struct DroppedEventTests {
     }
 
     @Test func `an announcement is acted on at once`() throws {
-        let host = try DeafHost()
+        let host = try LossyHost()
         try host.make("route add blackhole 198.51.100.7")
         #expect(!host.watch.status.isReachable)
     }
@@ -70,15 +70,15 @@ struct DroppedEventTests {
 
 /// A remote host behind a next hop object, watched by a monitor with a test clock. The monitor loses the announcements
 /// that the test selects.
-private struct DeafHost {
-    enum Hearing {
+private struct LossyHost {
+    enum Delivery {
         case everything, nothing
         /// Only the link announcements of the loopback interface.
         case loopback
     }
 
-    fileprivate struct Ears {
-        var hearing = Hearing.everything
+    fileprivate struct Losses {
+        var delivery = Delivery.everything
         /// The index of the announcement to lose, counted from the first one received; `nil` for none.
         var losing: Int?
         var hasLost = false
@@ -88,7 +88,7 @@ private struct DeafHost {
     let watch: PathWatch
     private let testbed: VethTestbed
     private let monitor: PathMonitor
-    private let ears: SharedValue<Ears>
+    private let losses: SharedValue<Losses>
 
     init(losing: Int? = nil) throws {
         testbed = try VethTestbed()
@@ -97,26 +97,26 @@ private struct DeafHost {
             "nexthop add id 7 via \(VethTestbed.farAddress) dev near0",
             "route add default nhid 7"
         )
-        ears = SharedValue(Ears())
+        losses = SharedValue(Losses())
         var configuration = PathMonitor.Configuration()
         configuration.networkNamespace = testbed.near.path
         configuration.settle = .zero
         configuration.clock = clock.monitorClock
         configuration.filtersRoutes = false
-        configuration.faults.interceptor = { [ears] batch in ears.withValue { $0.hear(batch) } }
+        configuration.faults.interceptor = { [losses] batch in losses.withValue { $0.apply(to: batch) } }
         monitor = PathMonitor(configuration: configuration)
         watch = monitor.watch(.host(try #require(NetworkHost(VethTestbed.remoteAddress)))) { _ in }
         #expect(watch.status.isReachable)
         // Processes the pending announcements of the testbed's setup.
         monitor.catchUp()
         clock.advance(by: .seconds(1))
-        ears.withValue { $0.losing = losing }
+        losses.withValue { $0.losing = losing }
     }
 
-    var hasLost: Bool { ears.withValue { $0.hasLost } }
+    var hasLost: Bool { losses.withValue { $0.hasLost } }
 
-    func listen(for hearing: Hearing) {
-        ears.withValue { $0.hearing = hearing }
+    func deliver(_ delivery: Delivery) {
+        losses.withValue { $0.delivery = delivery }
     }
 
     /// Makes a change and waits until the monitor has processed all announcements of it.
@@ -126,10 +126,10 @@ private struct DeafHost {
     }
 }
 
-extension DeafHost.Ears {
-    fileprivate mutating func hear(_ batch: EventSocket.Batch) -> EventSocket.Batch {
+extension LossyHost.Losses {
+    fileprivate mutating func apply(to batch: EventSocket.Batch) -> EventSocket.Batch {
         var batch = batch
-        switch hearing {
+        switch delivery {
         case .everything: lose(from: &batch.events)
         case .nothing: batch.events = []
         case .loopback: batch.events.removeAll { $0 != .link(1) }

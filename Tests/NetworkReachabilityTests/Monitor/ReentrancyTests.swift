@@ -32,8 +32,8 @@ struct ReentrancyTests {
 
     @Test func `what one brings about does not overtake what others are yet to hear`() async throws {
         let extra = Mutex<[PathWatch]>([])
-        let heard = targets.map { _ in (Recorder<PathStatus>(), Recorder<PathStatus>()) }
-        let watches = zip(targets, heard).map { target, recorders in
+        let received = targets.map { _ in (Recorder<PathStatus>(), Recorder<PathStatus>()) }
+        let watches = zip(targets, received).map { target, recorders in
             let number = targets.firstIndex(of: target)!
             let first = monitor.watch(target) { [monitor] status in
                 recorders.0.record(status)
@@ -45,8 +45,8 @@ struct ReentrancyTests {
         }
         #expect(watches.allSatisfy { $0.1.status.isReachable })
         try testbed.near.ip("route del default")
-        monitor.renew()
-        for (first, second) in heard {
+        monitor.revalidate()
+        for (first, second) in received {
             try await first.waitForLast { !$0.isReachable }
             try await second.waitForLast { !$0.isReachable }
             #expect(first.values == second.values)
@@ -74,9 +74,9 @@ struct ReentrancyTests {
             ended.record(true)
         }
         own.withLock { $0 = watch }
-        monitor.renew()
+        monitor.revalidate()
         try await ended.wait { !$0.isEmpty }
-        monitor.renew()
+        monitor.revalidate()
         _ = monitor.statistics
         #expect(ended.values.count <= 2)
         own.withLock { $0 = nil }
@@ -162,15 +162,15 @@ struct ManyGeneralAddressesTests {
     {
         let queue = DispatchQueue(label: "slow")
         queue.suspend()
-        let heard = Recorder<NetworkReachabilityManager.NetworkReachabilityStatus>()
-        let session = ListeningSession(queue: queue) { heard.record($0) }
+        let received = Recorder<NetworkReachabilityManager.NetworkReachabilityStatus>()
+        let session = ListeningSession(queue: queue) { received.record($0) }
         for number in 0..<1000 { session.take(status(number.isMultiple(of: 2))) }
         queue.resume()
-        try await heard.waitForLast { $0 == .notReachable }
+        try await received.waitForLast { $0 == .notReachable }
         queue.sync {}
-        #expect(heard.values.count <= 64)
-        #expect(heard.values.last == .notReachable)
-        #expect(zip(heard.values, heard.values.dropFirst()).allSatisfy { $0 != $1 })
+        #expect(received.values.count <= 64)
+        #expect(received.values.last == .notReachable)
+        #expect(zip(received.values, received.values.dropFirst()).allSatisfy { $0 != $1 })
     }
 
     @Test func `what is for this machine is probed from no interface`() {

@@ -44,13 +44,13 @@ struct StormTests {
         try await host.becomes(reachable: true)
         // The monitor's loop is blocked while the kernel announces more than the receive buffer holds. The only
         // relevant change happens while the kernel drops announcements.
-        let asleep = Recorder<Bool>()
+        let isBlocked = Recorder<Bool>()
         let gate = Gate()
-        host.monitor.occupy {
-            asleep.record(true)
+        host.monitor.block {
+            isBlocked.record(true)
             gate.wait()
         }
-        try await asleep.waitForLast { $0 }
+        try await isBlocked.waitForLast { $0 }
         try storm("add", 40_000, in: testbed)
         try testbed.near.ip("route replace blackhole default")
         gate.open()

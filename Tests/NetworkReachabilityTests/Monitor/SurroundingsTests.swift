@@ -23,7 +23,7 @@ struct SurroundingsTests {
         let statuses = Recorder<PathStatus>()
         let watch = monitor.watch(.host(NetworkHost(VethTestbed.remoteAddress)!)) { statuses.record($0) }
         let before = watch.status
-        monitor.renew()
+        monitor.revalidate()
         try await statuses.waitForLast { $0.pathGeneration == before.pathGeneration + 1 }
         #expect(watch.status.verdict == before.verdict)
         #expect(statuses.values.count == 2)
@@ -39,7 +39,7 @@ struct SurroundingsTests {
         try testbed.near.ip("route add blackhole \(VethTestbed.remoteAddress)")
         monitor.catchUp()
         #expect(watch.status.isReachable)
-        monitor.renew()
+        monitor.revalidate()
         let statuses = Recorder<PathStatus>()
         let other = monitor.watch(watch.target) { statuses.record($0) }
         try await statuses.waitForLast { $0.reason == .blackhole }
@@ -90,7 +90,7 @@ struct SurroundingsTests {
         #expect(tunnel.type == .tunnel)
         #expect(tunnel.medium == .veth)
         try testbed.near.ip("route del default", "-6 route del default")
-        monitor.renew()
+        monitor.revalidate()
         let other = try #require(monitor.snapshot.interfaces.first { $0.name == "tunnel0" })
         #expect(other.medium == .tunnel)
     }

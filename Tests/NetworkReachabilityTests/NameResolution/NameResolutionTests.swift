@@ -20,7 +20,7 @@ private struct ScriptedResolution {
     /// Asks for a lookup. Returns whether one started.
     @discardableResult
     mutating func ask(_ cause: NameResolution.Cause = .schedule) -> Bool {
-        guard let lookup = resolution.ask(cause, budget: &budget, now: now) else { return false }
+        guard let lookup = resolution.request(cause, budget: &budget, now: now) else { return false }
         lookups.append(lookup)
         return true
     }

@@ -8,7 +8,7 @@ internal import Testing
 
 @Suite struct DebounceTests {
     private let start = ContinuousClock.now
-    private var debounce = Debounce(quiet: .milliseconds(100), longest: .seconds(1))
+    private var debounce = Debounce(quietPeriod: .milliseconds(100), maxDelay: .seconds(1))
 
     @Test func `a change is reported once, when it has been quiet for a while`() {
         var debounce = debounce
@@ -108,7 +108,7 @@ internal import Testing
         watch = ResolverConfigurationWatch(
             loop: try EventLoop(label: "test"),
             paths: ["resolv.conf", "hosts", "gai.conf"].map { [directory] in directory.file("etc/\($0)") },
-            quiet: .milliseconds(20)
+            quietPeriod: .milliseconds(20)
         ) { [reports] in reports.record(true) }
         watch.start()
         #expect(watch.failure.withLock { $0 } == nil)
@@ -133,20 +133,20 @@ internal import Testing
         let before = reports.values.count
         try shell("cd \(directory.path); \(command)")
         await takeEvents()
-        #expect(await !watch.hasNews, sourceLocation: location)
+        #expect(await !watch.hasPendingChange, sourceLocation: location)
         #expect(reports.values.count == before, sourceLocation: location)
     }
 
     /// Waits until the loop has read the pending events. Each turn reads events before it runs jobs.
     private func takeEvents() async {
-        for _ in 0..<2 { _ = await watch.hasNews }
+        for _ in 0..<2 { _ = await watch.hasPendingChange }
     }
 
     /// Waits until all changes have been reported.
     private func settle() async throws {
         await takeEvents()
         var count = reports.values.count
-        while await watch.hasNews {
+        while await watch.hasPendingChange {
             try await reports.wait { [count] in $0.count > count }
             count = reports.values.count
         }
@@ -220,12 +220,12 @@ internal import Testing
     @Test func `more than the kernel remembers counts as a change`() async throws {
         let limit = try shell("cat /proc/sys/fs/inotify/max_queued_events")
         let size = try #require(Int(limit.filter(\.isNumber)))
-        let gate = Gate(), asleep = Recorder<Bool>()
+        let gate = Gate(), isBlocked = Recorder<Bool>()
         watch.loop.execute {
-            asleep.record(true)
+            isBlocked.record(true)
             gate.wait()
         }
-        try await asleep.waitForLast { $0 }
+        try await isBlocked.waitForLast { $0 }
         let names = ["etc/a", "etc/b"].map(directory.file)
         for _ in 0...size / 2 {
             close(open(names[0], O_CREAT | O_WRONLY | O_CLOEXEC, 0o600))

@@ -31,7 +31,7 @@ internal import Testing
     }
 
     /// Adds the routes in a new namespace and returns those that a filtered socket receives.
-    private func heard(_ routes: [IPPrefix], watching addresses: [IPAddress]) throws -> Set<IPPrefix> {
+    private func received(_ routes: [IPPrefix], watching addresses: [IPAddress]) throws -> Set<IPPrefix> {
         let namespace = try NetworkNamespace()
         let batch = routes.map { "route add \($0) dev lo table 7" }.joined(separator: "\n")
         return try namespace.run {
@@ -51,7 +51,7 @@ internal import Testing
         let addresses = (0..<40).map { _ in draw.address() }
         let routes = Set((0..<300).map { _ in draw.route() })
         let expected = routes.filter { route in addresses.contains(where: route.contains) }
-        #expect(try heard(Array(routes), watching: addresses) == expected)
+        #expect(try received(Array(routes), watching: addresses) == expected)
         #expect(!expected.isEmpty && expected.count < routes.count)
     }
 
@@ -66,14 +66,14 @@ internal import Testing
         let far = [
             IPPrefix(IPAddress("172.16.0.0")!, length: 12), IPPrefix(IPAddress("2001:db8::")!, length: 32),
         ]
-        #expect(try heard(near + far, watching: addresses) == Set(near))
+        #expect(try received(near + far, watching: addresses) == Set(near))
     }
 
     @Test(.enabled(if: isAvailable))
     func `a default route passes even when nothing is watched`() throws {
         let routes = IPAddress.Family.allCases.map(IPPrefix.everything)
-        #expect(try heard(routes, watching: []) == Set(routes))
-        #expect(try heard([IPPrefix(IPAddress("10.0.0.0")!, length: 8)], watching: []).isEmpty)
+        #expect(try received(routes, watching: []) == Set(routes))
+        #expect(try received([IPPrefix(IPAddress("10.0.0.0")!, length: 8)], watching: []).isEmpty)
     }
 
     @Test func `a cover holds every address, within the budget, and no prefix lies in another`() {

@@ -29,10 +29,10 @@ struct LinkTests {
         #expect(links["here0"]?.kind == "veth")
         #expect(links["here0"]?.hardwareType == 1)
         #expect(links["here0"]?.lowerLink == links["here1"]?.index)
-        #expect(links["here0"]?.lowerIsElsewhere == false)
+        #expect(links["here0"]?.lowerIsInOtherNamespace == false)
         #expect(links["here0"]?.mtu == 1400)
         #expect(links["away0"]?.lowerLink != nil)
-        #expect(links["away0"]?.lowerIsElsewhere == true)
+        #expect(links["away0"]?.lowerIsInOtherNamespace == true)
     }
 
     @Test func `a bridge and its port`() throws {

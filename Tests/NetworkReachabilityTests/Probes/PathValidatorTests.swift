@@ -6,7 +6,7 @@ internal import Testing
 
 @Suite(.timeLimit(.minutes(1))) struct PathValidatorTests {
     private let localhost = PathTarget.host(NetworkHost("127.0.0.1")!)
-    private let probe = HeldProbe()
+    private let probe = ManualProbe()
     private let seen = Recorder<ValidatedStatus>()
 
     private func validator(interval: Duration? = nil, by other: (any Probe)? = nil) -> PathValidator {
@@ -145,7 +145,7 @@ struct PathValidatorKernelTests {
     }
 
     @Test func `a probe over a path that has changed is cancelled, and its answer dropped`() async throws {
-        let probe = HeldProbe()
+        let probe = ManualProbe()
         let validator = validator(probe)
         defer { validator.cancel() }
         try await probe.events.wait { $0.count == 1 }

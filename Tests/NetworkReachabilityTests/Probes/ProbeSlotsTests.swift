@@ -8,40 +8,40 @@ internal import Testing
     private let slots = ProbeSlots(count: 1)
 
     private func waits(_ count: Int) async {
-        while slots.waiting != count { await Task.yield() }
+        while slots.waitingCount != count { await Task.yield() }
     }
 
     @Test func `one waits until another gives back`() async {
-        #expect(await slots.take())
-        let second = Task { await slots.take() }
+        #expect(await slots.acquire())
+        let second = Task { await slots.acquire() }
         await waits(1)
-        slots.giveBack()
+        slots.release()
         #expect(await second.value)
-        #expect(slots.waiting == 0)
+        #expect(slots.waitingCount == 0)
     }
 
     @Test func `who is cancelled leaves without a slot, and its place goes to the next`() async {
-        #expect(await slots.take())
-        let second = Task { await slots.take() }
+        #expect(await slots.acquire())
+        let second = Task { await slots.acquire() }
         await waits(1)
-        let third = Task { await slots.take() }
+        let third = Task { await slots.acquire() }
         await waits(2)
         second.cancel()
         #expect(await second.value == false)
-        slots.giveBack()
+        slots.release()
         #expect(await third.value)
-        slots.giveBack()
-        #expect(await slots.take(), "no slot was lost")
+        slots.release()
+        #expect(await slots.acquire(), "no slot was lost")
     }
 
     @Test func `who was cancelled before gets none`() async {
         let task = Task {
             await waitForCancellation()
-            return await slots.take()
+            return await slots.acquire()
         }
         task.cancel()
         #expect(await task.value == false)
-        #expect(await slots.take())
+        #expect(await slots.acquire())
     }
 
     @Test func `any order of taking, cancelling and giving back leaves all slots free`() async {
@@ -50,18 +50,18 @@ internal import Testing
             for number in 0..<300 {
                 group.addTask {
                     let task = Task {
-                        guard await slots.take() else { return }
+                        guard await slots.acquire() else { return }
                         await Task.yield()
-                        slots.giveBack()
+                        slots.release()
                     }
                     if number.isMultiple(of: 3) { task.cancel() }
                     await task.value
                 }
             }
         }
-        for _ in 0..<3 { #expect(await slots.take()) }
-        let fourth = Task { await slots.take() }
-        while slots.waiting != 1 { await Task.yield() }
+        for _ in 0..<3 { #expect(await slots.acquire()) }
+        let fourth = Task { await slots.acquire() }
+        while slots.waitingCount != 1 { await Task.yield() }
         fourth.cancel()
         #expect(await fourth.value == false)
     }
@@ -70,7 +70,7 @@ internal import Testing
         let loop = try ProbeLoop().get()
         let target = PathTarget.host(try #require(NetworkHost("127.0.0.1")))
         let status = PathMonitor.shared.watch(target) { _ in }.status
-        let probes = [HeldProbe(), HeldProbe()]
+        let probes = [ManualProbe(), ManualProbe()]
         let cores = probes.map {
             ValidationCore(loop: loop, target: target, probe: $0, interval: nil, slots: slots) { _ in }
         }

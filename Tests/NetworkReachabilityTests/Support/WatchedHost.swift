@@ -31,7 +31,7 @@ struct WatchedHost {
         watch = monitor.watch(.host(try #require(NetworkHost(address))), options: options) {
             recorder.record($0)
         }
-        if isFiltered { monitor.tightenFilter() }
+        if isFiltered { monitor.narrowFilter() }
     }
 
     func becomes(reachable: Bool, _ location: SourceLocation = #_sourceLocation) async throws {

@@ -21,11 +21,11 @@ internal import Testing
             targets[text] = target
             book.assign([IPAddress(text)!], to: target)
             _ = book.takeMarked(atMost: .max)
-            _ = book.update(target.slots[0], judgement(IPAddress(text)!, interface), now: now)
+            _ = book.update(target.slots[0], addressVerdict(IPAddress(text)!, interface), now: now)
         }
     }
 
-    private func judgement(_ address: IPAddress, _ interface: UInt32?) -> AddressVerdict {
+    private func addressVerdict(_ address: IPAddress, _ interface: UInt32?) -> AddressVerdict {
         guard let interface else { return AddressVerdict(.notReachable(.noRoute)) }
         let path = NetworkPath(
             destination: address,
@@ -36,9 +36,9 @@ internal import Testing
             prefixLength: 0,
             table: 254
         )
-        var judgement = AddressVerdict(.reachable(path))
-        judgement.interface = interface
-        return judgement
+        var addressVerdict = AddressVerdict(.reachable(path))
+        addressVerdict.interface = interface
+        return addressVerdict
     }
 
     private mutating func marked(by event: NetlinkEvent) -> [String] {
@@ -74,7 +74,7 @@ internal import Testing
     @Test func `what may have changed comes before what is only made sure of`() {
         var book = self
         book.watch([("10.0.0.1", 1), ("10.0.0.2", 1), ("10.0.0.3", 1)])
-        book.book.markEverything(patiently: true)
+        book.book.markEverything(deferred: true)
         book.book.mark(.route(Self.prefix("10.0.0.2/32")))
         #expect(book.book.takeMarked(atMost: 10).map { "\($0.address)" } == ["10.0.0.2"])
         #expect(book.book.takeMarked(atMost: 10).count == 2)
@@ -85,7 +85,7 @@ internal import Testing
         var book = self
         let addresses = (0..<100).map { "10.0.\($0 / 10).\($0 % 10 + 1)" }
         book.watch(addresses.map { ($0, 1) })
-        book.book.markEverything(patiently: true)
+        book.book.markEverything(deferred: true)
         for address in addresses.prefix(40) { book.book.mark(.route(Self.prefix("\(address)/32"))) }
         let turns = (0..<4).map { _ in book.book.takeMarked(atMost: 10).map { "\($0.address)" } }
         #expect(turns[0] == Array(addresses[0..<10]))
@@ -164,7 +164,7 @@ struct AffectedHostTests {
         let watches = (0..<1000).map { number in
             monitor.watch(.host(NetworkHost("10.0.\(number / 100).\(number % 100)")!)) { _ in }
         }
-        monitor.tightenFilter()
+        monitor.narrowFilter()
         let before = monitor.statistics.lookups
         try testbed.near.ip("route add blackhole 10.0.7.16/29")
         monitor.catchUp()
@@ -177,13 +177,13 @@ struct AffectedHostTests {
 
     @Test func `a host that is added behind a tight filter is heard of`() async throws {
         let first = monitor.watch(.host(NetworkHost("10.0.0.1")!)) { _ in }
-        monitor.tightenFilter()
+        monitor.narrowFilter()
         let second = monitor.watch(.host(NetworkHost("10.99.0.1")!)) { _ in }
         try testbed.near.ip("route add blackhole 10.99.0.0/16")
         monitor.catchUp()
         #expect(first.status.isReachable)
         #expect(second.status.reason == .blackhole)
-        monitor.tightenFilter()
+        monitor.narrowFilter()
         try testbed.near.ip("route del blackhole 10.99.0.0/16")
         monitor.catchUp()
         #expect(second.status.isReachable)
@@ -243,7 +243,7 @@ struct InheritedSocketTests {
         // The previous monitor watches nothing, so its filter makes the kernel drop nearly all route events.
         do {
             let before = PathMonitor(configuration: configuration)
-            before.tightenFilter()
+            before.narrowFilter()
             before.catchUp()
         }
         let monitor = PathMonitor(configuration: configuration)

@@ -86,18 +86,18 @@ internal import Testing
         let first = hold.update(Finding(way), now: at(0))
         _ = hold.update(Finding(gone), now: at(10))
         let lost = hold.update(Finding(gone), now: at(40))
-        #expect(lost?.wayGeneration == first?.wayGeneration)
+        #expect(lost?.routeGeneration == first?.routeGeneration)
         #expect(hold.currentGeneration == 2, "what is found next is another generation")
         let found = hold.update(Finding(way), now: at(50))
-        #expect(found?.pathGeneration == 2 && found?.wayGeneration == first?.wayGeneration)
+        #expect(found?.pathGeneration == 2 && found?.routeGeneration == first?.routeGeneration)
         #expect(hold.currentGeneration == 2)
         _ = hold.update(Finding(gone), now: at(60))
         #expect(hold.currentGeneration == 3, "a loss that is held back")
         hold.suspectPath()
         _ = hold.update(Finding(gone), now: at(90))
-        #expect(hold.update(Finding(way), now: at(91))?.wayGeneration == 2)
+        #expect(hold.update(Finding(way), now: at(91))?.routeGeneration == 2)
         let moved = hold.update(Finding(.reachable(Self.path(gateway: "192.0.2.3"))), now: at(92))
-        #expect(moved?.wayGeneration == 3)
+        #expect(moved?.routeGeneration == 3)
     }
 
     @Test func `another gateway raises the generation`() {

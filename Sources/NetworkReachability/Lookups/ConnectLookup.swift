@@ -6,11 +6,11 @@ internal import NetwatchEventLoop
 ///
 /// This shows neither the interface nor its carrier, and a sandbox may refuse for unrelated reasons. So the result is
 /// either reachable or unknown. The socket belongs to the network namespace of the calling thread.
-enum ConnectOracle {
+enum ConnectLookup {
     /// The discard service (RFC 863). Nothing is sent to it.
     private static let port: in_port_t = 9
 
-    static func judge(_ address: IPAddress, _ options: PathOptions) -> AddressVerdict {
+    static func verdict(on address: IPAddress, _ options: PathOptions) -> AddressVerdict {
         guard let source = source(towards: address, options) else { return .noNetlink }
         let path = NetworkPath(
             destination: address,

@@ -3,7 +3,7 @@ internal import NetworkReachability
 internal import Synchronization
 
 /// A probe that ends when the test calls ``answer(_:)``, also after its cancellation.
-final class HeldProbe: Probe {
+final class ManualProbe: Probe {
     enum Event: Hashable {
         case started(NetworkPath)
         case cancelled

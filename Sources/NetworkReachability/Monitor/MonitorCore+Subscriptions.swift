@@ -24,13 +24,13 @@ extension MonitorCore {
         targets[key] = target
         switch key.target {
         case .general:
-            rest(target, on: configuration.generalAddresses)
+            assign(configuration.generalAddresses, to: target)
         case .host(let host):
-            if case .address(let address) = host.kind { rest(target, on: [address]) }
+            if case .address(let address) = host.kind { assign([address], to: target) }
         }
         resolve(target)
-        lookUpWhatIsMarked(now: now)
-        judge(target, now: now)
+        refreshMarked(now: now)
+        updateStatus(of: target, now: now)
         finish()
     }
 
@@ -39,8 +39,8 @@ extension MonitorCore {
         target.remove(id)
         guard target.subscribers.isEmpty, target !== general else { return }
         targets[key] = nil
-        rest(target, on: [])
-        forget(target)
+        assign([], to: target)
+        wakeUps.set(target, nil)
         if let lookup = target.name?.lookup { _ = resolver.abandon(lookup) }
     }
 
@@ -53,7 +53,7 @@ extension MonitorCore {
 
     /// Sets the addresses of a target. The filter is opened for new addresses before they are looked up, so that no
     /// change is missed.
-    func rest(_ target: WatchedTarget, on addresses: [IPAddress]) {
+    func assign(_ addresses: [IPAddress], to target: WatchedTarget) {
         filter.cover(addresses, connection?.events, now: now)
         book.assign(addresses, to: target)
     }

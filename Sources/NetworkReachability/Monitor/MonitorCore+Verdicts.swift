@@ -2,7 +2,7 @@ internal import NetwatchEventLoop
 
 // The kernel's state at this moment, including changes that are still held back.
 extension MonitorCore {
-    /// Judges addresses now, after processing all pending kernel notifications. Starts no watch.
+    /// Looks up addresses now, after processing all pending kernel notifications. Starts no watch.
     ///
     /// - Parameter addresses: The addresses of one host; `nil` for ``PathTarget/general``.
     func verdictNow(on addresses: [IPAddress]?) -> PathStatus.Verdict {
@@ -10,15 +10,16 @@ extension MonitorCore {
         defer { finish() }
         if interfacesAreStale { readInterfaces() }
         guard let reader = connection?.reader else { return .unknown(.noNetlink) }
-        let asked = addresses?.compactMap(\.ofHost) ?? configuration.generalAddresses
+        let queried = addresses?.compactMap(\.hostAddress) ?? configuration.generalAddresses
         let options = SparseOptions(PathOptions())
-        guard let judgements = try? reader.judge(asked.prefix(Self.mostAsked).map { ($0, options) }) else {
+        guard let verdicts = try? reader.lookUp(queried.prefix(Self.maxAddresses).map { ($0, options) })
+        else {
             return .unknown(.lookupFailed)
         }
-        return Finding(judgements.map(\.verdict))?.verdict ?? .unknown(.lookupFailed)
+        return Finding(verdicts.map(\.verdict))?.verdict ?? .unknown(.lookupFailed)
     }
 
-    /// Judges the addresses of a watched target again, ignoring the settle time.
+    /// Looks up the addresses of a watched target again, ignoring the settle time.
     ///
     /// - Returns: `nil` if the target is not watched.
     func verdictNow(on target: PathTarget) -> (verdict: PathStatus.Verdict, generation: UInt64)? {
@@ -34,5 +35,5 @@ extension MonitorCore {
     }
 
     /// A name server may return any number of addresses, but clients do not try more than this.
-    private static let mostAsked = 16
+    private static let maxAddresses = 16
 }
