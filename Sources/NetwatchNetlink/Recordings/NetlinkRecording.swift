@@ -63,15 +63,16 @@ extension NetlinkRecording.Failure: CustomStringConvertible {
     package var description: String {
         switch self {
         case .unreadable(let error): errnoDescription(error.errno)
-        case .notAFile: "it is not a regular file"
-        case .notARecording: "it is not a recording: `netwatch` is missing at offset 0"
+        case .notAFile: "not a regular file"
+        case .notARecording: "not a recording: `netwatch` is missing at offset 0"
         case .unknownVersion(let version):
-            "it has version \(version) at offset \(NetlinkRecording.magic.count); "
-                + "this netwatch reads version \(NetlinkRecording.version)"
-        case .unknownKind(let kind, let offset): "it has a record of unknown kind \(kind) at offset \(offset)"
+            "unsupported version \(version) at offset \(NetlinkRecording.magic.count); "
+                + "this program reads version \(NetlinkRecording.version)"
+        case .unknownKind(let kind, let offset):
+            "unknown record kind \(kind) at offset \(offset); the kinds are 1 and 2"
         case .badLength(let length, let offset):
-            "it has a record at offset \(offset) whose length \(length) cannot be"
-        case .truncated(let offset): "it is truncated, inside what begins at offset \(offset)"
+            "invalid length \(length) of the record at offset \(offset)"
+        case .truncated(let offset): "truncated: the header or record at offset \(offset) is incomplete"
         }
     }
 }

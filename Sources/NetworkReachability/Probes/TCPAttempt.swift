@@ -100,8 +100,8 @@ actor TCPAttempt {
     private static func message(for error: SystemError) -> String {
         switch (error.call, error.errno) {
         case (_, ECONNREFUSED): "connection refused"
-        case (_, ENODEV): "the interface is gone"
-        case (_, EADDRNOTAVAIL): "the source address is gone"
+        case (_, ENODEV): "the interface no longer exists"
+        case (_, EADDRNOTAVAIL): "the source address no longer exists"
         case ("connect", let errno): errnoDescription(errno).lowercased()
         default: "\(error)"
         }

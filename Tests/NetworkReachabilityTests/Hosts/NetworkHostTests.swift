@@ -43,7 +43,7 @@ internal import Testing
             _ = try NetworkReachabilityManager(validating: text)
         } catch {
             #expect(error.reason == reason)
-            #expect(error.description == "`\(text)` is not a host: \(reason)")
+            #expect(error.description == "`\(text)` is not a valid host: \(reason)")
         }
     }
 

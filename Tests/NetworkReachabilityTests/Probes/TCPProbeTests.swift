@@ -176,7 +176,7 @@ struct TCPProbePathTests {
         let path = try #require(monitor.watch(try target(TwoCableTestbed.host)) { _ in }.status.path)
         try testbed.near.ip("addr del 203.0.113.1/24 dev near1")
         let result = await TCPProbe(port: 9, loop: loop).run(to: nil, over: path)
-        #expect(result.validation == .failed("the source address is gone"))
+        #expect(result.validation == .failed("the source address no longer exists"))
         #expect(result.latency == nil)
     }
 
@@ -188,7 +188,7 @@ struct TCPProbePathTests {
         #expect(down.validation == .failed("network is unreachable"))
         try testbed.near.ip("addr add \(testbed.second.source)/32 dev lo", "link del near1")
         let gone = await probe.run(to: nil, over: path)
-        #expect(gone.validation == .failed("the interface is gone"))
+        #expect(gone.validation == .failed("the interface no longer exists"))
     }
 
     @Test(arguments: [(VethTestbed.farIPv6Address, "2001:db8::1"), ("fe80::2", "fe80::1")])
