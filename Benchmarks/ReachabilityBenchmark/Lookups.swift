@@ -28,8 +28,8 @@ enum Lookups: Measurement {
         let done = monitor.statistics.lookups + count
         let moments = Moments()
         // Both blocks are queued while the thread sleeps. It then runs them without a pause in between.
-        monitor.occupy { pause(milliseconds: 2) }
-        monitor.occupy { moments.note() }
+        monitor.block { pause(milliseconds: 2) }
+        monitor.block { moments.note() }
         monitor.ingest([1, 2, 3])
         noteWhenDone(moments, monitor, done)
         return moments.difference()
@@ -37,7 +37,7 @@ enum Lookups: Measurement {
 
     /// Checks for completion between turns.
     private static func noteWhenDone(_ moments: Moments, _ monitor: PathMonitor, _ done: Int) {
-        monitor.occupy {
+        monitor.block {
             if monitor.statistics.lookups >= done {
                 moments.note()
             } else {

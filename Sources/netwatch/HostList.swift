@@ -54,7 +54,7 @@ struct HostList {
             host = try NetworkHost(validating: text)
         } catch {
             let prefix = place.map { "\($0): " } ?? ""
-            return refuse(prefix + "\(Printer.quoted(text)) is not a host: \(error.reason)")
+            return refuse(prefix + "\(Printer.quoted(text)) is not a valid host: \(error.reason)")
         }
         guard !known.contains(host) else { return }
         guard hosts.count < Self.limit else { return isTooLong = true }

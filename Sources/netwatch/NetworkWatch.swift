@@ -1,5 +1,6 @@
 internal import NetwatchEventLoop
 internal import NetwatchNetlink
+internal import NetworkReachability
 
 /// Follows the interfaces and addresses of this network namespace on its own thread. Notifications only signal that
 /// something may have changed; then the complete state is read again.
@@ -25,8 +26,6 @@ actor NetworkWatch {
     private var isDeaf = false
     private var isReadingDue = false
 
-    /// How long to wait for the rest of a burst after a change before the state is read.
-    private static let settle = Duration.milliseconds(30)
     /// The maximum number of datagrams taken in a row, so that a storm of them does not delay reading the state.
     private static let longestDrain = 256
 
@@ -88,7 +87,10 @@ actor NetworkWatch {
     private func planReading() {
         guard !isReadingDue else { return }
         isReadingDue = true
-        loop.schedule(at: .now + Self.settle) { [weak self] in self?.assumeIsolated { $0.read() } }
+        // Waits for the rest of a burst.
+        loop.schedule(at: .now + PathMonitor.Configuration.defaultSettle) { [weak self] in
+            self?.assumeIsolated { $0.read() }
+        }
     }
 
     private func read() {

@@ -31,7 +31,7 @@ internal import Testing
     func `a host that is none is named, with what is accepted`(host: String) async throws {
         let result = try await Command.run("host", host)
         #expect(result.ending == .exited(64))
-        #expect(result.errors.first?.hasPrefix("error: `\(host)` is not a host: ") == true)
+        #expect(result.errors.first?.hasPrefix("error: `\(host)` is not a valid host: ") == true)
         #expect(result.errors.last?.contains("a host name (`example.com`) or an address") == true)
     }
 
@@ -164,12 +164,12 @@ internal import Testing
         (["wait", "--any"], 64, "`--any` goes with `--host`"),
         (["wait", "--for", "carrier", "--host", "localhost"], 64, "`--for carrier` excludes `--host`"),
         (["wait", "--for", "moon"], 64, "'moon'"),
-        (["wait", "--host", "a b"], 64, "`a b` is not a host: a name has letters"),
+        (["wait", "--host", "a b"], 64, "`a b` is not a valid host: a name can contain only letters"),
         (["status", "--timeout", "0"], 64, "`--timeout` is 0"),
         (["monitor", "--force"], 64, "`--force` goes with `--record`"),
         (["monitor", "--replay", "a", "--record", "b"], 64, "`--replay` excludes `--record`"),
         (["monitor", "--replay", "/no/such/file"], 64, "could not replay `/no/such/file`: No such file"),
-        (["monitor", "--replay", "/dev/zero"], 64, "it is not a regular file"),
+        (["monitor", "--replay", "/dev/zero"], 64, "`/dev/zero`: not a regular file"),
         (["monitor", "--record", "/no/such/directory/file"], 64, "could not record to"),
         (["monitor", "--record", "/dev/null", "--force"], 64, "it is not a regular file"),
     ])

@@ -35,11 +35,12 @@ internal import Testing
         #expect(result.ending == .exited(64) && result.output.isEmpty)
         #expect(
             result.errors.dropLast(2) == [
-                "error: `a b` is not a host: a name has letters, digits, hyphens and dots only; "
-                    + "international names are written as `xn--…`",
-                "error: \(path):2: `http://a/` is not a host: it is a URL; the host alone is wanted",
-                "error: \(path):4: `10.0.0.0/8` is not a host: it has a path, a query or a prefix length",
-                "error: \(path):5: `fe80::1` is not a host: it is link-local and needs its zone, "
+                "error: `a b` is not a valid host: a name can contain only letters, digits, hyphens, underscores "
+                    + "and dots; write an international name as `xn--…`",
+                "error: \(path):2: `http://a/` is not a valid host: it is a URL; give only the host",
+                "error: \(path):4: `10.0.0.0/8` is not a valid host: "
+                    + "it contains a path, a query or a prefix length",
+                "error: \(path):5: `fe80::1` is not a valid host: a link-local address needs a zone, "
                     + "as in `fe80::1%eth0`",
                 "error: \(path):6: the line is longer than 4096 bytes",
             ]
@@ -54,7 +55,9 @@ internal import Testing
         let result = try await Command.run("host", "--hosts-from", path)
         #expect(result.ending == .exited(64))
         #expect(result.errors.first == "error: \(path):1: the line is not UTF-8")
-        #expect(result.errors.dropFirst().first?.hasPrefix("error: \(path):2: `?[2J` is not a host") == true)
+        #expect(
+            result.errors.dropFirst().first?.hasPrefix("error: \(path):2: `?[2J` is not a valid host") == true
+        )
     }
 
     @Test func `standard input is a list too`() throws {
@@ -63,7 +66,7 @@ internal import Testing
         )
         #expect(output == "2\n")
         let refused = try shell("printf '127.0.0.1\\na/b' | \(Command.path) host --hosts-from - || echo $?")
-        #expect(refused.hasPrefix("error: standard input:2: `a/b` is not a host"))
+        #expect(refused.hasPrefix("error: standard input:2: `a/b` is not a valid host"))
         #expect(refused.hasSuffix("64\n"))
     }
 

@@ -34,7 +34,7 @@ final class SessionPaths: Sendable {
         _ suspicion: OfflineSuspicion,
         answer: @escaping @Sendable (PathStatus.Verdict) -> Void
     ) {
-        withMonitor { $0.judge(suspicion.addresses, answer: answer) }
+        withMonitor { $0.lookUp(suspicion.addresses, answer: answer) }
     }
 
     private func started() -> PathMonitor {

@@ -3,7 +3,7 @@ enum HostName {
     /// Returns the name in lower case, without a trailing dot.
     static func normalized(_ text: String) throws(InvalidHost) -> String {
         if text.isEmpty { throw InvalidHost(text, .empty) }
-        if let reason = reasonOfMistakenForm(text) { throw InvalidHost(text, reason) }
+        if let reason = rejectionOfForm(text) { throw InvalidHost(text, reason) }
         var name = text.lowercased()
         if name.hasSuffix(".") { name.removeLast() }
         guard name.utf8.count <= 253 else { throw InvalidHost(text, .tooLong) }
@@ -16,7 +16,7 @@ enum HostName {
     }
 
     /// Returns the reason for common mistakes, such as a URL or a port.
-    private static func reasonOfMistakenForm(_ text: String) -> InvalidHost.Reason? {
+    private static func rejectionOfForm(_ text: String) -> InvalidHost.Reason? {
         if text.contains("://") { return .scheme }
         if text.contains(where: { "/?#".contains($0) }) { return .path }
         if text.contains("@") { return .user }

@@ -60,21 +60,22 @@ extension InvalidHost.Reason: CustomStringConvertible {
     public var description: String {
         switch self {
         case .empty: "it is empty"
-        case .scheme: "it is a URL; the host alone is wanted"
-        case .path: "it has a path, a query or a prefix length"
-        case .user: "it has a user name"
-        case .port: "it has a port"
-        case .brackets: "it has brackets"
-        case .unknownZone: "its zone is no interface of this machine"
-        case .zone: "only an IPv6 address has a zone"
-        case .tooLong: "a name has at most 253 bytes"
-        case .labelLength: "each label of a name has 1 to 63 bytes"
-        case .hyphen: "a label begins or ends with a hyphen"
+        case .scheme: "it is a URL; give only the host"
+        case .path: "it contains a path, a query or a prefix length"
+        case .user: "it contains a user name"
+        case .port: "it contains a port"
+        case .brackets: "it contains brackets"
+        case .unknownZone: "this machine has no interface with the name or index of its zone"
+        case .zone: "only an IPv6 address can have a zone"
+        case .tooLong: "a name can have at most 253 bytes"
+        case .labelLength: "each label of a name must have 1 to 63 bytes"
+        case .hyphen: "a label must not begin or end with a hyphen"
         case .character:
-            "a name has letters, digits, hyphens and dots only; international names are written as `xn--…`"
-        case .mistypedAddress: "it looks like an address, but is none"
-        case .notOneHost: "it is not the address of one host"
-        case .noZone: "it is link-local and needs its zone, as in `fe80::1%eth0`"
+            "a name can contain only letters, digits, hyphens, underscores and dots; "
+                + "write an international name as `xn--…`"
+        case .mistypedAddress: "it looks like an address but is not valid"
+        case .notOneHost: "it is not the address of a single host"
+        case .noZone: "a link-local address needs a zone, as in `fe80::1%eth0`"
         default: rawValue
         }
     }
@@ -83,6 +84,6 @@ extension InvalidHost.Reason: CustomStringConvertible {
 extension InvalidHost: CustomStringConvertible {
     /// A human-readable message: the text in backticks and the reason.
     public var description: String {
-        "`\(text)` is not a host: \(reason)"
+        "`\(text)` is not a valid host: \(reason)"
     }
 }

@@ -35,7 +35,7 @@ public struct NetworkHost: Hashable, Sendable {
     public init(validating text: String) throws(InvalidHost) {
         self.text = text
         if let address = IPAddress(text)?.unmapped {
-            if let reason = address.reasonAgainstHost { throw InvalidHost(text, reason) }
+            if let reason = address.hostRejection { throw InvalidHost(text, reason) }
             kind = .address(address)
         } else {
             kind = .name(try HostName.normalized(text))
@@ -77,7 +77,7 @@ extension IPAddress {
 
     /// Why the address does not identify one host; `nil` if it does. Unspecified, multicast and limited broadcast
     /// addresses do not. A link-local IPv6 address without a zone exists once per link.
-    fileprivate var reasonAgainstHost: InvalidHost.Reason? {
+    fileprivate var hostRejection: InvalidHost.Reason? {
         let isMulticast = family == .ipv4 ? bits >> 124 == 0xe : bits >> 120 == 0xff
         let isBroadcast = family == .ipv4 && bits >> 96 == 0xffff_ffff
         if bits == 0 || isMulticast || isBroadcast { return .notOneHost }
@@ -86,8 +86,8 @@ extension IPAddress {
 
     /// The address, unmapped, if a resolver's answer identifies one host, otherwise `nil`. Blocking name servers
     /// answer `0.0.0.0`, for example.
-    var ofHost: IPAddress? {
+    var hostAddress: IPAddress? {
         let address = unmapped
-        return address.reasonAgainstHost == nil ? address : nil
+        return address.hostRejection == nil ? address : nil
     }
 }

@@ -40,8 +40,8 @@ struct InterfaceClassifier: Sendable {
     private func type(of link: Link) -> (InterfaceType, isCertain: Bool) {
         if let type = known[Identity(link)] { return (type, true) }
         if let type = InterfaceType(kindOf: link) ?? InterfaceType(framingOf: link) { return (type, true) }
-        let evidence = sysfs.evidence(of: link)
-        return (InterfaceType(link, evidence ?? .init()), evidence != nil)
+        let properties = sysfs.properties(of: link)
+        return (InterfaceType(link, properties ?? .init()), properties != nil)
     }
 }
 
@@ -89,15 +89,15 @@ extension InterfaceType {
     }
 
     /// Classifies by sysfs and the name, and falls back to Ethernet or other.
-    fileprivate init(_ link: Link, _ evidence: SysfsReader.Evidence) {
-        if let type = Self.ofDevice(link, evidence.deviceType) {
+    fileprivate init(_ link: Link, _ properties: SysfsReader.Properties) {
+        if let type = Self.ofDevice(link, properties.deviceType) {
             self = type
-        } else if evidence.isWireless {
+        } else if properties.isWireless {
             self = .wifi
-        } else if Self.isForeignModem(link) {
+        } else if Self.isOutOfTreeModem(link) {
             self = .cellular
         } else {
-            let isPlain = link.kind == nil && evidence.deviceType == nil
+            let isPlain = link.kind == nil && properties.deviceType == nil
             self = isPlain && link.hardwareType == Framing.ethernet ? .ethernet : .other
         }
     }
@@ -115,7 +115,7 @@ extension InterfaceType {
     }
 
     /// Whether the link belongs to a phone modem driver outside the mainline kernel. Only its name identifies it.
-    private static func isForeignModem(_ link: Link) -> Bool {
+    private static func isOutOfTreeModem(_ link: Link) -> Bool {
         let framings = [Framing.ethernet, Framing.rawIP, Framing.qualcommRawIP]
         guard framings.contains(link.hardwareType) else { return false }
         return ["rmnet", "rev_rmnet", "ccmni"].contains { link.name.hasPrefix($0) }

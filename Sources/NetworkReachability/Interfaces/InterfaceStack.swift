@@ -23,11 +23,13 @@ struct InterfaceStack: Sendable {
 
     /// Returns the interfaces that a packet passes, from this one down to the one that finally carries it. The kernel
     /// allows no cycles, but a table that was read during a change may contain one.
-    func way(down index: UInt32, hasDefaultRoute: HasDefaultRoute) -> [UInt32] {
-        var way = [index]
+    func layers(from index: UInt32, hasDefaultRoute: HasDefaultRoute) -> [UInt32] {
+        var layers = [index]
         var seen: Set = [index]
-        while let next = below(way.last!, hasDefaultRoute), seen.insert(next).inserted { way.append(next) }
-        return way
+        while let next = below(layers.last!, hasDefaultRoute), seen.insert(next).inserted {
+            layers.append(next)
+        }
+        return layers
     }
 
     private func below(_ index: UInt32, _ hasDefaultRoute: HasDefaultRoute) -> UInt32? {
@@ -35,14 +37,16 @@ struct InterfaceStack: Sendable {
         switch types[index] {
         case .bridge, .bond: return carryingPort(of: index)
         case .tunnel: return underlay(of: link, hasDefaultRoute)
-        case .vlan, .macvlan, .other: return lowerLinkHere(link)
+        case .vlan, .macvlan, .other: return lowerLinkInNamespace(link)
         // All other types are media. The lower link of a veth is not below it; it is its other end.
         default: return nil
         }
     }
 
-    private func lowerLinkHere(_ link: Link) -> UInt32? {
-        guard let lower = link.lowerLink, !link.lowerIsElsewhere, links[lower] != nil else { return nil }
+    private func lowerLinkInNamespace(_ link: Link) -> UInt32? {
+        guard let lower = link.lowerLink, !link.lowerIsInOtherNamespace, links[lower] != nil else {
+            return nil
+        }
         return lower
     }
 
@@ -50,8 +54,8 @@ struct InterfaceStack: Sendable {
     /// carrier come first, then the oldest port.
     private func carryingPort(of index: UInt32) -> UInt32? {
         func rank(_ port: Link) -> (Int, Int, UInt32) {
-            let isInner = [.veth, .tunnel, .other].contains(types[port.index])
-            return (isInner ? 1 : 0, port.hasCarrier ? 0 : 1, port.index)
+            let isInternal = [.veth, .tunnel, .other].contains(types[port.index])
+            return (isInternal ? 1 : 0, port.hasCarrier ? 0 : 1, port.index)
         }
         return ports[index]?.min { rank($0) < rank($1) }?.index
     }
@@ -66,7 +70,7 @@ extension InterfaceStack {
     /// Only the tunnel's driver or program knows where the packets really go. A tunnel that was created in another
     /// namespace sends from there.
     private func underlay(of tunnel: Link, _ hasDefaultRoute: HasDefaultRoute) -> UInt32? {
-        if tunnel.lowerLink != nil { return lowerLinkHere(tunnel) }
+        if tunnel.lowerLink != nil { return lowerLinkInNamespace(tunnel) }
         return underlayCandidates.first { hasDefaultRoute($0.index) }?.index
     }
 
@@ -107,8 +111,8 @@ extension InterfaceStack {
         hasDefaultRoute: HasDefaultRoute
     ) -> NetworkInterface? {
         guard let link = links[index], let type = types[index] else { return nil }
-        let way = way(down: index, hasDefaultRoute: hasDefaultRoute)
-        let medium = way.last.flatMap { types[$0] } ?? type
+        let layers = layers(from: index, hasDefaultRoute: hasDefaultRoute)
+        let medium = layers.last.flatMap { types[$0] } ?? type
         let usable = addresses.filter { $0.interface == index && $0.isUsable }
         return NetworkInterface(
             index: index,
@@ -117,7 +121,7 @@ extension InterfaceStack {
             medium: medium,
             isUp: link.isUp,
             hasCarrier: link.hasCarrier,
-            isTunnel: way.contains { types[$0] == .tunnel },
+            isTunnel: layers.contains { types[$0] == .tunnel },
             addresses: usable.map(\.address),
             mtu: Int(link.mtu),
             metered: .init(medium: medium)

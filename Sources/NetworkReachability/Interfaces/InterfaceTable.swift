@@ -34,7 +34,7 @@ struct InterfaceTable: Hashable, Sendable {
 
     /// The addresses from which a remote name server can be queried. Links without such an address, like those of
     /// containers, do not affect this set.
-    var waysOut: Set<InterfaceAddress> {
+    var outboundSources: Set<InterfaceAddress> {
         let usable = addresses.values.joined().filter { address in
             guard let link = links[address.interface], !link.isLoopback, link.hasCarrier else { return false }
             return address.isUsable && !address.address.isLinkLocal

@@ -48,12 +48,3 @@ extension InterfaceType: CustomStringConvertible {
         }
     }
 }
-
-extension NetworkReachabilityManager.ConnectionType {
-    /// The connection type for a medium; see ``NetworkInterface/medium``.
-    ///
-    /// Bluetooth and PPP may lead to a phone, but nothing on this machine shows it.
-    init(medium: InterfaceType) {
-        self = medium == .cellular ? .wwan : .ethernetOrWiFi
-    }
-}

@@ -8,7 +8,7 @@ internal import NetwatchNetlink
 /// namespace must use ``none``.
 struct SysfsReader: Sendable {
     /// The properties read for one interface.
-    struct Evidence: Hashable, Sendable {
+    struct Properties: Hashable, Sendable {
         /// The device type set by the driver: `DEVTYPE=` in `uevent`.
         var deviceType: String?
         /// Whether the interface belongs to a radio, which the presence of `phy80211` shows. The file `wireless`
@@ -22,7 +22,7 @@ struct SysfsReader: Sendable {
     static let system = SysfsReader(root: "/sys/class/net")
 
     /// The size of a page: no sysfs attribute is longer.
-    private static let longestFile = 4096
+    private static let maxFileSize = 4096
 
     private let root: String?
 
@@ -35,13 +35,13 @@ struct SysfsReader: Sendable {
     ///
     /// Interfaces are found by name, and a name can move to another interface. So the properties are used only if the
     /// link's own index is next to them.
-    func evidence(of link: Link) -> Evidence? {
+    func properties(of link: Link) -> Properties? {
         guard let root, Self.isInterfaceName(link.name) else { return nil }
         let directory = "\(root)/\(link.name)"
         guard let uevent = Self.contents(of: "\(directory)/uevent").map(Self.values) else { return nil }
         guard uevent["IFINDEX"] == String(link.index) else { return nil }
         let isWireless = access("\(directory)/phy80211", F_OK) == 0
-        return Evidence(deviceType: uevent["DEVTYPE"], isWireless: isWireless)
+        return Properties(deviceType: uevent["DEVTYPE"], isWireless: isWireless)
     }
 
     /// The kernel's rule for interface names. It also keeps the path inside the root.
@@ -68,7 +68,7 @@ struct SysfsReader: Sendable {
         let file = FileDescriptor(owning: number)
         var status = stat()
         guard fstat(file.rawValue, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return nil }
-        var bytes = [UInt8](repeating: 0, count: longestFile)
+        var bytes = [UInt8](repeating: 0, count: maxFileSize)
         let count = read(file.rawValue, &bytes, bytes.count)
         guard count >= 0, count < bytes.count else { return nil }
         return String(decoding: bytes[..<count], as: UTF8.self)

@@ -10,11 +10,13 @@ final class PathReader {
     private var classifier: InterfaceClassifier
     private(set) var interfaces = InterfaceTable()
 
-    init(socket: RequestSocket, _ configuration: PathMonitor.Configuration) {
+    /// - Parameters:
+    ///   - generalAddresses: Addresses outside this machine's networks, which show whether an interface leads out.
+    ///   - sysfs: The reader for the network namespace of the socket.
+    init(socket: RequestSocket, generalAddresses: [IPAddress], sysfs: SysfsReader) {
         self.socket = socket
-        generalAddresses = configuration.generalAddresses
-        // sysfs shows the namespace in which it was mounted.
-        classifier = InterfaceClassifier(sysfs: configuration.networkNamespace == nil ? .system : .none)
+        self.generalAddresses = generalAddresses
+        classifier = InterfaceClassifier(sysfs: sysfs)
     }
 
     /// The outcome of reading the tables.
@@ -57,18 +59,19 @@ final class PathReader {
         return answers.contains { if case .route = $0.tableMatch { true } else { false } }
     }
 
-    /// The maximum number of addresses per call of ``judge(_:)``.
+    /// The maximum number of addresses per call of ``lookUp(_:)``.
     static let batchSize = RequestSocket.batchSize
 
-    /// Judges addresses, each with its options. Returns the judgements in the same order.
+    /// Looks up addresses, each with its options. Returns the verdicts in the same order.
     ///
     /// - Throws: ``SystemError`` if the kernel does not answer.
-    func judge(_ addresses: [(IPAddress, SparseOptions)]) throws(SystemError) -> [Judgement] {
+    func lookUp(_ addresses: [(IPAddress, SparseOptions)]) throws(SystemError) -> [AddressVerdict] {
         let queries = addresses.map { query($0.0, $0.1) }
         var answers = try socket.lookUp(queries.compactMap(\.self))[...]
         return queries.map { query in
-            guard let query else { return Judgement(.notReachable(.noInterface)) }
-            return PathDecision(query: query, answer: answers.removeFirst(), interfaces: interfaces).judgement
+            guard let query else { return AddressVerdict(.notReachable(.noInterface)) }
+            return PathDecision(query: query, answer: answers.removeFirst(), interfaces: interfaces)
+                .addressVerdict
         }
     }
 

@@ -13,16 +13,16 @@ final class ListeningSession: Sendable {
 
     /// The maximum number of statuses waiting for a queue that does not run, such as a main queue without a run loop.
     /// At the limit, a new status replaces the last one waiting.
-    private static let longestLine = 64
+    private static let maxWaiting = 64
 
     private let queue: DispatchQueue
-    private let call: NetworkReachabilityManager.Listener
+    private let listener: NetworkReachabilityManager.Listener
     private let state = Mutex(State())
 
-    init(queue: DispatchQueue, call: @escaping NetworkReachabilityManager.Listener) {
+    init(queue: DispatchQueue, listener: @escaping NetworkReachabilityManager.Listener) {
         // Serial, even if the listener's queue is concurrent.
         self.queue = DispatchQueue(label: "netwatch.reachability", target: queue)
-        self.call = call
+        self.listener = listener
     }
 
     /// Stores the watch that feeds ``take(_:)``. Cancels it if the session has already ended.
@@ -45,23 +45,23 @@ final class ListeningSession: Sendable {
 
     /// Enqueues a status for delivery on the queue.
     func take(_ path: PathStatus) {
-        let isLonger = state.withLock { state in
-            let isFull = state.waiting.count == Self.longestLine
+        let hasGrown = state.withLock { state in
+            let isFull = state.waiting.count == Self.maxWaiting
             if isFull { state.waiting.removeLast() }
             state.waiting.append(.init(path))
             return !isFull
         }
-        if isLonger { queue.async { self.tellNext() } }
+        if hasGrown { queue.async { self.deliverNext() } }
     }
 
     /// Delivers the oldest waiting status if it differs from the last delivered one.
-    private func tellNext() {
+    private func deliverNext() {
         let status = state.withLock { state -> NetworkReachabilityManager.NetworkReachabilityStatus? in
             guard !state.isEnded, !state.waiting.isEmpty else { return nil }
             let next = state.waiting.removeFirst()
             defer { state.latest = next }
             return next == state.latest ? nil : next
         }
-        if let status { call(status) }
+        if let status { listener(status) }
     }
 }

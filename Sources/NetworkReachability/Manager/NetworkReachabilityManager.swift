@@ -127,8 +127,8 @@ public final class NetworkReachabilityManager: Sendable {
     /// Starts calling the listener: first with the current status, even if it is offline, then with each status that
     /// differs from the previous one. Calls are serial. Calling this method again restarts listening.
     ///
-    /// - Returns: `false` if netlink is unavailable. The listener then receives `unknown` for a target that cannot be
-    ///   judged by other means, and the real status once netlink is available.
+    /// - Returns: `false` if netlink is unavailable. The listener then receives `unknown` for a target whose path
+    ///   cannot be found by other means, and the real status once netlink is available.
     @discardableResult
     public func startListening() -> Bool {
         let session = ListeningSession(queue: listenerQueue) { [weak self] status in
@@ -141,6 +141,25 @@ public final class NetworkReachabilityManager: Sendable {
         previous?.end()
         begin(session)
         return monitor.failure == nil
+    }
+
+    /// Starts calling a listener, which replaces the previous one. Otherwise the same as ``startListening()``. An
+    /// addition of Alamofire 5, under the same name.
+    ///
+    /// - Parameters:
+    ///   - queue: The queue on which the listener is called. Default: the main queue.
+    ///   - listener: The closure to call.
+    /// - Returns: Whether netlink is available.
+    @discardableResult
+    public func startListening(
+        onQueue queue: DispatchQueue = .main,
+        onUpdatePerforming listener: @escaping Listener
+    ) -> Bool {
+        // Stop first: the previous queue may still hold statuses for the previous listener.
+        stopListening()
+        listenerQueue = queue
+        self.listener = listener
+        return startListening()
     }
 
     /// Stops calling the listener. If called on ``listenerQueue``, the listener is not called again after this method
@@ -163,7 +182,7 @@ public final class NetworkReachabilityManager: Sendable {
         onQueue queue: DispatchQueue = .main,
         _ listener: @escaping Listener
     ) -> ReachabilityListening {
-        let session = ListeningSession(queue: queue, call: listener)
+        let session = ListeningSession(queue: queue, listener: listener)
         begin(session)
         return ReachabilityListening(session)
     }

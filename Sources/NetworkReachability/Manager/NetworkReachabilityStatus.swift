@@ -62,6 +62,15 @@ extension NetworkReachabilityManager.NetworkReachabilityStatus {
     }
 }
 
+extension NetworkReachabilityManager.ConnectionType {
+    /// The connection type for a medium; see ``NetworkInterface/medium``.
+    ///
+    /// Bluetooth and PPP may lead to a phone, but nothing on this machine shows it.
+    init(medium: InterfaceType) {
+        self = medium == .cellular ? .wwan : .ethernetOrWiFi
+    }
+}
+
 extension NetworkReachabilityManager.NetworkReachabilityStatus: CustomStringConvertible {
     /// A human-readable description of the status.
     public var description: String {

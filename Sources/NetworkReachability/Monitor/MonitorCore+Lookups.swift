@@ -9,11 +9,11 @@ extension MonitorCore {
         unanswered = []
         if run == .everything {
             interfacesAreStale = true
-            book.markEverything(patiently: true)
+            book.markEverything(deferred: true)
             // Has no effect unless it failed before.
             resolverConfiguration?.start()
         }
-        lookUpWhatIsMarked(run, now: now)
+        refreshMarked(run, now: now)
     }
 
     /// Reads the interfaces again. If the machine's own addresses changed, names may resolve to other addresses.
@@ -31,7 +31,7 @@ extension MonitorCore {
         }
         // The kernel restores next hops over a link without a notification.
         if reader.interfaces.hasBetterLink(than: before) { book.markEverything() }
-        if reader.interfaces.waysOut != before.waysOut { resolveAll() }
+        if reader.interfaces.outboundSources != before.outboundSources { resolveAll() }
     }
 
     /// The number of addresses looked up in one turn of the loop, which takes about 1 ms. Confirming a hundred
@@ -42,65 +42,65 @@ extension MonitorCore {
     ///
     /// - Parameter resolvesAgain: Whether a changed path causes a new lookup of the name. `false` if a name lookup
     ///   caused the change.
-    func lookUpWhatIsMarked(
+    func refreshMarked(
         _ run: RecomputeSchedule.Run = .changed,
         now: ContinuousClock.Instant,
-        resolvesAgain: Bool = true
+        resolvesOnChange: Bool = true
     ) {
         if interfacesAreStale { readInterfaces() }
         let marked = book.takeMarked(atMost: Self.sliceSize)
-        var concerned: [WatchedTarget] = []
+        var affected: [WatchedTarget] = []
         for start in stride(from: 0, to: marked.count, by: PathReader.batchSize) {
             let batch = marked[start..<min(start + PathReader.batchSize, marked.count)]
-            for (entry, judgement) in zip(batch, judgements(on: batch)) {
+            for (entry, addressVerdict) in zip(batch, verdicts(on: batch)) {
                 if isLate(entry.slot, run) { continue }
-                guard book.update(entry.slot, judgement, now: now) || isRenewing else { continue }
+                guard book.update(entry.slot, addressVerdict, now: now) || isRevalidating else { continue }
                 book.forEachWatcher(of: entry.slot) { target in
-                    if !target.isConcerned { concerned.append(target) }
-                    target.isConcerned = true
+                    if !target.isAffected { affected.append(target) }
+                    target.isAffected = true
                 }
             }
         }
         statistics.lookups += marked.count
-        for target in concerned {
-            target.isConcerned = false
-            judge(target, now: now, resolvesAgain: resolvesAgain)
+        for target in affected {
+            target.isAffected = false
+            updateStatus(of: target, now: now, resolvesOnChange: resolvesOnChange)
         }
-        if book.hasMarks { goOn(run) } else { isRenewing = false }
+        if book.hasMarks { scheduleRemainder(run) } else { isRevalidating = false }
     }
 
     /// Looks up the remaining addresses in the next turn of the loop.
-    private func goOn(_ run: RecomputeSchedule.Run) {
-        guard !isGoingOn else { return }
-        isGoingOn = true
+    private func scheduleRemainder(_ run: RecomputeSchedule.Run) {
+        guard !isRemainderScheduled else { return }
+        isRemainderScheduled = true
         loop.execute { [weak self] in
             self?.assumeIsolated { core in
-                core.isGoingOn = false
-                core.lookUpWhatIsMarked(run, now: core.now)
+                core.isRemainderScheduled = false
+                core.refreshMarked(run, now: core.now)
                 core.finish()
             }
         }
     }
 
-    private func judgements(on marked: ArraySlice<AddressBook.Marked>) -> [Judgement] {
+    private func verdicts(on marked: ArraySlice<AddressBook.Marked>) -> [AddressVerdict] {
         guard let reader = connection?.reader else {
-            return connectJudgements(on: marked)
+            return verdictsWithoutNetlink(on: marked)
         }
         do {
-            return try reader.judge(marked.map { ($0.address, $0.options) })
+            return try reader.lookUp(marked.map { ($0.address, $0.options) })
         } catch {
             // Retried like after an overrun, with increasing delays.
             schedule.noteEvents(isOverrun: true, now: now)
             unanswered += marked.map(\.slot)
-            return marked.map { _ in Judgement(.unknown(.lookupFailed)) }
+            return marked.map { _ in AddressVerdict(.unknown(.lookupFailed)) }
         }
     }
 
-    /// Judges addresses by connected sockets, because netlink is unavailable.
-    private func connectJudgements(on marked: ArraySlice<AddressBook.Marked>) -> [Judgement] {
+    /// Looks up addresses by connected sockets, because netlink is unavailable.
+    private func verdictsWithoutNetlink(on marked: ArraySlice<AddressBook.Marked>) -> [AddressVerdict] {
         do {
             return try loop.inNetworkNamespace { () throws(SystemError) in
-                marked.map { ConnectOracle.judge($0.address, $0.options.options) }
+                marked.map { ConnectLookup.verdict(on: $0.address, $0.options.options) }
             }
         } catch {
             return marked.map { _ in .noNetlink }
@@ -112,25 +112,25 @@ extension MonitorCore {
     }
 
     /// Updates a target from the verdicts on its addresses, and queues a new status for its subscribers.
-    func judge(_ target: WatchedTarget, now: ContinuousClock.Instant, resolvesAgain: Bool = true) {
+    func updateStatus(of target: WatchedTarget, now: ContinuousClock.Instant, resolvesOnChange: Bool = true) {
         let generation = target.hold.published?.pathGeneration
         let status = target.update(finding(on: target), now: now)
         target.expiryDue = target.slots.compactMap { book.expiry(at: $0) }.min()
         wakeUps.set(target, target.nextDue)
         guard let status else { return }
         for subscriber in target.subscribers { outbox.put(status, for: subscriber) }
-        if resolvesAgain, let generation, generation != status.pathGeneration {
+        if resolvesOnChange, let generation, generation != status.pathGeneration {
             resolve(target, .pathChange)
         }
         if target === general {
             snapshotIsStale = true
-            judgeUnresolved(now: now)
+            updateUnresolved(now: now)
         }
     }
 
-    private func judgeUnresolved(now: ContinuousClock.Instant) {
+    private func updateUnresolved(now: ContinuousClock.Instant) {
         for target in targets.values where target.slots.isEmpty {
-            judge(target, now: now)
+            updateStatus(of: target, now: now)
             resolve(target, .pathChange)
         }
     }
@@ -143,18 +143,18 @@ extension MonitorCore {
     /// otherwise unknown.
     private var unresolved: Finding {
         if connection == nil { return Finding(.unknown(.noNetlink)) }
-        let way = Finding(general.slots.compactMap { book.verdict(at: $0) })
-        if let way, case .notReachable = way.verdict { return way }
+        let finding = Finding(general.slots.compactMap { book.verdict(at: $0) })
+        if let finding, case .notReachable = finding.verdict { return finding }
         return Finding(.unknown(.unresolved))
     }
 
     /// Handles time that was not observed: every path is suspect, and everything is looked up again.
-    func renew() {
+    func revalidate() {
         for target in targets.values { target.hold.suspectPath() }
-        isRenewing = true
+        isRevalidating = true
         interfacesAreStale = true
         book.markEverything()
-        lookUpWhatIsMarked(now: now)
+        refreshMarked(now: now)
         resolveAll()
         finish()
     }

@@ -17,7 +17,7 @@ extension MonitorCore {
     /// Resolves the name of a target, now or when the budget allows it.
     func resolve(_ target: WatchedTarget, _ cause: NameResolution.Cause = .schedule) {
         guard let name = target.name else { return }
-        let lookup = name.resolution.ask(cause, budget: &lookupBudget, now: now)
+        let lookup = name.resolution.request(cause, budget: &lookupBudget, now: now)
         if let lookup { start(lookup, of: name, target.key) }
         wakeUps.set(target, target.nextDue)
     }
@@ -48,11 +48,11 @@ extension MonitorCore {
     private func resolved(_ key: WatchKey, _ lookup: NameResolution.Lookup, _ outcome: NameResolver.Outcome) {
         guard let target = targets[key], let name = target.name else { return }
         let now = self.now
-        let mustAskAgain = name.resolution.end(lookup, outcome, now: now, random: .random(in: 0...1))
-        rest(target, on: name.resolution.addresses)
-        lookUpWhatIsMarked(now: now, resolvesAgain: false)
-        judge(target, now: now, resolvesAgain: false)
-        if mustAskAgain { resolve(target, .pathChange) }
+        let needsAnotherLookup = name.resolution.end(lookup, outcome, now: now, random: .random(in: 0...1))
+        assign(name.resolution.addresses, to: target)
+        refreshMarked(now: now, resolvesOnChange: false)
+        updateStatus(of: target, now: now, resolvesOnChange: false)
+        if needsAnotherLookup { resolve(target, .pathChange) }
         finish()
     }
 }

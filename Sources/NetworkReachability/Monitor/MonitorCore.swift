@@ -17,11 +17,11 @@ actor MonitorCore {
     private var reconnectDue: ContinuousClock.Instant?
     var schedule: RecomputeSchedule
     var interfacesAreStale = true
-    var isGoingOn = false
+    var isRemainderScheduled = false
     /// The slots for which the kernel gave no answer.
     var unanswered: [AddressBook.Slot] = []
     /// Whether every path is suspect until it has been looked up again.
-    var isRenewing = false
+    var isRevalidating = false
     /// Statuses to deliver to subscribers, in order. Delivered at the end of a turn: a subscriber may call back into
     /// the monitor, and the resulting statuses must not overtake earlier ones.
     var outbox = Outbox()
@@ -49,7 +49,7 @@ actor MonitorCore {
         self.configuration = configuration
         self.resolver = resolver
         lookupBudget = LookupBudget(perSecond: configuration.nameLookupsPerSecond)
-        filter = RouteFilter(isWanted: configuration.filtersRoutes)
+        filter = RouteFilter(isEnabled: configuration.filtersRoutes)
         let now = configuration.clock.now()
         schedule = RecomputeSchedule(
             confirmDelay: configuration.confirmDelay,
@@ -81,14 +81,14 @@ actor MonitorCore {
         targets[general.key] = general
         observeClocks()
         connect()
-        rest(general, on: configuration.generalAddresses)
+        assign(configuration.generalAddresses, to: general)
         recompute(.everything, now: now)
         finish()
     }
 
     /// A suspension or a clock step means that time has passed unobserved.
     private func observeClocks() {
-        clocks = ClockObserver(loop: loop) { [weak self] _ in self?.perform { $0.renew() } }
+        clocks = ClockObserver(loop: loop) { [weak self] _ in self?.perform { $0.revalidate() } }
         clocks?.start()
     }
 
@@ -114,7 +114,7 @@ actor MonitorCore {
 
     func receiveEvents() {
         do {
-            if let batch = try connection?.events.drain() { take(batch) }
+            if let batch = try connection?.events.drain() { process(batch) }
         } catch {
             disconnect(error)
             recompute(.everything, now: now)
@@ -129,7 +129,7 @@ actor MonitorCore {
     }
 
     /// Processes notifications. They are trusted only as a hint that something may have changed.
-    func take(_ received: EventSocket.Batch) {
+    func process(_ received: EventSocket.Batch) {
         let batch = configuration.faults.interceptor?(received) ?? received
         statistics.add(batch)
         guard batch.isOverrun || !batch.events.isEmpty else { return }
@@ -172,21 +172,21 @@ actor MonitorCore {
         } else if !due.isEmpty {
             recompute(.changed, now: now)
         }
-        for target in due { attend(to: target, now: now) }
-        if filter.isDue(at: now) { tightenFilter() }
+        for target in due { handleDue(target, now: now) }
+        if filter.isDue(at: now) { narrowFilter() }
         finish()
         clocks?.assumeIsolated { $0.check() }
     }
 
-    func tightenFilter() {
-        if let events = connection?.events { filter.tighten(events, around: book) }
+    func narrowFilter() {
+        if let events = connection?.events { filter.narrow(events, around: book) }
     }
 
-    private func attend(to target: WatchedTarget, now: ContinuousClock.Instant) {
+    private func handleDue(_ target: WatchedTarget, now: ContinuousClock.Instant) {
         guard targets[target.key] === target else { return }
         // Its addresses are still waiting in the lookup queue. Try again later.
         if book.isMarked(target.slots) { return wakeUps.set(target, now + .milliseconds(1)) }
-        judge(target, now: now)
+        updateStatus(of: target, now: now)
         if target.name?.resolution.isDue(at: now) == true { resolve(target) }
     }
 
@@ -210,7 +210,4 @@ actor MonitorCore {
         timer = (due, cancel)
     }
 
-    func forget(_ target: WatchedTarget) {
-        wakeUps.set(target, nil)
-    }
 }

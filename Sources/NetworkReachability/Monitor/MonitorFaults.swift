@@ -12,7 +12,7 @@ package struct MonitorFaults: Sendable {
 
     package init() {}
 
-    var heardClasses: Set<NetlinkEvent.Class> {
+    var receivedClasses: Set<NetlinkEvent.Class> {
         Set(NetlinkEvent.Class.allCases).subtracting(ignoredClasses)
     }
 }

@@ -13,108 +13,6 @@ internal import Synchronization
 /// Consecutive statuses of one watch differ and are delivered one at a time. A change to reachable is reported
 /// immediately, a loss after ``Configuration/settle``.
 public final class PathMonitor: Sendable {
-    /// The settings of a monitor. The defaults suit everything but tests.
-    public struct Configuration: Sendable {
-        /// The path of the network namespace to watch (`/run/netns/NAME`, `/proc/PID/ns/net`). Default `nil`: the
-        /// namespace of the thread that creates the monitor.
-        ///
-        /// Requires `CAP_SYS_ADMIN` over that namespace and over the program's own. Name servers are queried from the
-        /// watched namespace, but their addresses are read from the files of the process. Zones are looked up in the
-        /// namespace of the process. Callbacks, and threads started by them, stay in the program's namespace.
-        public var networkNamespace: String?
-        /// How long a loss of reachability is held back. Default 30 ms, range 0 to 250 ms. Here and below, values
-        /// outside the range are clamped.
-        public var settle: Duration = .milliseconds(30) {
-            didSet { settle = min(max(settle, .zero), .milliseconds(250)) }
-        }
-        /// How long after the last notification everything is looked up again, because the kernel announces some
-        /// changes before it makes them. While notifications keep arriving, this happens at the latest ten times this
-        /// long after the first. Default 150 ms, minimum 10 ms.
-        public var confirmDelay: Duration = .milliseconds(150) {
-            didSet { confirmDelay = max(confirmDelay, .milliseconds(10)) }
-        }
-        /// How often everything is looked up without any notification. Default 60 s, minimum 100 ms.
-        public var auditInterval: Duration = .seconds(60) {
-            didSet { auditInterval = max(auditInterval, .milliseconds(100)) }
-        }
-        /// How long after a failure the netlink sockets are reopened. While they are missing, also how often each
-        /// path is looked up by other means. Default 5 s, minimum 10 ms.
-        public var reconnectInterval: Duration = .seconds(5) {
-            didSet { reconnectInterval = max(reconnectInterval, .milliseconds(10)) }
-        }
-        /// How often the addresses of a watched name are refreshed, ±10 %, if nothing else causes a lookup. Default
-        /// 30 s, range 1 s to 1 h.
-        ///
-        /// A name whose addresses are unreachable is looked up after 5 s, 5 s, 10 s, 20 s, and then at this interval.
-        /// A failed lookup is retried after 1 s, with a delay that doubles up to this interval. A change of the
-        /// network or of the resolver configuration causes an immediate lookup.
-        ///
-        /// The status of a name follows its records within twice this interval, unless ``nameLookupsPerSecond`` is
-        /// too low.
-        public var nameRefreshInterval: Duration = .seconds(30) {
-            didSet { nameRefreshInterval = min(max(nameRefreshInterval, .seconds(1)), .seconds(3600)) }
-        }
-        /// The maximum number of lookups per second that refresh watched names, for all names together. First lookups
-        /// do not count. Default 20, range 1 to 10,000.
-        ///
-        /// With more names than this and ``nameRefreshInterval`` allow (600 by default), each name is refreshed less
-        /// often.
-        public var nameLookupsPerSecond = 20 {
-            didSet { nameLookupsPerSecond = min(max(nameLookupsPerSecond, 1), 10_000) }
-        }
-        /// The requested receive buffer in bytes. Without `CAP_NET_ADMIN`, the kernel grants at most
-        /// `net.core.rmem_max`. Default 4 MiB, enough for 5,000 pending route notifications.
-        public var receiveBufferSize = 4 * 1024 * 1024
-
-        /// Whether the kernel suppresses notifications of routes that cover no watched address, which saves a wake-up
-        /// for each. Default `true`. The statuses are the same either way.
-        public var filtersRoutes = true
-        /// The addresses that decide about ``PathTarget/general``. Nothing is sent to them. Default: the IPv4 and
-        /// IPv6 addresses of two root name servers (`a` and `k` in the IANA root hints), which are as stable and as
-        /// widely routed as any. An empty list selects the default.
-        public var generalAddresses = rootNameServers {
-            didSet { if generalAddresses.isEmpty { generalAddresses = Self.rootNameServers } }
-        }
-        /// The descriptor of a netlink socket (`NETLINK_ROUTE`) to listen on. Default `nil`: the monitor opens one.
-        ///
-        /// A more privileged process can open it with a larger buffer, for example systemd with `ListenNetlink=` and
-        /// `ReceiveBuffer=`. It must belong to the watched namespace. The monitor uses a duplicate.
-        public var inheritedSocket: CInt?
-
-        /// For tests.
-        package var resolverFiles = ResolverConfigurationWatch.systemPaths
-        /// For tests.
-        package var clock = MonitorClock.system
-        /// Faults to inject, for tests.
-        package var faults = MonitorFaults()
-
-        private static let rootNameServers = [
-            IPAddress("198.41.0.4")!, IPAddress("2001:503:ba3e::2:30")!,
-            IPAddress("193.0.14.129")!, IPAddress("2001:7fd::1")!,
-        ]
-
-        /// Creates a configuration with the default values.
-        public init() {}
-    }
-
-    /// Counters of a monitor since its creation.
-    package struct Statistics: Hashable, Sendable {
-        package var recomputations = 0
-        /// The number of addresses looked up.
-        package var lookups = 0
-        /// The number of name lookups started.
-        package var nameLookups = 0
-        package var overruns = 0
-        package var malformed = 0
-        package var foreign = 0
-
-        mutating func add(_ batch: EventSocket.Batch) {
-            if batch.isOverrun { overruns += 1 }
-            malformed += batch.malformed
-            foreign += batch.foreign
-        }
-    }
-
     /// The monitor of the process's network namespace. Managers use it by default.
     public static let shared = PathMonitor()
 
@@ -220,7 +118,7 @@ public final class PathMonitor: Sendable {
         let key = WatchKey(target: target, options: options)
         let watch = PathWatch(monitor: self, key: key, id: id, onUpdate: onUpdate)
         let delivery = watch.delivery
-        if core == nil { delivery.deliver(Self.unknowable(target)) }
+        if core == nil { delivery.deliver(Self.unknownStatus(target)) }
         monitorCore?.perform { $0.subscribe(.init(id: id) { delivery.deliver($0) }, to: key) }
         return watch
     }
@@ -243,14 +141,14 @@ public final class PathMonitor: Sendable {
         }
     }
 
-    /// Judges addresses once, at the moment when the monitor's thread runs the request. The verdict includes a loss
+    /// Looks up addresses once, at the moment when the monitor's thread runs the request. The verdict includes a loss
     /// that ``watch(_:options:onUpdate:)`` still holds back for ``Configuration/settle``. Returns immediately.
     ///
     /// - Parameters:
     ///   - addresses: The addresses of one host, of which one reachable address is enough; `nil` for
     ///     ``PathTarget/general``.
     ///   - answer: Called once on the monitor's thread, which it must not block.
-    package func judge(
+    package func lookUp(
         _ addresses: [IPAddress]?,
         answer: @escaping @Sendable (PathStatus.Verdict) -> Void
     ) {
@@ -258,12 +156,12 @@ public final class PathMonitor: Sendable {
         core.perform { answer($0.verdictNow(on: addresses)) }
     }
 
-    /// Judges a watched target once by new lookups, like ``judge(_:answer:)`` for addresses. The verdict includes a
+    /// Looks up the addresses of a watched target once, like ``lookUp(_:answer:)`` for addresses. The verdict includes a
     /// loss that ``watch(_:options:onUpdate:)`` still holds back. Returns immediately.
     ///
     /// - Parameter answer: Called once with the verdict and the generation of the path, or with `nil` if the target
     ///   is not watched. It runs on the monitor's thread, which it must not block.
-    package func judge(
+    package func lookUp(
         _ target: PathTarget,
         answer: @escaping @Sendable ((verdict: PathStatus.Verdict, generation: UInt64)?) -> Void
     ) {
@@ -281,14 +179,14 @@ public final class PathMonitor: Sendable {
     /// The current interfaces and general reachability. Read on the monitor's thread; the caller blocks briefly, as
     /// for a lock.
     public var snapshot: NetworkSnapshot {
-        guard let core else { return Self.unknowableSnapshot }
+        guard let core else { return Self.unknownSnapshot }
         return core.loop.runAndWait { core.assumeIsolated { $0.snapshot } }
     }
 
     /// The value of ``snapshot``, now and after each change. A slow reader gets only the newest one.
     public var snapshots: AsyncStream<NetworkSnapshot> {
         AsyncStream(bufferingPolicy: .bufferingNewest(1)) { continuation in
-            if core == nil { continuation.yield(Self.unknowableSnapshot) }
+            if core == nil { continuation.yield(Self.unknownSnapshot) }
             let id = nextID.add(1, ordering: .relaxed).newValue
             monitorCore?.perform { $0.subscribeToSnapshots(id) { continuation.yield($0) } }
             // Retains the monitor too, not only the subscription, until iteration ends.
@@ -298,8 +196,8 @@ public final class PathMonitor: Sendable {
         }
     }
 
-    private static var unknowableSnapshot: NetworkSnapshot {
-        NetworkSnapshot(generation: 0, interfaces: [], general: unknowable(.general))
+    private static var unknownSnapshot: NetworkSnapshot {
+        NetworkSnapshot(generation: 0, interfaces: [], general: unknownStatus(.general))
     }
 
     func end(_ id: UInt64, _ key: WatchKey) {
@@ -309,11 +207,11 @@ public final class PathMonitor: Sendable {
     /// Returns the status of a watched target, read on the monitor's thread. The caller waits as for a lock; nothing
     /// on that thread ever blocks.
     func statusNow(of key: WatchKey) -> PathStatus {
-        guard let core else { return Self.unknowable(key.target) }
+        guard let core else { return Self.unknownStatus(key.target) }
         return core.loop.runAndWait { core.assumeIsolated { $0.status(of: key) } }
     }
 
-    private static func unknowable(_ target: PathTarget) -> PathStatus {
+    private static func unknownStatus(_ target: PathTarget) -> PathStatus {
         PathStatus(target: target, finding: Finding(.unknown(.noNetlink)), pathGeneration: 0)
     }
 
@@ -325,14 +223,14 @@ public final class PathMonitor: Sendable {
         return core.loop.runAndWait { core.assumeIsolated { $0.statistics } }
     }
 
-    /// Acts as after a suspension.
-    package func renew() {
-        core?.perform { $0.renew() }
+    /// Does the same as after a suspension.
+    package func revalidate() {
+        core?.perform { $0.revalidate() }
     }
 
     /// Narrows the kernel's filter to the currently watched addresses immediately.
-    package func tightenFilter() {
-        core?.perform { $0.tightenFilter() }
+    package func narrowFilter() {
+        core?.perform { $0.narrowFilter() }
     }
 
     /// Processes all pending kernel notifications, without waiting for the minimum spacing.
@@ -346,12 +244,12 @@ public final class PathMonitor: Sendable {
             var bytes = datagram
             var batch = EventSocket.Batch()
             bytes.withUnsafeMutableBytes { batch.add($0) }
-            core.take(batch)
+            core.process(batch)
         }
     }
 
     /// Runs a closure on the monitor's thread, which receives nothing in the meantime.
-    package func occupy(_ body: @escaping @Sendable () -> Void) {
+    package func block(with body: @escaping @Sendable () -> Void) {
         core?.loop.execute(body)
     }
 }

@@ -11,17 +11,17 @@ struct RecomputeSchedule: Sendable {
     /// The minimum time between two recomputations during a storm.
     static let spacing: Duration = .milliseconds(10)
     /// The delays while the receive buffer keeps overrunning. NetworkManager's maximum is also 1 s.
-    static let firstOverrunSpacing: Duration = .milliseconds(50)
-    static let longestOverrunSpacing: Duration = .seconds(1)
+    static let initialOverrunSpacing: Duration = .milliseconds(50)
+    static let maxOverrunSpacing: Duration = .seconds(1)
 
     /// The maximum delay of a confirmation while events keep arriving, as a multiple of the confirm delay.
-    static let longestConfirmFactor = 10
+    static let maxConfirmFactor = 10
 
     private let confirmDelay: Duration
     private let auditInterval: Duration
 
     private var lastRun: ContinuousClock.Instant?
-    private var overrunsInARow = 0
+    private var consecutiveOverruns = 0
     private var overrunSinceLastRun = false
     private var eventDue: ContinuousClock.Instant?
     private var confirmDue: ContinuousClock.Instant?
@@ -46,12 +46,12 @@ struct RecomputeSchedule: Sendable {
 
     /// Records that something may have changed.
     mutating func noteEvents(isOverrun: Bool, now: ContinuousClock.Instant) {
-        let deadline = confirmDeadline ?? now + confirmDelay * Self.longestConfirmFactor
+        let deadline = confirmDeadline ?? now + confirmDelay * Self.maxConfirmFactor
         confirmDeadline = deadline
         confirmDue = min(now + confirmDelay, deadline)
         if isOverrun, !overrunSinceLastRun {
             overrunSinceLastRun = true
-            overrunsInARow += 1
+            consecutiveOverruns += 1
         }
         let due = lastRun.map { max(now, $0 + currentSpacing) } ?? now
         eventDue = eventDue.map { min($0, due) } ?? due
@@ -59,9 +59,9 @@ struct RecomputeSchedule: Sendable {
 
     private var currentSpacing: Duration {
         // The first overrun is handled like any event. From the second one on, the delay doubles.
-        guard overrunsInARow > 1 else { return Self.spacing }
-        let doublings = min(overrunsInARow - 2, 10)
-        return min(Self.longestOverrunSpacing, Self.firstOverrunSpacing * (1 << doublings))
+        guard consecutiveOverruns > 1 else { return Self.spacing }
+        let doublings = min(consecutiveOverruns - 2, 10)
+        return min(Self.maxOverrunSpacing, Self.initialOverrunSpacing * (1 << doublings))
     }
 
     /// What to look up.
@@ -77,7 +77,7 @@ struct RecomputeSchedule: Sendable {
         guard nextDue <= now else { return nil }
         let isConfirmed = pacedConfirmDue.map { $0 <= now } ?? false
         let run: Run = isConfirmed || auditDue <= now ? .everything : .changed
-        if !overrunSinceLastRun { overrunsInARow = 0 }
+        if !overrunSinceLastRun { consecutiveOverruns = 0 }
         overrunSinceLastRun = false
         // A confirmation does not delay the next event, which is handled immediately.
         if eventDue != nil { lastRun = now }

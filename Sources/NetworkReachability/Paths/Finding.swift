@@ -29,14 +29,6 @@ struct Finding: Hashable, Sendable {
 }
 
 extension PathStatus.Verdict {
-    var isReachable: Bool {
-        path != nil
-    }
-
-    var path: NetworkPath? {
-        if case .reachable(let path) = self { path } else { nil }
-    }
-
     fileprivate var isUnknown: Bool {
         if case .unknown = self { true } else { false }
     }

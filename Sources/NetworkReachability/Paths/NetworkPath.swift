@@ -53,8 +53,29 @@ public struct NetworkPath: Hashable, Sendable {
     }
 
     /// Whether a connection would use the same interface, source and gateway on both paths.
-    func isSameWay(as other: NetworkPath) -> Bool {
+    func usesSameRoute(as other: NetworkPath) -> Bool {
         interfaceIndex == other.interfaceIndex && source == other.source && gateway == other.gateway
+    }
+}
+
+extension NetworkPath {
+    /// The destination and the socket binding for this path.
+    package var candidate: ConnectionCandidate {
+        let needsZone = destination.isLinkLocal && destination.zone == 0
+        return ConnectionCandidate(
+            needsZone ? destination.inZone(interfaceIndex) : destination,
+            binding: binding
+        )
+    }
+
+    /// The socket binding for this path.
+    package var binding: SocketBinding {
+        // Local packets use loopback. A socket bound to loopback cannot reach the addresses of other interfaces.
+        SocketBinding(
+            interfaceIndex: isLocal ? 0 : interfaceIndex,
+            source: source,
+            family: destination.family
+        )
     }
 }
 

@@ -14,7 +14,7 @@ public struct PathStatus: Hashable, Sendable {
         indirect case reachable(NetworkPath)
     }
 
-    /// Why a target is not reachable or could not be judged. New reasons may be added.
+    /// Why a target is not reachable or why its reachability is unknown. New reasons may be added.
     public struct Reason: RawRepresentable, Hashable, Sendable {
         /// The reason in machine-readable output.
         public let rawValue: String
@@ -38,7 +38,7 @@ public struct PathStatus: Hashable, Sendable {
     /// A counter that increases when the interface, the source address or the gateway changes, and after time that
     /// was not observed (a suspension). Unlike ``pathGeneration``, it stays the same when the same path was lost and
     /// found again, because connections made before may then still be alive.
-    package let wayGeneration: UInt64
+    package let routeGeneration: UInt64
     /// Whether an IPv4 address of the target is reachable. For ``PathTarget/general``: whether there is a route out
     /// by IPv4.
     public let supportsIPv4: Bool
@@ -46,10 +46,10 @@ public struct PathStatus: Hashable, Sendable {
     /// by IPv6.
     public let supportsIPv6: Bool
 
-    init(target: PathTarget, finding: Finding, pathGeneration: UInt64, wayGeneration: UInt64 = 0) {
+    init(target: PathTarget, finding: Finding, pathGeneration: UInt64, routeGeneration: UInt64 = 0) {
         self.target = target
         self.pathGeneration = pathGeneration
-        self.wayGeneration = wayGeneration
+        self.routeGeneration = routeGeneration
         verdict = finding.verdict
         supportsIPv4 = finding.supportsIPv4
         supportsIPv6 = finding.supportsIPv6
@@ -69,6 +69,16 @@ public struct PathStatus: Hashable, Sendable {
         case .unknown(let reason), .notReachable(let reason): reason
         case .reachable: nil
         }
+    }
+}
+
+extension PathStatus.Verdict {
+    var isReachable: Bool {
+        path != nil
+    }
+
+    var path: NetworkPath? {
+        if case .reachable(let path) = self { path } else { nil }
     }
 }
 

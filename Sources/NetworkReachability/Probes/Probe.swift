@@ -63,7 +63,11 @@ public struct ProbeResult: Hashable, Sendable {
     public init(_ validation: PathValidation, latency: Duration? = nil, portal: CaptivePortal? = nil) {
         self.validation = validation
         self.latency = latency
-        if case .captive(let captor) = validation { self.portal = captor } else { self.portal = portal }
+        if case .captive(let captivePortal) = validation {
+            self.portal = captivePortal
+        } else {
+            self.portal = portal
+        }
     }
 }
 

@@ -27,10 +27,10 @@ final class ProbeSlots: Sendable {
     }
 
     /// The number of waiting probes.
-    var waiting: Int { state.withLock { $0.waiters.count } }
+    var waitingCount: Int { state.withLock { $0.waiters.count } }
 
     /// Waits for a slot. Returns `false`, without a slot, if the task is cancelled first.
-    func take() async -> Bool {
+    func acquire() async -> Bool {
         let id = state.withLock { state in
             state.nextID += 1
             return state.nextID
@@ -38,12 +38,12 @@ final class ProbeSlots: Sendable {
         return await withTaskCancellationHandler {
             await withCheckedContinuation { wait(Waiter(id: id, continuation: $0)) }
         } onCancel: {
-            giveUp(id)
+            cancelWait(id)
         }
     }
 
     /// Releases a slot.
-    func giveBack() {
+    func release() {
         let next = state.withLock { state -> Waiter? in
             guard state.waiters.isEmpty else { return state.waiters.removeFirst() }
             state.free += 1
@@ -66,7 +66,7 @@ final class ProbeSlots: Sendable {
         if let answer { waiter.continuation.resume(returning: answer) }
     }
 
-    private func giveUp(_ id: UInt64) {
+    private func cancelWait(_ id: UInt64) {
         let waiter = state.withLock { state -> Waiter? in
             guard let index = state.waiters.firstIndex(where: { $0.id == id }) else { return nil }
             return state.waiters.remove(at: index)

@@ -27,7 +27,7 @@ actor TCPAttempt {
     func run() async -> ProbeResult {
         await withCheckedContinuation { continuation in
             waiter = continuation
-            if let result { give(result) } else { begin() }
+            if let result { resume(returning: result) } else { begin() }
         }
     }
 
@@ -39,7 +39,7 @@ actor TCPAttempt {
     private func begin() {
         started = .now
         timer = loop.schedule(at: .now + timeout) { [weak self] in
-            self?.assumeIsolated { $0.tookTooLong() }
+            self?.assumeIsolated { $0.timeOut() }
         }
         let race = ConnectionRace(paths.map(\.candidate))
         let connector = Connector(loop: loop, race: race, port: port) { [weak self] outcome in
@@ -49,7 +49,7 @@ actor TCPAttempt {
         connector.assumeIsolated { $0.start() }
     }
 
-    private func tookTooLong() {
+    private func timeOut() {
         let failure = connector?.assumeIsolated { $0.stop() }
         let list = failure.map { $0.attempts.count > 1 ? " (\(Self.list($0)))" : "" } ?? ""
         end(ProbeResult(.failed("no answer within \(timeout)\(list)")))
@@ -61,7 +61,7 @@ actor TCPAttempt {
         case .failure(let failure):
             // Only the remote side refuses. All other errors come from this machine or from a router on the path.
             let isRefused = failure.attempts.contains { $0.error?.errno == ECONNREFUSED }
-            return ProbeResult(.failed(Self.words(for: failure)), latency: isRefused ? elapsed : nil)
+            return ProbeResult(.failed(Self.message(for: failure)), latency: isRefused ? elapsed : nil)
         }
     }
 
@@ -75,33 +75,33 @@ actor TCPAttempt {
         timer.map(loop.cancel)
         connector?.assumeIsolated { _ = $0.stop() }
         connector = nil
-        give(result)
+        resume(returning: result)
     }
 
-    private func give(_ result: ProbeResult) {
+    private func resume(returning result: ProbeResult) {
         waiter?.resume(returning: result)
         waiter = nil
     }
 
     /// Returns the error of the only address, or a list of all errors.
-    private static func words(for failure: ConnectionFailure) -> String {
+    private static func message(for failure: ConnectionFailure) -> String {
         guard failure.attempts.count > 1 else {
-            return failure.attempts.first?.error.map(words(for:)) ?? "no address"
+            return failure.attempts.first?.error.map(message(for:)) ?? "no address"
         }
         return list(failure)
     }
 
     private static func list(_ failure: ConnectionFailure) -> String {
-        let attempts = failure.attempts.map { "\($0.address): \($0.error.map(words(for:)) ?? "no answer")" }
+        let attempts = failure.attempts.map { "\($0.address): \($0.error.map(message(for:)) ?? "no answer")" }
         let rest = failure.untried == 0 ? [] : ["\(failure.untried) more were not tried"]
         return (attempts + rest).joined(separator: "; ")
     }
 
-    private static func words(for error: SystemError) -> String {
+    private static func message(for error: SystemError) -> String {
         switch (error.call, error.errno) {
         case (_, ECONNREFUSED): "connection refused"
-        case (_, ENODEV): "the interface is gone"
-        case (_, EADDRNOTAVAIL): "the source address is gone"
+        case (_, ENODEV): "the interface no longer exists"
+        case (_, EADDRNOTAVAIL): "the source address no longer exists"
         case ("connect", let errno): errnoDescription(errno).lowercased()
         default: "\(error)"
         }

@@ -57,31 +57,3 @@ public struct TCPProbe: Probe, RacingProbe {
         }
     }
 }
-
-extension Duration {
-    /// Returns the nearest duration within the range.
-    package func clamped(to range: ClosedRange<Duration>) -> Duration {
-        min(max(self, range.lowerBound), range.upperBound)
-    }
-}
-
-extension NetworkPath {
-    /// The destination and the socket binding for this path.
-    package var candidate: ConnectionCandidate {
-        let needsZone = destination.isLinkLocal && destination.zone == 0
-        return ConnectionCandidate(
-            needsZone ? destination.inZone(interfaceIndex) : destination,
-            binding: binding
-        )
-    }
-
-    /// The socket binding for this path.
-    package var binding: SocketBinding {
-        // Local packets use loopback. A socket bound to loopback cannot reach the addresses of other interfaces.
-        SocketBinding(
-            interfaceIndex: isLocal ? 0 : interfaceIndex,
-            source: source,
-            family: destination.family
-        )
-    }
-}

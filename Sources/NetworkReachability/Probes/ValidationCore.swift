@@ -14,7 +14,7 @@ actor ValidationCore {
     private nonisolated let isStopped = Atomic(false)
 
     private var schedule: Schedule
-    private var flight: Task<Void, Never>?
+    private var probeTask: Task<Void, Never>?
     private var timer: EventLoop.Timer?
 
     nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
@@ -68,7 +68,7 @@ actor ValidationCore {
             switch action {
             case .publish(let status): onUpdate(status)
             case .start(let path): start(over: path)
-            case .cancel: flight?.cancel()
+            case .cancel: probeTask?.cancel()
             }
         }
         wait()
@@ -77,9 +77,9 @@ actor ValidationCore {
     private func start(over path: NetworkPath) {
         let (probe, host, slots, paths) = (probe, host, slots, paths)
         // Detached, because the probe must not run on this thread.
-        flight = Task.detached { [weak self] in
+        probeTask = Task.detached { [weak self] in
             let result = await Self.run(probe, to: host, over: path, orOneOf: paths, in: slots)
-            await self?.hasEnded(result)
+            await self?.probeEnded(result)
         }
     }
 
@@ -90,8 +90,8 @@ actor ValidationCore {
         orOneOf paths: () async -> [NetworkPath],
         in slots: ProbeSlots
     ) async -> ProbeResult {
-        guard await slots.take() else { return ProbeResult(.failed("cancelled")) }
-        defer { slots.giveBack() }
+        guard await slots.acquire() else { return ProbeResult(.failed("cancelled")) }
+        defer { slots.release() }
         // The general target has no addresses of its own.
         guard host != nil, let probe = probe as? any RacingProbe else {
             return await probe.run(to: host, over: path)
@@ -100,8 +100,8 @@ actor ValidationCore {
         return await probe.run(to: host, over: [path] + others)
     }
 
-    private func hasEnded(_ result: ProbeResult) {
-        flight = nil
+    private func probeEnded(_ result: ProbeResult) {
+        probeTask = nil
         act { $0.ended(result, now: .now, random: .random(in: 0...1)) }
     }
 
@@ -115,7 +115,7 @@ actor ValidationCore {
     }
 
     private func end() {
-        flight?.cancel()
+        probeTask?.cancel()
         if let timer { loop.cancel(timer) }
         timer = nil
     }

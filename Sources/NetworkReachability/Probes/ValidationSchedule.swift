@@ -12,7 +12,7 @@ struct ValidationSchedule<Instant: InstantProtocol>: Sendable where Instant.Dura
         case cancel
     }
 
-    private enum Flight: Sendable {
+    private enum ProbeState: Sendable {
         case none
         case running
         /// Cancelled, but not ended yet.
@@ -34,7 +34,7 @@ struct ValidationSchedule<Instant: InstantProtocol>: Sendable where Instant.Dura
     private let interval: Duration?
     private var status: PathStatus?
     private var result: ProbeResult?
-    private var flight = Flight.none
+    private var probeState = ProbeState.none
     private var due: Instant?
     private var lastStart: Instant?
     private var failures = 0
@@ -47,7 +47,7 @@ struct ValidationSchedule<Instant: InstantProtocol>: Sendable where Instant.Dura
 
     /// When to call ``timeHasPassed(now:)``; `nil` if no call is needed.
     var nextDue: Instant? {
-        if case .none = flight { due } else { nil }
+        if case .none = probeState { due } else { nil }
     }
 
     // MARK: Events
@@ -60,12 +60,12 @@ struct ValidationSchedule<Instant: InstantProtocol>: Sendable where Instant.Dura
         result = nil
         failures = 0
         due = new.path.map { _ in earliestStart(after: Self.spacing, now: now) }
-        return cancelFlight() + publish() + startIfDue(now: now)
+        return cancelProbe() + publish() + startIfDue(now: now)
     }
 
     /// Requests a probe of the path. A probe that is already running is enough.
     mutating func check(now: Instant) -> [Action] {
-        guard status?.path != nil, case .none = flight else { return [] }
+        guard status?.path != nil, case .none = probeState else { return [] }
         let start = earliestStart(after: Self.checkSpacing, now: now)
         due = due.map { min($0, start) } ?? start
         return startIfDue(now: now)
@@ -75,8 +75,8 @@ struct ValidationSchedule<Instant: InstantProtocol>: Sendable where Instant.Dura
     ///
     /// - Parameter random: A random number from 0 to 1 for the jitter.
     mutating func ended(_ new: ProbeResult, now: Instant, random: Double) -> [Action] {
-        let isWanted = if case .running = flight { true } else { false }
-        flight = .none
+        let isWanted = if case .running = probeState { true } else { false }
+        probeState = .none
         guard isWanted else { return startIfDue(now: now) }
         result = new
         failures = new.validation.isGood ? 0 : failures + 1
@@ -104,15 +104,15 @@ struct ValidationSchedule<Instant: InstantProtocol>: Sendable where Instant.Dura
         status.map { [.publish(ValidatedStatus(status: $0, probe: result))] } ?? []
     }
 
-    private mutating func cancelFlight() -> [Action] {
-        guard case .running = flight else { return [] }
-        flight = .ending
+    private mutating func cancelProbe() -> [Action] {
+        guard case .running = probeState else { return [] }
+        probeState = .ending
         return [.cancel]
     }
 
     private mutating func startIfDue(now: Instant) -> [Action] {
-        guard case .none = flight, let due, due <= now, let path = status?.path else { return [] }
-        flight = .running
+        guard case .none = probeState, let due, due <= now, let path = status?.path else { return [] }
+        probeState = .running
         lastStart = now
         self.due = nil
         return [.start(path)]

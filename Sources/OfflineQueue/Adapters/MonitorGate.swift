@@ -19,7 +19,7 @@ struct MonitorGate: HostGate {
     func state(of host: String) async -> GateState? {
         guard let host = NetworkHost(host) else { return nil }
         return await withCheckedContinuation { continuation in
-            monitor.judge(.host(host)) { answer in
+            monitor.lookUp(.host(host)) { answer in
                 continuation.resume(
                     returning: answer.map { GateState($0.verdict, generation: $0.generation) }
                 )
@@ -30,7 +30,7 @@ struct MonitorGate: HostGate {
 
 extension GateState {
     fileprivate init(_ status: PathStatus) {
-        self.init(status.verdict, generation: status.pathGeneration, way: status.wayGeneration)
+        self.init(status.verdict, generation: status.pathGeneration, way: status.routeGeneration)
     }
 
     fileprivate init(_ verdict: PathStatus.Verdict, generation: UInt64, way: UInt64? = nil) {

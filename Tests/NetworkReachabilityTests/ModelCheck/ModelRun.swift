@@ -56,7 +56,7 @@ final class ModelRun {
         oracle = RouteOracle(in: testbed.near, addresses: Scenario.hosts.map { IPAddress($0)! })
         monitor = PathMonitor(configuration: scenario.setup.configuration(watching: testbed.near))
         for host in Scenario.hosts { watch(host) }
-        monitor.tightenFilter()
+        monitor.narrowFilter()
     }
 
     private func watch(_ host: String) {

@@ -1,0 +1,156 @@
+internal import CNetwatchNetlink
+internal import Glibc
+package import NetwatchEventLoop
+
+/// The subject of a kernel notification. Notifications are hints: they say what may have changed, never what the
+/// current state is.
+package enum NetlinkEvent: Hashable, Sendable {
+    /// The interface with this index.
+    case link(UInt32)
+    /// An address of an interface, with the network of that address.
+    case address(interface: UInt32, IPPrefix)
+    /// A route to these addresses, in any table.
+    case route(IPPrefix)
+    case rule
+    case nextHop
+    /// A setting of one interface or of all (`netconf`).
+    case setting
+    /// A change that affects no path.
+    case irrelevant
+    /// Bytes that are not a message, or a message that is too short for its type. Anything may have changed.
+    case malformed
+}
+
+extension NetlinkEvent {
+    /// The classes of notifications. Each has its own multicast groups.
+    package enum Class: Hashable, Sendable, CaseIterable {
+        case link, address, route, rule, nextHop, setting
+
+        /// The multicast groups of the class that affect paths.
+        var groups: [rtnetlink_groups] {
+            switch self {
+            case .link: [RTNLGRP_LINK]
+            case .address: [RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV6_IFADDR]
+            case .route: [RTNLGRP_IPV4_ROUTE, RTNLGRP_IPV6_ROUTE]
+            case .rule: [RTNLGRP_IPV4_RULE, RTNLGRP_IPV6_RULE]
+            case .nextHop: [RTNLGRP_NEXTHOP]
+            // `ignore_routes_with_linkdown` changes the results of lookups.
+            case .setting: [RTNLGRP_IPV4_NETCONF, RTNLGRP_IPV6_NETCONF]
+            }
+        }
+    }
+
+    init(_ message: NetlinkMessage) {
+        switch CInt(message.type) {
+        case CInt(RTM_NEWLINK), CInt(RTM_DELLINK):
+            self = Self.link(message)
+        case CInt(RTM_NEWADDR), CInt(RTM_DELADDR):
+            self = Self.address(message)
+        case CInt(RTM_NEWROUTE), CInt(RTM_DELROUTE):
+            self = Self.route(message)
+        case CInt(RTM_NEWRULE), CInt(RTM_DELRULE):
+            self = Self.of(.rule, message, rtmsg.self)
+        case CInt(RTM_NEWNEXTHOP), CInt(RTM_DELNEXTHOP):
+            self = Self.of(.nextHop, message, nhmsg.self)
+        case CInt(RTM_NEWNETCONF), CInt(RTM_DELNETCONF):
+            self = Self.of(.setting, message, netconfmsg.self)
+        case NLMSG_ERROR, NLMSG_OVERRUN:
+            self = .malformed
+        default:
+            self = .irrelevant
+        }
+    }
+
+    private static func of<Header: BitwiseCopyable>(
+        _ event: NetlinkEvent,
+        _ message: NetlinkMessage,
+        _ header: Header.Type
+    ) -> NetlinkEvent {
+        message.familyHeader(header) == nil ? .malformed : event
+    }
+
+    /// Link messages of another family describe a role of the link, not the link itself. For example, an interface
+    /// that leaves a bridge is announced as an `AF_BRIDGE` deletion but still exists.
+    private static func link(_ message: NetlinkMessage) -> NetlinkEvent {
+        guard let header = message.familyHeader(ifinfomsg.self) else { return .malformed }
+        if CInt(header.ifi_family) != AF_UNSPEC { return .irrelevant }
+        if header.ifi_change == 0, isWirelessReport(message) { return .irrelevant }
+        return .link(UInt32(bitPattern: header.ifi_index))
+    }
+
+    /// Whether a link message is only a report from a wireless scan. Scans report each step in a link message without
+    /// any link properties.
+    private static func isWirelessReport(_ message: NetlinkMessage) -> Bool {
+        let types = Set(message.attributes(after: ifinfomsg.self).map(\.type))
+        return types.contains(CInt(IFLA_WIRELESS)) && !types.contains(CInt(IFLA_MTU))
+    }
+
+    private static func address(_ message: NetlinkMessage) -> NetlinkEvent {
+        guard let header = message.familyHeader(ifaddrmsg.self) else { return .malformed }
+        guard let family = IPAddress.Family(CInt(header.ifa_family)) else { return .irrelevant }
+        // IFA_ADDRESS belongs to the network. On a point-to-point link, IFA_LOCAL is the local address and outside
+        // the network.
+        let prefix = message.prefix(
+            of: CInt(IFA_ADDRESS),
+            after: ifaddrmsg.self,
+            family,
+            length: Int(header.ifa_prefixlen)
+        )
+        return prefix.map { .address(interface: header.ifa_index, $0) } ?? .malformed
+    }
+
+    private static func route(_ message: NetlinkMessage) -> NetlinkEvent {
+        guard let header = message.familyHeader(rtmsg.self) else { return .malformed }
+        guard let family = IPAddress.Family(CInt(header.rtm_family)) else { return .irrelevant }
+        if header.rtm_dst_len == 0 { return .route(.everything(family)) }
+        let prefix = message.prefix(
+            of: CInt(RTA_DST.rawValue),
+            after: rtmsg.self,
+            family,
+            length: Int(header.rtm_dst_len)
+        )
+        guard let prefix else { return .malformed }
+        return interfaceStartingIPv6(message, prefix).map { .link($0) } ?? .route(prefix)
+    }
+
+    /// Returns the interface on which IPv6 has just started, which the route for multicast addresses shows. Dead next
+    /// hops on that interface become usable again. If the interface gets no address, no other notification reports
+    /// this.
+    private static func interfaceStartingIPv6(_ message: NetlinkMessage, _ prefix: IPPrefix) -> UInt32? {
+        guard prefix == .ipv6Multicast else { return nil }
+        return message.attributes(after: rtmsg.self).first { $0.type == CInt(RTA_OIF.rawValue) }?.number
+    }
+}
+
+extension IPAddress.Family {
+    /// Converts `AF_INET` or `AF_INET6`; `nil` for other families.
+    init?(_ family: CInt) {
+        switch family {
+        case AF_INET: self = .ipv4
+        case AF_INET6: self = .ipv6
+        default: return nil
+        }
+    }
+
+    /// `AF_INET` or `AF_INET6`.
+    var number: UInt8 {
+        UInt8(self == .ipv4 ? AF_INET : AF_INET6)
+    }
+}
+
+extension NetlinkMessage {
+    /// Returns the prefix whose address is in the attribute; `nil` if the attribute is missing or has another family.
+    fileprivate func prefix<Header: BitwiseCopyable>(
+        of type: CInt,
+        after header: Header.Type,
+        _ family: IPAddress.Family,
+        length: Int
+    ) -> IPPrefix? {
+        var attributes = attributes(after: header)
+        while let attribute = attributes.next() {
+            guard attribute.type == type, let address = IPAddress(raw: attribute.bytes) else { continue }
+            return address.family == family ? IPPrefix(address, length: length) : nil
+        }
+        return nil
+    }
+}

@@ -1,0 +1,149 @@
+internal import CNetwatchNetlink
+package import NetwatchEventLoop
+
+/// The kernel's answer to the lookup of one address.
+package enum RouteLookup: Hashable, Sendable {
+    case route(Route)
+    /// The kernel's error number, and its error message (`NETLINK_EXT_ACK`) if there is one.
+    ///
+    /// `EINVAL` without a message is a blackhole route. With a message, the request was malformed.
+    case refused(errno: CInt, message: String?)
+}
+
+/// The route in the answer to a lookup.
+///
+/// A plain lookup returns the next hop that the kernel would use and the source address that it would choose. A
+/// lookup with `RTM_F_FIB_MATCH` returns the table entry instead: its prefix and all next hops.
+package struct Route: Hashable, Sendable {
+    package enum Kind: Hashable, Sendable {
+        /// A route to another host (`RTN_UNICAST`).
+        case unicast
+        /// A route to this machine itself (`RTN_LOCAL`).
+        case local
+        /// A route to several hosts, or to any of several (`RTN_BROADCAST`, `RTN_MULTICAST`, `RTN_ANYCAST`).
+        case group
+        case other(UInt8)
+
+        init(_ type: UInt8) {
+            switch Int(type) {
+            case RTN_UNICAST: self = .unicast
+            case RTN_LOCAL: self = .local
+            case RTN_BROADCAST, RTN_MULTICAST, RTN_ANYCAST: self = .group
+            default: self = .other(type)
+            }
+        }
+    }
+
+    package var kind = Kind.other(0)
+    /// The prefix length of the table entry: 0 for a default route. Only a lookup with `RTM_F_FIB_MATCH` returns it;
+    /// a plain lookup returns the length of the whole address.
+    package var prefixLength = 0
+    /// The routing table of the entry (`RTA_TABLE`); 254 is the main table. Only a lookup with `RTM_F_FIB_MATCH`
+    /// returns it.
+    package var table: UInt32 = 0
+    /// `RTNH_F_…` and `RTM_F_…` flags of the route.
+    package var flags: UInt32 = 0
+    package var outputInterface: UInt32?
+    package var gateway: IPAddress?
+    /// The source address that the kernel would choose (`RTA_PREFSRC`).
+    package var source: IPAddress?
+    /// The remaining lifetime; `nil` if unlimited. Routes from IPv6 router advertisements expire, and the kernel
+    /// announces the expiry up to half a minute late.
+    package var lifetime: Duration?
+    /// The next hops of a multipath route. Empty for a single next hop, which is in the properties above.
+    package var nextHops: [NextHop] = []
+
+    package struct NextHop: Hashable, Sendable {
+        package let interface: UInt32
+        /// The flags `RTNH_F_…`.
+        package let flags: UInt8
+    }
+
+    /// Whether the kernel marked every next hop as dead or without carrier.
+    package var isDown: Bool {
+        let down = UInt32(RTNH_F_LINKDOWN | RTNH_F_DEAD)
+        if nextHops.isEmpty { return flags & down != 0 }
+        return nextHops.allSatisfy { UInt32($0.flags) & down != 0 }
+    }
+}
+
+extension Route {
+    /// Reads an `RTM_NEWROUTE` message; `nil` if it is malformed.
+    init?(_ message: NetlinkMessage) {
+        guard let header = message.familyHeader(rtmsg.self) else { return nil }
+        kind = Kind(header.rtm_type)
+        flags = header.rtm_flags
+        prefixLength = Int(header.rtm_dst_len)
+        table = UInt32(header.rtm_table)
+        var attributes = message.attributes(after: rtmsg.self)
+        // The gateway's zone is known only after the interface has been read, and the attributes may come in any
+        // order.
+        var gateway: NetlinkAttribute?
+        while let attribute = attributes.next() {
+            switch attribute.type {
+            case CInt(RTA_OIF.rawValue): outputInterface = attribute.number
+            case CInt(RTA_TABLE.rawValue): table = attribute.number ?? table
+            case CInt(RTA_GATEWAY.rawValue): gateway = attribute
+            case CInt(RTA_VIA.rawValue): gateway = attribute.withoutFamily
+            case CInt(RTA_PREFSRC.rawValue): source = attribute.address()
+            case CInt(RTA_CACHEINFO.rawValue): lifetime = Route.lifetime(attribute.bytes)
+            case CInt(RTA_MULTIPATH.rawValue): nextHops = Route.nextHops(attribute.bytes)
+            default: break
+            }
+        }
+        if attributes.isMalformed { return nil }
+        self.gateway = gateway?.address(zone: outputInterface ?? 0)
+    }
+
+    /// Reads the remaining lifetime, in units of `USER_HZ`, which is 100 (`rta_expires`). Negative if the route has
+    /// expired but was not removed yet.
+    private static func lifetime(_ bytes: UnsafeRawBufferPointer) -> Duration? {
+        guard bytes.count >= MemoryLayout<rta_cacheinfo>.size else { return nil }
+        let expires = Int64(bytes.loadUnaligned(as: rta_cacheinfo.self).rta_expires)
+        return expires == 0 ? nil : .milliseconds(10 * max(0, expires))
+    }
+
+    /// Reads `struct rtnexthop` entries. Each contains its length and is aligned to 4.
+    private static func nextHops(_ bytes: UnsafeRawBufferPointer) -> [NextHop] {
+        var rest = bytes[...]
+        var hops: [NextHop] = []
+        while rest.count >= MemoryLayout<rtnexthop>.size {
+            let entry = UnsafeRawBufferPointer(rebasing: rest).loadUnaligned(as: rtnexthop.self)
+            let length = Int(entry.rtnh_len)
+            guard length >= MemoryLayout<rtnexthop>.size, length <= rest.count else { break }
+            hops.append(NextHop(interface: UInt32(bitPattern: entry.rtnh_ifindex), flags: entry.rtnh_flags))
+            rest = rest.dropFirst((length + 3) & ~3)
+        }
+        return hops
+    }
+}
+
+extension NetlinkAttribute {
+    /// The value of an `RTA_VIA` attribute without its 16-bit family.
+    fileprivate var withoutFamily: NetlinkAttribute {
+        NetlinkAttribute(type: type, bytes: UnsafeRawBufferPointer(rebasing: bytes.dropFirst(2)))
+    }
+}
+
+extension RouteLookup {
+    /// Reads an `NLMSG_ERROR` message; `nil` if it is malformed or an acknowledgement.
+    init?(refusal message: NetlinkMessage) {
+        guard let header = message.familyHeader(nlmsgerr.self), header.error != 0 else { return nil }
+        self = .refused(errno: -header.error, message: Self.errorMessage(in: message, header))
+    }
+
+    /// Returns the kernel's error message. It follows a copy of the request, which may be capped to its header.
+    private static func errorMessage(in message: NetlinkMessage, _ header: nlmsgerr) -> String? {
+        guard message.flags & UInt16(NLM_F_ACK_TLVS) != 0 else { return nil }
+        let isCapped = message.flags & UInt16(NLM_F_CAPPED) != 0
+        let echoed = isCapped ? 0 : Int(header.msg.nlmsg_len) - MemoryLayout<nlmsghdr>.size
+        let offset = MemoryLayout<nlmsgerr>.size + (max(0, echoed) + 3) & ~3
+        var attributes = NetlinkAttributes(
+            UnsafeRawBufferPointer(rebasing: message.payload.dropFirst(offset))
+        )
+        while let attribute = attributes.next() {
+            if attribute.type == CInt(NLMSGERR_ATTR_MSG.rawValue) { return attribute.text }
+        }
+        return nil
+    }
+}

@@ -1,0 +1,116 @@
+internal import CNetwatchNetlink
+internal import Glibc
+package import NetwatchEventLoop
+
+/// A lookup in the kernel's routing tables: which path would a packet take?
+package struct RouteQuery: Hashable, Sendable {
+    /// The destination of the packet. A zone is the interface that it must leave through.
+    package var destination: IPAddress
+    /// The interface that the packet must leave through; 0 for any (`RTA_OIF`).
+    package var outputInterface: UInt32
+    /// The source address of the packet (`RTA_SRC`).
+    package var source: IPAddress?
+    /// The firewall mark of the packet (`RTA_MARK`).
+    package var mark: UInt32?
+    /// The user ID of the sender (`RTA_UID`); `nil` for that of the calling process.
+    package var userID: UInt32?
+
+    package init(
+        _ destination: IPAddress,
+        outputInterface: UInt32 = 0,
+        source: IPAddress? = nil,
+        mark: UInt32? = nil,
+        userID: UInt32? = nil
+    ) {
+        self.destination = destination
+        self.outputInterface = destination.zone != 0 ? destination.zone : outputInterface
+        self.source = source
+        self.mark = mark
+        self.userID = userID
+    }
+}
+
+/// Both answers to one query.
+package struct RouteAnswer: Hashable, Sendable {
+    /// The path that a packet would take.
+    package let lookup: RouteLookup
+    /// The matching table entry (`RTM_F_FIB_MATCH`): its prefix, and whether its next hops are up.
+    package let tableMatch: RouteLookup
+
+    package init(lookup: RouteLookup, tableMatch: RouteLookup) {
+        self.lookup = lookup
+        self.tableMatch = tableMatch
+    }
+}
+
+/// Writes contiguous `RTM_GETROUTE` messages, so that one call sends many of them. libnl would allocate a page for
+/// each.
+struct RouteQueryWriter {
+    /// The header, `struct rtmsg`, and five attributes with the longest addresses.
+    static let maxQueryLength = 16 + 12 + 2 * 20 + 3 * 8
+
+    private let buffer: UnsafeMutableRawBufferPointer
+    private(set) var count = 0
+
+    init(_ buffer: UnsafeMutableRawBufferPointer) {
+        self.buffer = buffer
+    }
+
+    var bytes: UnsafeRawBufferPointer {
+        UnsafeRawBufferPointer(rebasing: buffer[..<count])
+    }
+
+    mutating func append(_ query: RouteQuery, matchesTable: Bool, sequenceNumber: UInt32) {
+        let start = count
+        var header = nlmsghdr()
+        header.nlmsg_type = UInt16(RTM_GETROUTE)
+        header.nlmsg_flags = UInt16(NLM_F_REQUEST)
+        header.nlmsg_seq = sequenceNumber
+        put(header)
+        put(Self.route(query, matchesTable: matchesTable))
+        put(query.destination, as: RTA_DST)
+        if let source = query.source { put(source, as: RTA_SRC) }
+        if query.outputInterface != 0 { put(query.outputInterface, as: RTA_OIF) }
+        if let mark = query.mark { put(mark, as: RTA_MARK) }
+        if let user = query.userID { put(user, as: RTA_UID) }
+        // `nlmsg_len` is the first member.
+        buffer.storeBytes(of: UInt32(count - start), toByteOffset: start, as: UInt32.self)
+    }
+
+    private static func route(_ query: RouteQuery, matchesTable: Bool) -> rtmsg {
+        var route = rtmsg()
+        route.rtm_family = query.destination.family.number
+        route.rtm_dst_len = UInt8(query.destination.family.bitWidth)
+        route.rtm_src_len = UInt8(query.source?.family.bitWidth ?? 0)
+        if matchesTable {
+            route.rtm_flags |= UInt32(RTM_F_FIB_MATCH)
+            // Without this flag, IPv4 reports the main table for every table. IPv6 rejects the flag.
+            if query.destination.family == .ipv4 { route.rtm_flags |= UInt32(RTM_F_LOOKUP_TABLE) }
+        }
+        return route
+    }
+
+    private mutating func put(_ address: IPAddress, as type: rtattr_type_t) {
+        putHeader(type, length: address.family.bitWidth / 8)
+        let bits = address.bits
+        put(UInt32(truncatingIfNeeded: bits >> 96).bigEndian)
+        guard address.family == .ipv6 else { return }
+        put(UInt32(truncatingIfNeeded: bits >> 64).bigEndian)
+        put(UInt64(truncatingIfNeeded: bits).bigEndian)
+    }
+
+    private mutating func put(_ value: UInt32, as type: rtattr_type_t) {
+        putHeader(type, length: 4)
+        put(value)
+    }
+
+    private mutating func putHeader(_ type: rtattr_type_t, length: Int) {
+        put(rtattr(rta_len: UInt16(4 + length), rta_type: UInt16(type.rawValue)))
+    }
+
+    /// Appends a value. All values are multiples of 4 bytes, as `NLMSG_ALIGNTO` and `RTA_ALIGNTO` require.
+    private mutating func put<Value: BitwiseCopyable>(_ value: Value) {
+        buffer.storeBytes(of: value, toByteOffset: count, as: Value.self)
+        count += MemoryLayout<Value>.size
+    }
+}

@@ -1,0 +1,52 @@
+package import NetwatchEventLoop
+
+/// Receives the kernel's notifications as bytes, for displaying or recording them.
+///
+/// Not safe for concurrent use: it must be used by one thread.
+package final class NotificationSocket {
+    /// A received item.
+    package enum Received: Hashable, Sendable {
+        /// A datagram of the kernel with one or more messages.
+        case datagram([UInt8])
+        /// Notifications were lost, because they arrived faster than they were read.
+        case overrun
+    }
+
+    private let handle: NetlinkHandle
+    private let buffer: UnsafeMutableRawBufferPointer
+
+    /// Opens a socket in the network namespace of the calling thread and joins all groups.
+    ///
+    /// - Parameter receiveBufferSize: The requested receive buffer in bytes. Default 4 MiB.
+    /// - Throws: ``SystemError`` of `socket`, `bind`, or of joining a group.
+    package init(receiveBufferSize: CInt = EventSocket.defaultReceiveBufferSize) throws(SystemError) {
+        handle = try NetlinkHandle.connected()
+        handle.setReceiveBuffer(receiveBufferSize)
+        for kind in NetlinkEvent.Class.allCases { try handle.join(kind) }
+        buffer = .allocate(byteCount: NetlinkHandle.bufferSize, alignment: 8)
+    }
+
+    deinit {
+        buffer.deallocate()
+    }
+
+    /// The descriptor to wait for. Call ``next()`` on an error as well as on data.
+    package var descriptor: CInt {
+        handle.descriptor
+    }
+
+    /// Receives the next item without blocking; `nil` if none is pending. Datagrams from other processes are skipped.
+    ///
+    /// - Throws: ``SystemError`` if the socket is unusable.
+    package func next() throws(SystemError) -> Received? {
+        while true {
+            switch handle.receive(into: buffer) {
+            case .nothing: return nil
+            case .datagram(let count): return .datagram(Array(buffer[..<count]))
+            case .foreign: continue
+            case .overrun: return .overrun
+            case .failed(let errno): throw SystemError(call: "netlink notification", errno: errno)
+            }
+        }
+    }
+}

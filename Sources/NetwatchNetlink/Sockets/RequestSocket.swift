@@ -1,0 +1,242 @@
+internal import CNetwatchNetlink
+internal import Glibc
+package import NetwatchEventLoop
+
+/// Sends requests to the kernel. It joins no multicast group, so that every message on it is a reply.
+///
+/// The kernel replies while the request is being sent, so no method blocks. Not safe for concurrent use: it must be
+/// used by one thread.
+package final class RequestSocket {
+    /// The result of one dump.
+    package struct Dump<Element> {
+        package var elements: [Element] = []
+        /// The number of messages that could not be parsed.
+        package var malformed = 0
+        /// Whether the table changed during every attempt to read it (`NLM_F_DUMP_INTR`). The elements may then be a
+        /// mixture of old and new.
+        package var isInterrupted = false
+    }
+
+    private let handle: NetlinkHandle
+    private let buffer: UnsafeMutableRawBufferPointer
+    private let requests: UnsafeMutableRawBufferPointer
+    /// The sequence number of the next lookup. Far from libnl's own numbers, which start with the time. A reply to an
+    /// earlier, abandoned request must not be mistaken for the reply to a later one.
+    private var sequenceNumber: UInt32 = 0
+
+    /// Opens a socket in the network namespace of the calling thread.
+    ///
+    /// - Throws: ``SystemError`` of `socket` or `bind`.
+    package init() throws(SystemError) {
+        handle = try NetlinkHandle.connected()
+        // Both are optional. Without strict checking, the kernel ignores dump filters. Without error messages, an
+        // EINVAL for a blackhole cannot be distinguished from one for a malformed request.
+        handle.enable(NETLINK_GET_STRICT_CHK)
+        handle.enable(NETLINK_EXT_ACK)
+        handle.setReceiveBuffer(1024 * 1024)
+        buffer = .allocate(byteCount: NetlinkHandle.bufferSize, alignment: 8)
+        let batchLength = 2 * Self.batchSize * RouteQueryWriter.maxQueryLength
+        requests = .allocate(byteCount: batchLength, alignment: 8)
+    }
+
+    deinit {
+        buffer.deallocate()
+        requests.deallocate()
+    }
+
+    // MARK: Lookups
+
+    /// The maximum number of queries in one send. The kernel answers each with two datagrams before the call returns.
+    /// This many fit into the smallest receive buffer of an unprivileged process.
+    package static let batchSize = 64
+
+    /// Looks up addresses in the kernel's routing tables (`RTM_GETROUTE`), each in two ways.
+    ///
+    /// - Returns: The answers, in the order of the queries. A refusal by the kernel is also an answer.
+    /// - Throws: ``SystemError`` if not all answers arrive.
+    package func lookUp(_ queries: [RouteQuery]) throws(SystemError) -> [RouteAnswer] {
+        var answers: [RouteAnswer] = []
+        for start in stride(from: 0, to: queries.count, by: Self.batchSize) {
+            let batch = queries[start..<min(start + Self.batchSize, queries.count)]
+            answers += try readAnswers(batch.count, firstNumber: try ask(batch))
+        }
+        return answers
+    }
+
+    /// Sends two requests for each query. Returns the sequence number of the first; the others follow consecutively.
+    private func ask(_ queries: ArraySlice<RouteQuery>) throws(SystemError) -> UInt32 {
+        let firstNumber = sequenceNumber
+        var writer = RouteQueryWriter(requests)
+        for query in queries {
+            writer.append(query, matchesTable: false, sequenceNumber: sequenceNumber)
+            writer.append(query, matchesTable: true, sequenceNumber: sequenceNumber &+ 1)
+            sequenceNumber &+= 2
+        }
+        try handle.send(writer.bytes)
+        return firstNumber
+    }
+
+    private func readAnswers(_ count: Int, firstNumber: UInt32) throws(SystemError) -> [RouteAnswer] {
+        var answers: [RouteAnswer] = []
+        answers.reserveCapacity(count)
+        while answers.count < count {
+            let number = firstNumber &+ 2 * UInt32(answers.count)
+            let lookup = try readAnswer(number)
+            answers.append(RouteAnswer(lookup: lookup, tableMatch: try readAnswer(number &+ 1)))
+        }
+        return answers
+    }
+
+    /// Reads one answer. There is one reply per datagram, in the order of the requests.
+    private func readAnswer(_ sequenceNumber: UInt32) throws(SystemError) -> RouteLookup {
+        while let datagram = try receive() {
+            var messages = NetlinkMessages(datagram)
+            guard let message = messages.next() else { continue }
+            if message.sequenceNumber == sequenceNumber { return try Self.answer(message) }
+        }
+        throw SystemError(call: "RTM_GETROUTE", errno: ENODATA)
+    }
+
+    private static func answer(_ message: NetlinkMessage) throws(SystemError) -> RouteLookup {
+        if CInt(message.type) == NLMSG_ERROR, let refusal = RouteLookup(refusal: message) { return refusal }
+        if CInt(message.type) == CInt(RTM_NEWROUTE), let route = Route(message) { return .route(route) }
+        throw SystemError(call: "RTM_GETROUTE", errno: EBADMSG)
+    }
+
+    // MARK: Tables
+
+    /// Reads all interfaces.
+    package func links() throws(SystemError) -> Dump<Link> {
+        try dump(
+            type: CInt(RTM_GETLINK),
+            replyType: CInt(RTM_NEWLINK),
+            header: ifinfomsg(),
+            // Statistics would be most of a link message.
+            extendedMask: UInt32(RTEXT_FILTER_SKIP_STATS)
+        ) { Link(netwatch_link($0)) }
+    }
+
+    /// Reads all addresses of all interfaces, of both families.
+    package func addresses() throws(SystemError) -> Dump<InterfaceAddress> {
+        try dump(
+            type: CInt(RTM_GETADDR),
+            replyType: CInt(RTM_NEWADDR),
+            header: ifaddrmsg()
+        ) { InterfaceAddress(netwatch_address($0)) }
+    }
+
+    /// Reads a table. If it changed in the meantime, reads it again, at most five times. Under a storm of changes
+    /// there may never be a consistent result, and another recomputation will follow anyway.
+    private func dump<Element>(
+        type: CInt,
+        replyType: CInt,
+        header: some BitwiseCopyable,
+        extendedMask: UInt32? = nil,
+        element: (OpaquePointer) -> Element?
+    ) throws(SystemError) -> Dump<Element> {
+        var result = Dump<Element>()
+        for _ in 0..<5 {
+            let request = try NetlinkRequest.message(type: type, flags: CInt(NLM_F_DUMP), header: header)
+            if let extendedMask { try request.put(CInt(IFLA_EXT_MASK), extendedMask) }
+            result = try collect(replyType, replyTo: try handle.send(request), element: element)
+            if !result.isInterrupted { break }
+        }
+        return result
+    }
+
+    private func collect<Element>(
+        _ type: CInt,
+        replyTo sequenceNumber: UInt32,
+        element: (OpaquePointer) -> Element?
+    ) throws(SystemError) -> Dump<Element> {
+        var result = Dump<Element>()
+        while let datagram = try receive() {
+            var messages = NetlinkMessages(datagram)
+            while let message = messages.next() {
+                guard message.sequenceNumber == sequenceNumber else { continue }
+                if message.flags & UInt16(NLM_F_DUMP_INTR) != 0 { result.isInterrupted = true }
+                switch CInt(message.type) {
+                case NLMSG_DONE: return result
+                case NLMSG_ERROR: throw SystemError(call: "netlink dump", errno: message.refusal)
+                // libnl creates a different type of object for each message type.
+                case type: result.add(message, element)
+                default: result.malformed += 1
+                }
+            }
+            if messages.isMalformed { result.malformed += 1 }
+        }
+        throw SystemError(call: "netlink dump", errno: ENODATA)
+    }
+
+    /// Returns the next datagram of the kernel; `nil` if none is pending.
+    private func receive() throws(SystemError) -> UnsafeMutableRawBufferPointer? {
+        while true {
+            switch handle.receive(into: buffer) {
+            case .datagram(let count): return UnsafeMutableRawBufferPointer(rebasing: buffer[..<count])
+            case .nothing: return nil
+            case .foreign: continue
+            case .overrun: throw SystemError(call: "netlink reply", errno: ENOBUFS)
+            case .failed(let errno): throw SystemError(call: "netlink reply", errno: errno)
+            }
+        }
+    }
+}
+
+extension NetlinkMessage {
+    /// The error number in an `NLMSG_ERROR` message.
+    fileprivate var refusal: CInt {
+        familyHeader(nlmsgerr.self).map { -$0.error } ?? EBADMSG
+    }
+}
+
+extension RequestSocket.Dump {
+    /// Parses one message of a dump with libnl, and adds the result of `element`.
+    fileprivate mutating func add(_ message: NetlinkMessage, _ element: (OpaquePointer) -> Element?) {
+        var parsed: OpaquePointer?
+        withUnsafeMutablePointer(to: &parsed) { slot in
+            let result = netwatch_parse_route_object(
+                message.header,
+                { object, context in
+                    // libnl frees the object with its message unless it is retained.
+                    nl_object_get(object)
+                    context!.assumingMemoryBound(to: OpaquePointer?.self).pointee = object
+                },
+                slot
+            )
+            if result < 0 { malformed += 1 }
+        }
+        guard let parsed else { return }
+        if let value = element(parsed) { elements.append(value) }
+        nl_object_put(parsed)
+    }
+}
+
+extension NetlinkSnapshot {
+    /// Reads the interfaces and their addresses from the kernel.
+    ///
+    /// - Throws: ``SystemError`` if the kernel does not answer.
+    package init(reading socket: RequestSocket) throws(SystemError) {
+        self.init(links: try socket.links().elements, addresses: try socket.addresses().elements)
+    }
+}
+
+// MARK: - Fuzzing
+
+extension RequestSocket {
+    /// Parses a datagram as every possible kind of reply and as a notification, and discards the results.
+    package static func readReplies(in datagram: UnsafeMutableRawBufferPointer) {
+        for message in NetlinkMessages(datagram) {
+            _ = try? answer(message)
+            _ = NetlinkNotification(message)
+            switch CInt(message.type) {
+            case CInt(RTM_NEWLINK), CInt(RTM_DELLINK):
+                var links = Dump<Link>()
+                links.add(message) { Link(netwatch_link($0)) }
+            case CInt(RTM_NEWADDR), CInt(RTM_DELADDR):
+                var addresses = Dump<InterfaceAddress>()
+                addresses.add(message) { InterfaceAddress(netwatch_address($0)) }
+            default: break
+            }
+        }
+    }
+}

@@ -1,0 +1,60 @@
+internal import NetwatchEventLoop
+
+// Subscriptions to targets.
+extension MonitorCore {
+    func subscribe(_ subscriber: WatchedTarget.Subscriber, to key: WatchKey) {
+        if let target = targets[key] {
+            target.add(subscriber)
+            if let published = target.hold.published { outbox.put(published, for: subscriber) }
+            outbox.deliver()
+        } else {
+            begin(key, subscriber)
+        }
+    }
+
+    private func begin(_ key: WatchKey, _ subscriber: WatchedTarget.Subscriber) {
+        let now = self.now
+        let target = WatchedTarget(
+            key,
+            settle: configuration.settle,
+            refreshInterval: configuration.nameRefreshInterval,
+            now: now,
+            subscriber: subscriber
+        )
+        targets[key] = target
+        switch key.target {
+        case .general:
+            assign(configuration.generalAddresses, to: target)
+        case .host(let host):
+            if case .address(let address) = host.kind { assign([address], to: target) }
+        }
+        resolve(target)
+        refreshMarked(now: now)
+        updateStatus(of: target, now: now)
+        finish()
+    }
+
+    func unsubscribe(_ id: UInt64, from key: WatchKey) {
+        guard let target = targets[key] else { return }
+        target.remove(id)
+        guard target.subscribers.isEmpty, target !== general else { return }
+        targets[key] = nil
+        assign([], to: target)
+        wakeUps.set(target, nil)
+        if let lookup = target.name?.lookup { _ = resolver.abandon(lookup) }
+    }
+
+    /// Returns the last published status, or `resolving` for a target without a status.
+    func status(of key: WatchKey) -> PathStatus {
+        let resolving = Finding(.unknown(.resolving))
+        return targets[key]?.hold.published
+            ?? PathStatus(target: key.target, finding: resolving, pathGeneration: 0)
+    }
+
+    /// Sets the addresses of a target. The filter is opened for new addresses before they are looked up, so that no
+    /// change is missed.
+    func assign(_ addresses: [IPAddress], to target: WatchedTarget) {
+        filter.cover(addresses, connection?.events, now: now)
+        book.assign(addresses, to: target)
+    }
+}

@@ -1,0 +1,90 @@
+/// Converts the verdicts about one target into the statuses to publish. A pure value.
+///
+/// The first status and every change to reachable are published at once. All other changes are held back for the
+/// settle time, because links flap and pass through intermediate states. A path that returns within the settle time
+/// is not reported as lost, and a reason that lasts for a shorter time is not reported at all. Only the generation
+/// increases when a path was lost and found again.
+struct StatusHold: Sendable {
+    private let target: PathTarget
+    private let settle: Duration
+
+    /// The last published status.
+    private(set) var published: PathStatus?
+    /// The time until which a change is held back; `nil` if none is.
+    private(set) var heldUntil: ContinuousClock.Instant?
+    private var isPathSuspect = false
+    /// The last reachable verdict. It shares its path with the published status.
+    private var lastRoute: PathStatus.Verdict?
+    private var routeGeneration: UInt64 = 0
+    private var isRouteSuspect = false
+
+    init(target: PathTarget, settle: Duration) {
+        self.target = target
+        self.settle = settle
+    }
+
+    /// Processes a new finding. Returns the new status if it differs from the published one.
+    mutating func update(_ finding: Finding, now: ContinuousClock.Instant) -> PathStatus? {
+        if case .reachable(let path) = finding.verdict {
+            noteRoute(path, finding.verdict)
+            return publish(finding, generation: generation(of: path))
+        }
+        if finding.verdict == published?.verdict {
+            heldUntil = nil
+            return nil
+        }
+        if mustHold(now: now) { return nil }
+        return publish(finding, generation: published?.pathGeneration ?? 0)
+    }
+
+    /// Makes the generation increase with the next path found, even if it is the same as before. Call it after time
+    /// that was not observed, in which connections may have died.
+    mutating func suspectPath() {
+        isPathSuspect = true
+        isRouteSuspect = true
+    }
+
+    /// The generation of a path that the kernel has now, even if the path is not published yet.
+    var currentGeneration: UInt64 {
+        guard let published else { return 0 }
+        let isSettled = published.isReachable && heldUntil == nil && !isPathSuspect
+        return isSettled ? published.pathGeneration : published.pathGeneration + 1
+    }
+
+    private mutating func mustHold(now: ContinuousClock.Instant) -> Bool {
+        guard published != nil, settle > .zero else { return false }
+        let until = heldUntil ?? now + settle
+        heldUntil = until
+        return now < until
+    }
+
+    private mutating func noteRoute(_ path: NetworkPath, _ verdict: PathStatus.Verdict) {
+        let isSame = lastRoute?.path?.usesSameRoute(as: path) == true && !isRouteSuspect
+        isRouteSuspect = false
+        if isSame { return }
+        lastRoute = verdict
+        routeGeneration += 1
+    }
+
+    /// The generation increases if the path changed, or if it was lost since it was last seen.
+    private func generation(of path: NetworkPath) -> UInt64 {
+        guard let published else { return 1 }
+        let usesSameRoute = published.path?.usesSameRoute(as: path) == true
+        let isUnchanged = heldUntil == nil && !isPathSuspect && usesSameRoute
+        return isUnchanged ? published.pathGeneration : published.pathGeneration + 1
+    }
+
+    private mutating func publish(_ finding: Finding, generation: UInt64) -> PathStatus? {
+        heldUntil = nil
+        isPathSuspect = false
+        let status = PathStatus(
+            target: target,
+            finding: finding,
+            pathGeneration: generation,
+            routeGeneration: routeGeneration
+        )
+        guard status != published else { return nil }
+        published = status
+        return status
+    }
+}

@@ -1,0 +1,56 @@
+internal import NetworkReachability
+internal import Testing
+
+@Suite struct NetworkHostTests {
+    @Test(arguments: [
+        "example.com", "Example.COM.", "localhost", "a", "xn--bcher-kva.example", "_http._tcp.example.com",
+        "192.0.2.1", "127.0.0.1", "2001:db8::1", "::1", "fe80::1%1", "1.example",
+        String(repeating: "a", count: 63) + ".example",
+    ])
+    func `a name or an address is a host`(text: String) throws {
+        #expect(NetworkHost(text)?.text == text)
+    }
+
+    @Test(arguments: [
+        "", " ", ".", "https://example.com", "example.com:443", "example.com/path", "user@example.com",
+        "[::1]", "[::1]:80", "192.0.2.1:80", "192.0.2", "0x7f000001", "0x7F.0x1", "192.0.2.1\0.evil",
+        "1.2.3.256", "300.1.1.1", "1", "0.0.0.0", "::",
+        "255.255.255.255", "224.0.0.1", "::ffff:0.0.0.0", "ff02::1", "fe80::1", "fe80::1%",
+        "fe80::1%no-such-link", "::1%",
+        "a..b", "-a.example", "a-.example", "exa mple.com", "example.com\n", "bücher.example", "a\0b",
+        String(repeating: "a", count: 64) + ".example",
+        String(repeating: "abcdefg.", count: 32) + "example",
+    ])
+    func `anything else is not`(text: String) {
+        #expect(NetworkHost(text) == nil)
+        #expect(NetworkReachabilityManager(host: text) == nil)
+    }
+
+    @Test(
+        arguments: [
+            ("", .empty), ("https://example.com", .scheme), ("example.com/path", .path),
+            ("example.com?q", .path), ("user@example.com", .user), ("example.com:443", .port),
+            ("[::1]", .brackets), ("fe80::1%no-such-link", .unknownZone), ("192.0.2.1%1", .zone),
+            ("1.2.3.256", .mistypedAddress), ("127.1", .mistypedAddress), ("2001:db8:::1", .mistypedAddress),
+            ("ff02::1", .notOneHost),
+            ("fe80::1", .noZone), ("a..b", .labelLength), ("-a.example", .hyphen),
+            ("bücher.example", .character), (String(repeating: "abcdefg.", count: 32) + "example", .tooLong),
+        ] as [(String, InvalidHost.Reason)]
+    )
+    func `the reason is told`(text: String, reason: InvalidHost.Reason) {
+        #expect(throws: InvalidHost.self) { try NetworkHost(validating: text) }
+        do throws(InvalidHost) {
+            _ = try NetworkReachabilityManager(validating: text)
+        } catch {
+            #expect(error.reason == reason)
+            #expect(error.description == "`\(text)` is not a valid host: \(reason)")
+        }
+    }
+
+    @Test func `two spellings of a name are one host`() {
+        #expect(NetworkHost("Example.com.") == NetworkHost("example.com"))
+        #expect(NetworkHost("example.com") != NetworkHost("example.net"))
+        #expect(NetworkHost("::ffff:192.0.2.1") == NetworkHost("192.0.2.1"))
+        #expect(NetworkHost("2001:DB8:0::1") == NetworkHost("2001:db8::1"))
+    }
+}

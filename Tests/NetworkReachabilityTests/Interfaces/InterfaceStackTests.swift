@@ -1,0 +1,211 @@
+internal import NetwatchEventLoop
+internal import NetwatchTestSupport
+internal import Testing
+
+@testable internal import NetwatchNetlink
+@testable internal import NetworkReachability
+
+@Suite struct InterfaceStackTests {
+    /// Returns a stack of these links. The types replace what sysfs would report for each link.
+    private func stack(_ entries: [(Link, InterfaceType)]) -> InterfaceStack {
+        InterfaceStack(
+            links: Dictionary(uniqueKeysWithValues: entries.map { ($0.0.index, $0.0) }),
+            types: Dictionary(uniqueKeysWithValues: entries.map { ($0.0.index, $0.1) })
+        )
+    }
+
+    private func medium(
+        of index: UInt32,
+        defaultRoutes: Set<UInt32> = [],
+        _ entries: [(Link, InterfaceType)]
+    ) -> InterfaceType? {
+        stack(entries).describe(index, addresses: [], hasDefaultRoute: defaultRoutes.contains)?.medium
+    }
+
+    @Test func `a VLAN and a macvlan are carried by what they are stacked on`() {
+        let links: [(Link, InterfaceType)] = [
+            (.fake(index: 1), .wifi),
+            (.fake(index: 2, lowerLink: 1), .vlan),
+            (.fake(index: 3, lowerLink: 2), .macvlan),
+        ]
+        #expect(medium(of: 3, links) == .wifi)
+        #expect(medium(of: 1, links) == .wifi)
+    }
+
+    @Test func `an index of another namespace is not followed, nor one that is not there`() {
+        let links: [(Link, InterfaceType)] = [
+            (.fake(index: 1), .cellular),
+            (.fake(index: 2, lowerLink: 1, lowerIsInOtherNamespace: true), .macvlan),
+            (.fake(index: 3, lowerLink: 99), .vlan),
+            (.fake(index: 4, lowerLink: 1, lowerIsInOtherNamespace: true), .tunnel),
+        ]
+        #expect(medium(of: 2, links) == .macvlan)
+        #expect(medium(of: 3, links) == .vlan)
+        #expect(medium(of: 4, defaultRoutes: [1], links) == .tunnel)
+    }
+
+    @Test func `the other end of a veth does not carry it`() {
+        let links: [(Link, InterfaceType)] = [
+            (.fake(index: 1, lowerLink: 2), .veth), (.fake(index: 2, lowerLink: 1), .veth),
+        ]
+        #expect(stack(links).layers(from: 1) { _ in true } == [1])
+    }
+
+    @Test func `a bridge is carried by the port that leads out`() {
+        let links: [(Link, InterfaceType)] = [
+            (.fake(index: 1), .bridge),
+            (.fake(index: 2, master: 1), .veth),
+            (.fake(index: 3, master: 1, hasCarrier: false), .wifi),
+        ]
+        #expect(medium(of: 1, links) == .wifi)
+    }
+
+    @Test func `a bond is carried by a port with a carrier, of several by the oldest`() {
+        func links(_ first: Bool, _ second: Bool) -> [(Link, InterfaceType)] {
+            [
+                (.fake(index: 1), .bond),
+                (.fake(index: 2, master: 1, hasCarrier: first), .ethernet),
+                (.fake(index: 3, master: 1, hasCarrier: second), .cellular),
+            ]
+        }
+        #expect(medium(of: 1, links(false, true)) == .cellular)
+        #expect(medium(of: 1, links(true, true)) == .ethernet)
+        #expect(medium(of: 1, links(false, false)) == .ethernet)
+    }
+
+    @Test func `a bridge without ports carries itself`() {
+        #expect(medium(of: 1, [(.fake(index: 1), .bridge)]) == .bridge)
+    }
+
+    @Test func `a circle, which only a torn table shows, ends`() {
+        let links: [(Link, InterfaceType)] = [
+            (.fake(index: 1, lowerLink: 2), .vlan),
+            (.fake(index: 2, lowerLink: 1), .vlan),
+            (.fake(index: 3, master: 3), .bridge),
+            (.fake(index: 4, lowerLink: 4), .macvlan),
+        ]
+        #expect(stack(links).layers(from: 1) { _ in true } == [1, 2])
+        #expect(stack(links).layers(from: 3) { _ in true } == [3])
+        #expect(stack(links).layers(from: 4) { _ in true } == [4])
+    }
+
+    // MARK: Tunnels
+
+    @Test func `a tunnel that names its underlay is carried by it`() {
+        let links: [(Link, InterfaceType)] = [
+            (.fake(index: 1), .ethernet), (.fake(index: 2), .cellular),
+            (.fake(index: 3, lowerLink: 2), .tunnel),
+        ]
+        #expect(medium(of: 3, defaultRoutes: [1, 2], links) == .cellular)
+    }
+
+    @Test func `a tunnel that names none is carried by what has a default route`() {
+        let links: [(Link, InterfaceType)] = [
+            (.fake(index: 1), .loopback), (.fake(index: 2), .ethernet), (.fake(index: 3), .wifi),
+            (.fake(index: 4), .tunnel), (.fake(index: 5), .tunnel),
+        ]
+        #expect(medium(of: 4, defaultRoutes: [1, 3, 4, 5], links) == .wifi)
+        #expect(medium(of: 4, defaultRoutes: [4, 5], links) == .tunnel)
+    }
+
+    @Test func `of several default routes the wired one is taken, then the oldest`() {
+        let links: [(Link, InterfaceType)] = [
+            (.fake(index: 1), .cellular), (.fake(index: 2), .wifi), (.fake(index: 9), .tunnel),
+            (.fake(index: 3, hasCarrier: false), .ethernet),
+            (.fake(index: 5), .bridge), (.fake(index: 4, master: 5), .ethernet), (.fake(index: 6), .ethernet),
+        ]
+        let stack = stack(links)
+        #expect(stack.layers(from: 9) { _ in true } == [9, 5, 4])
+        #expect(stack.layers(from: 9) { $0 != 5 } == [9, 6])
+        #expect(stack.layers(from: 9) { $0 < 5 } == [9, 2])
+    }
+
+    @Test func `what rests on a tunnel is one too, and has its medium`() throws {
+        let links: [(Link, InterfaceType)] = [
+            (.fake(index: 1), .wifi), (.fake(index: 2, master: 3, lowerLink: 1), .tunnel),
+            (.fake(index: 3), .bridge),
+        ]
+        let bridge = try #require(stack(links).describe(3, addresses: []) { _ in false })
+        #expect(bridge.isTunnel)
+        #expect(bridge.medium == .wifi)
+        #expect(stack(links).describe(1, addresses: []) { _ in false }?.isTunnel == false)
+    }
+
+    // MARK: Description
+
+    @Test func `an interface is described with the addresses it can use`() throws {
+        let good = IPAddress("192.0.2.1")!
+        let addresses = [
+            InterfaceAddress(interface: 1, address: good, flags: 0x80),
+            InterfaceAddress(interface: 1, address: IPAddress("2001:db8::1")!, flags: 0xc0),
+            InterfaceAddress(interface: 2, address: IPAddress("192.0.2.9")!, flags: 0x80),
+        ]
+        let stack = stack([(.fake(index: 2), .ethernet), (.fake(index: 1, name: "wwan0"), .cellular)])
+        let all = stack.describeAll(addresses: addresses) { _ in false }
+        #expect(all.map(\.index) == [1, 2])
+        let modem = try #require(all.first)
+        #expect(modem.addresses == [good])
+        #expect(modem.name == "wwan0")
+        #expect(modem.mtu == 1500)
+        #expect(modem.isUp && modem.hasCarrier && !modem.isTunnel)
+        #expect(stack.describe(77, addresses: []) { _ in false } == nil)
+    }
+
+    @Test(arguments: InterfaceType.allCases)
+    func `only a mobile network costs and is WWAN`(type: InterfaceType) {
+        let isMobile = type == .cellular
+        let isHere = type == .loopback
+        #expect(NetworkInterface.Metered(medium: type) == (isMobile ? .yes : isHere ? .no : .unknown))
+        #expect(
+            NetworkReachabilityManager.ConnectionType(medium: type) == (isMobile ? .wwan : .ethernetOrWiFi)
+        )
+    }
+}
+
+/// Real interfaces of the kernel.
+@Suite(.enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"))
+struct RealInterfaceTests {
+    private let namespace: NetworkNamespace
+
+    init() throws {
+        namespace = try NetworkNamespace()
+    }
+
+    /// Returns every interface of the namespace. sysfs does not show them.
+    private func interfaces() throws -> [String: NetworkInterface] {
+        let links = try namespace.run { Result { try RequestSocket().links().elements } }.get()
+        let table = Dictionary(uniqueKeysWithValues: links.map { ($0.index, $0) })
+        var classifier = InterfaceClassifier(sysfs: .none)
+        let stack = InterfaceStack(links: table, types: classifier.types(of: table))
+        let all = stack.describeAll(addresses: []) { _ in false }
+        return Dictionary(uniqueKeysWithValues: all.map { ($0.name, $0) })
+    }
+
+    @Test func `what the kernel makes is told apart`() throws {
+        try namespace.ip("link add veth0 type veth peer name veth1", "link add br0 type bridge")
+        try namespace.ip("link set veth0 master br0", "link add mac0 link veth1 type macvlan")
+        try namespace.ip("tuntap add tun0 mode tun", "link add ifb9 type ifb")
+        try namespace.ip("link add vx0 type vxlan id 5 dev veth1 dstport 4789")
+        let interfaces = try interfaces()
+        let types = interfaces.mapValues(\.type).filter { !["ifb0", "ifb1"].contains($0.key) }
+        #expect(
+            types == [
+                "lo": .loopback, "veth0": .veth, "veth1": .veth, "br0": .bridge, "mac0": .macvlan,
+                "tun0": .tunnel, "ifb9": .other, "vx0": .tunnel,
+            ]
+        )
+        #expect(interfaces["br0"]?.medium == .veth)
+        #expect(interfaces["mac0"]?.medium == .veth)
+        #expect(interfaces["vx0"]?.medium == .veth)
+        #expect(interfaces["tun0"]?.medium == .tunnel)
+    }
+
+    @Test func `this machine's own sysfs is read without a mistake about loopback`() throws {
+        let links = try RequestSocket().links().elements
+        let table = Dictionary(uniqueKeysWithValues: links.map { ($0.index, $0) })
+        var classifier = InterfaceClassifier(sysfs: .system)
+        #expect(classifier.types(of: table)[1] == .loopback)
+        let loopback = try #require(table[1])
+        #expect(SysfsReader.system.properties(of: loopback) == .init())
+    }
+}

@@ -1,0 +1,159 @@
+internal import NetwatchEventLoop
+internal import NetwatchNetlink
+internal import NetwatchTestSupport
+internal import NetworkReachability
+internal import Synchronization
+internal import Testing
+
+/// Lost kernel announcements.
+@Suite(.enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"))
+struct DroppedEventTests {
+    /// Changes that make the remote host unreachable, each with a different kind of announcement.
+    static let changes = [
+        "link set near0 down",
+        "addr del 192.0.2.1/24 dev near0",
+        "route del default",
+        "route add blackhole 198.51.100.7",
+        "rule add to 198.51.100.7 prohibit",
+        "nexthop del id 7",
+    ]
+
+    @Test(arguments: changes)
+    func `what was not announced is found out a confirm delay after any later announcement`(change: String)
+        throws
+    {
+        let host = try LossyHost()
+        host.deliver(.loopback)
+        try host.make(change)
+        #expect(host.watch.status.isReachable)
+        try host.make("link set lo mtu 60000")
+        host.clock.advance(by: .milliseconds(149))
+        #expect(host.watch.status.isReachable)
+        host.clock.advance(by: .milliseconds(1))
+        #expect(!host.watch.status.isReachable)
+    }
+
+    @Test(arguments: changes)
+    func `what was not announced is found out by the next audit`(change: String) throws {
+        let host = try LossyHost()
+        host.deliver(.nothing)
+        try host.make(change)
+        // The last audit was at most one second ago.
+        host.clock.advance(by: .milliseconds(58_999))
+        #expect(host.watch.status.isReachable)
+        host.clock.advance(by: .milliseconds(1001))
+        #expect(!host.watch.status.isReachable)
+    }
+
+    @Test(arguments: changes)
+    func `any single announcement of a change may be lost`(change: String) throws {
+        var index = 0
+        var wasLost = true
+        while wasLost {
+            let host = try LossyHost(losing: index)
+            try host.make(change)
+            try host.make("link set lo mtu 60000")
+            host.clock.advance(by: .milliseconds(150))
+            #expect(!host.watch.status.isReachable, "without announcement \(index)")
+            wasLost = host.hasLost
+            index += 1
+        }
+        #expect(index > 1)
+    }
+
+    @Test func `an announcement is acted on at once`() throws {
+        let host = try LossyHost()
+        try host.make("route add blackhole 198.51.100.7")
+        #expect(!host.watch.status.isReachable)
+    }
+}
+
+/// A remote host behind a next hop object, watched by a monitor with a test clock. The monitor loses the announcements
+/// that the test selects.
+private struct LossyHost {
+    enum Delivery {
+        case everything, nothing
+        /// Only the link announcements of the loopback interface.
+        case loopback
+    }
+
+    fileprivate struct Losses {
+        var delivery = Delivery.everything
+        /// The index of the announcement to lose, counted from the first one received; `nil` for none.
+        var losing: Int?
+        var hasLost = false
+    }
+
+    let clock = TestClock()
+    let watch: PathWatch
+    private let testbed: VethTestbed
+    private let monitor: PathMonitor
+    private let losses: SharedValue<Losses>
+
+    init(losing: Int? = nil) throws {
+        testbed = try VethTestbed()
+        try testbed.near.ip(
+            "route del default",
+            "nexthop add id 7 via \(VethTestbed.farAddress) dev near0",
+            "route add default nhid 7"
+        )
+        losses = SharedValue(Losses())
+        var configuration = PathMonitor.Configuration()
+        configuration.networkNamespace = testbed.near.path
+        configuration.settle = .zero
+        configuration.clock = clock.monitorClock
+        configuration.filtersRoutes = false
+        configuration.faults.interceptor = { [losses] batch in losses.withValue { $0.apply(to: batch) } }
+        monitor = PathMonitor(configuration: configuration)
+        watch = monitor.watch(.host(try #require(NetworkHost(VethTestbed.remoteAddress)))) { _ in }
+        #expect(watch.status.isReachable)
+        // Processes the pending announcements of the testbed's setup.
+        monitor.catchUp()
+        clock.advance(by: .seconds(1))
+        losses.withValue { $0.losing = losing }
+    }
+
+    var hasLost: Bool { losses.withValue { $0.hasLost } }
+
+    func deliver(_ delivery: Delivery) {
+        losses.withValue { $0.delivery = delivery }
+    }
+
+    /// Makes a change and waits until the monitor has processed all announcements of it.
+    func make(_ change: String) throws {
+        try testbed.near.ip(change)
+        monitor.catchUp()
+    }
+}
+
+extension LossyHost.Losses {
+    fileprivate mutating func apply(to batch: EventSocket.Batch) -> EventSocket.Batch {
+        var batch = batch
+        switch delivery {
+        case .everything: lose(from: &batch.events)
+        case .nothing: batch.events = []
+        case .loopback: batch.events.removeAll { $0 != .link(1) }
+        }
+        return batch
+    }
+
+    private mutating func lose(from events: inout [NetlinkEvent]) {
+        guard let index = losing else { return }
+        losing = index - events.count
+        guard events.indices.contains(index) else { return }
+        events.remove(at: index)
+        hasLost = true
+        losing = nil
+    }
+}
+
+/// A value behind a lock, shared by several owners.
+private final class SharedValue<Value: Sendable>: Sendable {
+    private let value: Mutex<Value>
+
+    init(_ value: Value) { self.value = Mutex(value) }
+
+    func withValue<Result>(_ body: (inout sending Value) -> sending Result) -> sending Result {
+        value.withLock(body)
+    }
+}

@@ -1,0 +1,208 @@
+internal import NetwatchEventLoop
+internal import Testing
+
+@testable internal import NetworkReachability
+
+/// A name and its lookup budget. The test ends the lookups.
+private struct ScriptedResolution {
+    var resolution: NameResolution
+    var budget = LookupBudget(perSecond: 20)
+    let start = ContinuousClock.now
+    var now: ContinuousClock.Instant
+    /// Lookups still in progress.
+    private(set) var lookups: [NameResolution.Lookup] = []
+
+    init() {
+        now = start
+        resolution = NameResolution(name: "a.example", interval: .seconds(30), now: now)
+    }
+
+    /// Asks for a lookup. Returns whether one started.
+    @discardableResult
+    mutating func ask(_ cause: NameResolution.Cause = .schedule) -> Bool {
+        guard let lookup = resolution.request(cause, budget: &budget, now: now) else { return false }
+        lookups.append(lookup)
+        return true
+    }
+
+    /// Ends the oldest lookup. Returns whether another lookup must be started.
+    @discardableResult
+    mutating func end(_ outcome: NameResolver.Outcome, random: Double = 0.5) -> Bool {
+        resolution.end(lookups.removeFirst(), outcome, now: now, random: random)
+    }
+
+    mutating func answer(_ outcome: NameResolver.Outcome) {
+        ask()
+        end(outcome)
+    }
+
+    mutating func answer(_ texts: String...) {
+        answer(.success(texts.map { IPAddress($0)! }))
+    }
+
+    /// The time until the next lookup.
+    var delay: Duration? { resolution.due.map { now.duration(to: $0) } }
+    var addresses: [String] { resolution.addresses.map(\.description) }
+}
+
+@Suite struct NameResolutionTests {
+    private let silence = NameResolver.Outcome.failure(.init(code: -3))
+    private let noSuchName = NameResolver.Outcome.failure(.init(code: -2))
+    private var name = ScriptedResolution()
+
+    @Test mutating func `one lookup runs at a time, and another follows what was asked meanwhile`() {
+        #expect(name.ask() == true)
+        #expect(name.ask(.pathChange) == false)
+        #expect(name.end(.success([IPAddress("192.0.2.1")!])) == true)
+        #expect(name.ask(.pathChange) == true)
+        #expect(name.end(.success([IPAddress("192.0.2.2")!])) == false)
+        #expect(name.addresses == ["192.0.2.2"])
+    }
+
+    @Test mutating func `a change of the network replaces the lookup under way, whose answer is ignored`() {
+        name.ask()
+        #expect(name.ask(.networkChange) == true)
+        #expect(name.end(.success([IPAddress("192.0.2.1")!])) == false)
+        #expect(name.addresses == [])
+        #expect(name.end(.success([IPAddress("192.0.2.2")!])) == false)
+        #expect(name.addresses == ["192.0.2.2"])
+    }
+
+    @Test mutating func `an answer is held to the rules for hosts`() {
+        name.answer("0.0.0.0", "fe80::1", "ff02::1", "::ffff:192.0.2.1")
+        #expect(name.addresses == ["192.0.2.1"])
+        // The answer of a name server that blocks the name.
+        name.answer("0.0.0.0")
+        #expect(name.addresses == ["192.0.2.1"])
+        #expect(name.delay == .seconds(1))
+    }
+
+    @Test mutating func `the same addresses in another order change nothing, but for the family preferred`() {
+        name.answer("192.0.2.1", "192.0.2.2", "2001:db8::1")
+        #expect(name.addresses == ["192.0.2.1", "192.0.2.2", "2001:db8::1"])
+        name.answer("192.0.2.2", "192.0.2.1", "2001:db8::1")
+        #expect(name.addresses == ["192.0.2.1", "192.0.2.2", "2001:db8::1"])
+        name.answer("2001:db8::1", "192.0.2.2", "192.0.2.1")
+        #expect(name.addresses == ["2001:db8::1", "192.0.2.2", "192.0.2.1"])
+    }
+
+    @Test mutating func `silent name servers do not take the addresses away, however long`() {
+        name.answer("192.0.2.1")
+        for _ in 0..<9 { name.answer(silence) }
+        #expect(name.addresses == ["192.0.2.1"])
+    }
+
+    @Test mutating func `two answers in a row that there is no such name take the addresses away`() {
+        name.answer("192.0.2.1")
+        name.answer(noSuchName)
+        name.answer(silence)
+        name.answer(noSuchName)
+        #expect(name.addresses == ["192.0.2.1"])
+        name.answer(noSuchName)
+        #expect(name.addresses == [])
+    }
+
+    @Test mutating func `addresses that no host can have count as none`() {
+        name.answer("192.0.2.1")
+        name.answer("fe80::1")
+        name.answer("0.0.0.0")
+        #expect(name.addresses == [])
+    }
+
+    @Test mutating func `answers are renewed every 30 s, give or take a tenth`() {
+        name.answer("192.0.2.1")
+        #expect(name.delay == .seconds(30))
+        for (random, seconds) in [(0.0, 27), (1.0, 33)] {
+            name.ask()
+            name.end(.success([IPAddress("192.0.2.1")!]), random: random)
+            #expect(name.delay == .seconds(seconds))
+        }
+    }
+
+    @Test mutating func `failed lookups are repeated at growing intervals up to that of refreshes`() {
+        let delays = (0..<7).map { _ in
+            name.answer(silence)
+            return name.delay
+        }
+        #expect(delays == [1, 2, 4, 8, 16, 30, 30].map { .seconds($0) })
+    }
+
+    @Test mutating func `addresses that cannot be reached are renewed sooner`() {
+        name.answer("192.0.2.1")
+        name.resolution.note(isReachable: false, now: name.now)
+        #expect(name.delay == .seconds(5))
+        let delays = (0..<4).map { _ in
+            name.answer("192.0.2.1")
+            name.resolution.note(isReachable: false, now: name.now)
+            return name.delay
+        }
+        #expect(delays == [5, 10, 20, 30].map { .seconds($0) })
+        name.resolution.note(isReachable: true, now: name.now)
+        name.answer("192.0.2.1")
+        #expect(name.delay == .seconds(30))
+    }
+
+    @Test mutating func `a new path makes the intervals short again`() {
+        for _ in 0..<9 { name.answer(silence) }
+        name.ask(.pathChange)
+        name.end(silence)
+        #expect(name.delay == .seconds(1))
+    }
+
+    @Test mutating func `a lookup of another network is replaced when the budget allows it`() throws {
+        name.ask()
+        for _ in 0..<40 { _ = name.budget.reserve(now: name.now) }
+        #expect(name.ask(.networkChange) == false)
+        name.now = try #require(name.resolution.due)
+        #expect(name.ask() == true)
+        #expect(name.delay == nil)
+    }
+
+    @Test mutating func `answers of two networks that there is no such name do not count together`() {
+        name.answer("192.0.2.1")
+        name.answer(noSuchName)
+        name.ask(.networkChange)
+        name.now += .seconds(60)
+        if name.lookups.isEmpty { name.ask() }
+        name.end(noSuchName)
+        #expect(name.addresses == ["192.0.2.1"])
+    }
+
+    @Test mutating func `a lookup that the budget postpones starts in its turn, once`() {
+        name.answer("192.0.2.1")
+        for _ in 0..<30 { _ = name.budget.reserve(now: name.now) }
+        #expect(name.ask(.pathChange) == false)
+        #expect(name.ask(.networkChange) == false)
+        #expect(name.delay == .milliseconds(550))
+        name.now += .milliseconds(549)
+        #expect(name.ask() == false)
+        name.now += .milliseconds(1)
+        #expect(name.ask() == true)
+    }
+
+    @Test func `a status waits for the first lookup, but not longer than two seconds`() {
+        var waiting = ScriptedResolution()
+        #expect(waiting.resolution.mayHaveStatus(now: waiting.start + .milliseconds(1999)) == false)
+        #expect(waiting.resolution.mayHaveStatus(now: waiting.start + .seconds(2)) == true)
+        var answered = ScriptedResolution()
+        answered.answer(silence)
+        #expect(answered.resolution.mayHaveStatus(now: answered.start) == true)
+    }
+}
+
+@Suite struct LookupBudgetTests {
+    @Test func `a second's worth may come at once, and then they are spread evenly`() {
+        var budget = LookupBudget(perSecond: 20)
+        let start = ContinuousClock.now
+        let delays = (0..<25).map { _ in start.duration(to: budget.reserve(now: start)) }
+        #expect(delays.prefix(20).allSatisfy { $0 == .zero })
+        #expect(delays.suffix(5) == [50, 100, 150, 200, 250].map { .milliseconds($0) })
+    }
+
+    @Test func `ten thousand names are looked up as often as the budget allows, all in turn`() {
+        var budget = LookupBudget(perSecond: 20)
+        let start = ContinuousClock.now
+        let last = (0..<10_000).map { _ in budget.reserve(now: start) }.last!
+        #expect(start.duration(to: last) == .seconds(500) - .seconds(1))
+    }
+}

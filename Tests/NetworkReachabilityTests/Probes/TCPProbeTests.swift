@@ -1,0 +1,214 @@
+internal import Glibc
+internal import NetwatchEventLoop
+internal import NetwatchTestSupport
+internal import NetworkReachability
+internal import Testing
+
+/// Probes over loopback.
+@Suite(.timeLimit(.minutes(1))) struct TCPProbeTests {
+    private let path: NetworkPath
+
+    init() throws {
+        let host = try #require(NetworkHost("127.0.0.1"))
+        path = try #require(PathMonitor.shared.watch(.host(host)) { _ in }.status.path)
+    }
+
+    @Test func `a connection that is made is valid, and closed without a word`() async throws {
+        let server = try ScriptedServer()
+        let result = await TCPProbe(port: server.port).run(to: nil, over: path)
+        #expect(result.validation == .valid)
+        #expect(try #require(result.latency) > .zero)
+        #expect(await server.peers(atLeast: 1) == [IPAddress("127.0.0.1")])
+        await server.openConnections(atMost: 0)
+        #expect(server.requests.isEmpty)
+    }
+
+    @Test func `a refused connection has failed, but was answered`() async throws {
+        let port = try RefusingPort()
+        let result = await TCPProbe(port: port.port).run(to: nil, over: path)
+        #expect(result.validation == .failed("connection refused"))
+        #expect(result.latency != nil)
+    }
+
+    @Test func `an unanswered attempt ends after its timeout`() async throws {
+        let port = try UnansweringPort()
+        let probe = TCPProbe(port: port.port, timeout: .milliseconds(50))
+        let result = await probe.run(to: nil, over: path)
+        #expect(result.validation == .failed("no answer within 0.05 seconds"))
+        #expect(result.latency == nil)
+    }
+
+    private func path(to address: String) throws -> NetworkPath {
+        let host = try #require(NetworkHost(address))
+        return try #require(PathMonitor.shared.watch(.host(host)) { _ in }.status.path)
+    }
+
+    @Test func `where the first address is silent, another one that answers makes the host valid`()
+        async throws
+    {
+        let silent = try UnansweringPort()
+        let server = try ScriptedServer(address: "127.0.0.2", port: silent.port)
+        let paths = [path, try path(to: "127.0.0.2")]
+        let result = await TCPProbe(port: server.port).run(to: nil, over: paths)
+        #expect(result.validation == .valid)
+        #expect(await server.peers(atLeast: 1).count == 1)
+    }
+
+    @Test func `when every address fails, each is named`() async throws {
+        let port = try RefusingPort()
+        let paths = [path, try path(to: "127.0.0.2")]
+        let result = await TCPProbe(port: port.port).run(to: nil, over: paths)
+        #expect(
+            result.validation
+                == .failed("127.0.0.1: connection refused; 127.0.0.2: connection refused")
+        )
+        #expect(result.latency != nil)
+    }
+
+    @Test func `a validator hands a racing probe the paths to all addresses of its host`() async throws {
+        let resolver = NameResolver { _ in
+            .success(["127.0.0.1", "127.0.0.2"].compactMap { IPAddress($0) })
+        }
+        let monitor = PathMonitor(configuration: .init(), resolver: resolver)
+        let silent = try UnansweringPort()
+        let server = try ScriptedServer(address: "127.0.0.2", port: silent.port)
+        let results = Recorder<ValidatedStatus>()
+        let validator = PathValidator(
+            monitor: monitor,
+            target: .host(try #require(NetworkHost("two.invalid"))),
+            probe: TCPProbe(port: server.port),
+            interval: nil
+        ) { results.record($0) }
+        defer { validator.cancel() }
+        try await results.waitForLast { $0.probe?.validation == .valid }
+    }
+
+    @Test func `cancelling ends an attempt at once`() async throws {
+        let port = try UnansweringPort()
+        let probe = TCPProbe(port: port.port, timeout: .seconds(60))
+        let started = ContinuousClock.now
+        let task = Task { await probe.run(to: nil, over: path) }
+        await Task.yield()
+        task.cancel()
+        #expect(await task.value.validation == .failed("cancelled"))
+        #expect(started.duration(to: .now) < probe.timeout)
+    }
+
+    @Test func `an attempt that was cancelled before it began makes no connection`() async throws {
+        let server = try ScriptedServer()
+        let probe = TCPProbe(port: server.port)
+        let task = Task {
+            await waitForCancellation()
+            return await probe.run(to: nil, over: path)
+        }
+        task.cancel()
+        #expect(await task.value.validation == .failed("cancelled"))
+        #expect(server.connectionCount == 0)
+    }
+
+    @Test func `many attempts at once all end`() async throws {
+        let server = try ScriptedServer()
+        let probe = TCPProbe(port: server.port)
+        let results = await withTaskGroup(of: ProbeResult.self) { group in
+            for _ in 0..<100 { group.addTask { await probe.run(to: nil, over: path) } }
+            return await group.reduce(into: []) { $0.append($1.validation) }
+        }
+        #expect(results == Array(repeating: .valid, count: 100))
+    }
+
+    @Test func `timeouts are brought into their range`() {
+        #expect(TCPProbe(port: 443).timeout == .seconds(3))
+        #expect(TCPProbe(port: 443, timeout: .zero).timeout == .milliseconds(10))
+        #expect(TCPProbe(port: 443, timeout: .seconds(3600)).timeout == .seconds(60))
+        #expect(TCPProbe(port: 443).name == "tcp 443")
+    }
+
+    @Test func `where no thread can be started the probe says why`() async {
+        let probe = TCPProbe(port: 443, loop: ProbeLoop(networkNamespace: "/no/such/namespace"))
+        let result = await probe.run(to: nil, over: path)
+        #expect(result.validation == .failed("open /no/such/namespace: No such file or directory"))
+    }
+}
+
+/// Probes over veth pairs in namespaces.
+@Suite(
+    .enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"),
+    .timeLimit(.minutes(1))
+)
+struct TCPProbePathTests {
+    private let testbed: TwoCableTestbed
+    private let monitor: PathMonitor
+    private let loop: ProbeLoop
+
+    init() throws {
+        testbed = try TwoCableTestbed()
+        loop = ProbeLoop(networkNamespace: testbed.near.path)
+        var configuration = PathMonitor.Configuration()
+        configuration.networkNamespace = testbed.near.path
+        monitor = PathMonitor(configuration: configuration)
+    }
+
+    private func target(_ host: String) throws -> PathTarget {
+        .host(try #require(NetworkHost(host)))
+    }
+
+    @Test func `a probe takes the path it is given, not the one the routes prefer`() async throws {
+        let server = try ScriptedServer(address: TwoCableTestbed.host, in: testbed.far)
+        let statuses = Recorder<PathStatus>()
+        let watch = monitor.watch(try target(TwoCableTestbed.host)) { statuses.record($0) }
+        defer { watch.cancel() }
+        try await statuses.waitForLast { $0.path?.interfaceName == "near1" }
+        let second = try #require(watch.status.path)
+        try testbed.preferFirstCable()
+        try await statuses.waitForLast { $0.path?.interfaceName == "near0" }
+        let first = try #require(watch.status.path)
+        try testbed.near.ip("route add \(TwoCableTestbed.host) via 203.0.113.2")
+
+        let probe = TCPProbe(port: server.port, loop: loop)
+        for path in [first, second, first] {
+            #expect(await probe.run(to: nil, over: path).validation == .valid)
+        }
+        let sources = [testbed.first.source, testbed.second.source, testbed.first.source]
+        #expect(await server.peers(atLeast: 3) == sources)
+    }
+
+    @Test func `a source address that is gone says so`() async throws {
+        let path = try #require(monitor.watch(try target(TwoCableTestbed.host)) { _ in }.status.path)
+        try testbed.near.ip("addr del 203.0.113.1/24 dev near1")
+        let result = await TCPProbe(port: 9, loop: loop).run(to: nil, over: path)
+        #expect(result.validation == .failed("the source address no longer exists"))
+        #expect(result.latency == nil)
+    }
+
+    @Test func `an interface that went down says so, and one that is gone`() async throws {
+        let path = try #require(monitor.watch(try target(TwoCableTestbed.host)) { _ in }.status.path)
+        let probe = TCPProbe(port: 9, loop: loop)
+        try testbed.near.ip("link set near1 down")
+        let down = await probe.run(to: nil, over: path)
+        #expect(down.validation == .failed("network is unreachable"))
+        try testbed.near.ip("addr add \(testbed.second.source)/32 dev lo", "link del near1")
+        let gone = await probe.run(to: nil, over: path)
+        #expect(gone.validation == .failed("the interface no longer exists"))
+    }
+
+    @Test(arguments: [(VethTestbed.farIPv6Address, "2001:db8::1"), ("fe80::2", "fe80::1")])
+    func `an IPv6 path, link-local too`(address: String, source: String) async throws {
+        try testbed.near.ip("-6 addr add fe80::1/64 dev near0 nodad")
+        try testbed.far.ip("-6 addr add fe80::2/64 dev far0 nodad")
+        let isLinkLocal = address.hasPrefix("fe80")
+        let host = isLinkLocal ? "\(address)%\(testbed.first.index)" : address
+        let far0 = testbed.far.run { if_nametoindex("far0") }
+        let server = try ScriptedServer(
+            address: isLinkLocal ? "\(address)%\(far0)" : address,
+            in: testbed.far
+        )
+        let statuses = Recorder<PathStatus>()
+        let watch = monitor.watch(try target(host)) { statuses.record($0) }
+        try await statuses.waitForLast(\.isReachable)
+        let path = try #require(watch.status.path)
+        let result = await TCPProbe(port: server.port, loop: loop).run(to: nil, over: path)
+        #expect(result.validation == .valid)
+        let peer = try #require(await server.peers(atLeast: 1)[0])
+        #expect(IPAddress(bytes: peer.bytes) == IPAddress(source))
+    }
+}

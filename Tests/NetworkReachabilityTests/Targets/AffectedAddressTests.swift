@@ -1,0 +1,271 @@
+internal import CNetwatchLinux
+internal import Glibc
+internal import NetwatchEventLoop
+internal import NetwatchTestSupport
+internal import Testing
+
+@testable internal import NetwatchNetlink
+@testable internal import NetworkReachability
+
+/// The addresses that each kind of kernel announcement affects.
+@Suite struct AddressBookTests {
+    private var book = AddressBook()
+    private var targets: [String: WatchedTarget] = [:]
+    private let now = ContinuousClock.now
+
+    /// Adds addresses, each with the interface of its last known route, or `nil` if it has none.
+    private mutating func watch(_ addresses: [(String, UInt32?)]) {
+        for (text, interface) in addresses {
+            let key = WatchKey(target: .host(NetworkHost(text)!), options: PathOptions())
+            let target = WatchedTarget(key, settle: .zero, refreshInterval: .seconds(30), now: now)
+            targets[text] = target
+            book.assign([IPAddress(text)!], to: target)
+            _ = book.takeMarked(atMost: .max)
+            _ = book.update(target.slots[0], addressVerdict(IPAddress(text)!, interface), now: now)
+        }
+    }
+
+    private func addressVerdict(_ address: IPAddress, _ interface: UInt32?) -> AddressVerdict {
+        guard let interface else { return AddressVerdict(.notReachable(.noRoute)) }
+        let path = NetworkPath(
+            destination: address,
+            interface: .fake(interface),
+            gateway: nil,
+            source: nil,
+            isLocal: false,
+            prefixLength: 0,
+            table: 254
+        )
+        var addressVerdict = AddressVerdict(.reachable(path))
+        addressVerdict.interface = interface
+        return addressVerdict
+    }
+
+    private mutating func marked(by event: NetlinkEvent) -> [String] {
+        book.mark(event)
+        return book.takeMarked(atMost: .max).map { "\($0.address)" }.sorted()
+    }
+
+    private static func prefix(_ text: String) -> IPPrefix {
+        let parts = text.split(separator: "/")
+        return IPPrefix(IPAddress(String(parts[0]))!, length: Int(parts[1])!)
+    }
+
+    @Test func `each kind of announcement has its reach`() {
+        var book = self
+        book.watch([("10.0.0.1", 1), ("10.0.0.2", 2), ("10.1.0.1", 2), ("2001:db8::1", 1), ("10.9.0.1", nil)])
+        let all = ["10.0.0.1", "10.0.0.2", "10.1.0.1", "10.9.0.1", "2001:db8::1"]
+        #expect(book.marked(by: .route(Self.prefix("10.0.0.0/24"))) == ["10.0.0.1", "10.0.0.2"])
+        #expect(book.marked(by: .route(Self.prefix("10.1.0.1/32"))) == ["10.1.0.1"])
+        #expect(book.marked(by: .route(Self.prefix("10.2.0.0/16"))) == [])
+        #expect(book.marked(by: .route(.everything(.ipv4))) == all.filter { !$0.contains(":") })
+        #expect(book.marked(by: .route(.everything(.ipv6))) == ["2001:db8::1"])
+        // An address without a route may have one now.
+        #expect(book.marked(by: .link(1)) == ["10.0.0.1", "10.9.0.1", "2001:db8::1"])
+        #expect(
+            book.marked(by: .address(interface: 3, Self.prefix("10.1.0.0/16"))) == ["10.1.0.1", "10.9.0.1"]
+        )
+        for event in [NetlinkEvent.rule, .nextHop, .setting, .malformed] {
+            #expect(book.marked(by: event) == all)
+        }
+        #expect(book.marked(by: .irrelevant) == [])
+    }
+
+    @Test func `what may have changed comes before what is only made sure of`() {
+        var book = self
+        book.watch([("10.0.0.1", 1), ("10.0.0.2", 1), ("10.0.0.3", 1)])
+        book.book.markEverything(deferred: true)
+        book.book.mark(.route(Self.prefix("10.0.0.2/32")))
+        #expect(book.book.takeMarked(atMost: 10).map { "\($0.address)" } == ["10.0.0.2"])
+        #expect(book.book.takeMarked(atMost: 10).count == 2)
+        #expect(!book.book.hasMarks)
+    }
+
+    @Test func `what was marked first comes first, and what can wait has its turn`() {
+        var book = self
+        let addresses = (0..<100).map { "10.0.\($0 / 10).\($0 % 10 + 1)" }
+        book.watch(addresses.map { ($0, 1) })
+        book.book.markEverything(deferred: true)
+        for address in addresses.prefix(40) { book.book.mark(.route(Self.prefix("\(address)/32"))) }
+        let turns = (0..<4).map { _ in book.book.takeMarked(atMost: 10).map { "\($0.address)" } }
+        #expect(turns[0] == Array(addresses[0..<10]))
+        #expect(turns[1] == Array(addresses[10..<20]))
+        #expect(turns[2] == Array(addresses[20..<30]))
+        // The fourth batch takes addresses that can wait. The first of these were urgent too and have already been
+        // looked up.
+        #expect(turns[3].allSatisfy { !addresses[30..<40].contains($0) || addresses[0..<10].contains($0) })
+        var rest = Set(turns.joined())
+        while book.book.hasMarks { rest.formUnion(book.book.takeMarked(atMost: 10).map { "\($0.address)" }) }
+        #expect(rest == Set(addresses))
+    }
+
+    @Test func `an address that several watch is looked up once, and given up with the last`() {
+        var book = self
+        book.watch([("10.0.0.1", 1)])
+        let other = WatchedTarget(
+            WatchKey(target: .general, options: PathOptions()),
+            settle: .zero,
+            refreshInterval: .seconds(30),
+            now: now
+        )
+        book.book.assign([IPAddress("10.0.0.1")!], to: other)
+        #expect(book.book.count == 1)
+        #expect(book.marked(by: .rule) == ["10.0.0.1"])
+        book.book.assign([], to: other)
+        #expect(book.book.count == 1)
+        book.book.assign([], to: book.targets["10.0.0.1"]!)
+        #expect(book.book.count == 0)
+        #expect(book.marked(by: .rule) == [])
+    }
+
+    @Test func `addresses that come and go are found, and only those`() {
+        var book = AddressBook()
+        var random = SeededGenerator(seed: 5)
+        var watched: [IPAddress: WatchedTarget] = [:]
+        for _ in 0..<2000 {
+            let address = IPAddress(bytes: [
+                10, 0, UInt8.random(in: 0...3, using: &random), .random(in: 0...255, using: &random),
+            ])!
+            if let target = watched.removeValue(forKey: address) {
+                book.assign([], to: target)
+            } else {
+                let key = WatchKey(target: .host(NetworkHost("\(address)")!), options: PathOptions())
+                watched[address] = WatchedTarget(key, settle: .zero, refreshInterval: .seconds(30), now: now)
+                book.assign([address], to: watched[address]!)
+            }
+            _ = book.takeMarked(atMost: .max)
+            let prefix = IPPrefix(address, length: Int.random(in: 22...32, using: &random))
+            book.mark(.route(prefix))
+            let found = Set(book.takeMarked(atMost: .max).map(\.address))
+            #expect(found.isSuperset(of: watched.keys.filter(prefix.contains)))
+            #expect(found.isSubset(of: watched.keys))
+        }
+    }
+}
+
+/// The affected addresses with real announcements from the kernel.
+@Suite(.enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"))
+struct AffectedHostTests {
+    private let testbed: VethTestbed
+    private let monitor: PathMonitor
+
+    init() throws {
+        testbed = try VethTestbed()
+        var configuration = PathMonitor.Configuration()
+        configuration.networkNamespace = testbed.near.path
+        // Only announcements cause lookups.
+        configuration.auditInterval = .seconds(3600)
+        configuration.confirmDelay = .seconds(3600)
+        configuration.settle = .zero
+        monitor = PathMonitor(configuration: configuration)
+    }
+
+    @Test func `one route among many hosts costs the lookups of those it covers`() async throws {
+        let watches = (0..<1000).map { number in
+            monitor.watch(.host(NetworkHost("10.0.\(number / 100).\(number % 100)")!)) { _ in }
+        }
+        monitor.narrowFilter()
+        let before = monitor.statistics.lookups
+        try testbed.near.ip("route add blackhole 10.0.7.16/29")
+        monitor.catchUp()
+        #expect(monitor.statistics.lookups - before == 8)
+        #expect(watches.count { $0.status.reason == .blackhole } == 8)
+        try testbed.near.ip("route add blackhole 172.16.0.0/12")
+        monitor.catchUp()
+        #expect(monitor.statistics.lookups - before == 8)
+    }
+
+    @Test func `a host that is added behind a tight filter is heard of`() async throws {
+        let first = monitor.watch(.host(NetworkHost("10.0.0.1")!)) { _ in }
+        monitor.narrowFilter()
+        let second = monitor.watch(.host(NetworkHost("10.99.0.1")!)) { _ in }
+        try testbed.near.ip("route add blackhole 10.99.0.0/16")
+        monitor.catchUp()
+        #expect(first.status.isReachable)
+        #expect(second.status.reason == .blackhole)
+        monitor.narrowFilter()
+        try testbed.near.ip("route del blackhole 10.99.0.0/16")
+        monitor.catchUp()
+        #expect(second.status.isReachable)
+    }
+}
+
+/// An inherited netlink socket that a more privileged process opened.
+@Suite(.enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"))
+struct InheritedSocketTests {
+    /// Opens a socket as systemd does for `ListenNetlink=`: bound, with a large receive buffer.
+    private func open(_ namespace: NetworkNamespace, protocolNumber: CInt = 0) -> FileDescriptor {
+        FileDescriptor(
+            owning: namespace.run {
+                let descriptor = socket(AF_NETLINK, CInt(SOCK_RAW.rawValue), protocolNumber)
+                var size: CInt = 16 << 20
+                // 33 is SO_RCVBUFFORCE. It fails in a user namespace, where the kernel limits the buffer to
+                // `net.core.rmem_max`.
+                if setsockopt(descriptor, SOL_SOCKET, 33, &size, 4) != 0 {
+                    setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &size, 4)
+                }
+                return descriptor
+            }
+        )
+    }
+
+    private static func bufferSize(_ descriptor: CInt) -> CInt {
+        var size: CInt = 0
+        var length = socklen_t(4)
+        getsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &size, &length)
+        return size
+    }
+
+    @Test func `is listened on, with the buffer it came with`() async throws {
+        let testbed = try VethTestbed()
+        let inherited = open(testbed.near)
+        let size = Self.bufferSize(inherited.rawValue)
+        var configuration = PathMonitor.Configuration()
+        configuration.networkNamespace = testbed.near.path
+        configuration.inheritedSocket = inherited.rawValue
+        configuration.receiveBufferSize = 4096
+        let monitor = PathMonitor(configuration: configuration)
+        let watch = monitor.watch(.host(NetworkHost(VethTestbed.remoteAddress)!)) { _ in }
+        #expect(monitor.failure == nil)
+        #expect(watch.status.isReachable)
+        try testbed.near.ip("route add blackhole \(VethTestbed.remoteAddress)")
+        monitor.catchUp()
+        #expect(monitor.statistics.recomputations > 1)
+        #expect(Self.bufferSize(inherited.rawValue) == size)
+    }
+
+    @Test func `may have been used before, with a filter that is still on it`() async throws {
+        let testbed = try VethTestbed()
+        let inherited = open(testbed.near)
+        var configuration = PathMonitor.Configuration()
+        configuration.networkNamespace = testbed.near.path
+        configuration.inheritedSocket = inherited.rawValue
+        // The previous monitor watches nothing, so its filter makes the kernel drop nearly all route events.
+        do {
+            let before = PathMonitor(configuration: configuration)
+            before.narrowFilter()
+            before.catchUp()
+        }
+        let monitor = PathMonitor(configuration: configuration)
+        let watch = monitor.watch(.host(NetworkHost(VethTestbed.remoteAddress)!)) { _ in }
+        #expect(watch.status.isReachable)
+        let statuses = Recorder<PathStatus>()
+        let other = monitor.watch(watch.target) { statuses.record($0) }
+        try testbed.near.ip("route add blackhole \(VethTestbed.remoteAddress)")
+        try await statuses.waitForLast { $0.reason == .blackhole }
+        other.cancel()
+    }
+
+    @Test func `that is none is refused, and the monitor says so`() throws {
+        let namespace = try NetworkNamespace()
+        let file = try FileDescriptor.opening("/dev/null")
+        // 9 is NETLINK_AUDIT, a different netlink protocol.
+        let audit = open(namespace, protocolNumber: 9)
+        for descriptor in [file.rawValue, audit.rawValue, -1] {
+            var configuration = PathMonitor.Configuration()
+            configuration.networkNamespace = namespace.path
+            configuration.inheritedSocket = descriptor
+            #expect(PathMonitor(configuration: configuration).failure != nil)
+        }
+    }
+}

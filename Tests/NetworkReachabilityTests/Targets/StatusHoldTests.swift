@@ -1,0 +1,110 @@
+internal import NetwatchEventLoop
+internal import Testing
+
+@testable internal import NetworkReachability
+
+@Suite struct StatusHoldTests {
+    private let start = ContinuousClock.now
+    private let way = PathStatus.Verdict.reachable(path())
+    private let gone = PathStatus.Verdict.notReachable(.noRoute)
+
+    private static func path(gateway: String = "192.0.2.2") -> NetworkPath {
+        NetworkPath(
+            destination: IPAddress("198.51.100.7")!,
+            interface: .fake(2),
+            gateway: IPAddress(gateway),
+            source: IPAddress("192.0.2.1"),
+            isLocal: false,
+            prefixLength: 0,
+            table: 254
+        )
+    }
+
+    private func hold(settle: Duration = .milliseconds(30)) -> StatusHold {
+        StatusHold(target: .general, settle: settle)
+    }
+
+    private func at(_ milliseconds: Int) -> ContinuousClock.Instant { start + .milliseconds(milliseconds) }
+
+    @Test func `the first status is published at once, whatever it is`() {
+        for verdict in [way, gone, .unknown(.noNetlink)] {
+            var hold = hold()
+            #expect(hold.update(Finding(verdict), now: at(0))?.verdict == verdict)
+        }
+    }
+
+    @Test func `the edge to reachable does not wait`() {
+        var hold = hold()
+        _ = hold.update(Finding(gone), now: at(0))
+        #expect(hold.update(Finding(way), now: at(0))?.verdict == way)
+    }
+
+    @Test func `the edge away waits for the settle time`() {
+        var hold = hold()
+        _ = hold.update(Finding(way), now: at(0))
+        #expect(hold.update(Finding(gone), now: at(10)) == nil)
+        #expect(hold.heldUntil == at(40))
+        #expect(hold.update(Finding(gone), now: at(39)) == nil)
+        #expect(hold.update(Finding(gone), now: at(40))?.verdict == gone)
+        #expect(hold.heldUntil == nil)
+    }
+
+    @Test func `without a settle time nothing waits`() {
+        var hold = hold(settle: .zero)
+        _ = hold.update(Finding(way), now: at(0))
+        #expect(hold.update(Finding(gone), now: at(0))?.verdict == gone)
+    }
+
+    @Test func `a loss that heals in time is no loss, but raises the generation`() {
+        var hold = hold()
+        let before = hold.update(Finding(way), now: at(0))
+        #expect(hold.update(Finding(gone), now: at(10)) == nil)
+        let after = hold.update(Finding(way), now: at(20))
+        #expect(after?.verdict == before?.verdict)
+        #expect(before?.pathGeneration == 1)
+        #expect(after?.pathGeneration == 2)
+        #expect(hold.heldUntil == nil)
+        #expect(hold.update(Finding(gone), now: at(45)) == nil, "the next loss has a settle time of its own")
+    }
+
+    @Test func `a passing reason is not published`() {
+        var hold = hold()
+        _ = hold.update(Finding(gone), now: at(0))
+        #expect(hold.update(Finding(.notReachable(.noCarrier)), now: at(5)) == nil)
+        #expect(hold.update(Finding(gone), now: at(10)) == nil)
+        #expect(hold.heldUntil == nil)
+    }
+
+    @Test func `the same verdict is published once`() {
+        var hold = hold()
+        _ = hold.update(Finding(way), now: at(0))
+        #expect(hold.update(Finding(way), now: at(100)) == nil)
+    }
+
+    @Test func `a path that is lost and found again is the same way, until time passed unobserved`() {
+        var hold = hold()
+        let first = hold.update(Finding(way), now: at(0))
+        _ = hold.update(Finding(gone), now: at(10))
+        let lost = hold.update(Finding(gone), now: at(40))
+        #expect(lost?.routeGeneration == first?.routeGeneration)
+        #expect(hold.currentGeneration == 2, "what is found next is another generation")
+        let found = hold.update(Finding(way), now: at(50))
+        #expect(found?.pathGeneration == 2 && found?.routeGeneration == first?.routeGeneration)
+        #expect(hold.currentGeneration == 2)
+        _ = hold.update(Finding(gone), now: at(60))
+        #expect(hold.currentGeneration == 3, "a loss that is held back")
+        hold.suspectPath()
+        _ = hold.update(Finding(gone), now: at(90))
+        #expect(hold.update(Finding(way), now: at(91))?.routeGeneration == 2)
+        let moved = hold.update(Finding(.reachable(Self.path(gateway: "192.0.2.3"))), now: at(92))
+        #expect(moved?.routeGeneration == 3)
+    }
+
+    @Test func `another gateway raises the generation`() {
+        var hold = hold()
+        let first = hold.update(Finding(way), now: at(0))
+        let moved = hold.update(Finding(.reachable(Self.path(gateway: "192.0.2.3"))), now: at(1))
+        #expect(first?.pathGeneration == 1)
+        #expect(moved?.pathGeneration == 2)
+    }
+}
