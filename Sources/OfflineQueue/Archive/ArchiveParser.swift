@@ -6,7 +6,7 @@ package import Foundation
 /// Only ``finish()`` shows that the export is complete. Memory use is bounded by one line and the current piece.
 package struct ArchiveParser: ~Copyable {
     package enum Event: Sendable {
-        case request(ArchivedRequest, RequestDraft)
+        case request(ArchivedRequest, NewRequest)
         case chunk(Data)
         /// The request and its body are complete.
         case complete
@@ -126,7 +126,7 @@ extension ArchiveParser {
             throw fault("a request was expected: \(Self.reason(error))")
         }
         do {
-            events.append(.request(request, try request.draft()))
+            events.append(.request(request, try request.validated()))
         } catch {
             throw fault("the request \(quoted(request.id)) is refused: \(error)")
         }

@@ -76,19 +76,19 @@ extension ArchivedRequest {
     /// Returns the request as it would be enqueued, after all checks of an enqueued request.
     ///
     /// - Throws: ``QueueError`` that names the invalid value.
-    package func draft() throws(QueueError) -> RequestDraft {
+    package func validated() throws(QueueError) -> NewRequest {
         try checkNumbers()
         try checkBody()
         let headers = try pairs()
-        let draft = try RequestDraft(
+        let request = try NewRequest(
             QueueRequest(method: method, url: url, headers: headers, body: placeholder),
             options: try options(headers),
             isImported: true
         )
-        guard draft.id == id, draft.headers == HeaderText.encode(headers) else {
+        guard request.id == id, request.headers == HeaderText.encode(headers) else {
             throw QueueError(.invalidHeader, "the idempotency key is among the headers, too")
         }
-        return draft
+        return request
     }
 
     private func checkNumbers() throws(QueueError) {

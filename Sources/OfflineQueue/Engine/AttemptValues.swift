@@ -21,7 +21,7 @@ extension Attempt {
 
 extension Attempt.Body {
     /// Opens a stored body. The failure holds the attempt's outcome if the body is no longer available.
-    static func opening(_ body: NewRequest.Body, in spool: BodySpool) async -> Result<Self, UnopenedBody> {
+    static func opening(_ body: StoredBody, in spool: BodySpool) async -> Result<Self, UnopenedBody> {
         switch body {
         case .none: return .success(.none)
         case .inline(let data): return .success(.data(data))

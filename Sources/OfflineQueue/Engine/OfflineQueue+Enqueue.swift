@@ -12,7 +12,8 @@ extension OfflineQueue {
         _ request: QueueRequest,
         options: EnqueueOptions = EnqueueOptions()
     ) async throws -> Receipt {
-        Receipt(try await accept([try RequestDraft(request, options: options)])[0])
+        let new = try NewRequest(request, options: options)
+        return Receipt(try await accept([(new, request.body)])[0])
     }
 
     /// Stores several requests on disk in this order, all of them or none. They may depend on each other.
@@ -22,8 +23,8 @@ extension OfflineQueue {
         _ requests: [(request: QueueRequest, options: EnqueueOptions)]
     ) async throws -> [Receipt] {
         guard !requests.isEmpty else { return [] }
-        let drafts = try requests.map { try RequestDraft($0.request, options: $0.options) }
-        return try await accept(drafts).map(Receipt.init)
+        let new = try requests.map { (try NewRequest($0.request, options: $0.options), $0.request.body) }
+        return try await accept(new).map(Receipt.init)
     }
 
     /// Stores a request on disk, tries it immediately and returns the result of the first attempt.
@@ -40,32 +41,38 @@ extension OfflineQueue {
         _ request: QueueRequest,
         options: EnqueueOptions = EnqueueOptions()
     ) async throws -> SendResult {
-        let draft = try RequestDraft(request, options: options)
-        guard waiters[draft.id] == nil else {
-            let accepted = try await accept([draft])[0]
+        let new = try NewRequest(request, options: options)
+        guard waiters[new.id] == nil else {
+            let accepted = try await accept([(new, request.body)])[0]
             return accepted.outcome == .dropped
-                ? .dropped(id: draft.id) : .queued(id: draft.id, reason: .alreadyQueued)
+                ? .dropped(id: new.id) : .queued(id: new.id, reason: .alreadyQueued)
         }
         // Registered before the request is written, because a claim in progress may take it before this task continues.
-        waiters[draft.id] = Waiter()
+        waiters[new.id] = Waiter()
         let accepted: EnqueuedRequest
         do {
-            accepted = try await accept([draft])[0]
+            accepted = try await accept([(new, request.body)])[0]
         } catch {
-            waiters[draft.id] = nil
+            waiters[new.id] = nil
             throw error
         }
         if let result = immediateResult(accepted) {
-            waiters[draft.id] = nil
+            waiters[new.id] = nil
             return result
         }
         return await firstResult(accepted)
     }
 
-    private nonisolated func accept(_ drafts: [RequestDraft]) async throws -> [EnqueuedRequest] {
+    private nonisolated func accept(
+        _ validated: [(request: NewRequest, body: QueueRequest.Body)]
+    ) async throws -> [EnqueuedRequest] {
         var requests: [NewRequest] = []
         do {
-            for draft in drafts { requests.append(NewRequest(draft, body: try await body(of: draft))) }
+            for (request, body) in validated {
+                var request = request
+                request.body = try await stored(body, of: request)
+                requests.append(request)
+            }
             let accepted = try await storeWhenThereIsRoom(requests)
             await discard(zip(requests, accepted).filter { $1.outcome != .accepted }.map(\.0))
             await follow(requests)
@@ -154,27 +161,26 @@ extension Receipt {
 // MARK: - Bodies
 
 extension OfflineQueue {
-    /// The maximum size of a body stored in its row. Larger bodies are spool files, because SQLite reads and writes
-    /// large blobs more slowly ([SQLite's measurement](https://www.sqlite.org/intern-v-extern-blob.html)).
-    package static let longestInlineBody = 64 * 1024
-
-    /// Returns the stored body of the draft. When a caller repeats an accepted request, its file may be gone, and the
+    /// Stores the body of a request. When a caller repeats an accepted request, its file may be gone, and the
     /// first call has used up its upload. Only the body's length, if known, is then compared with the stored request.
-    private nonisolated func body(of draft: RequestDraft) async throws -> NewRequest.Body {
+    private nonisolated func stored(
+        _ body: QueueRequest.Body,
+        of request: NewRequest
+    ) async throws -> StoredBody {
         do {
-            return try await place(draft)
+            return try await stored(body)
         } catch let error as QueueError where [.bodyFileUnusable, .unknownStagedBody].contains(error.code) {
-            guard draft.options.id != nil, try await !store.archive.known([draft.id]).isEmpty else {
+            guard request.options.id != nil, try await !store.archive.known([request.id]).isEmpty else {
                 throw error
             }
-            return .gone(size: draft.body.declaredSize)
+            return .gone(size: body.declaredSize)
         }
     }
 
-    private nonisolated func place(_ draft: RequestDraft) async throws -> NewRequest.Body {
-        switch draft.body {
+    private nonisolated func stored(_ body: QueueRequest.Body) async throws -> StoredBody {
+        switch body {
         case .data(let data) where data.isEmpty: return .none
-        case .data(let data) where data.count <= Self.longestInlineBody: return .inline(data)
+        case .data(let data) where data.count <= StoredBody.maximumInlineBytes: return .inline(data)
         case .data(let data):
             guard data.count <= QueueRequest.maximumBodyBytes else {
                 let limit = QueueRequest.maximumBodyBytes

@@ -13,7 +13,7 @@ struct ImportBatch {
 
     private let spool: BodySpool
     private var known: Set<String> = []
-    private var current: (request: ArchivedRequest, draft: RequestDraft, body: Body)?
+    private var current: (archived: ArchivedRequest, new: NewRequest, body: Body)?
     private var size = 0
     private(set) var requests: [RestoredRequest] = []
     private(set) var result = ImportResult()
@@ -31,7 +31,7 @@ struct ImportBatch {
 
     mutating func take(_ event: ArchiveParser.Event) async throws {
         switch event {
-        case .request(let request, let draft): current = (request, draft, try body(of: request))
+        case .request(let archived, let new): current = (archived, new, try body(of: archived))
         case .chunk(let bytes): try await append(bytes)
         case .complete: try await complete()
         case .void: current = nil
@@ -41,7 +41,7 @@ struct ImportBatch {
     private func body(of request: ArchivedRequest) throws -> Body {
         guard !known.contains(request.id) else { return .skipped }
         let size = request.body?.bytes ?? 0
-        guard size > OfflineQueue.longestInlineBody else { return .memory(Data()) }
+        guard size > StoredBody.maximumInlineBytes else { return .memory(Data()) }
         return .file(try spool.stage(limit: size))
     }
 
@@ -54,17 +54,20 @@ struct ImportBatch {
     }
 
     private mutating func complete() async throws {
-        guard let (request, draft, body) = current else { return }
+        guard let (archived, validated, body) = current else { return }
+        var new = validated
         current = nil
-        size += draft.id.utf8.count + Int(draft.headBytes)
+        size += new.id.utf8.count + Int(new.headBytes)
         switch body {
-        case .skipped: result.known += 1
+        case .skipped:
+            result.known += 1
+            return
         case .memory(let data):
             size += data.count
-            requests.append(RestoredRequest(request, draft, body: data.isEmpty ? .none : .inline(data)))
-        case .file(let writer):
-            requests.append(RestoredRequest(request, draft, body: .spooled(try await writer.finish())))
+            if !data.isEmpty { new.body = .inline(data) }
+        case .file(let writer): new.body = .spooled(try await writer.finish())
         }
+        requests.append(RestoredRequest(archived, new))
     }
 
     /// Records the outcomes after the batch was restored, and removes the bodies that no row needs.

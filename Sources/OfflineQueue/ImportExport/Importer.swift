@@ -62,8 +62,8 @@ extension Importer {
         var diskBytes: Int64 = 0
         var hasDependencies = false
 
-        mutating func add(_ request: ArchivedRequest, _ draft: RequestDraft) {
-            let size = draft.headBytes + (request.body?.bytes ?? 0)
+        mutating func add(_ request: ArchivedRequest, _ new: NewRequest) {
+            let size = new.headBytes + (request.body?.bytes ?? 0)
             diskBytes += size
             guard request.state != .dead else { return }
             requests += 1
@@ -73,10 +73,10 @@ extension Importer {
 
     /// Checks the export and the room for it. Returns whether requests have dependencies.
     private func check() async throws -> Bool {
-        var (sum, pending): (Sum, [(ArchivedRequest, RequestDraft)]) = (Sum(), [])
+        var (sum, pending): (Sum, [(ArchivedRequest, NewRequest)]) = (Sum(), [])
         try await read { events in
-            for case .request(let request, let draft) in events {
-                pending.append((request, draft))
+            for case .request(let request, let new) in events {
+                pending.append((request, new))
                 sum.hasDependencies = sum.hasDependencies || !request.after.isEmpty
             }
             try await addUnknown(&pending, to: &sum)
@@ -101,12 +101,12 @@ extension Importer {
         return sum.hasDependencies
     }
 
-    private func addUnknown(_ pending: inout [(ArchivedRequest, RequestDraft)], to sum: inout Sum)
+    private func addUnknown(_ pending: inout [(ArchivedRequest, NewRequest)], to sum: inout Sum)
         async throws
     {
         guard !pending.isEmpty else { return }
         let known = try await archive.known(pending.map(\.0.id))
-        for (request, draft) in pending where !known.contains(request.id) { sum.add(request, draft) }
+        for (request, new) in pending where !known.contains(request.id) { sum.add(request, new) }
         pending = []
     }
 }

@@ -65,7 +65,7 @@ struct PageWriter {
         leftOut.append(ExportPage.LeftOut(id: id, reason: reason))
     }
 
-    private mutating func write(_ request: ArchivedRequest, _ body: NewRequest.Body) throws {
+    private mutating func write(_ request: ArchivedRequest, _ body: StoredBody) throws {
         data += try ArchiveFormat.request(request)
         guard case .inline(let bytes) = body else { return }
         for offset in stride(from: 0, to: bytes.count, by: ArchiveFormat.chunkBytes) {

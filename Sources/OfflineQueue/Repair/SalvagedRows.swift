@@ -174,15 +174,14 @@ extension SalvagedTable {
         do {
             var (request, body) = try content(at: position, &id)
             request.body = try ArchivedRequest.Body(body)
-            _ = try request.draft()
+            _ = try request.validated()
             return ArchivedRow(cursor: cursor, id: id, content: .success((request, body)))
         } catch {
             return ArchivedRow(cursor: cursor, id: id, content: .failure(QueueError(reading: error)))
         }
     }
 
-    private func content(at position: Int64, _ id: inout String) throws -> (ArchivedRequest, NewRequest.Body)
-    {
+    private func content(at position: Int64, _ id: inout String) throws -> (ArchivedRequest, StoredBody) {
         if let row = try fetch("SELECT id FROM \(name) NOT INDEXED WHERE \(key) = ?", [position]) {
             id = try row["id"]
         }
@@ -199,7 +198,7 @@ extension SalvagedTable {
         if request.mayWaitForOthers { find(dependenciesOf: sequence, &request) }
         // Whether the lane keeps order is unknown, so the request is held.
         if lane == nil, request.state != .dead { request.hold(.user) }
-        return (request, try NewRequest.Body(whole: found))
+        return (request, try StoredBody(whole: found))
     }
 
     private func sequence(at position: Int64) throws -> Int64 {

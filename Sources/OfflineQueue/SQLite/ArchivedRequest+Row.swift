@@ -80,7 +80,7 @@ extension ArchivedRequest.Key {
 
 // MARK: - Bodies
 
-extension NewRequest.Body {
+extension StoredBody {
     /// Reads the location of the body, and checks the length of an inline one.
     ///
     /// - Throws: ``DamagedColumn`` or ``QueueError`` when the body is missing or has another length.

@@ -179,7 +179,7 @@ extension Inspector.Page {
             let body = try SpooledBody(row)
             if let body { bodies.append((id, body)) }
             request.body = body.map { ArchivedRequest.Body(bytes: $0.size, sha256: $0.digest.description) }
-            _ = try request.draft()
+            _ = try request.validated()
         } catch {
             faults.append((id, QueueError(reading: error).message))
         }
@@ -190,7 +190,7 @@ extension SpooledBody {
     /// Returns `nil` when the body is in the row and has the right length.
     fileprivate init?(_ row: StoredRow) throws {
         guard row.isNull("body_file") else {
-            guard case .spooled(let body) = try NewRequest.Body(whole: row) else { return nil }
+            guard case .spooled(let body) = try StoredBody(whole: row) else { return nil }
             self = body
             return
         }

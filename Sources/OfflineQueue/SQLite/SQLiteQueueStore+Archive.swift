@@ -73,3 +73,18 @@ extension SQLiteQueueStore: QueueArchive {
         }
     }
 }
+
+extension QueueVerification {
+    /// Adds the findings of the log.
+    ///
+    /// - Parameters:
+    ///   - opened: The log that an earlier owner left.
+    ///   - current: The log between two commits of this owner.
+    fileprivate mutating func add(opened: LogReport?, current: LogReport?) {
+        if let damage = current?.damageWhileOpen { found(.database, Self.log, damage) }
+        guard let opened, let note = opened.note else { return }
+        found(opened.damage == nil ? .logTail : .database, Self.log, note)
+    }
+
+    private static let log = "queue.sqlite-wal"
+}

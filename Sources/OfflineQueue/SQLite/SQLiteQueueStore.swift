@@ -38,7 +38,7 @@ package final class SQLiteQueueStore: QueueStore {
         (database, openedLog) = try await QueueDatabase.open(in: directory)
         let batcher = CommitBatcher(database: database, directory: directory)
         do {
-            let reserve = FileSystem.space(at: path)?.reserve(settings.limits.diskReserve) ?? 0
+            let reserve = FileSystem.space(at: path).map(settings.limits.diskReserve(of:)) ?? 0
             let spool =
                 if let files {
                     BodySpool(files: files, reserve: reserve)

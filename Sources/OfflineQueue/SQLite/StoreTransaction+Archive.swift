@@ -38,10 +38,10 @@ extension StoreTransaction {
         let id = (try? row["id"]) ?? "number \(cursor.position)"
         do {
             var request = try ArchivedRequest(row)
-            let body = try NewRequest.Body(whole: row)
+            let body = try StoredBody(whole: row)
             request.after = try dependencyIDs(of: request, at: try row["seq"])
             request.body = try ArchivedRequest.Body(body)
-            _ = try request.draft()
+            _ = try request.validated()
             return ArchivedRow(cursor: cursor, id: id, content: .success((request, body)))
         } catch {
             return ArchivedRow(cursor: cursor, id: id, content: .failure(QueueError(reading: error)))
@@ -74,7 +74,7 @@ extension StoreTransaction {
 }
 
 extension ArchivedRequest.Body {
-    init?(_ body: NewRequest.Body) throws(QueueError) {
+    init?(_ body: StoredBody) throws(QueueError) {
         switch body {
         case .none, .unreadable, .gone: return nil
         case .spooled(let file): self.init(bytes: file.size, sha256: file.digest.description)

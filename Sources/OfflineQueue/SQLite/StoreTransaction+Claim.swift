@@ -134,7 +134,7 @@ extension ClaimedRequest {
             method: row["method"],
             url: row["url"],
             headers: HeaderText.decode(row["headers"]),
-            body: NewRequest.Body(row: row),
+            body: StoredBody(row: row),
             key: KeyHeader(row: row),
             isAtMostOnce: row["at_most_once"],
             expectation: Expectation(row: row),
@@ -148,14 +148,14 @@ extension ClaimedRequest {
     }
 }
 
-extension NewRequest.Body {
+extension StoredBody {
     init(row: StoredRow) throws {
         guard let name = try row["body_file"] as String? else {
-            self = (try row["bytes"] as Data?).map(NewRequest.Body.inline) ?? .none
+            self = (try row["bytes"] as Data?).map(StoredBody.inline) ?? .none
             return
         }
         let body = SpooledBody(name: name, size: try row["body_bytes"], digest: try row["body_sha256"])
-        self = body.map(NewRequest.Body.spooled) ?? .unreadable
+        self = body.map(StoredBody.spooled) ?? .unreadable
     }
 }
 

@@ -41,7 +41,7 @@ extension StoreTransaction {
     }
 
     /// Compares bodies. After a body was removed only its size is known, and the hash of a spooled one.
-    private func isSame(_ body: NewRequest.Body, _ row: StoredRow) throws -> Bool {
+    private func isSame(_ body: StoredBody, _ row: StoredRow) throws -> Bool {
         if case .gone(let size) = body { return try size.map { try row["body_bytes"] == $0 } ?? true }
         guard try row["body_bytes"] == body.size else { return false }
         switch body {

@@ -111,7 +111,7 @@ extension StoreTransaction {
     /// Returns `nil` when the file system does not report its free space.
     func diskRoom() throws -> DiskRoom? {
         guard let space = FileSystem.space(at: environment.directory) else { return nil }
-        let reserve = space.reserve(settings.limits.diskReserve)
+        let reserve = settings.limits.diskReserve(of: space)
         let rest = space.free - reserve
         let isPlenty = rest > 3 * CommitBatcher.longestLog
         let room = isPlenty ? rest - CommitBatcher.longestLog : try roomForRows(rest, reserve)
@@ -135,6 +135,13 @@ extension NewRequest {
     /// The number of bytes that go into the database.
     var rowSize: Int64 {
         if case .spooled(let body) = body { size - body.size } else { size }
+    }
+}
+
+extension QueueLimits {
+    /// Returns the number of bytes to keep free on a file system. Without space for the log no outcome can be written.
+    func diskReserve(of space: FileSystem.Space) -> Int64 {
+        space.reserve(diskReserve, minimum: CommitBatcher.longestLog)
     }
 }
 

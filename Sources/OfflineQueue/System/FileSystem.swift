@@ -18,9 +18,9 @@ enum FileSystem {
             return overflows ? .max : Int64(clamping: bytes)
         }
 
-        /// Returns the number of bytes to keep free: `wanted`, but at most a tenth of the file system, or the size of
-        /// the longest log if that is more. Without room for the log no outcome can be written.
-        func reserve(_ wanted: Int64) -> Int64 { min(wanted, max(total / 10, CommitBatcher.longestLog)) }
+        /// Returns the number of bytes to keep free: `wanted`, but at most a tenth of the file system, or `minimum` if
+        /// that is more.
+        func reserve(_ wanted: Int64, minimum: Int64) -> Int64 { min(wanted, max(total / 10, minimum)) }
     }
 
     /// Returns the space at a path, as reported by statvfs(3); `nil` when the call fails.

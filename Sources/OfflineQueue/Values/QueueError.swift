@@ -99,12 +99,3 @@ extension QueueError: CustomStringConvertible {
     /// The message.
     public var description: String { message }
 }
-
-/// Returns a value for a message: between backticks, with control characters escaped, cut after 80 characters.
-func quoted(_ value: String) -> String {
-    let escaped = value.unicodeScalars.prefix(80).map {
-        $0.properties.generalCategory == .control
-            ? $0.escaped(asASCII: true) : String($0)
-    }
-    return "`\(escaped.joined())\(value.unicodeScalars.count > 80 ? "…" : "")`"
-}

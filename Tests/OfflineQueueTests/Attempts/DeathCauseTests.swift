@@ -5,7 +5,7 @@ internal import Testing
 /// The documentation lists every cause for which a request is given up.
 @Suite struct DeathCauseTests {
     private static let page = URL(filePath: #filePath).deletingLastPathComponent().appending(
-        path: "../../Sources/OfflineQueue/OfflineQueue.docc/WhatFailuresMean.md"
+        path: "../../../Sources/OfflineQueue/OfflineQueue.docc/WhatFailuresMean.md"
     )
 
     /// The names in the first column of the table below the heading.

@@ -84,12 +84,12 @@ internal import Testing
         _ id: String,
         _ durability: Durability,
         replaceKey: String? = nil,
-        body: NewRequest.Body = .none
+        body: StoredBody = .none
     ) throws -> NewRequest {
         var options = EnqueueOptions(id: id)
         options.durability = durability
         options.replaceKey = replaceKey
         let request = QueueRequest(method: "POST", url: "http://example.com/")
-        return NewRequest(try RequestDraft(request, options: options), body: body)
+        return try NewRequest(request, options: options, body: body)
     }
 }

@@ -12,7 +12,7 @@ internal import Testing
     private let directory = TemporaryDirectory(marker: "migration")
 
     private static let fixtures = URL(filePath: #filePath).deletingLastPathComponent().appending(
-        path: "Fixtures"
+        path: "../Fixtures"
     )
 
     private func place(_ fixture: String) throws {
@@ -47,7 +47,7 @@ internal import Testing
         "heldfifo-2", "flyingfifo-0", "flyingfifo-1", "flying-put", "flying-post", "dead", "delivered",
     ]
 
-    private func body(_ count: Int, _ seed: Int) -> NewRequest.Body {
+    private func body(_ count: Int, _ seed: Int) -> StoredBody {
         count == 0 ? .none : .inline(Data((0..<count).map { UInt8(($0 * 7 + seed) % 251) }))
     }
 

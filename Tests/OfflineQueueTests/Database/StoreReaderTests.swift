@@ -77,10 +77,10 @@ internal import Testing
             }
             var longest: Int64 = 0
             for number in 0..<1000 {
-                let body = NewRequest.Body.inline(Data(repeating: 0x61, count: 48_000))
+                let body = StoredBody.inline(Data(repeating: 0x61, count: 48_000))
                 let request = QueueRequest(method: "PUT", url: "http://example.com/")
-                let draft = try RequestDraft(request, options: EnqueueOptions(id: "\(number)"))
-                _ = try await store.enqueue([NewRequest(draft, body: body)])
+                let options = EnqueueOptions(id: "\(number)")
+                _ = try await store.enqueue([NewRequest(request, options: options, body: body)])
                 longest = max(longest, FileSystem.size(of: path))
             }
             #expect(longest < LogTruncation.threshold + CommitBatcher.longestLog)

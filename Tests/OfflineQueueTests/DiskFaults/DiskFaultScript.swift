@@ -58,10 +58,10 @@ struct DiskFaultScript {
 
     private mutating func enqueue(_ id: String) async {
         await write("enqueue \(id)") { script, store in
-            let body = NewRequest.Body.inline(Data(repeating: 0x61, count: 5000))
+            let body = StoredBody.inline(Data(repeating: 0x61, count: 5000))
             let request = QueueRequest(method: "POST", url: "http://example.com/\(id)")
-            let draft = try RequestDraft(request, options: EnqueueOptions(id: id))
-            script.lane = try await store.enqueue([NewRequest(draft, body: body)])[0].lane.id
+            let new = try NewRequest(request, options: EnqueueOptions(id: id), body: body)
+            script.lane = try await store.enqueue([new])[0].lane.id
             script.accepted.append(id)
         }
     }

@@ -93,7 +93,7 @@ internal import Testing
         options.idempotencyKey = .none
         var request = request
         request.headers = [.init(name: "Idempotency-Key", value: "mine")]
-        let new = NewRequest(try RequestDraft(request, options: options), body: .none)
+        let new = try NewRequest(request, options: options)
         #expect(HeaderText.decode(new.headers) + (new.key.map { [$0.header] } ?? []) == request.headers)
     }
 

@@ -54,7 +54,7 @@ func rootPages(of directory: TemporaryDirectory) throws -> [String: Int] {
     return Dictionary(uniqueKeysWithValues: rows.map { ($0["name"], $0["rootpage"]) })
 }
 
-extension NewRequest.Body {
+extension StoredBody {
     /// The name of the body's file, or `nil` if the body is stored in the database.
     var file: String? {
         if case .spooled(let body) = self { body.name } else { nil }

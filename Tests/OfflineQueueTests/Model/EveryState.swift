@@ -75,12 +75,13 @@ struct EveryState {
     private func fillWaiting() async throws {
         clock.advance(.seconds(1))
         let large = Data((0..<70_000).map { UInt8(truncatingIfNeeded: $0 / 256) })
-        let draft = try RequestDraft(
+        let spooled = try NewRequest(
             QueueRequest(method: "PUT", url: "http://waiting.example/spooled"),
             options: EnqueueOptions(id: "spooled"),
+            body: .spooled(try await store.spool.keep(large)),
             now: start.date
         )
-        try await store.enqueue(NewRequest(draft, body: .spooled(try await store.spool.keep(large))))
+        try await store.enqueue(spooled)
         try await store.enqueue(
             try new("options", host: "waiting.example") { options in
                 options.priority = 1

@@ -12,7 +12,7 @@ internal import Testing
         var options = EnqueueOptions(id: "self")
         adjust(&options)
         do {
-            _ = try RequestDraft(
+            _ = try NewRequest(
                 QueueRequest(method: "POST", url: "http://example.com/"),
                 options: options,
                 now: start.date

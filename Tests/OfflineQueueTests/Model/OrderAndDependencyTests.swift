@@ -9,11 +9,10 @@ internal import Testing
         var options = EnqueueOptions(isFIFO: true, id: id)
         options.dependencies = after
         options.replaceKey = replaceKey
-        let draft = try RequestDraft(
+        return try NewRequest(
             QueueRequest(method: "PUT", url: "http://example.com/\(id)"),
             options: options
         )
-        return NewRequest(draft, body: .none)
     }
 
     @Test func `a request of a lane in order cannot wait for one behind it`() async throws {

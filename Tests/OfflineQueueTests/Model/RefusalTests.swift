@@ -13,7 +13,7 @@ internal import Testing
     ) -> QueueError.Code? {
         let request = QueueRequest(method: method, url: url, headers: headers, body: body)
         do {
-            _ = try RequestDraft(request, options: options)
+            _ = try NewRequest(request, options: options)
             return nil
         } catch {
             return error.code
@@ -65,7 +65,7 @@ internal import Testing
         let header = QueueRequest.Header(name: "X-A", value: "a\u{1}b")
         let request = QueueRequest(method: "GET", url: "https://example.com/", headers: [header])
         let refusal = #expect(throws: QueueError.self) {
-            try RequestDraft(request, options: EnqueueOptions())
+            try NewRequest(request, options: EnqueueOptions())
         }
         let error = AFError.urlRequestValidationFailed(reason: .invalidHeader(name: "X-A", value: "a\u{1}b"))
         #expect(refusal.map { error.localizedDescription.hasSuffix($0.message) } == true)
@@ -82,7 +82,7 @@ internal import Testing
     func `a header that is the client's to set is refused by name, as the key's header, too`(name: String) {
         func message(_ headers: [QueueRequest.Header], _ options: EnqueueOptions) -> String? {
             let request = QueueRequest(method: "POST", url: "http://a/", headers: headers)
-            return #expect(throws: QueueError.self) { try RequestDraft(request, options: options) }?.message
+            return #expect(throws: QueueError.self) { try NewRequest(request, options: options) }?.message
         }
         var keyed = EnqueueOptions()
         keyed.idempotencyKey.headerName = name
@@ -116,14 +116,14 @@ internal import Testing
         let long = "http://*/" + String(repeating: "x", count: 20_000)
         let headers = [QueueRequest.Header(name: "Connection", value: "close")]
         let request = QueueRequest(method: "TRACE", url: long, headers: headers)
-        _ = try RequestDraft(request, isImported: true)
+        _ = try NewRequest(request, isImported: true)
         for name in ["Authorization", "Content-Length"] {
             let request = QueueRequest(
                 method: "GET",
                 url: "http://a/",
                 headers: [.init(name: name, value: "1")]
             )
-            #expect(throws: QueueError.self) { try RequestDraft(request, isImported: true) }
+            #expect(throws: QueueError.self) { try NewRequest(request, isImported: true) }
         }
     }
 
@@ -145,8 +145,7 @@ internal import Testing
             throws -> String?
         {
             let request = QueueRequest(method: method, url: "http://a/", headers: headers)
-            let draft = try RequestDraft(request, options: options)
-            return NewRequest(draft, body: .none).key?.value
+            return try NewRequest(request, options: options).key?.value
         }
         for method in ["POST", "PATCH", "LOCK", "get"] { #expect(try key(method)?.count == 36) }
         for method in ["GET", "HEAD", "PUT", "DELETE", "OPTIONS"] { #expect(try key(method) == nil) }

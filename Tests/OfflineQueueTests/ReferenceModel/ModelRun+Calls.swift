@@ -76,8 +76,8 @@ extension ModelRun {
             url: "http://\(host)/\(id)",
             body: body
         )
-        let draft = try RequestDraft(request, options: options, now: clock.now.wall.date)
-        return NewRequest(draft, body: body.isEmpty ? .none : .inline(body))
+        let stored: StoredBody = body.isEmpty ? .none : .inline(body)
+        return try NewRequest(request, options: options, body: stored, now: clock.now.wall.date)
     }
 
     private mutating func dependencies(of id: String, _ batch: [String]) -> [String] {

@@ -37,8 +37,8 @@ func new(
     var options = EnqueueOptions(isFIFO: isFIFO, id: id)
     adjust(&options)
     let request = QueueRequest(method: method, url: "http://\(host)/\(id ?? "")", body: Data(body.utf8))
-    let draft = try RequestDraft(request, options: options, now: start.date)
-    return NewRequest(draft, body: body.isEmpty ? .none : .inline(Data(body.utf8)))
+    let stored: StoredBody = body.isEmpty ? .none : .inline(Data(body.utf8))
+    return try NewRequest(request, options: options, body: stored, now: start.date)
 }
 
 /// Verdicts without an explicit cause, which most tests do not check.

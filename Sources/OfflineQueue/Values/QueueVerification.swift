@@ -51,19 +51,6 @@ public struct QueueVerification: Hashable, Sendable {
     /// harmless.
     public var isSound: Bool { findings.allSatisfy { [.orphan, .logTail].contains($0.kind) } }
 
-    /// Adds the findings of the log.
-    ///
-    /// - Parameters:
-    ///   - opened: The log that an earlier owner left.
-    ///   - current: The log between two commits of this owner.
-    mutating func add(opened: LogReport?, current: LogReport?) {
-        if let damage = current?.damageWhileOpen { found(.database, Self.log, damage) }
-        guard let opened, let note = opened.note else { return }
-        found(opened.damage == nil ? .logTail : .database, Self.log, note)
-    }
-
-    private static let log = "queue.sqlite-wal"
-
     mutating func found(_ kind: Finding.Kind, _ subject: String, _ message: String) {
         findingCount += 1
         guard findings.count < Self.mostFindings else { return }
@@ -74,15 +61,4 @@ public struct QueueVerification: Hashable, Sendable {
 extension QueueVerification.Finding: CustomStringConvertible {
     /// The finding as a line of text for users.
     public var description: String { "\(kind.rawValue): \(subject): \(message)" }
-}
-
-extension OfflineQueue {
-    /// Checks the whole queue: the structure of the database, the counts that the limits use, each request, and each
-    /// spool file, which is read completely. Changes nothing and does not delay writers. Throws `CancellationError`
-    /// when its task is cancelled or the queue stops.
-    ///
-    /// - Throws: ``QueueError`` of the store.
-    public nonisolated func verify() async throws -> QueueVerification {
-        try await store.archive.inspect()
-    }
 }

@@ -11,3 +11,12 @@ extension Duration {
         return formatted(.units(allowed: units, width: .wide).locale(Locale(identifier: "en_US_POSIX")))
     }
 }
+
+/// Returns a value for a message: between backticks, with control characters escaped, cut after 80 characters.
+func quoted(_ value: String) -> String {
+    let escaped = value.unicodeScalars.prefix(80).map {
+        $0.properties.generalCategory == .control
+            ? $0.escaped(asASCII: true) : String($0)
+    }
+    return "`\(escaped.joined())\(value.unicodeScalars.count > 80 ? "…" : "")`"
+}

@@ -1,6 +1,15 @@
 internal import Dispatch
 
 extension OfflineQueue {
+    /// Checks the whole queue: the structure of the database, the counts that the limits use, each request, and each
+    /// spool file, which is read completely. Changes nothing and does not delay writers. Throws `CancellationError`
+    /// when its task is cancelled or the queue stops.
+    ///
+    /// - Throws: ``QueueError`` of the store.
+    public nonisolated func verify() async throws -> QueueVerification {
+        try await store.archive.inspect()
+    }
+
     /// Checks the log of a queue that no process has open. Returns without a check if a process has it open. Opening
     /// the queue would drop unreadable commits and continue.
     ///
