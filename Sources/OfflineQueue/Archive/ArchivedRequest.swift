@@ -86,7 +86,7 @@ extension ArchivedRequest {
             isImported: true
         )
         guard request.id == id, request.headers == HeaderText.encode(headers) else {
-            throw QueueError(.invalidHeader, "the idempotency key is among the headers, too")
+            throw QueueError(.invalidHeader, "the idempotency key is also among the headers")
         }
         return request
     }
@@ -94,16 +94,16 @@ extension ArchivedRequest {
     private func checkNumbers() throws(QueueError) {
         let moments = [created, life, expires, scheduled ?? 0]
         guard moments.allSatisfy({ (0...Self.latestMoment).contains($0) }) else {
-            throw QueueError(.invalidOption, "a moment is not within the years 1970 to 9999")
+            throw QueueError(.invalidOption, "a time is outside the years 1970 to 9999")
         }
         guard [attempts, deferrals].allSatisfy({ (0...Self.mostAttempts).contains($0) }) else {
-            throw QueueError(.invalidOption, "the attempts are not 0 to \(Self.mostAttempts)")
+            throw QueueError(.invalidOption, "the number of attempts is not 0 to \(Self.mostAttempts)")
         }
         guard lastError?.utf8.count ?? 0 <= Self.longestError else {
             throw QueueError(.invalidOption, "the last error is longer than \(Self.longestError) bytes")
         }
         guard (state == .held) == (holdReason.map { HoldReason(rawValue: $0) != nil } ?? false) else {
-            throw QueueError(.invalidOption, "the state `\(state)` and the reason to hold it do not fit")
+            throw QueueError(.invalidOption, "the hold reason does not match the state `\(state)`")
         }
     }
 
@@ -117,7 +117,7 @@ extension ArchivedRequest {
         }
         guard body.bytes > 0, body.bytes <= QueueRequest.maximumBodyBytes else {
             let limit = QueueRequest.maximumBodyBytes
-            throw QueueError(.bodyTooLarge, "the body has \(body.bytes) bytes, and 1 to \(limit) can be")
+            throw QueueError(.bodyTooLarge, "the body has \(body.bytes) bytes; 1 to \(limit) are accepted")
         }
     }
 

@@ -197,7 +197,7 @@ extension FailureTable {
             Judgement(verdict: verdict, lane: lane, status: status, detail: detail)
         }
         if isPortal(response, of: request) {
-            let detail = "HTTP \(status), which looks like a captive portal's"
+            let detail = "HTTP \(status), probably from a captive portal"
             // The server itself may redirect or respond with a page after it has applied the request.
             let isUntouched = request.mayBeSentTwice || status == 511
             return conclude(isUntouched ? .retry(countsAsAttempt: false) : .held(.ambiguous), .close, detail)
@@ -207,7 +207,7 @@ extension FailureTable {
         }
         switch status {
         case 200..<300:
-            let detail = "HTTP \(status), where \(request.expectation) was expected"
+            let detail = "HTTP \(status), expected \(request.expectation)"
             return conclude(repetition(after: status, of: request), .failure, detail)
         case 401, 407: return conclude(.held(.auth), .healthy, "HTTP \(status)")
         case misdirectedStatus where request.lastStatus != misdirectedStatus:
@@ -220,7 +220,11 @@ extension FailureTable {
             return conclude(repetition(after: status, of: request), .failure, "HTTP \(status)")
         // The server still works on the previous attempt (draft-ietf-httpapi-idempotency-key-header §2.6).
         case conflictStatus where request.hasKey && (request.conflictAge ?? .zero) < longestConflict:
-            return conclude(.retry(countsAsAttempt: true), .none, "HTTP 409, still being worked on")
+            return conclude(
+                .retry(countsAsAttempt: true),
+                .none,
+                "HTTP 409: the server is still processing an earlier attempt"
+            )
         case conflictStatus where request.hasKey:
             let reason = "HTTP 409 for \(longestConflict.words)"
             return conclude(.dead(.conflict, reason: reason), .healthy, reason)

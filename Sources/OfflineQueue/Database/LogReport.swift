@@ -31,7 +31,7 @@ extension LogReport {
 
     private var brokenFrame: String? {
         firstBroken.map {
-            "frame \($0) of its log is damaged, and \(commitCount(droppedCommits)) from there on cannot be read"
+            "frame \($0) of its log is damaged; \(commitCount(droppedCommits)) from there on cannot be read"
         }
     }
 
@@ -39,7 +39,8 @@ extension LogReport {
     package var note: String? {
         // A crash may damage the header when SQLite restarts the log. The database already contains all commits then.
         if hasBrokenHeader {
-            return "the header of the database's log was damaged; commits that only the log had were dropped"
+            return
+                "the header of the database's log was damaged; commits that were only in the log were dropped"
         }
         guard incompleteCommits > 0 else { return nil }
         if let damage { return "the queue's database was damaged: \(damage); they were dropped" }

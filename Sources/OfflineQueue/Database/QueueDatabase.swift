@@ -98,7 +98,9 @@ enum QueueDatabase {
             && !((try? FileManager.default.contentsOfDirectory(atPath: bodies)) ?? []).contains(
                 where: SpoolName.isComplete
             )
-        guard isNew else { throw StoreFault.damaged("its file is empty, and what belongs to it is not") }
+        guard isNew else {
+            throw StoreFault.damaged("the database file is empty, but its log or its spool is not")
+        }
     }
 
     /// How long a connection waits for a lock of another process. Seconds.
@@ -170,7 +172,7 @@ enum QueueDatabase {
             + is_paused) = 'integer' AND typeof(boot_id) = 'text'
             """
         guard try Int.fetchOne(database, sql: meta) == 1 else {
-            throw StoreFault.damaged("its table meta is")
+            throw StoreFault.damaged("the table `meta` contains invalid values")
         }
         let lanes = """
             SELECT count(*) FROM lane WHERE mode NOT IN ('parallel', 'fifo') OR typeof(scheme || host || label) <> 'text'
@@ -178,7 +180,7 @@ enum QueueDatabase {
             OR typeof(not_before) NOT IN ('integer', 'null')
             """
         guard try Int.fetchOne(database, sql: lanes) == 0 else {
-            throw StoreFault.damaged("its table lane is")
+            throw StoreFault.damaged("the table `lane` contains invalid values")
         }
     }
 

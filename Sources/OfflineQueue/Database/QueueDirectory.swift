@@ -116,7 +116,7 @@ extension QueueError {
             let name = owner.map { "process \($0)" } ?? "another process"
             self.init(.alreadyOwned, "\(path) is held by \(name)", path: path, ownerPID: owner)
         case .system(let error):
-            self.init(.directoryUnusable, "the queue's lock cannot be taken: \(error)", path: path)
+            self.init(.directoryUnusable, "the queue's lock cannot be acquired: \(error)", path: path)
         }
     }
 }

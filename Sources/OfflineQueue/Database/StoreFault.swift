@@ -26,7 +26,7 @@ enum StoreFault: Error {
             QueueError(
                 .storeUnusable,
                 "the queue's database is damaged: \(why); `netwatch queue verify --set-aside`, with `--state-dir` "
-                    + "unless the queue is in its usual place, moves it away and saves what can be read",
+                    + "unless the queue is in its default directory, moves it away and saves what can be read",
                 path: path
             )
         case .passing(let why):
@@ -49,7 +49,7 @@ extension StoreFault {
         let words = error.message ?? error.resultCode.description
         // SQLite does not report why it cannot open a file.
         let isShort = error.resultCode == .SQLITE_CANTOPEN && DescriptorSupply.isShort
-        return isShort ? "\(words), because this process may open no more files" : words
+        return isShort ? "\(words); this process has no free file descriptors" : words
     }
 }
 

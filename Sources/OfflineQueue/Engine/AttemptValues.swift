@@ -118,10 +118,10 @@ extension AttemptOutcome {
 
 extension Judgement {
     static let unreadable = Judgement(
-        verdict: .dead(.unsendable, reason: "its URL cannot be read"),
+        verdict: .dead(.unsendable, reason: "the URL is invalid"),
         lane: .none,
         status: nil,
-        detail: "its URL cannot be read"
+        detail: "the URL is invalid"
     )
 
     /// Whether the attempt was ended only to be repeated immediately.

@@ -61,6 +61,6 @@ private enum SettingCheck {
     }
 
     static func refusal(_ name: String, _ value: String, accepted: String) -> QueueError {
-        QueueError(.invalidConfiguration, "`\(name)` is \(value); it has to be \(accepted)")
+        QueueError(.invalidConfiguration, "`\(name)` is \(value); it must be \(accepted)")
     }
 }

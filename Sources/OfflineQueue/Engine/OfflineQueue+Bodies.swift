@@ -32,7 +32,7 @@ extension OfflineQueue {
     private nonisolated func makeRoom(for count: Int64, of id: String) async throws {
         guard count > 0, try await !removeStalledBodies(toFit: count, except: id) else { return }
         let (used, room) = (await staged.byteCount, try await store.archive.room().bytes)
-        throw QueueError(.queueFull, "uploads have \(used) bytes, and the queue has room for \(room)")
+        throw QueueError(.queueFull, "uploads use \(used) bytes; the queue has room for \(room)")
     }
 
     /// Removes uploads whose clients are gone, if that makes these bytes fit.

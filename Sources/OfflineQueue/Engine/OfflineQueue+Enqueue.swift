@@ -186,7 +186,7 @@ extension OfflineQueue {
                 let limit = QueueRequest.maximumBodyBytes
                 throw QueueError(
                     .bodyTooLarge,
-                    "the body has \(data.count) bytes, and at most \(limit) are kept"
+                    "the body has \(data.count) bytes; at most \(limit) are accepted"
                 )
             }
             return .spooled(try await store.spool.keep(data))

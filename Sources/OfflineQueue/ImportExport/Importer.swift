@@ -87,15 +87,15 @@ extension Importer {
         guard sum.requests <= room.requests, sum.bytes <= bytes else {
             throw QueueError(
                 .queueFull,
-                "the export has \(sum.requests) new requests of \(sum.bytes) bytes, and the queue has room for "
-                    + "\(room.requests) and \(bytes)"
+                "the export has \(sum.requests) new requests of \(sum.bytes) bytes; the queue has room for "
+                    + "\(room.requests) requests and \(bytes) bytes"
             )
         }
         // A row is written twice: to the log, and from there to the database.
         guard 2 * sum.diskBytes <= room.diskBytes else {
             throw QueueError(
                 .queueFull,
-                "the export needs \(2 * sum.diskBytes) bytes of the file system, and \(room.diskBytes) can be had"
+                "the export needs \(2 * sum.diskBytes) bytes of disk space; \(room.diskBytes) are available"
             )
         }
         return sum.hasDependencies

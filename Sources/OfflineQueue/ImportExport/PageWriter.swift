@@ -95,7 +95,7 @@ extension PageWriter {
             // Every page must make progress.
             if isFull, offset > start { return offset }
             guard let chunk = try await chunk(of: file, at: offset, of: body) else {
-                leaveOut(request.id, "\(SpooledBodyFault.changed("it was cut"))", isBegun: true)
+                leaveOut(request.id, "\(SpooledBodyFault.changed("truncated"))", isBegun: true)
                 return nil
             }
             data += ArchiveFormat.chunk(chunk)

@@ -19,7 +19,7 @@ package struct Origin: Hashable, Sendable {
             throw QueueError(.invalidURL, "\(quoted(url)) is not a URL")
         }
         guard parts.user == nil, parts.password == nil else {
-            throw QueueError(.invalidURL, "the URL holds a user name or password, and secrets are not stored")
+            throw QueueError(.invalidURL, "the URL contains a user name or password; secrets are not stored")
         }
         guard let scheme = parts.scheme?.lowercased(), let usual = Self.usualPorts[scheme] else {
             throw QueueError(.invalidURL, "the scheme of \(quoted(url)) is not http or https")

@@ -90,7 +90,7 @@ package struct RequestState: Hashable, Sendable {
         self.rules = rules
     }
 
-    package static let expiredReason = "its time to live is over"
+    package static let expiredReason = "time to live exceeded"
 
     package mutating func apply(_ event: Event) throws(Refusal) {
         switch event {
@@ -157,7 +157,7 @@ extension RequestState {
                 deferrals += 1
             }
             if countsAsAttempt, let most = rules.maximumAttempts, attempts >= most {
-                let reason = "it failed \(attempts) \(attempts == 1 ? "time" : "times")"
+                let reason = "failed \(attempts) \(attempts == 1 ? "time" : "times")"
                 phase = .finished(.dead(.attemptsUsedUp, reason: reason))
             } else {
                 wait(.pending(due: due), wish)

@@ -96,7 +96,7 @@ private struct SalvagedTable {
 
         var description: String {
             switch self {
-            case .damaged(let reason), .unknown(let reason): "its row cannot be read: \(reason)"
+            case .damaged(let reason), .unknown(let reason): "the row cannot be read: \(reason)"
             }
         }
     }
@@ -193,7 +193,7 @@ extension SalvagedTable {
             "SELECT \(columns), ? AS label, ? AS mode, ? AS bytes FROM \(name) NOT INDEXED WHERE \(key) = ?",
             [lane?.label ?? "", (lane?.mode ?? .parallel).rawValue, bytes, position]
         )
-        guard let found else { throw Failure.unknown("it is not there any more") }
+        guard let found else { throw Failure.unknown("the row no longer exists") }
         var request = try ArchivedRequest(found)
         if request.mayWaitForOthers { find(dependenciesOf: sequence, &request) }
         // Whether the lane keeps order is unknown, so the request is held.
@@ -228,7 +228,7 @@ extension SalvagedTable {
             let places = try Int64.fetchAll(try database.cachedStatement(sql: sql), arguments: [sequence])
             request.after = try places.map { place in
                 guard let row = try fetch("SELECT id FROM request NOT INDEXED WHERE seq = ?", [place]) else {
-                    throw Failure.unknown("it is not there")
+                    throw Failure.unknown("the row does not exist")
                 }
                 return try row["id"]
             }

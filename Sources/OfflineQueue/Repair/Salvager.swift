@@ -84,7 +84,7 @@ struct Salvager {
             let isFull = [ENOSPC, EDQUOT].contains(error.errno)
             throw QueueError(
                 isFull ? .insufficientSpace : .spoolFailed,
-                "what was saved cannot be written: \(error)",
+                "the salvaged requests cannot be written: \(error)",
                 path: directory
             )
         }

@@ -24,7 +24,7 @@ struct SetAside: Sendable {
         }
         var reason = found
         if reason == nil { reason = try await diagnosis() }
-        if reason == nil, evenIfSound { reason = "somebody asked for it" }
+        if reason == nil, evenIfSound { reason = "requested by the caller" }
         return try await DispatchQueue.global().run { [reason] in
             try usable { () throws(SystemError) in
                 if let reason { return (try move(for: reason), reason) }

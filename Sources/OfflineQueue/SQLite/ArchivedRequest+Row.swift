@@ -61,7 +61,7 @@ extension ArchivedRequest {
         // A request that was being sent is read as a restart would leave it.
         case "inflight" where mayBeSentTwice: state = .pending
         case "inflight": (state, holdReason) = (.held, HoldReason.ambiguous.rawValue)
-        case let other: throw QueueError(.storeUnusable, "its state is \(quoted(other))")
+        case let other: throw QueueError(.storeUnusable, "unknown state \(quoted(other))")
         }
     }
 
@@ -89,7 +89,7 @@ extension StoredBody {
         if row.isNull("body_file") {
             let bytes = try row["bytes"] ?? Data()
             guard bytes.count == size else {
-                throw QueueError(.storeUnusable, "its body has \(bytes.count) bytes in place of \(size)")
+                throw QueueError(.storeUnusable, "its body has \(bytes.count) bytes instead of \(size)")
             }
             self = bytes.isEmpty ? .none : .inline(bytes)
         } else {
@@ -97,7 +97,7 @@ extension StoredBody {
             guard let body = SpooledBody(name: name, size: size, digest: digest) else {
                 throw QueueError(
                     .storeUnusable,
-                    "its body is the file \(quoted(name)), which no spool can have made"
+                    "its body refers to the invalid file name \(quoted(name))"
                 )
             }
             self = .spooled(body)

@@ -48,7 +48,7 @@ final class Inspector: Sendable {
                 }
             }
             for name in try await spool.orphans(keeping: isNamed) {
-                report.found(.orphan, name, "no request needs this file of the spool")
+                report.found(.orphan, name, "no request refers to this spool file")
             }
             return report
         } onCancel: {
@@ -93,7 +93,7 @@ extension Inspector {
         for row in try database.rows("PRAGMA foreign_key_check") {
             let (table, other): (String, String) = try (row["table"], row["parent"])
             let number = (try row["rowid"] as Int64?).map { "\($0)" } ?? "without a number"
-            report.found(.reference, table, "its row \(number) names one of \(other) that is not there")
+            report.found(.reference, table, "row \(number) refers to a missing row of \(other)")
         }
     }
 
@@ -120,7 +120,7 @@ extension Inspector {
             report.found(
                 .counter,
                 (try? row["name"]) ?? "lane",
-                "it counts \(noted.0) requests and \(noted.1) bytes, and has \(found.0) and \(found.1)"
+                "its counters say \(noted.0) requests and \(noted.1) bytes; it has \(found.0) and \(found.1)"
             )
         }
     }
@@ -196,7 +196,7 @@ extension SpooledBody {
         }
         let (size, length): (Int64, Int64) = try (row["body_bytes"], row["length"] ?? 0)
         guard size == length else {
-            throw QueueError(.storeUnusable, "its body has \(length) bytes in place of \(size)")
+            throw QueueError(.storeUnusable, "its body has \(length) bytes instead of \(size)")
         }
         return nil
     }

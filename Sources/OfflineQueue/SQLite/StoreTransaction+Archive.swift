@@ -55,7 +55,7 @@ extension StoreTransaction {
             let found = try rows(StoreStatements.dependencies, [sequence])
             return try found.map { try $0["id"] }
         } catch {
-            throw QueueError(.storeUnusable, "what it depends on cannot be read: \(error)")
+            throw QueueError(.storeUnusable, "its dependencies cannot be read: \(error)")
         }
     }
 

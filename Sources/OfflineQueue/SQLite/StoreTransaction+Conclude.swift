@@ -129,7 +129,7 @@ extension StoreTransaction {
     /// Describes what became of a request that others depend on. A superseded request may still be in the table.
     private func loss(of sequence: Int64) throws -> String {
         let found = try row(StoreStatements.fate, ["seq": sequence])
-        guard let found else { return "depends on a request that is gone" }
+        guard let found else { return "depends on a request that no longer exists" }
         return "depends on \(quoted(try found["id"] as String)), which is \(try found["state"] as String)"
     }
 
@@ -154,7 +154,7 @@ extension RequestState.Ending {
     var isDead: Bool { reason != nil }
 
     /// The reason why the request was given up. If its attempts are used up, the last failure follows:
-    /// `it failed 3 times: HTTP 503`.
+    /// `failed 3 times: HTTP 503`.
     fileprivate func description(after outcome: Conclusion?) -> String? {
         guard let reason, let cause = outcome?.detail, case .retry? = outcome?.verdict else {
             return reason ?? outcome?.detail

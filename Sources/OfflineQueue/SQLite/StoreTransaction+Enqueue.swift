@@ -45,7 +45,10 @@ extension StoreTransaction {
     ) throws -> EnqueuedRequest {
         if let known = try known(new) { return known }
         if case .gone = new.body {
-            throw QueueError(.bodyFileUnusable, "\(quoted(new.id)) was known a moment ago: ask again")
+            throw QueueError(
+                .bodyFileUnusable,
+                "the request \(quoted(new.id)) was removed during the call; try again"
+            )
         }
         let lane = try lane(of: new.lane)
         let isBlocked = try isBlocked(new, in: batch)
@@ -219,12 +222,12 @@ extension StoreTransaction {
         case nil:
             throw QueueError(
                 .unknownDependency,
-                "no request has the id \(quoted(id)) that this one depends on"
+                "the dependency \(quoted(id)) is unknown"
             )
         case let state?:
             throw QueueError(
                 .unknownDependency,
-                "the request \(quoted(id)) that this one depends on is \(state.rawValue)"
+                "the dependency \(quoted(id)) is \(state.rawValue)"
             )
         }
     }

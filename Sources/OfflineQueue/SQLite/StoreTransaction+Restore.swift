@@ -106,7 +106,7 @@ extension StoreTransaction {
         // Another request may have the replace key by now.
         let place = try insert(restored, lane: lane.id, replaceKey: nil)
         try setState(of: restored, at: place, open: [])
-        let reason = archived.lastError ?? "it was given up elsewhere"
+        let reason = archived.lastError ?? "given up in another queue"
         try move(try request(place)!, by: .givenUp(.imported, reason: reason))
         try execute("UPDATE history SET replace_key = ? WHERE seq = ?", [archived.replaceKey, place])
     }

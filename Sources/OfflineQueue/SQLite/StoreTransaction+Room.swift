@@ -60,7 +60,7 @@ extension StoreTransaction {
         guard new.size > most else { return }
         throw QueueError(
             .bodyTooLarge,
-            "the request has \(new.size) bytes, and the queue's limits allow \(most) in a lane"
+            "the request has \(new.size) bytes; the limit for a lane is \(most)"
         )
     }
 
@@ -79,14 +79,14 @@ extension StoreTransaction {
         if load.requests >= limit.requests {
             return QueueError(
                 .queueFull,
-                "\(place) has \(load.requests) requests, and takes \(limit.requests)"
+                "\(place) has \(load.requests) requests; its limit is \(limit.requests)"
             )
         }
         guard load.bytes + new.size > limit.bytes else { return nil }
         let room = max(0, limit.bytes - load.bytes)
         return QueueError(
             .queueFull,
-            "the request has \(new.size) bytes, and \(place) has room for \(room) of its \(limit.bytes)"
+            "the request has \(new.size) bytes; \(place) has \(room) of its \(limit.bytes) bytes free"
         )
     }
 
@@ -96,7 +96,7 @@ extension StoreTransaction {
         guard let disk = try diskRoom(), disk.room < 2 * new.rowSize else { return }
         throw QueueError(
             .queueFull,
-            "the file system has \(disk.free) bytes free, and \(disk.reserve) are kept for what was accepted",
+            "\(disk.free) bytes of disk space are free; \(disk.reserve) are reserved",
             path: environment.directory
         )
     }

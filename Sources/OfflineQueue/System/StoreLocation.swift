@@ -31,7 +31,7 @@ struct StoreLocation: Sendable {
             guard let problem = problem(of: place) else { continue }
             return QueueError(
                 .storeReplaced,
-                "\(place.name) `\(place.path)` \(problem) while the queue ran; nothing more is accepted",
+                "\(place.name) `\(place.path)` \(problem) while the queue was running; the queue accepts no more requests",
                 path: place.path
             )
         }
@@ -51,7 +51,7 @@ struct StoreLocation: Sendable {
             return try Inode(at: place.path) == place.inode ? nil : "was replaced"
         } catch {
             return [ENOENT, ENOTDIR].contains(error.errno)
-                ? "was removed or moved" : "cannot be looked up any more (\(errnoDescription(error.errno)))"
+                ? "was removed or moved" : "cannot be accessed (\(errnoDescription(error.errno)))"
         }
     }
 }

@@ -67,7 +67,7 @@ extension Expectation: CustomStringConvertible {
     }
 
     private static func unreadable(_ text: String) -> QueueError {
-        QueueError(.invalidOption, "\(quoted(text)) is not an expectation; it takes \(acceptedForm)")
+        QueueError(.invalidOption, "\(quoted(text)) is not an expectation; accepted are \(acceptedForm)")
     }
 }
 

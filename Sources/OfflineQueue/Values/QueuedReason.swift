@@ -32,19 +32,19 @@ extension QueuedReason: CustomStringConvertible {
     /// A human-readable form of the reason.
     public var description: String {
         switch self {
-        case .notReachable: "no way to the host"
+        case .notReachable: "no route to host"
         case .attemptFailed(let words): words
         case .laneClosed: "waiting after failures of earlier requests"
         case .noFreeSlot: "no free slot"
         case .localShortage: "this machine is short of descriptors, memory, threads or ports"
-        case .behindEarlier: "earlier requests go first"
+        case .behindEarlier: "waiting for earlier requests of the lane"
         case .blocked: "waiting for the requests it depends on"
-        case .scheduled: "waiting for its time"
+        case .scheduled: "scheduled for later"
         case .paused: "paused"
         case .held(let reason): "held: \(reason.rawValue)"
-        case .alreadyQueued: "already queued under this id"
+        case .alreadyQueued: "already queued with this id"
         case .stopped: "the queue is not running"
-        case .cancelled: "no longer waited for"
+        case .cancelled: "the wait was cancelled"
         }
     }
 }

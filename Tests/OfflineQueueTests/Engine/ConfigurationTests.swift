@@ -26,24 +26,24 @@ internal import Testing
 
     private static let refused: [(String, @Sendable (inout OfflineQueue.Configuration) -> Void)] = [
         (
-            "`backoffBase` is -5 seconds; it has to be 1 millisecond to 366 days",
+            "`backoffBase` is -5 seconds; it must be 1 millisecond to 366 days",
             { $0.backoffBase = .seconds(-5) }
         ),
         ("`backoffBase` is 0 seconds;", { $0.backoffBase = .zero }),
         ("`backoffBase` is 367 days;", { $0.backoffBase = day * 367 }),
-        ("`backoffCap` is 1 second; it has to be 2 seconds to 366 days", { $0.backoffCap = .seconds(1) }),
+        ("`backoffCap` is 1 second; it must be 2 seconds to 366 days", { $0.backoffCap = .seconds(1) }),
         ("`backoffCap` is 106751991167300 days,", { $0.backoffCap = .seconds(Int64.max) }),
         (
-            "`stopTimeout` is -1 nanosecond; it has to be 0 seconds to 366 days",
+            "`stopTimeout` is -1 nanosecond; it must be 0 seconds to 366 days",
             { $0.stopTimeout = .nanoseconds(-1) }
         ),
-        ("`inflight` is 0; it has to be 1 to 65536", { $0.inflight = 0 }),
-        ("`inflightPerLane` is -1; it has to be 1 to 65536", { $0.inflightPerLane = -1 }),
-        ("`inflightPerOrigin` is 0; it has to be 1 to 65536", { $0.inflightPerOrigin = 0 }),
-        ("`limits.requests` is 0; it has to be 1 or more", { $0.limits.requests = 0 }),
-        ("`limits.bytes` is -1; it has to be 1 or more", { $0.limits.bytes = -1 }),
-        ("`limits.diskReserve` is -1; it has to be 0 or more", { $0.limits.diskReserve = -1 }),
-        ("`limits.laneShare` is 0.0; it has to be more than 0 and at most 1", { $0.limits.laneShare = 0 }),
+        ("`inflight` is 0; it must be 1 to 65536", { $0.inflight = 0 }),
+        ("`inflightPerLane` is -1; it must be 1 to 65536", { $0.inflightPerLane = -1 }),
+        ("`inflightPerOrigin` is 0; it must be 1 to 65536", { $0.inflightPerOrigin = 0 }),
+        ("`limits.requests` is 0; it must be 1 or more", { $0.limits.requests = 0 }),
+        ("`limits.bytes` is -1; it must be 1 or more", { $0.limits.bytes = -1 }),
+        ("`limits.diskReserve` is -1; it must be 0 or more", { $0.limits.diskReserve = -1 }),
+        ("`limits.laneShare` is 0.0; it must be more than 0 and at most 1", { $0.limits.laneShare = 0 }),
         ("`limits.laneShare` is 1.5;", { $0.limits.laneShare = 1.5 }),
         ("`limits.laneShare` is nan;", { $0.limits.laneShare = .nan }),
     ]

@@ -375,7 +375,7 @@ internal import Testing
     @Test func `the last error of a request whose attempts are used up names the cause`() async throws {
         let queue = try await open(FakeSender { _ in .refused }, FakeGate(.reachable(generation: 1, way: 1)))
         let result = try await queue.send(request, options: options("a"))
-        #expect(result == .dead(id: "a", reason: "it failed 1 time: Connection refused"))
+        #expect(result == .dead(id: "a", reason: "failed 1 time: Connection refused"))
         await queue.stop()
     }
 

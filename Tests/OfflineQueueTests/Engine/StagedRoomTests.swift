@@ -52,7 +52,7 @@ internal import Testing
         await queue.stop()
     }
 
-    @Test func `a request counts in place of its upload`() async throws {
+    @Test func `a request counts instead of its upload`() async throws {
         let queue = try await open(bytes: 200_000)
         _ = try await queue.appendToBody("a", Data(count: 190_000), at: 0)
         #expect(try await enqueue(.staged(id: "a", size: 190_000), to: queue) == .accepted)

@@ -28,7 +28,7 @@ extension QueueModel {
     private mutating func takeHead(_ lane: LaneKey, _ limit: Int) -> [String] {
         guard limit > 0, let head = live.first(where: { $0.lane == lane }), isDue(head) else { return [] }
         guard isExpired(head) else { return [head.id] }
-        end(head.id, .dead, error: "its time to live is over")
+        end(head.id, .dead, error: "time to live exceeded")
         return []
     }
 
@@ -38,7 +38,7 @@ extension QueueModel {
         var taken: [String] = []
         for request in waiting where taken.count < limit {
             if isExpired(request) {
-                end(request.id, .dead, error: "its time to live is over")
+                end(request.id, .dead, error: "time to live exceeded")
             } else {
                 taken.append(request.id)
             }

@@ -230,7 +230,7 @@ extension QueueModel {
         }
         let expired = live.filter { $0.state != .inflight && $0.wallEnd <= clock.wall && isExpired($0) }
         for request in expired.sorted(by: { ($0.wallEnd, $0.place) < ($1.wallEnd, $1.place) }) {
-            end(request.id, .dead, error: "its time to live is over")
+            end(request.id, .dead, error: "time to live exceeded")
         }
         forgetHistory()
         for (key, lane) in lanes where !lane.isPaused && lane.closedUntil ?? 0 <= clock.wall {

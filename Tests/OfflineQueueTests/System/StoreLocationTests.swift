@@ -104,7 +104,7 @@ internal import Testing
         await queue.stop()
     }
 
-    @Test func `a store that was put in place of an open one is left as it is`() async throws {
+    @Test func `a store that replaces an open one is not changed`() async throws {
         let store = try await SQLiteQueueStore(directory: path)
         try await store.enqueue(try new("first"))
         // The WAL of the copy holds its only copy of the request.
