@@ -13,10 +13,7 @@ enum Fill: Measurement {
         for first in stride(from: 0, to: count, by: 500) {
             let numbers = first..<min(first + 500, count)
             let requests = try numbers.map { number in
-                NewRequest(
-                    try RequestDraft(.forBenchmark(server: number % servers)),
-                    body: .inline(.forBenchmark)
-                )
+                try NewRequest(.forBenchmark(server: number % servers), body: .inline(.forBenchmark))
             }
             _ = try await store.enqueue(requests)
         }

@@ -91,7 +91,7 @@ internal import Testing
         ),
         (
             ["send", "http://127.0.0.1/", "--queue", "never", "-H", "Content-Length: 5"], 64,
-            "`Content-Length` is refused: the client frames the body itself"
+            "`Content-Length` is refused: the client sets it from the body"
         ),
         (
             ["send", "http://127.0.0.1/", "--queue", "never", "-H", "Host: b"], 64,

@@ -229,7 +229,7 @@ internal import Testing
         let sent = try await sending.outcome()
         #expect(sent.ending == .exited(2) && sent.output.isEmpty, "\(sent.errors)")
         #expect(
-            sent.errors.first?.hasSuffix("is being uploaded: a request used it, or it was removed") == true
+            sent.errors.first?.hasSuffix(": a request used it, or it was removed") == true
         )
         #expect(try await service.queue().isEmpty)
     }
@@ -267,7 +267,7 @@ internal import Testing
             let message = #"{"url":"http://127.0.0.1:1/","staged":{"id":"once","size":\#(size)}}"#
             let answer = try await Command.json(service.curl("/v1/requests -d '\(message)'"))
             #expect(answer["code"] as? String == "wrong_offset" && answer["offset"] as? Int == 100_000)
-            #expect(answer["detail"] as? String == "body `once` has 100000 bytes, not \(size)")
+            #expect(answer["detail"] as? String == "the upload `once` has 100000 bytes, not \(size)")
         }
         let message = #"{"url":"http://127.0.0.1:1/","queue":"always","staged":{"id":"once","size":100000}}"#
         let both = try (0..<2).map { _ in

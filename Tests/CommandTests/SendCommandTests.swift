@@ -204,8 +204,9 @@ internal import Testing
         let cases: [([String], String)] = [
             (["--ttl", "0"], "time to live"), (["--ttl", "367d"], "time to live"),
             (["--at", "400d"], "366 days"),
-            (["--at", "2h", "--ttl", "1h"], "given up before"), (["--priority", "10"], "priority 10"),
-            (["--priority", "1", "--fifo"], "no priorities"), (["--after", "no-such"], "`no-such`"),
+            (["--at", "2h", "--ttl", "1h"], "expire before"), (["--priority", "10"], "priority 10"),
+            (["--priority", "1", "--fifo"], "cannot be combined with `fifo`"),
+            (["--after", "no-such"], "`no-such`"),
             (["--id", "a", "--after", "a"], "`a`"), (["--replace-key", ""], "replace key"),
             (["--idempotency-key", "ü"], "idempotency key"), (["--lane", ""], "lane"), (["--id", ""], "id"),
             (["--expect", "status=99"], "expectation"), (["-H", "Authorization: x"], "--queue never"),

@@ -89,7 +89,7 @@ struct ShortageTests {
         #expect(short["hold_reason"] == nil && short["deferrals"] as? Int ?? 0 >= 1, "\(short)")
         try service.limitDescriptors(to: 1024)
         let over = try await service.entry(id, over: client) { $0["state"] as? String == "dead" }
-        #expect((over["last_error"] as? String)?.hasPrefix("it failed 1 time: ") == true, "\(over)")
+        #expect((over["last_error"] as? String)?.hasPrefix("failed 1 time: ") == true, "\(over)")
     }
 }
 

@@ -48,9 +48,9 @@ internal import Testing
         #expect(held.errors.first?.hasPrefix("queued: held: auth") == true, "\(held.errors)")
         try await service.keep(server.url, "--fifo", "--id", "second")
         let entry = try await entry("second", service)
-        #expect(entry["reason"] as? String == "earlier requests go first", "\(entry)")
+        #expect(entry["reason"] as? String == "waiting for earlier requests of the lane", "\(entry)")
         #expect(entry["waits_for"] as? String == "earlier")
-        #expect(try await row("second", service).hasSuffix("  earlier requests go first"))
+        #expect(try await row("second", service).hasSuffix("  waiting for earlier requests of the lane"))
     }
 
     @Test func `a request whose own attempt failed has the error, too`() async throws {
@@ -96,7 +96,7 @@ internal import Testing
         let service = try await RunningService(in: try ScratchDirectory())
         try await service.keep(Self.refusing, "--id", "later", "--at", "1h")
         try await service.keep(Self.refusing, "--id", "next", "--after", "later")
-        #expect(try await row("later", service).hasSuffix("  waiting for its time"))
+        #expect(try await row("later", service).hasSuffix("  scheduled for later"))
         #expect(try await row("next", service).hasSuffix("  waiting for the requests it depends on"))
         #expect(try await entry("later", service)["waits_for"] as? String == "time")
         #expect(try await entry("next", service)["waits_for"] as? String == "dependencies")
@@ -127,7 +127,7 @@ internal import Testing
     }
 
     @Test(.enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"))
-    func `without a network the reason is that there is no way to the host`() async throws {
+    func `without a network the reason is that there is no route to host`() async throws {
         let testbed = try VethTestbed()
         let service = try await RunningService(in: try ScratchDirectory(), namespace: testbed.near)
         try testbed.near.ip("link set near0 down")
@@ -137,12 +137,12 @@ internal import Testing
         for id in ["offline", "in-order"] {
             // The monitor may take a moment to report the host's first status.
             while try await entry(id, service)["waits_for"] as? String != "network" {}
-            #expect(try await row(id, service).hasSuffix("  no way to the host"))
+            #expect(try await row(id, service).hasSuffix("  no route to host"))
         }
         let shown = try await service.run("queue", "show", "offline").output
-        #expect(shown.contains("state     pending: no way to the host"), "\(shown)")
+        #expect(shown.contains("state     pending: no route to host"), "\(shown)")
         #expect(shown.contains { $0.hasPrefix("waits     for a way to the host") }, "\(shown)")
         let waited = try await service.run("send", url, "--wait=3s")
-        #expect(waited.ending == .exited(75) && waited.errors == ["queued: no way to the host"])
+        #expect(waited.ending == .exited(75) && waited.errors == ["queued: no route to host"])
     }
 }

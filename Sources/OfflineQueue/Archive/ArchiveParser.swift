@@ -6,7 +6,7 @@ package import Foundation
 /// Only ``finish()`` shows that the export is complete. Memory use is bounded by one line and the current piece.
 package struct ArchiveParser: ~Copyable {
     package enum Event: Sendable {
-        case request(ArchivedRequest, RequestDraft)
+        case request(ArchivedRequest, NewRequest)
         case chunk(Data)
         /// The request and its body are complete.
         case complete
@@ -56,8 +56,8 @@ package struct ArchiveParser: ~Copyable {
 
     /// - Throws: ``QueueError/Code/invalidImport`` when the export ends too early.
     package func finish() throws {
-        guard line.isEmpty else { throw fault("it is cut: the line does not end") }
-        guard case .end = place else { throw fault("it is cut: \(expected) is missing") }
+        guard line.isEmpty else { throw fault("truncated export: the last line has no newline") }
+        guard case .end = place else { throw fault("truncated export: \(expected) is missing") }
     }
 
     private mutating func append(_ bytes: Data) throws {
@@ -69,7 +69,7 @@ package struct ArchiveParser: ~Copyable {
 
     private var expected: String {
         switch place {
-        case .beginning: "the header of an export, version \(ArchiveFormat.version),"
+        case .beginning: "the header of an export of version \(ArchiveFormat.version)"
         case .betweenRequests: "a request or the end"
         case .body(let body, let count): "the body after \(count) of its \(body.bytes) bytes"
         case .end: "nothing"
@@ -77,7 +77,7 @@ package struct ArchiveParser: ~Copyable {
     }
 
     private func fault(_ what: String) -> QueueError {
-        QueueError(.invalidImport, "line \(number) of the export cannot be taken: \(what)")
+        QueueError(.invalidImport, "line \(number) of the export is invalid: \(what)")
     }
 }
 
@@ -91,7 +91,7 @@ extension ArchiveParser {
         case .betweenRequests: try takeRequest(&events)
         case .body where line.starts(with: ArchiveFormat.voidStart): try takeVoid(&events)
         case .body(let body, let count): try takeChunk(of: body, after: count, &events)
-        case .end: throw fault("it comes after the end")
+        case .end: throw fault("unexpected line after the end of the export")
         }
         line.withUnsafeBytes { hash.update($0) }
         withUnsafeBytes(of: UInt8(ascii: "\n")) { hash.update($0) }
@@ -105,10 +105,12 @@ extension ArchiveParser {
     private mutating func takeHeader() throws {
         guard let header = try? decoder.decode(Header.self, from: line), header.type == ArchiveFormat.type
         else {
-            throw fault("\(expected) was expected")
+            throw fault("expected \(expected)")
         }
         guard header.v == ArchiveFormat.version else {
-            throw fault("it is version \(header.v), and this netwatch knows version \(ArchiveFormat.version)")
+            throw fault(
+                "unsupported version \(header.v); this netwatch supports version \(ArchiveFormat.version)"
+            )
         }
         place = .betweenRequests
     }
@@ -118,15 +120,15 @@ extension ArchiveParser {
     }
 
     private mutating func takeRequest(_ events: inout [Event]) throws {
-        guard line.starts(with: ArchiveFormat.requestStart) else { throw fault("\(expected) was expected") }
+        guard line.starts(with: ArchiveFormat.requestStart) else { throw fault("expected \(expected)") }
         let request: ArchivedRequest
         do {
             request = try decoder.decode(RequestLine.self, from: line).request
         } catch {
-            throw fault("a request was expected: \(Self.reason(error))")
+            throw fault("expected a request: \(Self.reason(error))")
         }
         do {
-            events.append(.request(request, try request.draft()))
+            events.append(.request(request, try request.validated()))
         } catch {
             throw fault("the request \(quoted(request.id)) is refused: \(error)")
         }
@@ -143,8 +145,8 @@ extension ArchiveParser {
         switch error as? DecodingError {
         case .keyNotFound(let key, _): "\(quoted(key.stringValue)) is missing"
         case .typeMismatch(_, let context), .valueNotFound(_, let context):
-            "\(quoted(context.codingPath.map(\.stringValue).joined(separator: "."))) is of another type"
-        default: "it is no JSON of one"
+            "\(quoted(context.codingPath.map(\.stringValue).joined(separator: "."))) has the wrong type"
+        default: "invalid JSON"
         }
     }
 
@@ -157,14 +159,14 @@ extension ArchiveParser {
         let isString = line.count >= 2 && line.first == UInt8(ascii: "\"") && line.last == UInt8(ascii: "\"")
         guard isString, let chunk = Data(base64Encoded: line.dropFirst().dropLast()), chunk.count == size
         else {
-            throw fault("\(size) bytes of a body in base64 were expected")
+            throw fault("expected \(size) base64-encoded bytes of a body")
         }
         chunk.withUnsafeBytes { bodyHash.update($0) }
         events.append(.chunk(chunk))
         guard count + Int64(size) == body.bytes else { return place = .body(body, count + Int64(size)) }
         let digest = bodyHash.finish().description
         guard digest == body.sha256 else {
-            throw fault("the body that ends here has the SHA-256 \(digest) in place of \(body.sha256)")
+            throw fault("the body has the SHA-256 \(digest) instead of \(body.sha256)")
         }
         events.append(.complete)
         place = .betweenRequests
@@ -172,7 +174,7 @@ extension ArchiveParser {
 
     private mutating func takeVoid(_ events: inout [Event]) throws {
         guard line + Data([UInt8(ascii: "\n")]) == ArchiveFormat.void else {
-            throw fault("\(expected) was expected")
+            throw fault("expected \(expected)")
         }
         requests -= 1
         events.append(.void)
@@ -184,7 +186,7 @@ extension ArchiveParser {
         let end = ArchiveFormat.end(requests: requests, digest: hash.finish())
         guard line + Data([UInt8(ascii: "\n")]) == end else {
             throw fault(
-                "\(String(decoding: end.dropLast(), as: UTF8.self)) was expected: something was changed or left out"
+                "expected \(String(decoding: end.dropLast(), as: UTF8.self)): the export was changed or lines are missing"
             )
         }
         place = .end

@@ -76,34 +76,34 @@ extension ArchivedRequest {
     /// Returns the request as it would be enqueued, after all checks of an enqueued request.
     ///
     /// - Throws: ``QueueError`` that names the invalid value.
-    package func draft() throws(QueueError) -> RequestDraft {
+    package func validated() throws(QueueError) -> NewRequest {
         try checkNumbers()
         try checkBody()
         let headers = try pairs()
-        let draft = try RequestDraft(
+        let request = try NewRequest(
             QueueRequest(method: method, url: url, headers: headers, body: placeholder),
             options: try options(headers),
             isImported: true
         )
-        guard draft.id == id, draft.headers == HeaderText.encode(headers) else {
-            throw QueueError(.invalidHeader, "the idempotency key is among the headers, too")
+        guard request.id == id, request.headers == HeaderText.encode(headers) else {
+            throw QueueError(.invalidHeader, "the idempotency key is also among the headers")
         }
-        return draft
+        return request
     }
 
     private func checkNumbers() throws(QueueError) {
         let moments = [created, life, expires, scheduled ?? 0]
         guard moments.allSatisfy({ (0...Self.latestMoment).contains($0) }) else {
-            throw QueueError(.invalidOption, "a moment is not within the years 1970 to 9999")
+            throw QueueError(.invalidOption, "a time is outside the years 1970 to 9999")
         }
         guard [attempts, deferrals].allSatisfy({ (0...Self.mostAttempts).contains($0) }) else {
-            throw QueueError(.invalidOption, "the attempts are not 0 to \(Self.mostAttempts)")
+            throw QueueError(.invalidOption, "the number of attempts is not 0 to \(Self.mostAttempts)")
         }
         guard lastError?.utf8.count ?? 0 <= Self.longestError else {
             throw QueueError(.invalidOption, "the last error is longer than \(Self.longestError) bytes")
         }
         guard (state == .held) == (holdReason.map { HoldReason(rawValue: $0) != nil } ?? false) else {
-            throw QueueError(.invalidOption, "the state `\(state)` and the reason to hold it do not fit")
+            throw QueueError(.invalidOption, "the hold reason does not match the state `\(state)`")
         }
     }
 
@@ -117,7 +117,7 @@ extension ArchivedRequest {
         }
         guard body.bytes > 0, body.bytes <= QueueRequest.maximumBodyBytes else {
             let limit = QueueRequest.maximumBodyBytes
-            throw QueueError(.bodyTooLarge, "the body has \(body.bytes) bytes, and 1 to \(limit) can be")
+            throw QueueError(.bodyTooLarge, "the body has \(body.bytes) bytes; 1 to \(limit) are accepted")
         }
     }
 

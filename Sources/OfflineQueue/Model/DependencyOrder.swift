@@ -12,7 +12,7 @@ enum DependencyOrder {
             for id in free { open[id] = nil }
         }
         guard let first = open.keys.min() else { return }
-        throw QueueError(.cyclicDependency, "these wait for each other: \(circle(from: first, open))")
+        throw QueueError(.cyclicDependency, "dependency cycle: \(circle(from: first, open))")
     }
 
     /// The ids that each request waits for, by its id.
@@ -32,7 +32,7 @@ enum DependencyOrder {
         var path = [first]
         while let next = open[path.last!]?.first(where: { open[$0] != nil }) {
             if let start = path.firstIndex(of: next) {
-                return (path[start...] + [next]).prefix(8).map(quoted).joined(separator: " for ")
+                return (path[start...] + [next]).prefix(8).map(quoted).joined(separator: " → ")
             }
             path.append(next)
         }

@@ -5,10 +5,10 @@ package enum HeaderRules {
     /// The reasons for refusing a field, by its lowercase name. Secrets have a separate error code.
     private static let reasons: [String: String] = {
         let rows: [(String, [String])] = [
-            ("the URL decides it", ["host"]),
-            ("the client frames the body itself", ["content-length", "transfer-encoding", "trailer"]),
+            ("the client sets it from the URL", ["host"]),
+            ("the client sets it from the body", ["content-length", "transfer-encoding", "trailer"]),
             (
-                "it concerns one connection, which the client manages",
+                "the client manages the connection",
                 ["connection", "keep-alive", "upgrade", "te"]
             ),
             ("the client does not wait for an interim response", ["expect"]),

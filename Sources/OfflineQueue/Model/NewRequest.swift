@@ -1,87 +1,29 @@
 internal import ClientCore
 package import Foundation
 
-/// A validated request with its stored body, ready to be enqueued.
+/// A validated request with defaults filled in for unset options.
 package struct NewRequest: Sendable {
-    /// The location of the body.
-    package enum Body: Hashable, Sendable {
-        case none
-        case inline(Data)
-        case spooled(SpooledBody)
-        /// The row names a file that the spool cannot have created.
-        case unreadable
-        /// The body of a known id is no longer available. `nil` if not even its length is known.
-        case gone(size: Int64?)
-
-        package var size: Int64 {
-            switch self {
-            case .none, .unreadable, .gone: 0
-            case .inline(let data): Int64(data.count)
-            case .spooled(let body): body.size
-            }
-        }
-    }
-
     package let id: String
     package let lane: LaneKey
     package let method: String
     package let url: String
     /// The header lines as ``HeaderText`` writes them, without the idempotency key.
     package let headers: String
-    package let body: Body
     package let key: KeyHeader?
     package let options: EnqueueOptions
-    /// The size that counts against the queue's limit: URL, headers and body, in bytes.
-    package let size: Int64
-
-    package init(_ draft: RequestDraft, body: Body) {
-        self.id = draft.id
-        self.lane = draft.lane
-        self.method = draft.method
-        self.url = draft.url
-        self.headers = draft.headers
-        self.body = body
-        self.key = draft.key
-        self.options = draft.options
-        self.size = draft.headBytes + body.size
-    }
-}
-
-/// The idempotency key of a request and its header form.
-package struct KeyHeader: Hashable, Sendable {
-    package let name: String
-    package let value: String
-    package let isQuoted: Bool
-
-    package init(name: String, value: String, isQuoted: Bool) {
-        self.name = name
-        self.value = value
-        self.isQuoted = isQuoted
-    }
-
-    package var header: QueueRequest.Header {
-        QueueRequest.Header(name: name, value: isQuoted ? "\"\(value)\"" : value)
-    }
-}
-
-/// A validated request with defaults filled in for unset options.
-package struct RequestDraft: Sendable {
-    package let id: String
-    let lane: LaneKey
-    let method: String
-    let url: String
-    let headers: String
-    let key: KeyHeader?
-    let options: EnqueueOptions
-    package let body: QueueRequest.Body
+    /// The stored body. Empty until the caller has stored the content of the validated request.
+    package var body: StoredBody
 
     /// The size of the URL and the headers in bytes.
     var headBytes: Int64 { Int64(url.utf8.count + headers.utf8.count) }
+    /// The size that counts against the queue's limit: URL, headers and body, in bytes.
+    package var size: Int64 { headBytes + body.size }
 
     /// - Throws: ``QueueError`` if the request or an option is invalid.
     package init(
         _ request: QueueRequest,
         options: EnqueueOptions = EnqueueOptions(),
+        body: StoredBody = .none,
         isImported: Bool = false,
         now: Date = Date()
     ) throws(QueueError) {
@@ -98,7 +40,7 @@ package struct RequestDraft: Sendable {
         headers = HeaderText.encode(others)
         self.key = key
         self.options = options
-        body = request.body
+        self.body = body
     }
 
     /// Returns the idempotency key and the other header lines. The caller may also give the key as a header.

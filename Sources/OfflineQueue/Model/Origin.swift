@@ -19,7 +19,7 @@ package struct Origin: Hashable, Sendable {
             throw QueueError(.invalidURL, "\(quoted(url)) is not a URL")
         }
         guard parts.user == nil, parts.password == nil else {
-            throw QueueError(.invalidURL, "the URL holds a user name or password, and secrets are not stored")
+            throw QueueError(.invalidURL, "the URL contains a user name or password; secrets are not stored")
         }
         guard let scheme = parts.scheme?.lowercased(), let usual = Self.usualPorts[scheme] else {
             throw QueueError(.invalidURL, "the scheme of \(quoted(url)) is not http or https")
@@ -50,23 +50,4 @@ package struct Origin: Hashable, Sendable {
     }
 
     private static let usualPorts = ["http": 80, "https": 443]
-}
-
-/// The key of a lane: a group of requests that share order and backoff.
-package struct LaneKey: Hashable, Sendable {
-    package enum Mode: String, Hashable, Sendable {
-        case parallel
-        case fifo
-    }
-
-    package let origin: Origin
-    /// The label; empty for the origin's common lane.
-    package let label: String
-    package let mode: Mode
-
-    package init(origin: Origin, label: String = "", mode: Mode = .parallel) {
-        self.origin = origin
-        self.label = label
-        self.mode = mode
-    }
 }

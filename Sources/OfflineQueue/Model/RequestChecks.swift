@@ -49,7 +49,7 @@ enum RequestChecks {
             )
         }
         guard method != "HEAD" || body == .data(Data()) else {
-            throw QueueError(.invalidMethod, "a HEAD request has no body")
+            throw QueueError(.invalidMethod, "a HEAD request must not have a body")
         }
     }
 }
@@ -73,7 +73,10 @@ extension RequestChecks {
         try options.expectation.check()
         try options.timeouts.check()
         if let most = options.maximumAttempts, most < 1 {
-            throw QueueError(.invalidOption, "\(most) attempts are not at least 1")
+            throw QueueError(
+                .invalidOption,
+                "the maximum number of attempts is \(most), but must be at least 1"
+            )
         }
     }
 
@@ -82,7 +85,7 @@ extension RequestChecks {
             throw QueueError(.invalidOption, "the priority \(options.priority) is not 0 (first) to 9 (last)")
         }
         guard !options.isFIFO || options.priority == EnqueueOptions.defaultPriority else {
-            throw QueueError(.invalidOption, "a lane in order knows no priorities")
+            throw QueueError(.invalidOption, "`priority` cannot be combined with `fifo`")
         }
     }
 
@@ -107,7 +110,7 @@ extension RequestChecks {
         guard start < options.end(from: now) else {
             throw QueueError(
                 .invalidOption,
-                "it would be given up before the time \(printable(start)) at which it may be sent"
+                "the request would expire before it may be sent at \(printable(start))"
             )
         }
     }
@@ -119,11 +122,11 @@ extension RequestChecks {
         guard options.dependencies.count <= mostDependencies else {
             throw QueueError(
                 .invalidOption,
-                "it depends on \(options.dependencies.count) requests, and at most \(mostDependencies) are kept"
+                "the request has \(options.dependencies.count) dependencies; the maximum is \(mostDependencies)"
             )
         }
         for id in options.dependencies {
-            try checkPrintable(id, "id of a request it depends on")
+            try checkPrintable(id, "id of a dependency")
             guard id != options.id else {
                 throw QueueError(.cyclicDependency, "the request \(quoted(id)) depends on itself")
             }
@@ -148,7 +151,7 @@ extension RequestChecks {
         guard case .value(let value) = key.source else { return }
         try checkPrintable(value, "idempotency key")
         guard !key.isQuoted || !value.contains(where: { $0 == "\"" || $0 == "\\" }) else {
-            throw QueueError(.invalidOption, "the idempotency key \(quoted(value)) holds `\"` or `\\`")
+            throw QueueError(.invalidOption, "the idempotency key \(quoted(value)) contains `\"` or `\\`")
         }
     }
 

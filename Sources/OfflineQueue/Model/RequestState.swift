@@ -1,25 +1,3 @@
-/// The right to send a request until its outcome is stored. Every later write names the lease's token, so that a sender
-/// that lost its lease changes nothing.
-package struct Lease: Hashable, Sendable {
-    package let token: String
-    /// The run of the queue that claimed the request; it rises each time the store is opened.
-    package let ownerEpoch: Int64
-
-    package init(token: String, ownerEpoch: Int64) {
-        self.token = token
-        self.ownerEpoch = ownerEpoch
-    }
-}
-
-/// The effect of an attempt on its request.
-package enum Verdict: Hashable, Sendable {
-    case delivered(status: Int)
-    /// The request is retried. An attempt without a network does not count.
-    case retry(countsAsAttempt: Bool)
-    case held(HoldReason)
-    case dead(DeathCause, reason: String)
-}
-
 /// An edit of a request in flight, which is applied as soon as the attempt's outcome allows it.
 package enum Wish: String, Hashable, Sendable {
     case cancel
@@ -112,7 +90,7 @@ package struct RequestState: Hashable, Sendable {
         self.rules = rules
     }
 
-    package static let expiredReason = "its time to live is over"
+    package static let expiredReason = "time to live exceeded"
 
     package mutating func apply(_ event: Event) throws(Refusal) {
         switch event {
@@ -179,7 +157,7 @@ extension RequestState {
                 deferrals += 1
             }
             if countsAsAttempt, let most = rules.maximumAttempts, attempts >= most {
-                let reason = "it failed \(attempts) \(attempts == 1 ? "time" : "times")"
+                let reason = "failed \(attempts) \(attempts == 1 ? "time" : "times")"
                 phase = .finished(.dead(.attemptsUsedUp, reason: reason))
             } else {
                 wait(.pending(due: due), wish)

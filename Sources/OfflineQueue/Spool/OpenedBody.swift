@@ -35,12 +35,12 @@ extension SpoolFile {
     /// Describes how the file differs from the accepted body; `nil` when it does not.
     fileprivate func difference(from body: SpooledBody) throws(SystemError) -> String? {
         let size = try size()
-        guard size == body.size else { return "it has \(size) bytes in place of \(body.size)" }
+        guard size == body.size else { return "it has \(size) bytes instead of \(body.size)" }
         var hash = try SHA256.make()
         var chunks = SpoolChunks(of: self)
         while let chunk = try chunks.next() { hash.update(chunk) }
         let digest = hash.finish()
-        guard digest == body.digest else { return "its SHA-256 is \(digest) in place of \(body.digest)" }
+        guard digest == body.digest else { return "its SHA-256 is \(digest) instead of \(body.digest)" }
         return nil
     }
 }
@@ -49,7 +49,7 @@ extension SpooledBodyFault {
     fileprivate init(opening error: SystemError) {
         switch error.errno {
         case ENOENT: self = .missing
-        case EISDIR, EINVAL, ELOOP: self = .changed("it is no regular file")
+        case EISDIR, EINVAL, ELOOP: self = .changed("it is not a regular file")
         default: self = .unreadable(error)
         }
     }

@@ -110,7 +110,7 @@ final class PartialBody: Sendable {
         guard free < count + reserve else { return }
         throw QueueError(
             .insufficientSpace,
-            "the body cannot be kept in \(files.path): \(free) bytes are free, of which \(reserve) are reserved",
+            "the body cannot be stored in \(files.path): \(free) bytes are free, of which \(reserve) are reserved",
             path: files.path
         )
     }
@@ -121,7 +121,7 @@ final class PartialBody: Sendable {
         _ body: (inout State, any SpoolFile) throws(QueueError) -> Result
     ) throws(QueueError) -> Result {
         try state.withLock { state throws(QueueError) in
-            if state.isClosed { throw QueueError(.stopped, "the body was finished or given up before") }
+            if state.isClosed { throw QueueError(.stopped, "the body was already finished or discarded") }
             do throws(QueueError) {
                 return try body(&state, try file(of: &state))
             } catch {
@@ -205,8 +205,8 @@ extension QueueError {
     static func unusable(_ path: String, _ error: SystemError) -> QueueError {
         let reason =
             switch error.errno {
-            case EISDIR: "it is a directory, and a regular file is needed"
-            case EINVAL: "it is no regular file"
+            case EISDIR: "it is a directory, not a regular file"
+            case EINVAL: "it is not a regular file"
             default: errnoDescription(error.errno)
             }
         return QueueError(.bodyFileUnusable, "\(quoted(path)) cannot be sent: \(reason)", path: path)
@@ -216,6 +216,6 @@ extension QueueError {
     init(writing error: SystemError, in files: any SpoolFiles) {
         let isFull = [ENOSPC, EDQUOT].contains(error.errno)
         let code = isFull ? Code.insufficientSpace : .spoolFailed
-        self.init(code, "the body cannot be kept in \(files.path): \(error)", path: files.path)
+        self.init(code, "the body cannot be stored in \(files.path): \(error)", path: files.path)
     }
 }

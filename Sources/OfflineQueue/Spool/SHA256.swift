@@ -90,7 +90,7 @@ extension SHA256 {
             bytes.withUnsafeBytes { hash.update($0) }
             return hash.finish()
         } catch {
-            throw QueueError(.spoolFailed, "there is no SHA-256: \(error)")
+            throw QueueError(.spoolFailed, "SHA-256 is not available: \(error)")
         }
     }
 }

@@ -89,7 +89,7 @@ package actor StagedBodies<Time: Clock> where Time.Duration == Duration {
         guard entries.count < capacity else {
             throw QueueError(
                 .tooManyStagedBodies,
-                "\(entries.count) bodies are being uploaded, and at most \(capacity) may be at once"
+                "\(entries.count) uploads are open; the maximum is \(capacity)"
             )
         }
         entries[id] = Entry(writer: try spool.stage(limit: limit), lastUse: clock.now)
@@ -109,7 +109,7 @@ package actor StagedBodies<Time: Clock> where Time.Duration == Duration {
         guard offset == entry.offset else {
             throw QueueError(
                 .wrongOffset,
-                "body \(quoted(id)) goes on at \(entry.offset), not at \(offset)",
+                "the next offset of the upload \(quoted(id)) is \(entry.offset), not \(offset)",
                 offset: entry.offset
             )
         }
@@ -141,7 +141,7 @@ package actor StagedBodies<Time: Clock> where Time.Duration == Duration {
         guard size == entry.offset else {
             throw QueueError(
                 .wrongOffset,
-                "body \(quoted(id)) has \(entry.offset) bytes, not \(size)",
+                "the upload \(quoted(id)) has \(entry.offset) bytes, not \(size)",
                 offset: entry.offset
             )
         }
@@ -252,7 +252,7 @@ extension QueueError {
     static func unknownStagedBody(_ id: String) -> QueueError {
         QueueError(
             .unknownStagedBody,
-            "no body \(quoted(id)) is being uploaded: a request used it, or it was removed"
+            "there is no upload \(quoted(id)): a request used it, or it was removed"
         )
     }
 }

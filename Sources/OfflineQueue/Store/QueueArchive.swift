@@ -31,7 +31,7 @@ package protocol QueueArchive: ArchiveRows {
 package struct ArchivedRow: Sendable {
     package let cursor: ExportCursor
     package let id: String
-    package let content: Result<(request: ArchivedRequest, body: NewRequest.Body), QueueError>
+    package let content: Result<(request: ArchivedRequest, body: StoredBody), QueueError>
 }
 
 package struct ArchiveRoom: Hashable, Sendable {
@@ -43,12 +43,12 @@ package struct ArchiveRoom: Hashable, Sendable {
 
 /// A validated request whose body is already in its final place.
 package struct RestoredRequest: Sendable {
-    package let new: NewRequest
     package let archived: ArchivedRequest
+    package let new: NewRequest
 
-    package init(_ archived: ArchivedRequest, _ draft: RequestDraft, body: NewRequest.Body) {
+    package init(_ archived: ArchivedRequest, _ new: NewRequest) {
         self.archived = archived
-        new = NewRequest(draft, body: body)
+        self.new = new
     }
 }
 

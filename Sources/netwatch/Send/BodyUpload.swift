@@ -23,7 +23,7 @@ struct BodyUpload {
     private func place(_ reader: BodyReader, in message: inout ControlMessage.Send) async throws(CommandError)
     {
         let first = try await reader.read(ControlMessage.maximumPieceBytes)
-        if first.count <= OfflineQueue.longestInlineBody {
+        if first.count <= StoredBody.maximumInlineBytes {
             message.bodyBase64 = first.base64EncodedString()
         } else {
             message.staged = try await upload(first, then: reader)

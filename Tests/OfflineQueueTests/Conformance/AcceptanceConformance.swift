@@ -20,12 +20,13 @@ internal import Testing
         options.expectation = Expectation(statuses: [200...204, 404...404], contentType: "application/json")
         options.priority = 3
         let body = Data((0..<65_536).map { UInt8($0 % 251) })
-        let draft = try RequestDraft(
+        let new = try NewRequest(
             QueueRequest(method: "patch", url: "https://EXAMPLE.com/a?q#f", headers: headers, body: body),
             options: options,
+            body: .inline(body),
             now: start.date
         )
-        try await bench.store.enqueue(NewRequest(draft, body: .inline(body)))
+        try await bench.store.enqueue(new)
         let lane = try #require(try await bench.reopen().first)
         #expect(lane.key.origin == Origin(scheme: "https", host: "example.com", port: 443))
         #expect(lane.key.label == "l")

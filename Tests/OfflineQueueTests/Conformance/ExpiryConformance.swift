@@ -25,7 +25,7 @@ internal import Testing
         bench.clock.advance(.milliseconds(1))
         #expect(try await bench.store.expire() == .seconds(30))
         #expect(try await bench.store.states() == ["a": .dead, "b": .pending])
-        #expect(try await bench.summary("a").lastError == "its time to live is over")
+        #expect(try await bench.summary("a").lastError == "time to live exceeded")
         bench.clock.advance(.seconds(30))
         #expect(try await bench.store.expire() == nil)
     }

@@ -139,7 +139,7 @@ internal import Testing
             try await bench.store.conclude(request, .retry(countsAsAttempt: true), detail: "HTTP 503")
         }
         let summary = try await bench.summary("a")
-        #expect(summary.state == .dead && summary.lastError == "it failed 2 times: HTTP 503")
+        #expect(summary.state == .dead && summary.lastError == "failed 2 times: HTTP 503")
     }
 
     @Test(arguments: StoreKind.allCases)

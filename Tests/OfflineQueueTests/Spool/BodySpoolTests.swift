@@ -178,7 +178,7 @@ internal import Testing
         }
     }
 
-    @Test func `a link, a pipe or a directory in place of a body is a change`() async throws {
+    @Test func `a link, a pipe or a directory instead of a body is a change`() async throws {
         let hello = try scratch.write(Array("hello".utf8), to: "hello")
         let replace: [(String) -> CInt] = [
             { symlink(hello, $0) }, { mkfifo($0, 0o600) }, { mkdir($0, 0o700) },
@@ -187,7 +187,7 @@ internal import Testing
             let body = try await spool.keep(Data("hello".utf8))
             unlink(file(of: body))
             #expect(replace(file(of: body)) == 0)
-            #expect(await spool.verify(body) == .changed("it is no regular file"))
+            #expect(await spool.verify(body) == .changed("it is not a regular file"))
         }
     }
 

@@ -59,7 +59,7 @@ internal import Testing
     @Test func `a body that is short on the disk is not sent`() async throws {
         let body = try await spool.keep(Data(count: 100_000))
         truncate(scratch.file("spool/\(body.name)"), 99_999)
-        await #expect(throws: SpooledBodyFault.changed("it has 99999 bytes in place of 100000")) {
+        await #expect(throws: SpooledBodyFault.changed("it has 99999 bytes instead of 100000")) {
             try await spool.open(body)
         }
     }
@@ -74,7 +74,7 @@ internal import Testing
         #expect(Self.code(await sender.send(attempt(opened, to: server))) == 26)
         await server.openConnections(atMost: 0)
         #expect(server.requests.isEmpty)
-        let found = "it has \(size) bytes in place of 100000"
+        let found = "it has \(size) bytes instead of 100000"
         #expect(await spool.verify(body) == .changed(found))
     }
 

@@ -1,0 +1,122 @@
+internal import Glibc
+internal import NetwatchEventLoop
+internal import Synchronization
+
+/// The directory of a queue, with the locks that keep other processes out.
+///
+/// The directory and `queue.lock` are locked for as long as the store is open. The file names the owner. The directory
+/// stays locked even if the file is removed.
+final class QueueDirectory: Sendable {
+    private struct Locks: ~Copyable {
+        let directory: LockFile
+        let file: LockFile
+    }
+
+    let path: String
+    private let locks: Mutex<Locks?>
+
+    var databasePath: String { "\(path)/queue.sqlite" }
+    var damage: DamageNote { DamageNote(directory: path) }
+
+    /// Creates the directory (0700) and the database file (0600) if they are missing, regardless of the umask, and
+    /// takes the locks. Blocks. Refuses a directory that contains other files and is accessible to other users.
+    init(path: String) throws(QueueError) {
+        self.path = path
+        try Self.makeDirectory(path)
+        locks = Mutex(try Self.takeLocks(of: path))
+        try Self.makeFile("\(path)/queue.sqlite")
+        try Self.usable(path) { () throws(SystemError) in try Directory.sync(path) }
+    }
+
+    func release() {
+        locks.withLock { $0 = nil }
+    }
+
+    /// Returns the files that must stay in place: the directory, the lock, and the database with its log. The database
+    /// must be open, because its files are identified by what their paths name now.
+    func location() throws(QueueError) -> StoreLocation {
+        var location = StoreLocation()
+        try Self.usable(path) { () throws(SystemError) in
+            let (directory, lock) = try inodes()
+            try location.add("the queue's directory", at: path, inode: directory)
+            try location.add("the queue's lock", at: "\(path)/queue.lock", inode: lock)
+            try location.add("the queue's database", at: "\(path)/queue.sqlite")
+            try location.add("the database's log", at: "\(path)/queue.sqlite-wal")
+        }
+        return location
+    }
+
+    private func inodes() throws(SystemError) -> (directory: Inode?, lock: Inode?) {
+        let found = locks.withLock { locks -> Result<(Inode?, Inode?), SystemError> in
+            Result { () throws(SystemError) in (try locks?.directory.inode(), try locks?.file.inode()) }
+        }
+        return try found.get()
+    }
+
+    /// Makes an existing directory private only if it is empty or belongs to a queue: `/tmp` must not become private
+    /// because a queue was created there.
+    private static func makeDirectory(_ path: String) throws(QueueError) {
+        try usable(path) { () throws(SystemError) in
+            if try Directory.make(path, mode: 0o700) { return }
+            guard try isOpenToOthers(path) else { return }
+            guard try isQueueOrEmpty(path) else { throw SystemError(call: "use \(path)", errno: ENOTEMPTY) }
+            try systemCall("chmod \(path)") { chmod(path, 0o700) }
+        }
+    }
+
+    private static func isOpenToOthers(_ path: String) throws(SystemError) -> Bool {
+        var status = stat()
+        try systemCall("stat \(path)") { stat(path, &status) }
+        return status.st_mode & 0o077 != 0
+    }
+
+    private static func isQueueOrEmpty(_ path: String) throws(SystemError) -> Bool {
+        if access("\(path)/queue.lock", F_OK) == 0 { return true }
+        guard let entries = opendir(path) else { throw SystemError(call: "opendir \(path)", errno: errno) }
+        defer { closedir(entries) }
+        // "." and ".." are always present.
+        return readdir(entries) != nil && readdir(entries) != nil && readdir(entries) == nil
+    }
+
+    private static func makeFile(_ path: String) throws(QueueError) {
+        try usable(path) { () throws(SystemError) in _ = try FileDescriptor.openingPrivate(path) }
+    }
+
+    private static func usable(_ path: String, _ body: () throws(SystemError) -> Void) throws(QueueError) {
+        do {
+            try body()
+        } catch {
+            throw QueueError(.directoryUnusable, "the queue's directory cannot be used: \(error)", path: path)
+        }
+    }
+}
+
+// MARK: - The lock
+
+extension QueueDirectory {
+    /// Locks the directory first, so that a process that is refused does not create a new lock file after the old one
+    /// was removed.
+    private static func takeLocks(of path: String) throws(QueueError) -> Locks {
+        let file = "\(path)/queue.lock"
+        do throws(LockFile.Failure) {
+            return Locks(directory: try LockFile.taking(directory: path), file: try LockFile.taking(file))
+        } catch {
+            if case .held(nil) = error {
+                throw QueueError(.held(by: LockFile.owner(namedIn: file)), path: file)
+            }
+            throw QueueError(error, path: file)
+        }
+    }
+}
+
+extension QueueError {
+    fileprivate init(_ failure: LockFile.Failure, path: String) {
+        switch failure {
+        case .held(let owner):
+            let name = owner.map { "process \($0)" } ?? "another process"
+            self.init(.alreadyOwned, "\(path) is held by \(name)", path: path, ownerPID: owner)
+        case .system(let error):
+            self.init(.directoryUnusable, "the queue's lock cannot be acquired: \(error)", path: path)
+        }
+    }
+}

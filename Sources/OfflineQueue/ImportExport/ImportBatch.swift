@@ -1,0 +1,101 @@
+internal import Foundation
+
+/// Collects requests of an export until they are restored, and the body that the current lines contain.
+struct ImportBatch {
+    private static let rows = 256
+    private static let bytes = 1 << 20
+
+    private enum Body {
+        case memory(Data)
+        case file(BodyWriter)
+        case skipped
+    }
+
+    private let spool: BodySpool
+    private var known: Set<String> = []
+    private var current: (archived: ArchivedRequest, new: NewRequest, body: Body)?
+    private var size = 0
+    private(set) var requests: [RestoredRequest] = []
+    private(set) var result = ImportResult()
+
+    init(spool: BodySpool) {
+        self.spool = spool
+    }
+
+    var isFull: Bool { requests.count >= Self.rows || size >= Self.bytes }
+
+    /// Sets the ids that the queue already knows, whose requests are skipped.
+    mutating func skip(_ ids: Set<String>) {
+        known = ids
+    }
+
+    mutating func take(_ event: ArchiveParser.Event) async throws {
+        switch event {
+        case .request(let archived, let new): current = (archived, new, try body(of: archived))
+        case .chunk(let bytes): try await append(bytes)
+        case .complete: try await complete()
+        case .void: current = nil
+        }
+    }
+
+    private func body(of request: ArchivedRequest) throws -> Body {
+        guard !known.contains(request.id) else { return .skipped }
+        let size = request.body?.bytes ?? 0
+        guard size > StoredBody.maximumInlineBytes else { return .memory(Data()) }
+        return .file(try spool.stage(limit: size))
+    }
+
+    private mutating func append(_ bytes: Data) async throws {
+        switch current?.body {
+        case .memory(let data): current?.body = .memory(data + bytes)
+        case .file(let writer): try await writer.append(bytes)
+        case .skipped, nil: break
+        }
+    }
+
+    private mutating func complete() async throws {
+        guard let (archived, validated, body) = current else { return }
+        var new = validated
+        current = nil
+        size += new.id.utf8.count + Int(new.headBytes)
+        switch body {
+        case .skipped:
+            result.known += 1
+            return
+        case .memory(let data):
+            size += data.count
+            if !data.isEmpty { new.body = .inline(data) }
+        case .file(let writer): new.body = .spooled(try await writer.finish())
+        }
+        requests.append(RestoredRequest(archived, new))
+    }
+
+    /// Records the outcomes after the batch was restored, and removes the bodies that no row needs.
+    mutating func settle(_ outcomes: [Restoration]) async {
+        var unused: [String] = []
+        for (request, outcome) in zip(requests, outcomes) {
+            switch outcome {
+            case .restored: result.imported += 1
+            case .known: result.known += 1
+            case .superseded: result.superseded += 1
+            }
+            if outcome != .restored, let file = request.file { unused.append(file) }
+        }
+        (requests, size) = ([], 0)
+        if !unused.isEmpty { await spool.remove(unused) }
+    }
+
+    /// Removes the bodies of the batch. After an error that ends the store it is unknown whether rows refer to them, so
+    /// they are left for the sweep of the next start.
+    func giveUp(after error: any Error) async {
+        guard (error as? QueueError)?.endsStore != true else { return }
+        await spool.remove(requests.compactMap(\.file))
+    }
+}
+
+extension RestoredRequest {
+    /// The file of the body, if it has one.
+    fileprivate var file: String? {
+        if case .spooled(let body) = new.body { body.name } else { nil }
+    }
+}

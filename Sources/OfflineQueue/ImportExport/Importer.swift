@@ -1,0 +1,153 @@
+internal import Foundation
+internal import NetwatchEventLoop
+
+/// Imports an export. Reads it two or three times: to check it, to restore the requests, and, if there are
+/// dependencies, to link those that came later than their dependents.
+struct Importer {
+    private static let pieceBytes = 256 * 1024
+
+    private let store: any QueueStore
+    private let file: any SpoolFile
+    private let freeBytes: @Sendable (Int64) async throws -> Void
+    private var archive: any QueueArchive { store.archive }
+
+    /// - Parameter freeBytes: Removes uploads whose clients are gone, if that makes these bytes fit.
+    init(
+        store: any QueueStore,
+        file: any SpoolFile,
+        freeBytes: @escaping @Sendable (Int64) async throws -> Void
+    ) {
+        self.store = store
+        self.file = file
+        self.freeBytes = freeBytes
+    }
+
+    func run() async throws -> ImportResult {
+        let isLinked = try await check()
+        let result = try await bringIn()
+        if isLinked { try await link() }
+        return result
+    }
+
+    /// Passes the events of the whole file to `body`, one piece at a time.
+    private func read(_ body: ([ArchiveParser.Event]) async throws -> Void) async throws {
+        var parser = try ArchiveParser()
+        var offset: Int64 = 0
+        while true {
+            try Task.checkCancellation()
+            let piece = try await piece(at: offset)
+            guard !piece.isEmpty else { break }
+            offset += Int64(piece.count)
+            try await body(try parser.consume(piece))
+        }
+        try parser.finish()
+    }
+
+    private func piece(at offset: Int64) async throws -> Data {
+        do throws(SystemError) {
+            return try await store.spool.read(file, at: offset, count: Self.pieceBytes)
+        } catch {
+            throw QueueError(.bodyFileUnusable, "the export cannot be read: \(error)")
+        }
+    }
+}
+
+// MARK: - Checking
+
+extension Importer {
+    /// The size of what an import would add.
+    private struct Sum {
+        var requests = 0
+        var bytes: Int64 = 0
+        var diskBytes: Int64 = 0
+        var hasDependencies = false
+
+        mutating func add(_ request: ArchivedRequest, _ new: NewRequest) {
+            let size = new.headBytes + (request.body?.bytes ?? 0)
+            diskBytes += size
+            guard request.state != .dead else { return }
+            requests += 1
+            bytes += size
+        }
+    }
+
+    /// Checks the export and the room for it. Returns whether requests have dependencies.
+    private func check() async throws -> Bool {
+        var (sum, pending): (Sum, [(ArchivedRequest, NewRequest)]) = (Sum(), [])
+        try await read { events in
+            for case .request(let request, let new) in events {
+                pending.append((request, new))
+                sum.hasDependencies = sum.hasDependencies || !request.after.isEmpty
+            }
+            try await addUnknown(&pending, to: &sum)
+        }
+        try await freeBytes(sum.bytes)
+        let room = try await archive.room()
+        let bytes = max(0, room.bytes - store.spool.stagedBytes.count)
+        guard sum.requests <= room.requests, sum.bytes <= bytes else {
+            throw QueueError(
+                .queueFull,
+                "the export has \(sum.requests) new requests of \(sum.bytes) bytes; the queue has room for "
+                    + "\(room.requests) requests and \(bytes) bytes"
+            )
+        }
+        // A row is written twice: to the log, and from there to the database.
+        guard 2 * sum.diskBytes <= room.diskBytes else {
+            throw QueueError(
+                .queueFull,
+                "the export needs \(2 * sum.diskBytes) bytes of disk space; \(room.diskBytes) are available"
+            )
+        }
+        return sum.hasDependencies
+    }
+
+    private func addUnknown(_ pending: inout [(ArchivedRequest, NewRequest)], to sum: inout Sum)
+        async throws
+    {
+        guard !pending.isEmpty else { return }
+        let known = try await archive.known(pending.map(\.0.id))
+        for (request, new) in pending where !known.contains(request.id) { sum.add(request, new) }
+        pending = []
+    }
+}
+
+// MARK: - Bringing in
+
+extension Importer {
+    private func bringIn() async throws -> ImportResult {
+        var batch = ImportBatch(spool: store.spool)
+        do {
+            try await read { events in
+                let ids = events.compactMap { event in
+                    if case .request(let request, _) = event { request.id } else { nil }
+                }
+                batch.skip(ids.isEmpty ? [] : try await archive.known(ids))
+                for event in events {
+                    try await batch.take(event)
+                    if batch.isFull { try await restore(&batch) }
+                }
+            }
+            try await restore(&batch)
+        } catch {
+            await batch.giveUp(after: error)
+            throw error
+        }
+        return batch.result
+    }
+
+    private func restore(_ batch: inout ImportBatch) async throws {
+        guard !batch.requests.isEmpty else { return }
+        await batch.settle(try await archive.restore(batch.requests))
+    }
+
+    private func link() async throws {
+        try await read { events in
+            var links: [DependencyLink] = []
+            for case .request(let request, _) in events where !request.after.isEmpty {
+                let isHeld = request.state == .held
+                links.append(DependencyLink(id: request.id, after: request.after, isHeld: isHeld))
+            }
+            if !links.isEmpty { try await archive.link(links) }
+        }
+    }
+}

@@ -1,0 +1,131 @@
+internal import Dispatch
+internal import Foundation
+internal import Glibc
+internal import NetwatchEventLoop
+
+/// Exports what can be read of a store that was set aside.
+struct Salvager {
+    private static let mostLost = 1000
+
+    private let directory: String
+
+    init(directory: String) {
+        self.directory = directory
+    }
+
+    func run() async throws -> Salvage {
+        let file = try await offPool { () throws(SystemError) in try SalvageFile(in: directory) }
+        var salvage = Salvage(path: file.path)
+        let spool = try await BodySpool.opening("\(directory)/spool")
+        let rows = try await open(&salvage)
+        var seal = try ExportSeal()
+        try await write(ArchiveFormat.header(created: .now, includingDead: true), to: file, &seal)
+        if let rows {
+            for part in [ExportCursor.Part.waiting, .dead] {
+                let before = seal.requests
+                try await write(part, of: rows, spool, to: file, &seal, &salvage)
+                if part == .waiting { salvage.waiting = seal.requests - before }
+                if part == .dead { salvage.dead = seal.requests - before }
+            }
+            salvage.counted = await rows.counted()
+            salvage.add(rows.damage)
+            await closed(rows)
+        }
+        let end = seal.finish()
+        try await offPool { () throws(SystemError) in
+            try file.append(end)
+            try file.sync()
+        }
+        return salvage
+    }
+
+    private func open(_ salvage: inout Salvage) async throws -> SalvagedRows? {
+        do {
+            return try await DispatchQueue.global().run { [directory] in try SalvagedRows(in: directory) }
+        } catch {
+            salvage.notes.append("the database cannot be opened: \(error)")
+            return nil
+        }
+    }
+
+    private func write(
+        _ part: ExportCursor.Part,
+        of rows: SalvagedRows,
+        _ spool: BodySpool,
+        to file: SalvageFile,
+        _ seal: inout ExportSeal,
+        _ salvage: inout Salvage
+    ) async throws {
+        var cursor: ExportCursor? = ExportCursor(part: part, position: 0)
+        while let place = cursor {
+            var page = PageWriter(limit: 1 << 20, spool: spool)
+            cursor = try await page.fill(from: rows, after: place, includingDead: false)
+            try await write(page.data, to: file, &seal)
+            salvage.lostCount += page.leftOut.count
+            salvage.lost += page.leftOut.prefix(Self.mostLost - salvage.lost.count)
+        }
+    }
+
+    private func write(_ data: Data, to file: SalvageFile, _ seal: inout ExportSeal) async throws {
+        seal.add(data)
+        try await offPool { () throws(SystemError) in try file.append(data) }
+    }
+
+    private func closed(_ rows: SalvagedRows) async {
+        await DispatchQueue.global().run { rows.close() }
+    }
+
+    private func offPool<Value: Sendable>(
+        _ body: @escaping @Sendable () throws(SystemError) -> Value
+    ) async throws -> Value {
+        do {
+            return try await DispatchQueue.global().run(body)
+        } catch {
+            let isFull = [ENOSPC, EDQUOT].contains(error.errno)
+            throw QueueError(
+                isFull ? .insufficientSpace : .spoolFailed,
+                "the salvaged requests cannot be written: \(error)",
+                path: directory
+            )
+        }
+    }
+}
+
+extension Salvage {
+    fileprivate mutating func add(_ damage: (gaps: [ClosedRange<Int64>], notes: [String])) {
+        gaps += damage.gaps
+        notes += damage.notes
+    }
+}
+
+/// The file of an export. Its methods block.
+private final class SalvageFile: Sendable {
+    let path: String
+    private let file: FileDescriptor
+
+    /// Creates a new file.
+    init(in directory: String) throws(SystemError) {
+        var (path, number) = ("\(directory)/export.ndjson", 1)
+        while access(path, F_OK) == 0 {
+            number += 1
+            path = "\(directory)/export-\(number).ndjson"
+        }
+        self.path = path
+        file = try FileDescriptor.openingPrivate(path)
+    }
+
+    func append(_ data: Data) throws(SystemError) {
+        var rest = data
+        while !rest.isEmpty {
+            let bytes = rest
+            let count = try systemCall("write \(path)") {
+                bytes.withUnsafeBytes { write(file.rawValue, $0.baseAddress, $0.count) }
+            }
+            rest = rest.dropFirst(count)
+        }
+    }
+
+    func sync() throws(SystemError) {
+        try systemCall("fsync \(path)") { fsync(file.rawValue) }
+    }
+}

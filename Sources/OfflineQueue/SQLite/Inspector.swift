@@ -1,0 +1,228 @@
+internal import Dispatch
+internal import Foundation
+internal import GRDB
+internal import Synchronization
+
+/// Inspects a database through a separate connection, so that writers do not wait for it.
+///
+/// The connection is opened read-only, has `query_only` set, and never checkpoints: before SQLite 3.51.3, two
+/// connections that write or checkpoint at once may damage a database. SQLite cannot restart the log during a read, so
+/// the log grows. Rows are therefore read in pages, each in a separate transaction.
+final class Inspector: Sendable {
+    private static let page = 512
+    private static let mostProblems = 100
+
+    private let database: DatabaseQueue
+    private let isEnded = Mutex(false)
+
+    /// Opens the connection. Blocks.
+    init(database path: String) throws {
+        database = try DatabaseQueue(path: path, configuration: QueueDatabase.readingConfiguration)
+    }
+
+    /// Ends the inspection in progress with an error. May be called on any thread.
+    func end() {
+        isEnded.withLock { $0 = true }
+        database.interrupt()
+    }
+
+    /// Closes the connection. Blocks.
+    func close() { try? database.close() }
+
+    /// Inspects the database and the spool.
+    ///
+    /// - Parameter isNamed: Returns whether a row refers to a spool file now. May block.
+    func inspect(
+        _ spool: BodySpool,
+        isNamed: @escaping @Sendable (String) -> Bool
+    ) async throws -> QueueVerification {
+        try await withTaskCancellationHandler {
+            var report = try await structure()
+            for part in [ExportCursor.Part.waiting, .dead] {
+                var position: Int64 = 0
+                while let page = try await rows(part, after: position) {
+                    position = page.last
+                    report.add(page.faults)
+                    report.requests += page.count
+                    for body in page.bodies { await report.look(at: body, in: spool, isNamed) }
+                }
+            }
+            for name in try await spool.orphans(keeping: isNamed) {
+                report.found(.orphan, name, "no request refers to this spool file")
+            }
+            return report
+        } onCancel: {
+            end()
+        }
+    }
+
+    private func read<Value: Sendable>(
+        _ body: @escaping @Sendable (Database) throws -> Value
+    ) async throws -> Value {
+        guard !isEnded.withLock({ $0 }) else { throw CancellationError() }
+        return try await DispatchQueue.global().run { [self] in
+            do {
+                return try database.writeWithoutTransaction(body)
+            } catch let error as DatabaseError where error.resultCode == .SQLITE_INTERRUPT {
+                throw CancellationError()
+            }
+        }
+    }
+}
+
+// MARK: - The database as a whole
+
+extension Inspector {
+    /// Checks the database with SQLite's own checks, and compares the counts that the limits use.
+    func structure() async throws -> QueueVerification {
+        try await read { database in
+            var report = QueueVerification()
+            do {
+                try Self.checkStructure(database, &report)
+                try Self.checkCounters(database, &report)
+            } catch let error where StoreFault.isDamage(error) {
+                report.found(.database, "queue.sqlite", StoreFault.words(error))
+            }
+            return report
+        }
+    }
+
+    private static func checkStructure(_ database: Database, _ report: inout QueueVerification) throws {
+        let problems = try String.fetchAll(database, sql: "PRAGMA integrity_check(\(mostProblems))")
+        for problem in problems where problem != "ok" { report.found(.database, "queue.sqlite", problem) }
+        for row in try database.rows("PRAGMA foreign_key_check") {
+            let (table, other): (String, String) = try (row["table"], row["parent"])
+            let number = (try row["rowid"] as Int64?).map { "\($0)" } ?? "without a number"
+            report.found(.reference, table, "row \(number) refers to a missing row of \(other)")
+        }
+    }
+
+    /// Uses one statement for each comparison, so that both sides are read at the same moment.
+    private static func checkCounters(_ database: Database, _ report: inout QueueVerification) throws {
+        let totals = """
+            SELECT 'queue' AS name, meta.requests AS noted, (SELECT count(*) FROM request) AS found,
+            meta.bytes AS notedBytes, (SELECT ifnull(sum(size), 0) FROM request) AS foundBytes FROM meta
+            """
+        let lanes = """
+            SELECT scheme || '://' || host || ':' || port || ' ' || label AS name, lane.requests AS noted,
+            count(size) AS found, lane.bytes AS notedBytes, ifnull(sum(size), 0) AS foundBytes
+            FROM lane LEFT JOIN request ON lane_id = lane.id GROUP BY lane.id
+            HAVING noted <> found OR notedBytes <> foundBytes
+            """
+        let history = """
+            SELECT 'history' AS name, 0 AS noted, 0 AS found, meta.history_bytes AS notedBytes,
+            (SELECT ifnull(sum(kept_bytes), 0) FROM history) AS foundBytes FROM meta
+            """
+        for row in try database.rows(totals) + database.rows(lanes) + database.rows(history) {
+            let noted: (Int64, Int64) = try (row["noted"], row["notedBytes"])
+            let found: (Int64, Int64) = try (row["found"], row["foundBytes"])
+            guard noted != found else { continue }
+            report.found(
+                .counter,
+                (try? row["name"]) ?? "lane",
+                "its counters say \(noted.0) requests and \(noted.1) bytes; it has \(found.0) and \(found.1)"
+            )
+        }
+    }
+}
+
+// MARK: - Rows
+
+extension Inspector {
+    fileprivate struct Page: Sendable {
+        var last: Int64
+        var count = 0
+        var faults: [(id: String, reason: String)] = []
+        var bodies: [(id: String, body: SpooledBody)] = []
+    }
+
+    /// Returns `nil` at the end, and when no further row can be read.
+    private func rows(_ part: ExportCursor.Part, after position: Int64) async throws -> Page? {
+        try await read { database -> Page? in
+            var page = Page(last: position)
+            do {
+                let sql = part == .waiting ? Self.waitingRows(database) : Self.deadRows(database)
+                for row in try database.rows(sql, [position, Self.page]) {
+                    page.last = try row.place("position", after: page.last)
+                    page.look(at: row)
+                }
+            } catch let error where StoreFault.isDamage(error) {
+                // The check of the structure has already reported it.
+            }
+            return page.count > 0 ? page : nil
+        }
+    }
+
+    /// For an inline body, its length is sufficient.
+    private static func waitingRows(_ database: Database) -> String {
+        """
+        SELECT \(ArchivedRequest.columns(of: "request", in: database)), seq AS position, label, mode, length(bytes) AS length
+        FROM request CROSS JOIN (SELECT id AS lane, label, mode FROM lane) ON lane = lane_id LEFT JOIN body USING (seq)
+        WHERE seq > ? ORDER BY seq LIMIT ?
+        """
+    }
+
+    private static func deadRows(_ database: Database) -> String {
+        """
+        SELECT \(ArchivedRequest.columns(of: "history", in: database)), position, label, mode, length(bytes) AS length FROM history LEFT JOIN body USING (seq)
+        WHERE position > ? AND state = 'dead' AND is_whole = 1 ORDER BY position LIMIT ?
+        """
+    }
+}
+
+extension Inspector.Page {
+    fileprivate mutating func look(at row: StoredRow) {
+        count += 1
+        let id = (try? row["id"]) ?? "number \((try? row["position"] as Int64) ?? 0)"
+        do {
+            var request = try ArchivedRequest(row)
+            let body = try SpooledBody(row)
+            if let body { bodies.append((id, body)) }
+            request.body = body.map { ArchivedRequest.Body(bytes: $0.size, sha256: $0.digest.description) }
+            _ = try request.validated()
+        } catch {
+            faults.append((id, QueueError(reading: error).message))
+        }
+    }
+}
+
+extension SpooledBody {
+    /// Returns `nil` when the body is in the row and has the right length.
+    fileprivate init?(_ row: StoredRow) throws {
+        guard row.isNull("body_file") else {
+            guard case .spooled(let body) = try StoredBody(whole: row) else { return nil }
+            self = body
+            return
+        }
+        let (size, length): (Int64, Int64) = try (row["body_bytes"], row["length"] ?? 0)
+        guard size == length else {
+            throw QueueError(.storeUnusable, "its body has \(length) bytes instead of \(size)")
+        }
+        return nil
+    }
+}
+
+extension QueueVerification {
+    fileprivate mutating func add(_ faults: [(id: String, reason: String)]) {
+        for fault in faults { found(.request, fault.id, fault.reason) }
+    }
+
+    /// Verifies a body. If no row refers to the body any more, its request has ended during the check, and the fault is
+    /// ignored.
+    fileprivate mutating func look(
+        at found: (id: String, body: SpooledBody),
+        in spool: BodySpool,
+        _ isNamed: @escaping @Sendable (String) -> Bool
+    ) async {
+        files += 1
+        guard let fault = await spool.verify(found.body) else { return }
+        guard await spool.ask(isNamed, found.body.name) else { return }
+        let kind: Finding.Kind =
+            switch fault {
+            case .missing: .bodyMissing
+            case .changed: .bodyChanged
+            case .unreadable: .bodyUnreadable
+            }
+        self.found(kind, found.id, "\(fault)")
+    }
+}

@@ -1,0 +1,266 @@
+internal import Dispatch
+internal import Foundation
+internal import GRDB
+internal import Synchronization
+
+/// A queue store in one directory, owned by one process: SQLite in WAL mode. Every commit of durability `full` is
+/// synced.
+package final class SQLiteQueueStore: QueueStore {
+    package let changes = LaneChanges()
+    /// Always `nil`: the directory's lock acts as the lease and ends with the process.
+    package var leaseDuration: Duration? { nil }
+
+    let batcher: CommitBatcher
+    private let reader: StoreReader
+    let environment: StoreEnvironment
+    package let spool: BodySpool
+    /// The content of the log when the store was opened.
+    let openedLog: LogReport?
+    /// The inspections in progress; `nil` once the store is closing.
+    private let inspections = Mutex<[Inspector]?>([])
+
+    /// Increases with every opening. Distinguishes the leases of this run from those of runs that died.
+    package var ownerEpoch: Int64 { environment.ownerEpoch }
+
+    /// Opens the store in a directory. Creates the directory and its parents if they are missing.
+    ///
+    /// - Throws: ``QueueError``: `alreadyOwned`, `directoryUnusable`, `storeUnusable`, `storeUnavailable`,
+    ///   `storeFailed`.
+    package init(
+        directory path: String,
+        settings: StoreSettings = StoreSettings(),
+        clock: StoreClock = .system,
+        files: (any SpoolFiles)? = nil
+    ) async throws {
+        if let foreign = CommitBatcher.foreignProcess { throw foreign }
+        let directory = try await DispatchQueue.global().run { try QueueDirectory(path: path) }
+        let database: DatabaseQueue
+        (database, openedLog) = try await QueueDatabase.open(in: directory)
+        let batcher = CommitBatcher(database: database, directory: directory)
+        do {
+            let reserve = FileSystem.space(at: path).map(settings.limits.diskReserve(of:)) ?? 0
+            let spool =
+                if let files {
+                    BodySpool(files: files, reserve: reserve)
+                } else {
+                    try await BodySpool.opening("\(path)/spool", reserve: reserve)
+                }
+            self.spool = spool
+            environment = try await batcher.write(CommitBatcher.Load(rows: 1)) { database in
+                try StoreEnvironment(
+                    opening: database,
+                    directory: path,
+                    settings: settings,
+                    clock: clock,
+                    stagedBytes: spool.stagedBytes
+                )
+            }
+            batcher.watch(try await Self.location(of: directory, spool))
+            reader = try await Self.reader(of: directory)
+            batcher.keepLogShort(LogTruncation(of: "\(directory.databasePath)-wal", reader: reader))
+        } catch {
+            let damage = directory.damage.text
+            await batcher.close()
+            throw damage.map { StoreFault.damaged($0).error(path: directory.databasePath) } ?? error
+        }
+        self.batcher = batcher
+    }
+
+    private static func location(of directory: QueueDirectory, _ spool: BodySpool) async throws
+        -> StoreLocation
+    {
+        try await DispatchQueue.global().run {
+            var location = try directory.location()
+            try spool.add(to: &location)
+            return location
+        }
+    }
+
+    private static func reader(of directory: QueueDirectory) async throws -> StoreReader {
+        let path = directory.databasePath
+        return try await DispatchQueue.global().run {
+            do {
+                return try StoreReader(database: path)
+            } catch {
+                throw StoreFault(error).error(path: path)
+            }
+        }
+    }
+
+    package var openingNotes: [String] { [openedLog?.note].compactMap(\.self) }
+
+    package func check() async throws {
+        try await DispatchQueue.global().run { [batcher] in try batcher.checkLocation() }
+    }
+
+    /// The number of committed transactions.
+    package var commits: Int { batcher.commits }
+
+    /// Returns the value that SQLite reports for a pragma of the writing connection, for tests and diagnosis.
+    package func pragma(_ name: String) async throws -> String? {
+        try await batcher.read { try String.fetchOne($0, sql: "PRAGMA \(name)") }
+    }
+
+    /// Returns SQLite's query plan for a statement, one string per step.
+    package func plan(of sql: String) async throws -> [String] {
+        try await batcher.read { database in
+            let statement = try database.makeStatement(sql: "EXPLAIN QUERY PLAN " + sql)
+            // EXPLAIN does not run the statement, so no values are needed.
+            statement.setUncheckedArguments(StatementArguments())
+            return try Row.fetchAll(statement).map { $0["detail"] }
+        }
+    }
+
+    package func close() async {
+        let inspectors = inspections.withLock { inspections in
+            defer { inspections = nil }
+            return inspections
+        }
+        for inspector in inspectors ?? [] { inspector.end() }
+        await batcher.close { [reader] in reader.close() }
+        changes.finish()
+    }
+
+    func beginInspection(_ inspector: Inspector) throws {
+        try inspections.withLock { inspections in
+            guard inspections != nil else { throw QueueError(.stopped, "the queue is closed") }
+            inspections?.append(inspector)
+        }
+    }
+
+    func endInspection(_ inspector: Inspector) {
+        inspections.withLock { $0?.removeAll { $0 === inspector } }
+    }
+
+    /// Runs `body` in a transaction, possibly shared with other writes, and applies its effects after the commit.
+    func write<Value: Sendable>(
+        rows: Int,
+        bytes: Int64 = 0,
+        durability: Durability = .full,
+        isAtomic: Bool = false,
+        _ body: @escaping @Sendable (inout StoreTransaction) throws -> Value
+    ) async throws -> Value {
+        let load = CommitBatcher.Load(rows: rows, bytes: bytes, durability: durability, isAtomic: isAtomic)
+        let (value, effects) = try await batcher.write(load) { [environment] database in
+            var transaction = StoreTransaction(database, environment)
+            let value = try body(&transaction)
+            return (value, try transaction.effects())
+        }
+        changes.post(effects.lanes)
+        // After a commit without a sync, a power failure may bring the rows back. The next sweep removes the files
+        // then.
+        if durability == .full, !effects.freed.isEmpty {
+            CrashPoint.concluded.reached()
+            await spool.remove(effects.freed)
+        }
+        return value
+    }
+
+    /// Runs `body` on the committed state. Does not wait for writes in progress, except while a long log is truncated.
+    func read<Value: Sendable>(
+        _ body: @escaping @Sendable (StoreTransaction) throws -> Value
+    ) async throws -> Value {
+        try batcher.checkReadable()
+        let body: @Sendable (Database) throws -> Value = { [environment] in
+            try body(StoreTransaction($0, environment))
+        }
+        do {
+            if let value = try await reader.read(body) { return value }
+            return try await batcher.read(body)
+        } catch {
+            throw batcher.readFailure(error)
+        }
+    }
+}
+
+// MARK: - The protocol
+
+extension SQLiteQueueStore {
+    package func enqueue(_ requests: [NewRequest]) async throws -> [EnqueuedRequest] {
+        let bytes = requests.reduce(0) { $0 + $1.size }
+        let durability: Durability = requests.contains { $0.options.durability == .full } ? .full : .normal
+        return try await write(
+            rows: requests.count,
+            bytes: bytes,
+            durability: durability,
+            isAtomic: requests.count > 1 || requests.contains { $0.options.whenFull == .dropOldest }
+        ) { try $0.enqueue(requests) }
+    }
+
+    package func recover(releasing reasons: Set<HoldReason>) async throws -> [LaneRecord] {
+        try await write(rows: 1) { transaction in
+            try transaction.recover()
+            return try transaction.reopen(releasing: reasons)
+        }
+    }
+
+    package func reopen(releasing reasons: Set<HoldReason>) async throws -> [LaneRecord] {
+        try await write(rows: 1) { transaction in
+            try transaction.openLanes()
+            return try transaction.reopen(releasing: reasons)
+        }
+    }
+
+    package func claim(_ claims: [LaneClaim]) async throws -> [ClaimedBatch] {
+        let limit = claims.reduce(0) { $0 + $1.limit }
+        return try await write(rows: limit) { try $0.claim(claims) }
+    }
+
+    package func renew(_ tokens: Set<String>) async throws -> Set<String> {
+        try await read { try tokens.subtracting($0.liveTokens()) }
+    }
+
+    package func conclude(_ conclusions: [Conclusion], claiming claims: [LaneClaim]) async throws -> Concluded
+    {
+        let limit = claims.reduce(0) { $0 + $1.limit }
+        return try await write(rows: conclusions.count + limit) { transaction in
+            let isCurrent = try conclusions.map { try transaction.conclude($0) }
+            return Concluded(isCurrent: isCurrent, claimed: try transaction.claim(claims))
+        }
+    }
+
+    package func edit(_ edit: QueueEdit, _ ids: [String]) async throws -> [EditResult] {
+        try await write(rows: ids.count) { transaction in try ids.map { try transaction.edit(edit, $0) } }
+    }
+
+    package func edit(
+        _ edit: QueueEdit,
+        matching filter: RequestFilter,
+        isDryRun: Bool
+    ) async throws -> FilteredEdit {
+        if isDryRun { return try await read { try $0.count(edit, matching: filter) } }
+        return try await write(rows: CommitBatcher.mostRows) { try $0.edit(edit, matching: filter) }
+    }
+
+    package func expire() async throws -> Duration? {
+        try await write(rows: 1) { try $0.expire() }
+    }
+
+    package func setPaused(_ isPaused: Bool, lanes: LaneSelection?) async throws -> Int {
+        try await write(rows: 1) { try $0.setPaused(isPaused, lanes: lanes) }
+    }
+
+    package func ids(beginningWith prefix: String, limit: Int) async throws -> [String] {
+        try await read { try $0.ids(beginningWith: prefix, limit: limit) }
+    }
+
+    package func page(_ query: RequestQuery) async throws -> RequestPage {
+        try await read { try $0.page(query) }
+    }
+
+    package func details(of id: String) async throws -> RequestDetails? {
+        try await read { try $0.details(of: id) }
+    }
+
+    package func standings(of ids: [String]) async throws -> [String: RequestStanding] {
+        try await read { try $0.standings(of: ids) }
+    }
+
+    package func counts() async throws -> QueueCounts {
+        try await read { try $0.counts() }
+    }
+
+    package func statistics() async throws -> QueueStatistics {
+        try await read { try $0.statistics() }
+    }
+}

@@ -1,0 +1,85 @@
+internal import Foundation
+internal import GRDB
+
+/// Reads rows for an export.
+extension StoreTransaction {
+    /// The maximum number of rows that are read at once, however small they are.
+    private static let longestPage = 512
+
+    func archivedRows(after cursor: ExportCursor, bytes: Int) throws -> [ArchivedRow] {
+        let sql =
+            switch cursor.part {
+            case .waiting: Self.waitingRows
+            case .dead: Self.deadRows
+            }
+        let found = try self.cursor(sql, ["after": cursor.position, "limit": Self.longestPage])
+        var (rows, size, last): ([ArchivedRow], Int, Int64) = ([], 0, cursor.position)
+        while size < bytes, let row = try found.next() {
+            size += row.approximateSize
+            last = try row.place("position", after: last)
+            rows.append(archived(row, ExportCursor(part: cursor.part, position: last)))
+        }
+        return rows
+    }
+
+    private static let waitingRows = """
+        SELECT \(ArchivedRequest.columns), seq AS position, label, mode, bytes
+        FROM request CROSS JOIN (SELECT id AS lane, label, mode FROM lane) ON lane = lane_id LEFT JOIN body USING (seq)
+        WHERE seq > :after ORDER BY seq LIMIT :limit
+        """
+
+    private static let deadRows = """
+        SELECT \(ArchivedRequest.columns.replacing("scheduled_at, hold_reason,", with: "")), NULL AS scheduled_at,
+        NULL AS hold_reason, position, label, mode, bytes FROM history LEFT JOIN body USING (seq)
+        WHERE position > :after AND state = 'dead' AND is_whole = 1 ORDER BY position LIMIT :limit
+        """
+
+    private func archived(_ row: StoredRow, _ cursor: ExportCursor) -> ArchivedRow {
+        let id = (try? row["id"]) ?? "number \(cursor.position)"
+        do {
+            var request = try ArchivedRequest(row)
+            let body = try StoredBody(whole: row)
+            request.after = try dependencyIDs(of: request, at: try row["seq"])
+            request.body = try ArchivedRequest.Body(body)
+            _ = try request.validated()
+            return ArchivedRow(cursor: cursor, id: id, content: .success((request, body)))
+        } catch {
+            return ArchivedRow(cursor: cursor, id: id, content: .failure(QueueError(reading: error)))
+        }
+    }
+
+    private func dependencyIDs(of request: ArchivedRequest, at sequence: Int64) throws(QueueError) -> [String]
+    {
+        guard request.mayWaitForOthers else { return [] }
+        do {
+            let found = try rows(StoreStatements.dependencies, [sequence])
+            return try found.map { try $0["id"] }
+        } catch {
+            throw QueueError(.storeUnusable, "its dependencies cannot be read: \(error)")
+        }
+    }
+
+    func known(_ ids: [String]) throws -> Set<String> {
+        try Set(ids.filter { try isKnown($0) })
+    }
+
+    func archiveRoom() throws -> ArchiveRoom {
+        let (limit, load) = (settings.limits, try row(StoreStatements.load)!)
+        return ArchiveRoom(
+            requests: max(0, limit.requests - (try load["requests"])),
+            bytes: max(0, limit.bytes - (try load["bytes"])),
+            diskBytes: try diskRoom().map { max(0, $0.free - $0.reserve) } ?? .max
+        )
+    }
+}
+
+extension ArchivedRequest.Body {
+    init?(_ body: StoredBody) throws(QueueError) {
+        switch body {
+        case .none, .unreadable, .gone: return nil
+        case .spooled(let file): self.init(bytes: file.size, sha256: file.digest.description)
+        case .inline(let data):
+            self.init(bytes: Int64(data.count), sha256: try SHA256.digest(of: data).description)
+        }
+    }
+}

@@ -1,0 +1,248 @@
+internal import Foundation
+internal import GRDB
+
+/// T1: stores new requests.
+extension StoreTransaction {
+    mutating func enqueue(_ requests: [NewRequest]) throws -> [EnqueuedRequest] {
+        try DependencyOrder.check(requests)
+        let batch = requests.count > 1 ? Set(requests.map(\.id)) : []
+        var pending = Pending()
+        let enqueued = try requests.map { try enqueue($0, of: batch, &pending) }
+        try complete(pending)
+        return enqueued
+    }
+
+    /// The part of a batch that can be written only after all of its requests are stored.
+    private struct Pending {
+        /// Dependencies that were not found when the dependent request was stored.
+        var missing: [(place: Int64, ids: [String])] = []
+        var successions: [(old: Int64, new: Int64)] = []
+    }
+
+    private mutating func complete(_ pending: Pending) throws {
+        // A request may depend on a later one of the batch, if that one was stored. The dependent request itself may
+        // have been replaced or dropped for a later one.
+        for (place, ids) in pending.missing {
+            guard let request = try request(place) else { continue }
+            guard let lost = try depend(place, on: ids).first, request.state.phase == .blocked else {
+                continue
+            }
+            try hold(request, because: "depends on \(quoted(lost)), which will not be delivered")
+        }
+        // Only now is it known whether a successor waits for the requests that depend on it.
+        for (old, new) in pending.successions { try succeed(old, by: new) }
+        for (_, new) in pending.successions where try request(new) == nil {
+            try settleDependents(of: new, isDelivered: false)
+        }
+    }
+
+    /// Throws every refusal before it writes anything but the lane, because other requests share the transaction. The
+    /// next sweep deletes a lane without requests.
+    private mutating func enqueue(
+        _ new: NewRequest,
+        of batch: Set<String>,
+        _ pending: inout Pending
+    ) throws -> EnqueuedRequest {
+        if let known = try known(new) { return known }
+        if case .gone = new.body {
+            throw QueueError(
+                .bodyFileUnusable,
+                "the request \(quoted(new.id)) was removed during the call; try again"
+            )
+        }
+        let lane = try lane(of: new.lane)
+        let isBlocked = try isBlocked(new, in: batch)
+        let replaced = try replaced(by: new, in: lane)
+        let sent = try sent(withKeyOf: new, in: lane)
+        guard try makeRoom(for: new, in: lane, replacing: replaced) else {
+            return new.dropped(from: lane, in: self)
+        }
+        let due = dueTime(of: new)
+        var state = RequestState(rules: RequestRules(mayBeSentTwice: true))
+        try state.apply(.accepted(due: due, isBlocked: isBlocked || sent != nil))
+        if let replaced {
+            try move(replaced, by: .replaced)
+            // In a FIFO lane the replaced request may have blocked others.
+            changedLanes.insert(lane.id)
+        }
+        let place = try insert(new, lane: lane.id, state: state, due: due)
+        if let sent {
+            try execute("INSERT INTO depends (seq, on_seq, is_any) VALUES (?, ?, 1)", [place, sent])
+        }
+        let unknown = try depend(place, on: new.options.dependencies)
+        if !unknown.isEmpty { pending.missing.append((place, unknown)) }
+        if let replaced { pending.successions.append((replaced.sequence, place)) }
+        return accepted(new, in: lane, state: state, due: due)
+    }
+
+    private mutating func accepted(
+        _ new: NewRequest,
+        in lane: StoredLane,
+        state: RequestState,
+        due: Timestamp
+    ) -> EnqueuedRequest {
+        let wait = state.name == .pending ? until(due) : nil
+        let record = lane.record(due: wait, in: self)
+        changedRecords.append(record)
+        return EnqueuedRequest(
+            id: new.id,
+            lane: record,
+            outcome: .accepted,
+            isBehindOthers: lane.load.requests > 0,
+            idempotencyKey: new.key?.value,
+            state: state.name,
+            due: wait,
+            status: nil,
+            lastError: nil,
+            durability: new.options.durability
+        )
+    }
+
+    /// Returns the waiting request that the new one replaces.
+    private func replaced(by new: NewRequest, in lane: StoredLane) throws -> StoredRequest? {
+        guard let key = new.options.replaceKey, let found = try waiting(withKey: key, inLane: lane.id) else {
+            return nil
+        }
+        try checkIndependence(of: new, from: found.id)
+        return found
+    }
+
+    /// Returns the request with the same replace key that is being sent. The new request waits for its end, whatever
+    /// the outcome. If it were sent at the same time, or before the older one's next attempt, the server might end up
+    /// with the older state.
+    private func sent(withKeyOf new: NewRequest, in lane: StoredLane) throws -> Int64? {
+        guard let key = new.options.replaceKey,
+            let row = try row(StoreStatements.findSentWithKey, [lane.id, key])
+        else { return nil }
+        try checkIndependence(of: new, from: try row["id"])
+        return try row["seq"]
+    }
+
+    private func checkIndependence(of new: NewRequest, from id: String) throws {
+        guard new.options.dependencies.contains(id) else { return }
+        let reason = "the request would replace \(quoted(id)), which it depends on"
+        throw QueueError(.cyclicDependency, reason)
+    }
+
+    private func dueTime(of new: NewRequest) -> Timestamp {
+        max(now, new.options.notBefore.map { Timestamp($0) } ?? now)
+    }
+
+    /// Returns whether an id is known. This runs for every new request and is rarely true, and a bare number is cheaper
+    /// to read than a row.
+    func isKnown(_ id: String) throws -> Bool {
+        try Bool.fetchOne(try database.cachedStatement(sql: StoreStatements.isKnown), arguments: [id])!
+    }
+
+    /// Returns the request that already has the id, finished or not.
+    private func known(_ new: NewRequest) throws -> EnqueuedRequest? {
+        guard try isKnown(new.id), let row = try row(StoreStatements.findKnown, ["id": new.id]) else {
+            return nil
+        }
+        try checkContent(of: new)
+        if new.options.durability == .full { try touch() }
+        return try EnqueuedRequest(
+            id: new.id,
+            lane: LaneRecord(id: 0, key: new.lane, notBefore: nil, due: nil, isPaused: false),
+            outcome: .known,
+            isBehindOthers: false,
+            idempotencyKey: row["key_value"],
+            state: row["state"],
+            due: nil,
+            status: row["last_status"],
+            lastError: row["last_error"],
+            durability: new.options.durability
+        )
+    }
+
+    private func insert(
+        _ new: NewRequest,
+        lane: Int64,
+        state: RequestState,
+        due: Timestamp
+    ) throws -> Int64 {
+        let options = new.options
+        let end = min(Timestamp(options.end(from: now.date)), now + options.timeToLive)
+        let life = end.milliseconds - now.milliseconds
+        var file: SpooledBody?
+        if case .spooled(let body) = new.body { file = body }
+        try execute(
+            StoreStatements.insertRequest,
+            [
+                new.id, lane, state.name.rawValue, due.milliseconds,
+                options.notBefore.map { _ in due.milliseconds },
+                options.priority, now.milliseconds, life, environment.boot, clock.sinceBoot + life,
+                options.maximumAttempts, new.method, new.url, new.headers, new.size, new.body.size,
+                file?.name, file?.digest.description,
+                new.key?.name,
+                new.key?.value, new.key?.isQuoted ?? false, options.isAtMostOnce, options.replaceKey,
+                options.expectation == .success ? nil : options.expectation.description,
+                options.timeouts.stored,
+            ]
+        )
+        let sequence = database.lastInsertedRowID
+        if case .inline(let data) = new.body { try execute(StoreStatements.insertBody, [sequence, data]) }
+        return sequence
+    }
+}
+
+extension NewRequest {
+    fileprivate func dropped(from lane: StoredLane, in transaction: StoreTransaction) -> EnqueuedRequest {
+        EnqueuedRequest(
+            id: id,
+            lane: lane.record(due: nil, in: transaction),
+            outcome: .dropped,
+            isBehindOthers: false,
+            idempotencyKey: nil,
+            state: .dead,
+            due: nil,
+            status: nil,
+            lastError: StoreTransaction.dropReason,
+            durability: options.durability
+        )
+    }
+}
+
+// MARK: - Dependencies
+
+extension StoreTransaction {
+    /// Returns whether a dependency is not delivered yet. Dependencies in the same batch are not.
+    private func isBlocked(_ new: NewRequest, in batch: Set<String>) throws -> Bool {
+        // Checks all of them, so that an unknown id does not go unnoticed.
+        try !new.options.dependencies.filter { try !isDelivered($0, batch) }.isEmpty
+    }
+
+    private func isDelivered(_ id: String, _ batch: Set<String>) throws -> Bool {
+        if try row("SELECT 1 FROM request WHERE id = ?", [id]) != nil { return false }
+        let state = try row("SELECT state FROM history WHERE id = ?", [id])
+            .map { try $0["state"] as QueuedRequest.State }
+        switch state {
+        case .delivered?: return true
+        case nil where batch.contains(id): return false
+        case nil:
+            throw QueueError(
+                .unknownDependency,
+                "the dependency \(quoted(id)) is unknown"
+            )
+        case let state?:
+            throw QueueError(
+                .unknownDependency,
+                "the dependency \(quoted(id)) is \(state.rawValue)"
+            )
+        }
+    }
+
+    /// Stores the dependencies of a request. Returns those that are neither waiting nor delivered: they come later in
+    /// the batch, or were removed to make room for the request itself.
+    private func depend(_ sequence: Int64, on ids: [String]) throws -> [String] {
+        try ids.filter { id in
+            try execute(
+                "INSERT OR IGNORE INTO depends (seq, on_seq) SELECT ?, seq FROM request WHERE id = ?",
+                [sequence, id]
+            )
+            guard let known = try row(StoreStatements.findKnown, ["id": id]) else { return true }
+            let state: QueuedRequest.State = try known["state"]
+            return state.isFinal && state != .delivered
+        }
+    }
+}

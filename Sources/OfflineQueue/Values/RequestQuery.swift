@@ -1,0 +1,68 @@
+/// The selection of requests for a list.
+public struct RequestQuery: Hashable, Sendable {
+    /// Selects requests in one of these states; `nil` selects any.
+    public var states: Set<QueuedRequest.State>?
+    /// Selects requests whose URL has this host; `nil` selects any.
+    public var host: String?
+    /// Selects requests of lanes with this label; an empty label selects lanes without one, `nil` selects any.
+    public var lane: String?
+    /// Selects requests after this position in the list; `nil` starts at the beginning.
+    public var after: ListCursor?
+    /// The maximum number of requests. Default 100. Values above ``mostAtOnce`` are reduced to it.
+    public var limit: Int
+    /// The maximum size of a page in bytes: the texts of its requests plus 512 bytes for each. A page has at least one
+    /// request. Default: no limit.
+    public var maximumBytes = Int.max
+
+    /// The maximum number of requests in a page: 10,000.
+    public static let mostAtOnce = 10_000
+
+    /// Creates a query.
+    public init(states: Set<QueuedRequest.State>? = nil, limit: Int = 100) {
+        self.states = states
+        self.limit = limit
+    }
+}
+
+/// A filter that selects requests for an edit.
+public struct RequestFilter: Hashable, Sendable {
+    /// Selects requests in one of these states; `nil` selects the states that the edit applies to by default, see
+    /// ``OfflineQueue/cancel(matching:)`` and the other edits.
+    public var states: Set<QueuedRequest.State>?
+    /// Selects requests whose URL has this host; `nil` selects any.
+    public var host: String?
+    /// Selects requests of lanes with this label; an empty label selects lanes without one, `nil` selects any.
+    public var lane: String?
+
+    /// Creates a filter.
+    public init(states: Set<QueuedRequest.State>? = nil, host: String? = nil, lane: String? = nil) {
+        self.states = states
+        self.host = host
+        self.lane = lane
+    }
+}
+
+/// A position in a list, from which the next page continues.
+public struct ListCursor: Hashable, Sendable {
+    /// Whether the position is among the finished requests.
+    package let isFinished: Bool
+    package let position: Int64
+
+    package init(isFinished: Bool, position: Int64) {
+        self.isFinished = isFinished
+        self.position = position
+    }
+}
+
+/// One page of a list.
+public struct RequestPage: Hashable, Sendable {
+    /// The requests: unfinished ones in queue order, then finished ones, newest first.
+    public let requests: [QueuedRequest]
+    /// The position of the next page; `nil` after the last page.
+    public let next: ListCursor?
+
+    package init(requests: [QueuedRequest], next: ListCursor?) {
+        self.requests = requests
+        self.next = next
+    }
+}

@@ -1,0 +1,25 @@
+internal import Foundation
+internal import OfflineQueue
+internal import Testing
+
+/// The documentation lists every cause for which a request is given up.
+@Suite struct DeathCauseTests {
+    private static let page = URL(filePath: #filePath).deletingLastPathComponent().appending(
+        path: "../../../Sources/OfflineQueue/OfflineQueue.docc/WhatFailuresMean.md"
+    )
+
+    /// The names in the first column of the table below the heading.
+    private func documented() throws -> [String] {
+        let text = try String(contentsOf: Self.page, encoding: .utf8)
+        let section = try #require(
+            text.components(separatedBy: "### Every way to be given up").dropFirst().first
+        )
+        return section.components(separatedBy: "\n###")[0].components(separatedBy: "\n## ")[0]
+            .split(separator: "\n").filter { $0.hasPrefix("| `") }
+            .map { String($0.dropFirst(3).prefix { $0 != "`" }) }
+    }
+
+    @Test func `the causes of the code are those of the documentation`() throws {
+        #expect(try documented() == DeathCause.allCases.map(\.rawValue))
+    }
+}

@@ -1,0 +1,102 @@
+internal import Dispatch
+internal import Foundation
+internal import Glibc
+internal import Testing
+
+@testable internal import OfflineQueue
+
+@Suite(.timeLimit(.minutes(1))) struct StoreReaderTests {
+    private let directory = TemporaryDirectory()
+
+    @Test func `the queue can be looked at while a change is being written`() async throws {
+        let store = try await SQLiteQueueStore(directory: directory.path)
+        _ = try await store.enqueue(try new("a"), try new("b"))
+        let isWriting = DispatchSemaphore(value: 0)
+        let mayCommit = DispatchSemaphore(value: 0)
+        async let change = store.write(rows: 1) { transaction in
+            let result = try transaction.edit(.hold, "a")
+            isWriting.signal()
+            mayCommit.wait()
+            return result
+        }
+        await DispatchQueue.global().run { isWriting.wait() }
+        // The commit waits for these reads, so a read that waited for the commit would never return.
+        #expect(try await store.states() == ["a": .pending, "b": .pending])
+        #expect(try await store.details(of: "a")?.summary.state == .pending)
+        #expect(try await store.standings(of: ["a", "none"]).mapValues(\.state) == ["a": .pending])
+        #expect(try await store.counts()[.pending] == 2)
+        #expect(try await store.statistics().requests == 2)
+        #expect(try await store.ids(beginningWith: "b", limit: 4) == ["b"])
+        #expect(try await store.archive.room().requests > 0)
+        #expect(
+            try await store.archive.rows(after: ExportCursor(part: .waiting, position: 0), bytes: 1 << 20)
+                .count == 2
+        )
+        #expect(try await store.edit(.hold, matching: RequestFilter(), isDryRun: true).result.done == 2)
+        mayCommit.signal()
+        #expect(try await change == .done(.held))
+        #expect(try await store.states() == ["a": .held, "b": .pending])
+        await store.close()
+    }
+
+    @Test func `a request that is being written is known`() async throws {
+        let store = try await SQLiteQueueStore(directory: directory.path)
+        let isWriting = DispatchSemaphore(value: 0)
+        let isAnswered = DispatchSemaphore(value: 0)
+        let request = try new("a")
+        async let change = store.write(rows: 1) { transaction in
+            let accepted = try transaction.enqueue([request])
+            isWriting.signal()
+            // An answer that does not wait for the commit comes within this time.
+            _ = isAnswered.wait(timeout: .now() + .milliseconds(500))
+            return accepted.count
+        }
+        await DispatchQueue.global().run { isWriting.wait() }
+        #expect(try await store.archive.known(["a", "c"]) == ["a"])
+        isAnswered.signal()
+        #expect(try await change == 1)
+        await store.close()
+    }
+
+    @Test func `a closed store leaves no log behind, and reads nothing more`() async throws {
+        let store = try await SQLiteQueueStore(directory: directory.path)
+        _ = try await store.enqueue(try new("a"))
+        #expect(try await store.states() == ["a": .pending])
+        await store.close()
+        #expect(!FileManager.default.fileExists(atPath: directory.path + "/queue.sqlite-wal"))
+        await #expect(throws: QueueError.self) { try await store.counts() }
+    }
+
+    @Test func `reads without a pause do not make the log grow`() async throws {
+        let store = try await SQLiteQueueStore(directory: directory.path)
+        let path = directory.path + "/queue.sqlite-wal"
+        try await withThrowingTaskGroup { group in
+            // One read always waits for the other, so that a snapshot is nearly always in use.
+            for _ in 0..<2 {
+                group.addTask { while !Task.isCancelled { try await store.readSlowly() } }
+            }
+            var longest: Int64 = 0
+            for number in 0..<1000 {
+                let body = StoredBody.inline(Data(repeating: 0x61, count: 48_000))
+                let request = QueueRequest(method: "PUT", url: "http://example.com/")
+                let options = EnqueueOptions(id: "\(number)")
+                _ = try await store.enqueue([NewRequest(request, options: options, body: body)])
+                longest = max(longest, FileSystem.size(of: path))
+            }
+            #expect(longest < LogTruncation.threshold + CommitBatcher.longestLog)
+            group.cancelAll()
+        }
+        #expect(try await store.counts()[.pending] == 1000)
+        await store.close()
+    }
+}
+
+extension SQLiteQueueStore {
+    /// Uses a snapshot for some milliseconds.
+    fileprivate func readSlowly() async throws {
+        try await read { transaction in
+            _ = try transaction.row("SELECT count(*) FROM request")
+            usleep(5000)
+        }
+    }
+}

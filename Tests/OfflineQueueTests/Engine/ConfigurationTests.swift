@@ -1,0 +1,84 @@
+internal import Foundation
+internal import OfflineQueue
+internal import Testing
+
+/// The configuration of a queue.
+@Suite struct ConfigurationTests {
+    private let directory = TemporaryDirectory()
+
+    private func refusal(
+        of adjust: (inout OfflineQueue.Configuration) -> Void
+    ) async throws -> QueueError? {
+        var configuration = OfflineQueue.Configuration(directory: directory.path)
+        adjust(&configuration)
+        do {
+            let queue = try await OfflineQueue(
+                configuration: configuration,
+                sender: FakeSender(),
+                gate: FakeGate()
+            )
+            await queue.stop()
+            return nil
+        } catch let error as QueueError {
+            return error
+        }
+    }
+
+    private static let refused: [(String, @Sendable (inout OfflineQueue.Configuration) -> Void)] = [
+        (
+            "`backoffBase` is -5 seconds; it must be 1 millisecond to 366 days",
+            { $0.backoffBase = .seconds(-5) }
+        ),
+        ("`backoffBase` is 0 seconds;", { $0.backoffBase = .zero }),
+        ("`backoffBase` is 367 days;", { $0.backoffBase = day * 367 }),
+        ("`backoffCap` is 1 second; it must be 2 seconds to 366 days", { $0.backoffCap = .seconds(1) }),
+        ("`backoffCap` is 106751991167300 days,", { $0.backoffCap = .seconds(Int64.max) }),
+        (
+            "`stopTimeout` is -1 nanosecond; it must be 0 seconds to 366 days",
+            { $0.stopTimeout = .nanoseconds(-1) }
+        ),
+        ("`inflight` is 0; it must be 1 to 65536", { $0.inflight = 0 }),
+        ("`inflightPerLane` is -1; it must be 1 to 65536", { $0.inflightPerLane = -1 }),
+        ("`inflightPerOrigin` is 0; it must be 1 to 65536", { $0.inflightPerOrigin = 0 }),
+        ("`limits.requests` is 0; it must be 1 or more", { $0.limits.requests = 0 }),
+        ("`limits.bytes` is -1; it must be 1 or more", { $0.limits.bytes = -1 }),
+        ("`limits.diskReserve` is -1; it must be 0 or more", { $0.limits.diskReserve = -1 }),
+        ("`limits.laneShare` is 0.0; it must be more than 0 and at most 1", { $0.limits.laneShare = 0 }),
+        ("`limits.laneShare` is 1.5;", { $0.limits.laneShare = 1.5 }),
+        ("`limits.laneShare` is nan;", { $0.limits.laneShare = .nan }),
+    ]
+
+    @Test func `a setting that cannot be used is refused with what it takes, and nothing is opened`()
+        async throws
+    {
+        for (words, adjust) in Self.refused {
+            let error = try #require(try await refusal(of: adjust), "\(words)")
+            #expect(error.code == .invalidConfiguration)
+            #expect(error.message.hasPrefix(words), "\(error.message)")
+        }
+        #expect(directory.permissions() == nil)
+    }
+
+    @Test func `the ends of what is accepted are accepted`() async throws {
+        let least = try await refusal {
+            ($0.backoffBase, $0.backoffCap, $0.stopTimeout) = (.milliseconds(1), .milliseconds(1), .zero)
+            ($0.inflight, $0.inflightPerLane) = (1, 1)
+            ($0.limits.requests, $0.limits.bytes, $0.limits.diskReserve) = (1, 1, 0)
+            $0.limits.laneShare = .leastNonzeroMagnitude
+        }
+        #expect(least == nil)
+        let most = try await refusal {
+            ($0.backoffBase, $0.backoffCap, $0.stopTimeout) = (day * 366, day * 366, day * 366)
+            ($0.inflight, $0.inflightPerLane) = (65_536, 65_536)
+            ($0.limits.requests, $0.limits.bytes, $0.limits.diskReserve) = (.max, .max, .max)
+            $0.limits.laneShare = 1
+        }
+        #expect(most == nil)
+    }
+
+    @Test func `the longest backoff can be waited for`() {
+        let backoff = Backoff(base: day * 366, cap: day * 366)
+        var random = SplitMix64(seed: 1)
+        #expect(backoff.delay(after: 64, using: &random) == day * 366)
+    }
+}

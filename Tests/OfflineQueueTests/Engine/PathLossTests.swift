@@ -1,0 +1,409 @@
+internal import Foundation
+internal import Glibc
+internal import NetwatchTestSupport
+internal import OfflineQueue
+internal import Testing
+
+/// Attempts when a path is lost and restored, and the delays of their retries.
+@Suite struct PathLossTests {
+    private let lane = Scheduler.LaneInfo(id: 1, host: "a", mode: .parallel)
+    private let grace = Scheduler.Settings().lossGrace
+
+    private func way(_ way: UInt64, generation: UInt64 = 1) -> GateState {
+        .reachable(generation: generation, way: way)
+    }
+
+    /// A scheduler with one attempt in flight over path 1.
+    private func sending(_ settings: Scheduler.Settings = Scheduler.Settings()) -> (
+        Scheduler, Scheduler.Claim
+    ) {
+        var scheduler = Scheduler(settings: settings, seed: 1)
+        _ = scheduler.handle(.rows(lane, due: .zero), now: .zero)
+        let actions = scheduler.handle(.gate(host: "a", way(1)), now: .zero)
+        let claim = claims(actions)[0]
+        _ = scheduler.handle(.claimed(lane: 1, taken: 1, due: nil), now: .zero)
+        return (scheduler, claim)
+    }
+
+    private func claims(_ actions: [Scheduler.Action]) -> [Scheduler.Claim] {
+        actions.compactMap { if case .claim(let claim) = $0 { claim } else { nil } }
+    }
+
+    private func ends(_ actions: [Scheduler.Action]) -> [Scheduler.Action] {
+        actions.filter {
+            switch $0 {
+            case .abort, .endLost: true
+            case .claim, .dropConnections, .restartStalled, .watch, .unwatch: false
+            }
+        }
+    }
+
+    // MARK: Grace period
+
+    @Test func `an attempt over a lost path ends after the grace, even when every slot is in use`() {
+        var settings = Scheduler.Settings()
+        settings.inflight = 1
+        var (scheduler, _) = sending(settings)
+        let lost = scheduler.handle(.gate(host: "a", .notReachable), now: .seconds(1))
+        #expect(ends(lost).isEmpty, "it may still be answered")
+        #expect(scheduler.nextWake(now: .seconds(1)) == .seconds(1) + grace)
+        let early = scheduler.handle(.wake, now: .seconds(1) + grace - .milliseconds(1))
+        #expect(ends(early).isEmpty)
+        let over = scheduler.handle(.wake, now: .seconds(1) + grace)
+        #expect(ends(over) == [.endLost(host: "a", begunBefore: .seconds(1) + grace)])
+        #expect(scheduler.nextWake(now: .seconds(1) + grace) != .seconds(1) + grace)
+    }
+
+    @Test func `a short loss of the same path ends nothing`() {
+        var (scheduler, _) = sending()
+        _ = scheduler.handle(.gate(host: "a", .notReachable), now: .seconds(1))
+        let found = scheduler.handle(.gate(host: "a", way(1, generation: 2)), now: .seconds(3))
+        #expect(ends(found).isEmpty && found.contains(.dropConnections))
+        let later = ends(scheduler.handle(.wake, now: .seconds(60)))
+        #expect(later.isEmpty)
+        let flap = scheduler.handle(.gate(host: "a", way(1, generation: 3)), now: .seconds(61))
+        #expect(ends(flap).isEmpty, "a loss that was too short to be published")
+    }
+
+    @Test func `after another path is found, the grace still ends what is not aborted`() {
+        var (scheduler, _) = sending()
+        _ = scheduler.handle(.gate(host: "a", .notReachable), now: .seconds(1))
+        let found = scheduler.handle(.gate(host: "a", way(2, generation: 2)), now: .seconds(2))
+        #expect(ends(found) == [.abort(host: "a")])
+        let over = scheduler.handle(.wake, now: .seconds(1) + grace)
+        #expect(
+            ends(over) == [.endLost(host: "a", begunBefore: .seconds(2))],
+            "not what began over the new one"
+        )
+    }
+
+    @Test func `a second loss within the grace has a grace of its own`() {
+        var (scheduler, _) = sending()
+        _ = scheduler.handle(.gate(host: "a", .notReachable), now: .seconds(1))
+        _ = scheduler.handle(.gate(host: "a", way(2, generation: 2)), now: .seconds(2))
+        _ = scheduler.handle(.gate(host: "a", .notReachable), now: .seconds(3))
+        let first = scheduler.handle(.wake, now: .seconds(1) + grace)
+        #expect(ends(first) == [.endLost(host: "a", begunBefore: .seconds(2))])
+        let second = scheduler.handle(.wake, now: .seconds(3) + grace)
+        #expect(ends(second) == [.endLost(host: "a", begunBefore: .seconds(3) + grace)])
+    }
+
+    @Test func `a path that is left within the grace of another one has a grace of its own`() {
+        var (scheduler, _) = sending()
+        _ = scheduler.handle(.gate(host: "a", .notReachable), now: .seconds(1))
+        _ = scheduler.handle(.gate(host: "a", way(2, generation: 2)), now: .seconds(2))
+        _ = scheduler.handle(.gate(host: "a", way(1, generation: 3)), now: .seconds(3))
+        let first = scheduler.handle(.wake, now: .seconds(1) + grace)
+        #expect(ends(first) == [.endLost(host: "a", begunBefore: .seconds(2))])
+        let second = scheduler.handle(.wake, now: .seconds(3) + grace)
+        #expect(ends(second) == [.endLost(host: "a", begunBefore: .seconds(3))])
+    }
+
+    @Test func `the first known path does not cut what must not be repeated`() {
+        var scheduler = Scheduler(seed: 1)
+        _ = scheduler.handle(.rows(lane, due: .zero), now: .zero)
+        let claim = claims(scheduler.handle(.gate(host: "a", .unknown), now: .zero))
+        #expect(claim.count == 1)
+        _ = scheduler.handle(.claimed(lane: 1, taken: 1, due: nil), now: .zero)
+        let found = ends(scheduler.handle(.gate(host: "a", way(1)), now: .seconds(1)))
+        #expect(found == [.abort(host: "a")])
+        let later = ends(scheduler.handle(.wake, now: .seconds(60)))
+        #expect(later.isEmpty)
+    }
+
+    @Test func `another path ends what may be repeated at once, without a loss in between`() {
+        var (scheduler, _) = sending()
+        let moved = scheduler.handle(.gate(host: "a", way(2, generation: 2)), now: .seconds(1))
+        #expect(ends(moved) == [.abort(host: "a")])
+        let over = ends(scheduler.handle(.wake, now: .seconds(1) + grace))
+        #expect(over == [.endLost(host: "a", begunBefore: .seconds(1))], "of the others, after a grace")
+    }
+
+    @Test func `a first word that comes late may be about another path than attempts are over`() {
+        var scheduler = Scheduler(seed: 1)
+        _ = scheduler.handle(.rows(lane, due: .zero), now: .zero)
+        let patience = Scheduler.Settings().gatePatience
+        #expect(claims(scheduler.handle(.wake, now: patience)).count == 1)
+        _ = scheduler.handle(.claimed(lane: 1, taken: 1, due: nil), now: patience)
+        let word = scheduler.handle(.gate(host: "a", way(2)), now: patience + .seconds(1))
+        #expect(ends(word) == [.abort(host: "a")] && !word.contains(.dropConnections))
+    }
+
+    @Test func `a first word in time ends nothing that a flush has begun`() {
+        var scheduler = Scheduler(seed: 1)
+        _ = scheduler.handle(.rows(lane, due: .zero), now: .zero)
+        #expect(claims(scheduler.handle(.flush, now: .zero)).count == 1)
+        _ = scheduler.handle(.claimed(lane: 1, taken: 1, due: nil), now: .zero)
+        let word = ends(scheduler.handle(.gate(host: "a", way(2)), now: .milliseconds(10)))
+        #expect(word.isEmpty)
+    }
+
+    @Test func `stalled attempts are begun again as soon as there is a path`() {
+        var (scheduler, _) = sending()
+        let flap = scheduler.handle(.gate(host: "a", way(1, generation: 2)), now: .seconds(1))
+        #expect(flap.contains(.restartStalled(host: "a")), "a loss that was too short to be published")
+        let lost = scheduler.handle(.gate(host: "a", .notReachable), now: .seconds(2))
+        #expect(!lost.contains(.restartStalled(host: "a")))
+        let found = scheduler.handle(.gate(host: "a", way(1, generation: 3)), now: .seconds(3))
+        #expect(found.contains(.restartStalled(host: "a")))
+    }
+
+    @Test func `a path that is lost after it could not be judged has a grace, too`() {
+        var (scheduler, _) = sending()
+        _ = scheduler.handle(.gate(host: "a", .unknown), now: .seconds(1))
+        _ = scheduler.handle(.gate(host: "a", .notReachable), now: .seconds(2))
+        let over = ends(scheduler.handle(.wake, now: .seconds(2) + grace))
+        #expect(over == [.endLost(host: "a", begunBefore: .seconds(2) + grace)])
+    }
+
+    @Test func `a stop ends the attempts that are in their grace`() {
+        var (scheduler, _) = sending()
+        _ = scheduler.handle(.gate(host: "a", .notReachable), now: .seconds(1))
+        let stopped = ends(scheduler.handle(.stop, now: .seconds(2)))
+        #expect(stopped == [.endLost(host: "a", begunBefore: .seconds(2))])
+        #expect(scheduler.nextWake(now: .seconds(2)) == nil)
+    }
+
+    @Test func `a gate that cannot judge any more ends nothing`() {
+        var (scheduler, _) = sending()
+        _ = scheduler.handle(.gate(host: "a", .notReachable), now: .seconds(1))
+        _ = scheduler.handle(.gate(host: "a", .unknown), now: .seconds(2))
+        let later = ends(scheduler.handle(.wake, now: .seconds(60)))
+        #expect(later.isEmpty)
+    }
+
+    // MARK: Fast retries
+
+    /// Returns the delays after failures to connect. Each retry starts as soon as the delay before it allows.
+    private func delays(
+        _ scheduler: inout Scheduler,
+        _ claim: inout Scheduler.Claim,
+        from start: Moment,
+        isPathError: Bool = false
+    ) -> [Duration] {
+        var (now, delays) = (start, [Duration]())
+        while scheduler.isReconnecting(lane: 1, isPathError: isPathError, now: now) {
+            let settlement = scheduler.conclude(
+                lane: 1,
+                epoch: claim.epoch,
+                effect: .reconnect,
+                failures: 1,
+                now: now
+            )
+            delays.append(settlement.due - now)
+            let settled = Scheduler.Event.settled(lane: 1, due: settlement.due, isDistrusted: false)
+            let meanwhile = claims(scheduler.handle(settled, now: now))
+            #expect(meanwhile.isEmpty)
+            now = settlement.due
+            let next = claims(scheduler.handle(.wake, now: now))
+            guard next.count == 1 else { return delays }
+            claim = next[0]
+            _ = scheduler.handle(.claimed(lane: 1, taken: 1, due: nil), now: now)
+        }
+        return delays
+    }
+
+    private let fast: [Duration] = [50, 100, 200, 400, 800, 1600, 3200].map { .milliseconds($0) }
+
+    @Test func `for 5 s after a change to reachable, connecting is repeated after 50, 100, 200, … ms`() {
+        var (scheduler, _) = sending()
+        _ = scheduler.handle(.gate(host: "a", .notReachable), now: .seconds(1))
+        _ = scheduler.handle(.settled(lane: 1, due: .seconds(1), isDistrusted: false), now: .seconds(1))
+        let found = scheduler.handle(.gate(host: "a", way(1, generation: 2)), now: .seconds(2))
+        var claim = claims(found)[0]
+        _ = scheduler.handle(.claimed(lane: 1, taken: 1, due: nil), now: .seconds(2))
+        let seen = delays(&scheduler, &claim, from: .seconds(2))
+        #expect(seen == fast)
+        let isLate = scheduler.isReconnecting(lane: 1, isPathError: false, now: .seconds(7))
+        #expect(!isLate)
+    }
+
+    @Test func `the gate's first word is no change, but an error of a missing path counts as one, once`() {
+        var (scheduler, claim) = sending()
+        let isEarly = scheduler.isReconnecting(lane: 1, isPathError: false, now: .zero)
+        #expect(!isEarly)
+        let seen = delays(&scheduler, &claim, from: .zero, isPathError: true)
+        #expect(seen == fast)
+        let isRepeated = scheduler.isReconnecting(lane: 1, isPathError: true, now: .seconds(60))
+        #expect(!isRepeated)
+        _ = scheduler.conclude(lane: 1, epoch: 0, effect: .healthy, failures: 1, now: .seconds(61))
+        let isRenewed = scheduler.isReconnecting(lane: 1, isPathError: true, now: .seconds(62))
+        #expect(isRenewed)
+    }
+
+    @Test func `fast repetitions do not make the next closure longer`() {
+        var (scheduler, claim) = sending()
+        let last = delays(&scheduler, &claim, from: .zero, isPathError: true).reduce(.zero, +)
+        let closed = scheduler.conclude(lane: 1, epoch: claim.epoch, effect: .close, failures: 1, now: last)
+        #expect((.seconds(2)...(.seconds(4))).contains(closed.due - last))
+    }
+
+    @Test(arguments: [LaneEffect.reconnect, .shortage])
+    func `an attempt that goes on does not keep the repetition of another one back`(effect: LaneEffect) {
+        var scheduler = Scheduler(seed: 1)
+        _ = scheduler.handle(.rows(lane, due: .zero), now: .zero)
+        let claim = claims(scheduler.handle(.gate(host: "a", way(1)), now: .zero))[0]
+        _ = scheduler.handle(.claimed(lane: 1, taken: 2, due: nil), now: .zero)
+        let settlement = scheduler.conclude(
+            lane: 1,
+            epoch: claim.epoch,
+            effect: effect,
+            failures: 1,
+            now: .zero
+        )
+        _ = scheduler.handle(.settled(lane: 1, due: settlement.due, isDistrusted: false), now: .zero)
+        #expect(scheduler.inflight == 1)
+        let again = claims(scheduler.handle(.wake, now: settlement.due))
+        #expect(again.count == 1)
+    }
+
+    // MARK: Shortages
+
+    @Test func `a shortage of this machine's has a pace of its own and is told`() {
+        var (scheduler, claim) = sending()
+        var now = Moment.zero
+        for round in 0..<12 {
+            let settlement = scheduler.conclude(
+                lane: 1,
+                epoch: claim.epoch,
+                effect: .shortage,
+                failures: 100,
+                now: now
+            )
+            let ceiling = min(Duration.seconds(30), .milliseconds(500) * (1 << round))
+            #expect((.milliseconds(500)...ceiling).contains(settlement.due - now))
+            _ = scheduler.handle(.settled(lane: 1, due: settlement.due, isDistrusted: false), now: now)
+            #expect(scheduler.isShort(lane: 1, now: now))
+            #expect(scheduler.obstacle(toLane: 1, now: now) == .localShortage)
+            now = settlement.due
+            claim = claims(scheduler.handle(.wake, now: now))[0]
+            _ = scheduler.handle(.claimed(lane: 1, taken: 1, due: nil), now: now)
+        }
+        #expect(!scheduler.isShort(lane: 1, now: now))
+    }
+}
+
+/// Lost and restored paths, tested through the queue.
+@Suite(.timeLimit(.minutes(1))) struct PathLossEngineTests {
+    private let directory = TemporaryDirectory(marker: "loss")
+    private let changes = ChangeSignal()
+
+    private func open(_ sender: FakeSender, _ gate: FakeGate) async throws -> OfflineQueue {
+        let configuration = OfflineQueue.Configuration(directory: directory.path)
+        let queue = try await OfflineQueue.opening(configuration, sender: sender, gate: gate, signal: changes)
+        try await queue.start()
+        return queue
+    }
+
+    private let request = QueueRequest(
+        method: "POST",
+        url: "https://example.com/",
+        body: .data(Data("b".utf8))
+    )
+
+    private func options(_ id: String, isAtMostOnce: Bool = false) -> EnqueueOptions {
+        var options = EnqueueOptions(lane: id, id: id)
+        options.maximumAttempts = 1
+        options.isAtMostOnce = isAtMostOnce
+        return options
+    }
+
+    @Test func `an attempt whose path is lost ends uncounted; what must not be sent twice is held`()
+        async throws
+    {
+        let sender = FakeSender()
+        let gate = FakeGate(.reachable(generation: 1, way: 1))
+        let queue = try await open(sender, gate)
+        async let result = queue.send(request, options: options("a"))
+        _ = await sender.nextAttempt()
+        _ = try await queue.enqueue(request, options: options("once", isAtMostOnce: true))
+        _ = await sender.nextAttempt()
+        gate.turn(.notReachable)
+        #expect(try await result == .queued(id: "a", reason: .notReachable))
+        try await changes.until(queue) { $0[.pending] == 1 && $0[.held] == 1 }
+        let lost = try #require(try await queue.request("a")).summary
+        #expect(lost.attempts == 0 && lost.deferrals == 1)
+        #expect(lost.lastError == "the path to example.com was lost")
+        #expect(try await queue.request("once")?.summary.holdReason == .ambiguous)
+        gate.turn(.reachable(generation: 2, way: 1))
+        sender.answer(await sender.nextAttempt(), .status(200))
+        #expect(try await queue.result(of: "a")?.summary.state == .delivered)
+        await queue.stop()
+    }
+
+    @Test func `the caller of a request that must not be sent twice learns that it is held`() async throws {
+        let sender = FakeSender()
+        let gate = FakeGate(.reachable(generation: 1, way: 1))
+        let queue = try await open(sender, gate)
+        async let result = queue.send(request, options: options("once", isAtMostOnce: true))
+        _ = await sender.nextAttempt()
+        gate.turn(.notReachable)
+        #expect(try await result == .queued(id: "once", reason: .held(.ambiguous)))
+        await queue.stop()
+    }
+
+    @Test func `an answer that comes within the grace counts`() async throws {
+        let sender = FakeSender()
+        let gate = FakeGate(.reachable(generation: 1, way: 1))
+        let queue = try await open(sender, gate)
+        _ = try await queue.enqueue(request, options: options("a"))
+        let attempt = await sender.nextAttempt()
+        gate.turn(.notReachable)
+        sender.answer(attempt, .status(200))
+        #expect(try await queue.result(of: "a")?.summary.state == .delivered)
+        await queue.stop()
+    }
+
+    @Test func `a short loss of the same path cuts no attempt`() async throws {
+        let sender = FakeSender()
+        let gate = FakeGate(.reachable(generation: 1, way: 1))
+        let queue = try await open(sender, gate)
+        _ = try await queue.enqueue(request, options: options("a"))
+        let attempt = await sender.nextAttempt()
+        gate.turn(.notReachable)
+        gate.turn(.reachable(generation: 2, way: 1))
+        // The attempt of `b` shows that the queue has processed the new state of the path.
+        _ = try await queue.enqueue(request, options: options("b"))
+        sender.answer(await sender.nextAttempt(), .status(200))
+        try await changes.until(queue) { $0[.delivered] == 1 }
+        sender.answer(attempt, .status(200))
+        try await changes.until(queue) { $0[.delivered] == 2 }
+        #expect(sender.attempts.count == 2)
+        await queue.stop()
+    }
+
+    @Test func `the last error of a request whose attempts are used up names the cause`() async throws {
+        let queue = try await open(FakeSender { _ in .refused }, FakeGate(.reachable(generation: 1, way: 1)))
+        let result = try await queue.send(request, options: options("a"))
+        #expect(result == .dead(id: "a", reason: "failed 1 time: Connection refused"))
+        await queue.stop()
+    }
+
+    /// A gate whose current state differs from the state that it reported to its watchers.
+    private struct LateGate: HostGate {
+        let inner: FakeGate
+        let fresh: GateState
+
+        func watch(host: String) -> AsyncStream<GateState> { inner.watch(host: host) }
+        func state(of host: String) async -> GateState? { fresh }
+    }
+
+    @Test(arguments: [GateState.notReachable, .reachable(generation: 2)])
+    func `the fresh word of the gate decides whether a failure counts`(fresh: GateState) async throws {
+        let configuration = OfflineQueue.Configuration(directory: directory.path)
+        let gate = LateGate(inner: FakeGate(.reachable(generation: 1, way: 1)), fresh: fresh)
+        let invalid = AttemptOutcome.failure(
+            AttemptFailure(code: 7, errno: EINVAL, phase: .connect, message: "Invalid argument")
+        )
+        let queue = try await OfflineQueue(
+            configuration: configuration,
+            sender: FakeSender { _ in invalid },
+            gate: gate
+        )
+        try await queue.start()
+        _ = try await queue.send(request, options: options("a"))
+        let summary = try #require(try await queue.request("a")).summary
+        #expect(!summary.state.isFinal && summary.deferrals >= 1, "\(summary)")
+        await queue.stop()
+    }
+}

@@ -1,0 +1,160 @@
+internal import Foundation
+internal import OfflineQueue
+internal import Testing
+
+/// Values just inside and just outside the limits of every option.
+@Suite struct OptionTests {
+    private func code(_ adjust: (inout EnqueueOptions) -> Void) -> QueueError.Code? {
+        failure(adjust)?.code
+    }
+
+    private func failure(_ adjust: (inout EnqueueOptions) -> Void) -> QueueError? {
+        var options = EnqueueOptions(id: "self")
+        adjust(&options)
+        do {
+            _ = try NewRequest(
+                QueueRequest(method: "POST", url: "http://example.com/"),
+                options: options,
+                now: start.date
+            )
+            return nil
+        } catch {
+            return error
+        }
+    }
+
+    private func at(_ seconds: Double) -> Date { start.date.addingTimeInterval(seconds) }
+    private let year = 366 * 86_400.0
+
+    @Test func `a time to live is 1 ms to 366 days`() {
+        for life in [
+            Duration.zero, .microseconds(999), .seconds(-1), .seconds(366 * 86_400 + 1),
+            .seconds(3_155_760_000),
+        ] {
+            #expect(code { $0.timeToLive = life } == .invalidOption, "\(life)")
+        }
+        for life in [Duration.milliseconds(1), .seconds(366 * 86_400)] {
+            #expect(code { $0.timeToLive = life } == nil, "\(life)")
+        }
+        #expect(
+            failure { $0.timeToLive = day * 367 }!.message
+                == "a time to live of 367 days is not 1 ms to 366 days"
+        )
+        let almost = failure { $0.timeToLive = .microseconds(999) }!.message
+        #expect(almost.contains("of 999 microseconds is"), "nothing is rounded to what is accepted")
+    }
+
+    @Test func `a deadline lies within the next 366 days`() {
+        for deadline in [at(0), at(-1), at(year + 1), .distantFuture, .distantPast] {
+            #expect(code { $0.deadline = deadline } == .invalidOption)
+        }
+        #expect(code { $0.deadline = at(0.001) } == nil)
+        #expect(code { $0.deadline = at(year) } == nil)
+    }
+
+    @Test func `a request may wait for a time that has passed, or that comes before its end`() {
+        #expect(code { $0.notBefore = .distantPast } == nil)
+        #expect(code { $0.notBefore = at(6 * 86_400) } == nil)
+        #expect(code { $0.notBefore = at(7 * 86_400) } == .invalidOption, "it would be given up first")
+        #expect(code { $0.notBefore = .distantFuture } == .invalidOption)
+        let beyondDeadline = code {
+            $0.notBefore = at(100)
+            $0.deadline = at(100)
+        }
+        #expect(beyondDeadline == .invalidOption)
+    }
+
+    @Test func `priorities are 0 to 9, and a lane in order has none`() {
+        for priority in [-1, 10, Int.min, Int.max] {
+            #expect(code { $0.priority = priority } == .invalidOption)
+        }
+        for priority in [0, 9] { #expect(code { $0.priority = priority } == nil) }
+        let ordered = code {
+            $0.isFIFO = true
+            $0.priority = 4
+        }
+        #expect(ordered == .invalidOption)
+    }
+
+    @Test func `attempts are at least one`() {
+        for most in [0, -1, Int.min] { #expect(code { $0.maximumAttempts = most } == .invalidOption) }
+        for most in [1, Int.max] { #expect(code { $0.maximumAttempts = most } == nil) }
+    }
+
+    @Test func `a label has 1 to 255 bytes`() {
+        for label in ["", String(repeating: "x", count: 256), String(repeating: "ä", count: 128)] {
+            #expect(code { $0.lane = label } == .invalidOption)
+        }
+        for label in ["x", String(repeating: "x", count: 255), "ä ☃"] {
+            #expect(code { $0.lane = label } == nil)
+        }
+    }
+
+    @Test(arguments: ["", "a\nb", "ä", "\u{7f}", String(repeating: "x", count: 256)])
+    func `ids and keys are 1 to 255 bytes of printable ASCII`(text: String) {
+        #expect(code { $0.id = text } == .invalidOption)
+        #expect(code { $0.replaceKey = text } == .invalidOption)
+        #expect(code { $0.dependencies = [text] } == .invalidOption)
+        #expect(code { $0.idempotencyKey = .value(text) } == .invalidOption)
+        let longest = String(repeating: "~", count: 255)
+        #expect(
+            code { ($0.id, $0.replaceKey, $0.idempotencyKey) = (longest, longest, .value(longest)) } == nil
+        )
+    }
+
+    @Test func `a request depends on 64 others at most, and not on itself`() {
+        let ids = (0..<65).map { "\($0)" }
+        #expect(code { $0.dependencies = ids } == .invalidOption)
+        #expect(code { $0.dependencies = Array(ids.dropLast()) } == nil)
+        #expect(code { $0.dependencies = ["a", "self"] } == .cyclicDependency)
+    }
+
+    @Test(arguments: ["a\"b", "a\\b"])
+    func `a key in quotes holds no quotes`(value: String) {
+        var key = IdempotencyKey.value(value)
+        #expect(code { $0.idempotencyKey = key } == nil)
+        key.isQuoted = true
+        #expect(code { $0.idempotencyKey = key } == .invalidOption)
+    }
+
+    @Test(
+        arguments: [
+            ("", .invalidHeader), ("X Y", .invalidHeader), ("Ä", .invalidHeader),
+            ("content-length", .invalidHeader),
+            ("Transfer-Encoding", .invalidHeader), ("Authorization", .secretHeader), ("X-Key", nil),
+        ] as [(String, QueueError.Code?)]
+    )
+    func `a key goes into a header of its own`(name: String, expected: QueueError.Code?) {
+        #expect(code { $0.idempotencyKey.headerName = name } == expected)
+    }
+
+    @Test func `a key is sent bare or in quotes, under the name that was asked for`() throws {
+        func header(_ adjust: (inout EnqueueOptions) -> Void) throws -> QueueRequest.Header? {
+            try new(method: "PUT", adjust).key?.header
+        }
+        #expect(try header { $0.idempotencyKey = .value("k") } == .init(name: "Idempotency-Key", value: "k"))
+        let quoted = try header {
+            $0.idempotencyKey = .value("k")
+            $0.idempotencyKey.isQuoted = true
+            $0.idempotencyKey.headerName = "X-Key"
+        }
+        #expect(quoted == .init(name: "X-Key", value: "\"k\""))
+        #expect(try header { _ in } == nil)
+    }
+
+    @Test func `what is sent at most once gets no key by itself`() throws {
+        #expect(try new { $0.isAtMostOnce = true }.key == nil)
+        #expect(try new { $0.idempotencyKey = .none }.key == nil)
+        let both = try new {
+            $0.isAtMostOnce = true
+            $0.idempotencyKey = .value("k")
+        }
+        #expect(both.key?.value == "k")
+    }
+
+    @Test(arguments: [[], [100...100], [200...600], [0...999]] as [[ClosedRange<Int>]])
+    func `an expectation names statuses of 200 to 599`(statuses: [ClosedRange<Int>]) {
+        #expect(code { $0.expectation.statuses = statuses } == .invalidOption)
+        #expect(code { $0.expectation.contentType = "json" } == .invalidOption)
+    }
+}

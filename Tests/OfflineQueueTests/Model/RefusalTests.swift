@@ -1,0 +1,168 @@
+internal import ClientCore
+internal import Foundation
+internal import OfflineQueue
+internal import Testing
+
+@Suite struct RefusalTests {
+    private func code(
+        method: String = "POST",
+        url: String = "https://example.com/",
+        headers: [QueueRequest.Header] = [],
+        body: Data = Data(),
+        options: EnqueueOptions = EnqueueOptions()
+    ) -> QueueError.Code? {
+        let request = QueueRequest(method: method, url: url, headers: headers, body: body)
+        do {
+            _ = try NewRequest(request, options: options)
+            return nil
+        } catch {
+            return error.code
+        }
+    }
+
+    @Test(arguments: [
+        "", "example.com", "/path", "ftp://example.com/", "file:///etc/passwd", "https://", "https:///x",
+        "https://user@example.com/", "https://user:secret@example.com/", "https://example.com/a b",
+        "https://example.com:99999/", "https://example.com/\r\nX: y", "https://[::1/",
+        "http://*/", "https://*.example.com/", "http://%2a/", "http://a!b/", "http://a,b/",
+    ])
+    func `a URL that cannot or must not be kept is refused`(url: String) {
+        #expect(code(url: url) == .invalidURL)
+    }
+
+    @Test(arguments: [
+        "http://example.com", "HTTPS://EXAMPLE.com:8443/a?b#c", "http://[::1]:80/", "http://1.2.3.4",
+        "http://a_b.example.com./", "http://xn--bcher-kva.example/",
+    ])
+    func `other URLs are taken`(url: String) {
+        #expect(code(url: url) == nil)
+    }
+
+    @Test func `an origin is the same however it is spelled`() throws {
+        #expect(try Origin(url: "HTTPS://EXAMPLE.com/a") == Origin(url: "https://example.com:443/b"))
+        #expect(try Origin(url: "http://[::1]/").host == "::1")
+    }
+
+    @Test(arguments: ["", "GE T", "GET\r\n", "PÖST", "CONNECT", "TRACE"])
+    func `a method that is no token, or no request to a server, is refused`(method: String) {
+        #expect(code(method: method) == .invalidMethod)
+    }
+
+    @Test(arguments: ["Authorization", "cookie", "PROXY-Authorization"])
+    func `a header with a secret is refused`(name: String) {
+        #expect(code(headers: [.init(name: name, value: "x")]) == .secretHeader)
+    }
+
+    @Test(arguments: [
+        ("X-A", "a\r\nb"), ("X-A", "a\nb"), ("X-A", "a\0b"), ("X-A", "a\u{1b}b"), ("X-A", "a\u{7f}"),
+        ("", "a"), ("X A", "a"), ("X:", "a"),
+    ])
+    func `a header that would break the message is refused`(name: String, value: String) {
+        #expect(code(headers: [.init(name: name, value: value)]) == .invalidHeader)
+    }
+
+    @Test func `a control character in a value is refused in the client's words, and a tab is not`() {
+        let header = QueueRequest.Header(name: "X-A", value: "a\u{1}b")
+        let request = QueueRequest(method: "GET", url: "https://example.com/", headers: [header])
+        let refusal = #expect(throws: QueueError.self) {
+            try NewRequest(request, options: EnqueueOptions())
+        }
+        let error = AFError.urlRequestValidationFailed(reason: .invalidHeader(name: "X-A", value: "a\u{1}b"))
+        #expect(refusal.map { error.localizedDescription.hasSuffix($0.message) } == true)
+        #expect(code(headers: [.init(name: "X-A", value: "a\tb")]) == nil)
+    }
+
+    private static let managed = [
+        "Host", "connection", "UPGRADE", "TE", "Trailer", "Expect", "Keep-Alive", "Proxy-Connection",
+        "proxy-x",
+        "Transfer-Encoding", "Content-Length",
+    ]
+
+    @Test(arguments: managed)
+    func `a header that is the client's to set is refused by name, as the key's header, too`(name: String) {
+        func message(_ headers: [QueueRequest.Header], _ options: EnqueueOptions) -> String? {
+            let request = QueueRequest(method: "POST", url: "http://a/", headers: headers)
+            return #expect(throws: QueueError.self) { try NewRequest(request, options: options) }?.message
+        }
+        var keyed = EnqueueOptions()
+        keyed.idempotencyKey.headerName = name
+        let refusal = message([.init(name: name, value: "x")], EnqueueOptions())
+        #expect(refusal?.hasPrefix("`\(name)` is refused: ") == true)
+        #expect(message([], keyed) == refusal)
+        #expect(code(options: keyed) == .invalidHeader)
+    }
+
+    @Test(arguments: ["Hostname", "Prox", "TEA", "Connections", "X-Host"])
+    func `a header that only resembles one is taken`(name: String) {
+        #expect(code(headers: [.init(name: name, value: "x")]) == nil)
+    }
+
+    @Test func `a URL is taken up to its limit, and so are the names and values of the headers`() {
+        func url(_ bytes: Int) -> String { "http://a/" + String(repeating: "x", count: bytes - 9) }
+        #expect(code(url: url(QueueRequest.maximumURLBytes)) == nil)
+        #expect(code(url: url(QueueRequest.maximumURLBytes + 1)) == .invalidURL)
+        func headers(_ bytes: Int) -> [QueueRequest.Header] {
+            [
+                .init(name: "X-A", value: "a"),
+                .init(name: "X-B", value: String(repeating: "x", count: bytes - 7)),
+            ]
+        }
+        #expect(code(headers: headers(QueueRequest.maximumHeadBytes)) == nil)
+        #expect(code(headers: headers(QueueRequest.maximumHeadBytes + 1)) == .invalidHeader)
+    }
+
+    /// An export of an older version must be imported even if it contains what is now refused.
+    @Test func `what older versions took is imported`() throws {
+        let long = "http://*/" + String(repeating: "x", count: 20_000)
+        let headers = [QueueRequest.Header(name: "Connection", value: "close")]
+        let request = QueueRequest(method: "TRACE", url: long, headers: headers)
+        _ = try NewRequest(request, isImported: true)
+        for name in ["Authorization", "Content-Length"] {
+            let request = QueueRequest(
+                method: "GET",
+                url: "http://a/",
+                headers: [.init(name: name, value: "1")]
+            )
+            #expect(throws: QueueError.self) { try NewRequest(request, isImported: true) }
+        }
+    }
+
+    private func keyed(_ key: String) -> EnqueueOptions {
+        var options = EnqueueOptions()
+        options.idempotencyKey = .value(key)
+        return options
+    }
+
+    @Test(arguments: ["", "a\tb", "ä", String(repeating: "x", count: 256)])
+    func `a key or id that cannot be sent or named is refused`(text: String) {
+        #expect(code(options: keyed(text)) == .invalidOption)
+        #expect(code(headers: [.init(name: "Idempotency-Key", value: text)]) == .invalidOption)
+        #expect(code(options: EnqueueOptions(id: text)) == .invalidOption)
+    }
+
+    @Test func `methods that are not idempotent get a key of their own, once`() throws {
+        func key(_ method: String, _ options: EnqueueOptions = .init(), _ headers: [QueueRequest.Header] = [])
+            throws -> String?
+        {
+            let request = QueueRequest(method: method, url: "http://a/", headers: headers)
+            return try NewRequest(request, options: options).key?.value
+        }
+        for method in ["POST", "PATCH", "LOCK", "get"] { #expect(try key(method)?.count == 36) }
+        for method in ["GET", "HEAD", "PUT", "DELETE", "OPTIONS"] { #expect(try key(method) == nil) }
+        #expect(try key("POST", keyed("mine")) == "mine")
+        #expect(try key("PUT", keyed("mine")) == "mine")
+        #expect(try key("POST", .init(), [.init(name: "idempotency-key", value: "theirs")]) == "theirs")
+        #expect(try key("POST") != key("POST"))
+    }
+
+    @Test func `ids are UUIDs of version 7 that sort by time`() throws {
+        let ids = try (0..<50).map { _ in try new().id }
+        #expect(Set(ids).count == 50)
+        for id in ids {
+            #expect(UUID(uuidString: id) != nil)
+            #expect(id.dropFirst(14).first == "7")
+            #expect("89ab".contains(id.dropFirst(19).first!))
+        }
+        #expect(ids.first!.prefix(11) <= ids.last!.prefix(11))
+    }
+}

@@ -1,0 +1,281 @@
+internal import Foundation
+internal import OfflineQueue
+
+/// The guarantees of a queue in simple code: arrays instead of rows, and no code shared with the implementation.
+///
+/// All times are in milliseconds. A call that the queue refuses changes nothing.
+struct QueueModel {
+    struct Clock: Hashable {
+        var wall: Int64
+        var sinceBoot: Int64
+        var isSynchronized: Bool
+        var boot = 1
+
+        var offset: Int64 { wall - sinceBoot }
+    }
+
+    struct Request: Hashable {
+        let id: String
+        /// The content that must be identical when the id is enqueued again.
+        let content: String
+        let lane: LaneKey
+        let priority: Int
+        let size: Int64
+        let bodyBytes: Int64
+        let created: Int64
+        let life: Int64
+        let replaceKey: String?
+        let maximumAttempts: Int?
+        let mayBeSentTwice: Bool
+        /// The idempotency key, `nil` if there is none, or empty if it is not known yet.
+        var key: String?
+        var state: QueuedRequest.State
+        var reason: HoldReason?
+        var wish: Wish?
+        var token: String?
+        var due: Int64
+        var scheduled: Int64?
+        var waitsFor: Set<String> = []
+        /// The id of a request in flight with the same replace key. This request waits for its end, whatever the
+        /// outcome.
+        var waitsForEndOf: String?
+        var attempts = 0
+        var deferrals = 0
+        var boot: Int
+        var bootEnd: Int64
+        var wallEnd: Int64
+        var status: Int?
+        var lastError: String?
+        var finished: Int64?
+        var kept: Int64 = 0
+        /// Increases with every acceptance.
+        let place: Int
+        /// Increases with every request that finishes.
+        var position = 0
+    }
+
+    enum Wish: Hashable {
+        case cancel
+        case hold
+    }
+
+    struct Lane: Hashable {
+        var isPaused = false
+        var closedUntil: Int64?
+    }
+
+    let settings: StoreSettings
+    var clock: Clock
+    /// Unfinished requests in order of acceptance.
+    var live: [Request] = []
+    var history: [Request] = []
+    var lanes: [LaneKey: Lane] = [:]
+    var isPaused = false
+    private var accepted = 0
+    private var ended = 0
+    /// The difference between the wall clock and the boot clock at the last sweep.
+    private(set) var followed: Int64
+
+    init(settings: StoreSettings, clock: Clock) {
+        self.settings = settings
+        self.clock = clock
+        followed = clock.offset
+    }
+
+    func index(of id: String) -> Int? { live.firstIndex { $0.id == id } }
+
+    mutating func change(_ id: String, _ body: (inout Request) -> Void) {
+        if let index = index(of: id) { body(&live[index]) }
+    }
+
+    mutating func nextPlace() -> Int {
+        accepted += 1
+        return accepted
+    }
+
+    /// The hosts and labels of the paused lanes.
+    var pausedLanes: [String] {
+        Set(lanes.filter(\.value.isPaused).keys.map { "\($0.origin.host) \($0.label)" }).sorted()
+    }
+
+    mutating func pause(_ isPaused: Bool) {
+        self.isPaused = isPaused
+        guard !isPaused else { return }
+        for lane in lanes.keys { lanes[lane]!.isPaused = false }
+    }
+
+    /// The rows of a list: unfinished requests, oldest first, then finished ones, newest first.
+    var listed: [Request] { live + history.sorted { $0.position > $1.position } }
+}
+
+// MARK: - Shared transitions
+
+extension QueueModel {
+    mutating func end(
+        _ id: String,
+        _ state: QueuedRequest.State,
+        error: String? = nil,
+        _ outcome: Conclusion? = nil
+    ) {
+        guard let index = index(of: id) else { return }
+        var request = live.remove(at: index)
+        ended += 1
+        request.position = ended
+        request.state = state
+        request.finished = clock.wall
+        request.reason = nil
+        request.token = nil
+        request.wish = nil
+        request.status = outcome?.status ?? request.status
+        request.lastError = state == .delivered ? nil : error ?? outcome?.detail ?? request.lastError
+        let answer = Int64(outcome?.response?.body.count ?? 0)
+        request.kept = request.size - (state == .dead ? 0 : request.bodyBytes) + answer
+        history.append(request)
+        for rival in live where rival.waitsForEndOf == id { letGo(rival.id) }
+        guard state != .superseded else { return }
+        for dependent in live where dependent.waitsFor.contains(id) {
+            if state == .delivered { arrived(id, for: dependent.id) } else { lost(id, for: dependent.id) }
+        }
+    }
+
+    /// Ends the wait for a request that has finished, or is about to be superseded by this one.
+    mutating func letGo(_ id: String) {
+        change(id) { $0.waitsForEndOf = nil }
+        wakeUnlessWaiting(id)
+    }
+
+    private mutating func wakeUnlessWaiting(_ id: String) {
+        let now = clock.wall
+        change(id) { request in
+            guard request.state == .blocked, request.waitsFor.isEmpty, request.waitsForEndOf == nil else {
+                return
+            }
+            request.state = .pending
+            request.due = max(now, request.scheduled ?? now)
+        }
+    }
+
+    private mutating func arrived(_ id: String, for dependent: String) {
+        change(dependent) { $0.waitsFor.remove(id) }
+        wakeUnlessWaiting(dependent)
+    }
+
+    mutating func lost(_ id: String, for dependent: String) {
+        change(dependent) { request in
+            request.waitsFor.remove(id)
+            request.state = .held
+            request.reason = .dependency
+        }
+    }
+
+    /// Makes the dependents of the old request depend on the new one. If the new request itself needs the old one, the
+    /// dependents are held instead. That happens when it depends on a dependent, or follows one in a FIFO lane.
+    mutating func passDependents(of old: String, to new: String) {
+        let isCircle = needs(new, old)
+        for dependent in live where dependent.waitsFor.contains(old) {
+            if isCircle {
+                lost(old, for: dependent.id)
+            } else {
+                change(dependent.id) { $0.waitsFor = $0.waitsFor.subtracting([old]).union([new]) }
+            }
+        }
+    }
+
+    private func needs(_ id: String, _ other: String) -> Bool {
+        var (open, seen) = ([id], Set([id]))
+        while let next = open.popLast() {
+            if next == other { return true }
+            guard let index = index(of: next) else { continue }
+            let request = live[index]
+            let ahead = live[..<index].filter {
+                request.lane.mode == .fifo && $0.lane == request.lane && !$0.waitsFor.isEmpty
+            }
+            open += request.waitsFor.union(ahead.map(\.id)).filter { seen.insert($0).inserted }
+        }
+        return false
+    }
+
+    mutating func free(_ id: String) {
+        let now = clock.wall
+        change(id) { request in
+            request.reason = nil
+            let isBlocked = !request.waitsFor.isEmpty || request.waitsForEndOf != nil
+            request.state = isBlocked ? .blocked : .pending
+            if request.state == .pending { request.due = max(now, request.scheduled ?? now) }
+        }
+    }
+
+    mutating func release(_ reasons: Set<HoldReason>, lane: LaneKey? = nil) {
+        for request in live where request.state == .held && request.lane == lane ?? request.lane {
+            if reasons.contains(request.reason!) { free(request.id) }
+        }
+    }
+
+    func isExpired(_ request: Request) -> Bool {
+        if request.boot == clock.boot { return request.bootEnd <= clock.sinceBoot }
+        return request.wallEnd <= clock.wall && (clock.isSynchronized || request.life <= clock.sinceBoot)
+    }
+}
+
+// MARK: - Time and recovery
+
+extension QueueModel {
+    mutating func expire() -> Int64? {
+        if followed != clock.offset {
+            let offset = clock.offset
+            followed = offset
+            for request in live where request.boot == clock.boot {
+                change(request.id) { $0.wallEnd = $0.bootEnd + offset }
+            }
+        }
+        let expired = live.filter { $0.state != .inflight && $0.wallEnd <= clock.wall && isExpired($0) }
+        for request in expired.sorted(by: { ($0.wallEnd, $0.place) < ($1.wallEnd, $1.place) }) {
+            end(request.id, .dead, error: "time to live exceeded")
+        }
+        forgetHistory()
+        for (key, lane) in lanes where !lane.isPaused && lane.closedUntil ?? 0 <= clock.wall {
+            if !live.contains(where: { $0.lane == key }) { lanes[key] = nil }
+        }
+        let counted = live.filter { request in
+            request.state != .inflight
+                && (request.boot == clock.boot || clock.isSynchronized || request.life <= clock.sinceBoot)
+        }
+        return counted.map(\.wallEnd).min().map { max(0, $0 - clock.wall) }
+    }
+
+    private mutating func forgetHistory() {
+        let retention = settings.retention
+        for state in [QueuedRequest.State.delivered, .dead, .cancelled, .superseded] {
+            let age = (state == .dead ? retention.dead : retention.done).components.seconds * 1000
+            history.removeAll { $0.state == state && $0.finished! <= clock.wall - age }
+            guard state != .dead else { continue }
+            let newest = history.filter { $0.state == state }
+                .sorted { ($0.finished!, $0.position) > ($1.finished!, $1.position) }
+            let forgotten = Set(newest.dropFirst(retention.doneCount).map(\.id))
+            history.removeAll { forgotten.contains($0.id) }
+        }
+        while history.reduce(0, { $0 + $1.kept }) > retention.bytes {
+            let oldest = history.filter { $0.kept > 0 }.min { $0.position < $1.position }!
+            history.removeAll { $0.id == oldest.id }
+        }
+    }
+
+    /// Takes back the requests in flight, as a store does that a new owner opens.
+    mutating func reopened(releasing reasons: Set<HoldReason>, isOtherBoot: Bool) {
+        if isOtherBoot { followed = clock.offset }
+        for orphan in live where orphan.state == .inflight {
+            comeBack(orphan.id, to: orphan.mayBeSentTwice ? .pending : .held, .ambiguous, due: clock.wall)
+        }
+        release(reasons)
+    }
+
+    /// Returns the time until the lane may have a request to send, or `nil` if none is pending.
+    func due(_ lane: LaneKey) -> Int64? {
+        guard !isPaused, lanes[lane]?.isPaused != true else { return nil }
+        var waiting = live.filter { $0.lane == lane }
+        if lane.mode == .fifo { waiting = Array(waiting.prefix(1)) }
+        waiting.removeAll { $0.state != .pending }
+        let longest = settings.longestDelay.components.seconds * 1000
+        return waiting.map(\.due).min().map { min(max(0, $0 - clock.wall), longest) }
+    }
+}

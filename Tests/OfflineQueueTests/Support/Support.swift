@@ -1,0 +1,125 @@
+internal import Foundation
+internal import Glibc
+internal import OfflineQueue
+
+/// A directory that is deleted with its owner. It is in memory if possible, because these tests check what is written,
+/// not the disk.
+final class TemporaryDirectory: Sendable {
+    let path: String
+
+    init(marker: String = "queue") {
+        let base = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : NSTemporaryDirectory()
+        path = "\(base)/netwatch-\(marker)-\(UUID().uuidString)"
+    }
+
+    deinit {
+        try? FileManager.default.removeItem(atPath: path)
+    }
+
+    func permissions(of name: String = "") -> mode_t? {
+        var status = stat()
+        return stat("\(path)/\(name)", &status) == 0 ? status.st_mode & 0o777 : nil
+    }
+}
+
+/// 2027-01-15 08:00:00 UTC.
+let start = Timestamp(milliseconds: 1_800_000_000_000)
+
+/// Returns a validated request with its body in the row.
+func new(
+    _ id: String? = nil,
+    method: String = "POST",
+    host: String = "example.com",
+    isFIFO: Bool = false,
+    body: String = "hello",
+    _ adjust: (inout EnqueueOptions) -> Void = { _ in }
+) throws -> NewRequest {
+    var options = EnqueueOptions(isFIFO: isFIFO, id: id)
+    adjust(&options)
+    let request = QueueRequest(method: method, url: "http://\(host)/\(id ?? "")", body: Data(body.utf8))
+    let stored: StoredBody = body.isEmpty ? .none : .inline(Data(body.utf8))
+    return try NewRequest(request, options: options, body: stored, now: start.date)
+}
+
+/// Verdicts without an explicit cause, which most tests do not check.
+extension Verdict {
+    static func dead(reason: String) -> Verdict { .dead(.refused, reason: reason) }
+}
+
+extension RequestState.Ending {
+    static func dead(reason: String) -> RequestState.Ending { .dead(.refused, reason: reason) }
+}
+
+extension QueueStore {
+    @discardableResult
+    func enqueue(_ requests: NewRequest...) async throws -> [EnqueuedRequest] {
+        try await enqueue(requests)
+    }
+
+    func claim(
+        _ limit: Int = 8,
+        of lane: Int64,
+        expediting: Set<HoldReason>? = nil
+    ) async throws -> ClaimedBatch {
+        try await claim([LaneClaim(lane: lane, limit: limit, expediting: expediting)])[0]
+    }
+
+    @discardableResult
+    func conclude(
+        _ request: ClaimedRequest,
+        _ verdict: Verdict,
+        token: String? = nil,
+        delay: Duration = .zero,
+        status: Int? = nil,
+        detail: String? = nil,
+        laneClosure: Duration? = nil,
+        attempt: AttemptRecord? = nil,
+        response: RecordedResponse? = nil,
+        overrun: Duration? = nil
+    ) async throws -> Bool {
+        let conclusion = Conclusion(
+            sequence: request.sequence,
+            token: token ?? request.lease.token,
+            verdict: verdict,
+            delay: delay,
+            status: status,
+            detail: detail,
+            laneClosure: laneClosure,
+            attempt: attempt,
+            response: response,
+            overrun: overrun
+        )
+        return try await conclude([conclusion])[0]
+    }
+
+    /// The states of all requests by id, including finished ones.
+    func states() async throws -> [String: QueuedRequest.State] {
+        Dictionary(uniqueKeysWithValues: try await all().map { ($0.id, $0.state) })
+    }
+
+    func all(_ states: Set<QueuedRequest.State>? = nil) async throws -> [QueuedRequest] {
+        try await page(RequestQuery(states: states, limit: 100_000)).requests
+    }
+
+    func state(of id: String) async throws -> QueuedRequest.State? {
+        try await details(of: id)?.summary.state
+    }
+}
+
+/// An alias for files in which the name conflicts with `Testing.Expectation`.
+typealias Expected = Expectation
+
+extension Scheduler.LaneInfo {
+    /// Creates a lane to the origin `https://host`.
+    init(id: Int64, host: String, mode: LaneKey.Mode, notBefore: Moment? = nil) {
+        let origin = Origin(scheme: "https", host: host, port: 443)
+        self.init(id: id, origin: origin, mode: mode, notBefore: notBefore)
+    }
+}
+
+extension Scheduler.Event {
+    /// Reports requests in one lane, the first of which is due at `due`.
+    static func rows(_ info: Scheduler.LaneInfo, due: Moment) -> Scheduler.Event {
+        .lanes([Scheduler.LaneRows(info, due: due)])
+    }
+}
