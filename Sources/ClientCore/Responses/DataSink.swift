@@ -1,0 +1,65 @@
+internal import Foundation
+internal import FoundationNetworking
+internal import NetwatchTransport
+
+/// Keeps a body in memory, or passes it to a closure as it arrives.
+struct DataSink: ResponseSink {
+    let maximumBytes: Int
+    private var data: Data?
+    private var closure: (@Sendable (Data) -> Void)?
+
+    init(maximumBytes: Int) {
+        self.maximumBytes = maximumBytes
+    }
+
+    /// - Parameter closure: Receives the body instead of memory, beginning with the bytes already received.
+    mutating func stream(to closure: (@Sendable (Data) -> Void)?) {
+        self.closure = closure
+        guard let closure, let data else { return }
+        self.data = nil
+        if !data.isEmpty { closure(data) }
+    }
+
+    mutating func prepare(_ request: inout URLRequest) throws {
+        data = nil
+    }
+
+    mutating func begin(_ head: ResponseHead) throws -> SinkVerdict {
+        .take
+    }
+
+    mutating func write(_ bytes: [UInt8]) throws {
+        if let closure {
+            closure(Data(bytes))
+        } else {
+            if data == nil { data = Data() }
+            let room = maximumBytes - (data?.count ?? 0)
+            data?.append(contentsOf: bytes.prefix(room))
+            if bytes.count > room { throw TransferFailure.tooMuchData(maximumBytes).urlError(for: nil) }
+        }
+    }
+
+    mutating func end(_ failure: (any Error)?) throws {
+        // The data of a request that was sent is never `nil`, unless a closure received it.
+        if closure == nil { data = data ?? Data() }
+    }
+
+    mutating func finish(_ failure: (any Error)?) -> ResponseBody { body }
+
+    mutating func letGo() { closure = nil }
+
+    var body: ResponseBody { ResponseBody(data: data) }
+}
+
+extension TransferFailure {
+    /// `CURLE_FILESIZE_EXCEEDED`, the same code as for the limits that the transport enforces.
+    fileprivate static func tooMuchData(_ maximum: Int) -> TransferFailure {
+        let hint = "download it to a file, or allow more by RequestOptions.maximumDataBytes"
+        return TransferFailure(
+            code: 63,
+            phase: .response,
+            message:
+                "the response's body is longer than the \(maximum) bytes that are kept in memory; \(hint)"
+        )
+    }
+}
