@@ -27,12 +27,12 @@ struct OfflineRetrierTests {
         var places: Int
     }
 
-    private func waiting(_ retrier: OfflineRetrier) -> Counts {
+    private func waiting(_ retrier: ConnectivityRetrier) -> Counts {
         let count = retrier.waits.count
         return Counts(waiters: count.waiters, places: count.places)
     }
 
-    private func wait(for retrier: OfflineRetrier, _ waiters: Int, _ places: Int) async {
+    private func wait(for retrier: ConnectivityRetrier, _ waiters: Int, _ places: Int) async {
         let expected = Counts(waiters: waiters, places: places)
         while waiting(retrier) != expected, !Task.isCancelled { await Task.yield() }
     }
@@ -44,11 +44,11 @@ struct OfflineRetrierTests {
         world.session.interceptor = retrier
         let request = world.session.request(server.url)
         async let answer = request.responseString().value
-        await wait(for: retrier, 1, 1)
+        await wait(for: retrier.connectivity, 1, 1)
         try world.connect()
         #expect(await answer == "ok")
         #expect(request.retryCount == 1)
-        #expect(waiting(retrier) == Counts(waiters: 0, places: 0))
+        #expect(waiting(retrier.connectivity) == Counts(waiters: 0, places: 0))
     }
 
     @Test func `requests for one host share its watch, those for another have their own`() async throws {
@@ -60,15 +60,15 @@ struct OfflineRetrierTests {
         world.session.eventMonitors = [delays]
         let requests = (0..<10).map { _ in world.session.request(server.url) }
         let other = world.session.request("http://203.0.113.77:1/")
-        await wait(for: retrier, 11, 2)
+        await wait(for: retrier.connectivity, 11, 2)
         // Adds a route to the first host only.
         try world.testbed.near.ip("route add \(OfflineWorld.host) via \(VethTestbed.farAddress)")
         for request in requests { #expect(await request.responseString().value == "ok") }
-        #expect(waiting(retrier) == Counts(waiters: 1, places: 1))
+        #expect(waiting(retrier.connectivity) == Counts(waiters: 1, places: 1))
         #expect(delays.delays.values.count { $0 == 0 } == RetryPacing().atOnce)
         #expect(delays.delays.values.count == 10)
         other.cancel()
-        await wait(for: retrier, 0, 0)
+        await wait(for: retrier.connectivity, 0, 0)
     }
 
     @Test func `a wait that is too long lets the failure stand`() async throws {
@@ -77,7 +77,7 @@ struct OfflineRetrierTests {
         world.session.interceptor = retrier
         let response = await world.session.request("http://\(OfflineWorld.host):1/").response()
         #expect((response.error as? URLError)?.code == .notConnectedToInternet)
-        #expect(waiting(retrier) == Counts(waiters: 0, places: 0))
+        #expect(waiting(retrier.connectivity) == Counts(waiters: 0, places: 0))
     }
 
     @Test func `a time that is over at once ends the wait`() async throws {
@@ -120,10 +120,10 @@ struct OfflineRetrierTests {
         let retrier = OfflineRetrier(maximumWait: nil)
         world.session.interceptor = retrier
         let (first, second) = (world.session.request(server.url), world.session.request(server.url))
-        await wait(for: retrier, 2, 1)
+        await wait(for: retrier.connectivity, 2, 1)
         first.cancel()
         #expect((await first.response().error as? URLError)?.code == .cancelled)
-        await wait(for: retrier, 1, 1)
+        await wait(for: retrier.connectivity, 1, 1)
         try world.connect()
         #expect(await second.responseString().value == "ok")
     }
@@ -138,7 +138,9 @@ struct OfflineRetrierTests {
         }
         let request = try #require(session).request("http://\(OfflineWorld.host):1/")
         let hooks = try #require(session?.context.hooks)
-        let retrier = try #require(hooks.connectivityRetrier ?? hooks.interceptor as? OfflineRetrier)
+        let retrier = try #require(
+            hooks.connectivityRetrier ?? (hooks.interceptor as? OfflineRetrier)?.connectivity
+        )
         await wait(for: retrier, 1, 1)
         session = nil
         #expect((await request.response().error as? AFError)?.isSessionDeinitializedError == true)
@@ -179,7 +181,7 @@ struct OfflineRetrierTests {
         world.session.eventMonitors = [delays]
         world.session.interceptor = retrier
         let request = world.session.request(server.url)
-        await wait(for: retrier, 1, 1)
+        await wait(for: retrier.connectivity, 1, 1)
         try world.connect()
         _ = await request.response()
         return !delays.delays.values.isEmpty

@@ -11,7 +11,6 @@ struct CurlSecrets {
     let isRedacting: Bool
 
     private static let replacement = "REDACTED"
-    private static let secretFields = ["authorization", "proxy-authorization", "cookie", "set-cookie"]
     private static let telltales = [
         "token", "secret", "key", "password", "passwd", "passphrase", "signature",
     ]
@@ -23,7 +22,8 @@ struct CurlSecrets {
     }
 
     func field(_ field: TransferRequest.Header) -> TransferRequest.Header {
-        let isSecret = Self.secretFields.contains(field.name.lowercased()) || Self.speaksOfSecrets(field.name)
+        let isSecret =
+            SecretHeaderFields.all.contains(field.name.lowercased()) || Self.speaksOfSecrets(field.name)
         return isSecret ? .init(field.name, value(field.value)) : field
     }
 

@@ -158,3 +158,9 @@ public struct InvalidJSONObject: Error, Sendable, CustomStringConvertible {
         (path.isEmpty ? "" : path.joined(separator: ".") + ": ") + "\(value) is not JSON"
     }
 }
+
+extension AFError {
+    static func invalidOption(_ name: String, _ value: String, accepted: String) -> AFError {
+        .urlRequestValidationFailed(reason: .invalidOption(name: name, value: value, accepted: accepted))
+    }
+}

@@ -19,21 +19,13 @@ extension Error {
 }
 
 extension TransferFailure {
-    /// Returns the error for the request's handlers.
+    /// Returns the `URLError` for the request's handlers.
     ///
     /// - Parameters:
     ///   - url: The URL that failed.
     ///   - isOffline: Whether there was no route to the target. Default `nil`: decided by the system's error number.
-    ///   - policy: The trust policy of the server. Default `nil`: the default evaluation.
-    func error(
-        for url: URL?,
-        isOffline: Bool? = nil,
-        under policy: ServerTrustPolicy? = nil
-    ) -> any Error {
-        if let reason = AFError.ServerTrustFailureReason(self, host: url?.host ?? "", under: policy) {
-            return AFError.serverTrustEvaluationFailed(reason: reason)
-        }
-        return URLError(self, URLError.code(of: self, isOffline: isOffline), url: url)
+    func urlError(for url: URL?, isOffline: Bool? = nil) -> URLError {
+        URLError(self, URLError.code(of: self, isOffline: isOffline), url: url)
     }
 }
 

@@ -25,6 +25,23 @@ public class DataRequest: Request, @unchecked Sendable {
         return self
     }
 
+    /// Passes the body to a closure as it arrives instead of keeping it. The response's data is then `nil`.
+    ///
+    /// Bytes that arrived before this call are passed first. The closure is called on the request's queue, in
+    /// order. While it runs, the server is slowed down. When the request is retried, the body starts again from
+    /// the first byte.
+    @discardableResult
+    @preconcurrency
+    public func stream(closure: (@Sendable (Data) -> Void)? = nil) -> Self {
+        core.perform { core in
+            guard var sink = core.sink as? DataSink else { return }
+            sink.stream(to: closure)
+            core.sink = sink
+            if core.state.isSettled { core.letGo() }
+        }
+        return self
+    }
+
     // MARK: Handlers
 
     /// Adds a handler for the response, whether the request succeeds or fails.
@@ -50,41 +67,9 @@ public class DataRequest: Request, @unchecked Sendable {
         return self
     }
 
-    /// Adds a handler for the value that a serializer returns.
-    ///
-    /// Serializers run on the request's own queue, in the order their handlers were added.
-    ///
-    /// - Parameters:
-    ///   - queue: The queue that the handler is called on. Default: the session's
-    ///     ``SessionManager/completionQueue``.
-    ///   - responseSerializer: Converts the response to a value, or returns an error.
-    ///   - completionHandler: Called exactly once.
-    @discardableResult
-    @preconcurrency
-    public func response<Serializer: DataResponseSerializerProtocol>(
-        queue: DispatchQueue? = nil,
-        responseSerializer: Serializer,
-        completionHandler: @escaping @Sendable (DataResponse<Serializer.SerializedObject>) -> Void
-    ) -> Self {
-        let queue = queue ?? completionQueue
-        whenFinished { outcome in
-            // Safe: the value is created here, and only the handler receives it.
-            nonisolated(unsafe) let response = DataResponse(outcome, responseSerializer.serialize(outcome))
-            queue.async { completionHandler(response) }
-        }
-        return self
-    }
-
     /// Waits for the response, whether the request succeeds or fails. Cancelling the waiting task cancels the
     /// request.
     public func response() async -> DefaultDataResponse {
         await finished { DefaultDataResponse($0) }
-    }
-
-    /// Waits for the value that a serializer returns. Cancelling the waiting task cancels the request.
-    public func response<Serializer: DataResponseSerializerProtocol>(
-        responseSerializer: Serializer
-    ) async -> sending DataResponse<Serializer.SerializedObject> {
-        await finished { DataResponse($0, responseSerializer.serialize($0)) }
     }
 }

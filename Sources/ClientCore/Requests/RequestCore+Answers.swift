@@ -116,10 +116,10 @@ extension ResponseHead {
     /// that scheme, which only costs one more request.
     fileprivate var asksForBasicOnly: Bool {
         let challenges = values(of: "WWW-Authenticate").map { $0.lowercased() }
-        let others = ["digest", "negotiate", "ntlm"]
+        let others = AuthenticationScheme.allCases.filter { $0 != .basic }
         return !challenges.isEmpty
             && challenges.allSatisfy { text in
-                text.hasPrefix("basic") && !others.contains(where: text.contains)
+                text.hasPrefix("basic") && !others.contains { text.contains($0.rawValue) }
             }
     }
 }
@@ -143,7 +143,8 @@ extension AuthenticationChallenge {
             port: head.url.port ?? (head.url.scheme == "https" ? 443 : 80),
             protocol: head.url.scheme,
             realm: Self.realm(challenge.dropFirst(scheme.count)),
-            authenticationMethod: Self.methods[scheme] ?? NSURLAuthenticationMethodDefault
+            authenticationMethod: AuthenticationScheme(rawValue: scheme)?.foundationName
+                ?? NSURLAuthenticationMethodDefault
         )
         failureResponse = response
     }
@@ -153,11 +154,6 @@ extension AuthenticationChallenge {
             .compactMap { MediaTypeParameters.value(of: "realm", in: ";" + $0) }
             .first
     }
-
-    private static let methods = [
-        "basic": NSURLAuthenticationMethodHTTPBasic, "digest": NSURLAuthenticationMethodHTTPDigest,
-        "negotiate": NSURLAuthenticationMethodNegotiate, "ntlm": NSURLAuthenticationMethodNTLM,
-    ]
 }
 
 extension RequestCore {

@@ -269,19 +269,17 @@ actor RequestCore {
         }
     }
 
-    /// ``OfflineRetrier`` waits without the session: if it retained the session, dropping the session would go
-    /// unnoticed.
     private static func question(
         to interceptor: any RequestInterceptor,
         about request: Request,
         of session: SessionManager,
         _ error: any Error
     ) -> @Sendable () async -> RetryResult {
-        guard let retrier = interceptor as? OfflineRetrier else {
+        guard let interceptor = interceptor as? any SessionIndependentInterceptor else {
             return { await interceptor.retry(request, for: session, dueTo: error) }
         }
-        let context = session.context
-        return { await retrier.retry(request, context, dueTo: error, waitingAtMost: retrier.maximumWait) }
+        let paths = session.context.paths
+        return { await interceptor.retry(request, paths, dueTo: error) }
     }
 
     /// Implements ``SessionManager/waitsForConnectivity``.
@@ -290,9 +288,11 @@ actor RequestCore {
             !state.isFinished
         else { return handle(.decided(attempt: attempt, .giveUp(nil))) }
         let left = (options.longest ?? context.settings.totalTimeout) - outcome.clock.elapsed
-        work = Task { [context] in
-            let result = await retrier.retry(request, context, dueTo: error, waitingAtMost: left)
-            perform { $0.decide(attempt, RetryDecision(result), about: error) }
+        let failed = FailedAttempt(request, error)
+        work = Task { [paths = context.paths] in
+            let delay = await retrier.delay(after: failed, paths, waitingAtMost: left)
+            let decision: RetryDecision = delay.map { .retry(after: $0) } ?? .giveUp(nil)
+            perform { $0.decide(attempt, decision, about: error) }
         }
     }
 
@@ -332,6 +332,12 @@ actor RequestCore {
         case .interrupted(.cancelled, let failure): URLError.cancelled(after: failure)
         case .interrupted(.sessionDropped, _): AFError.sessionDeinitialized
         }
+    }
+}
+
+extension FailedAttempt {
+    init(_ request: Request, _ error: any Error) {
+        self.init(error: error, url: request.task?.currentRequest?.url, retryCount: request.retryCount)
     }
 }
 

@@ -14,13 +14,9 @@ public import NetworkReachability
 /// Each request waits for the host at which it failed, also after redirects. The path comes from the kernel
 /// (`PathMonitor`), not from a server. Requests to the same host share one watch, which exists only while
 /// requests wait. A retrier may be used from any thread and by several sessions.
-public final class OfflineRetrier: RequestInterceptor {
-    private let monitor: PathMonitor?
-    let maximumWait: Duration?
-    private let maximumRetries: UInt
-    private let pacing: RetryPacing
-    private let isOfflineError: @Sendable (any Error) -> Bool
-    let waits: PathWaits
+public final class OfflineRetrier: RequestInterceptor, SessionIndependentInterceptor {
+    let connectivity: ConnectivityRetrier
+    private let maximumWait: Duration?
 
     /// Creates a retrier.
     ///
@@ -49,13 +45,13 @@ public final class OfflineRetrier: RequestInterceptor {
         prohibitedInterfaceTypes: Set<InterfaceType> = [],
         isOfflineError: @escaping @Sendable (any Error) -> Bool = OfflineRetrier.isNotConnected
     ) {
-        self.monitor = monitor
         self.maximumWait = maximumWait
-        self.maximumRetries = maximumRetries
-        self.pacing = pacing
-        self.isOfflineError = isOfflineError
-        waits = PathWaits(pacing) { status in
-            guard let path = status.path else { return false }
+        connectivity = ConnectivityRetrier(
+            monitor: monitor,
+            maximumRetries: maximumRetries,
+            pacing: pacing,
+            isOfflineError: isOfflineError
+        ) { path in
             let types: Set = [path.interfaceType, path.medium]
             return requiredInterfaceType.map(types.contains) != false
                 && types.isDisjoint(with: prohibitedInterfaceTypes)
@@ -65,7 +61,7 @@ public final class OfflineRetrier: RequestInterceptor {
     /// Whether an error is `URLError.notConnectedToInternet`: the request could not leave this machine.
     @Sendable
     public static func isNotConnected(_ error: any Error) -> Bool {
-        (error as? URLError)?.code == .notConnectedToInternet
+        ConnectivityRetrier.isNotConnected(error)
     }
 
     /// Returns the request unchanged.
@@ -82,41 +78,13 @@ public final class OfflineRetrier: RequestInterceptor {
         for session: SessionManager,
         dueTo error: any Error
     ) async -> RetryResult {
-        let context = session.context
-        return await retry(request, context, dueTo: error, waitingAtMost: maximumWait)
+        await retry(request, session.context.paths, dueTo: error)
     }
 
-    /// - Parameter longest: The maximum time to wait for the path; `nil` for no limit.
-    func retry(
-        _ request: Request,
-        _ context: SessionContext,
-        dueTo error: any Error,
-        waitingAtMost longest: Duration?
-    ) async -> RetryResult {
-        guard request.retryCount < maximumRetries, longest.map({ $0 > .zero }) != false,
-            isOfflineError(error), let host = Self.destination(of: request, failedOf: error)
-        else { return .doNotRetry }
-        let monitor = if let monitor { monitor } else { await context.paths.monitor() }
-        let outcome = await waits.wait(for: host, monitor, atMost: longest)
-        return result(outcome, retryCount: request.retryCount)
-    }
-
-    private func result(_ outcome: PathWaits.Outcome, retryCount: UInt) -> RetryResult {
-        var generator = SystemRandomNumberGenerator()
-        let retries = Int(clamping: retryCount)
-        switch outcome {
-        case .ended: return .doNotRetry
-        case .wasThere:
-            return .retryWithDelay(pacing.delay(after: retries + 1, using: &generator).inSeconds)
-        case .came(let offset):
-            return .retryWithDelay((offset + pacing.delay(after: retries, using: &generator)).inSeconds)
-        }
-    }
-
-    /// Returns the host that the last transfer was sent to.
-    private static func destination(of request: Request, failedOf error: any Error) -> NetworkHost? {
-        let failing = (error as? URLError)?.failingURL
-        return (failing ?? request.task?.currentRequest?.url)?.host.flatMap { NetworkHost($0) }
+    func retry(_ request: Request, _ paths: SessionPaths, dueTo error: any Error) async -> RetryResult {
+        let attempt = FailedAttempt(request, error)
+        let delay = await connectivity.delay(after: attempt, paths, waitingAtMost: maximumWait)
+        return delay.map { .retryWithDelay($0.inSeconds) } ?? .doNotRetry
     }
 }
 

@@ -166,7 +166,7 @@ public final class SessionManager: Sendable {
 
     /// Sets ``waitsForConnectivity`` with a specific pacing; `nil` turns it off.
     package func waitForConnectivity(_ pacing: RetryPacing?) {
-        let retrier = pacing.map { OfflineRetrier(maximumRetries: .max, pacing: $0) }
+        let retrier = pacing.map { ConnectivityRetrier(maximumRetries: .max, pacing: $0) }
         context.changeHooks { $0.connectivityRetrier = retrier }
     }
 

@@ -1,9 +1,7 @@
 package import Foundation
 internal import FoundationNetworking
-internal import Glibc
-package import NetwatchEventLoop
-package import NetwatchTransport
-internal import Synchronization
+internal import NetwatchEventLoop
+internal import NetwatchTransport
 
 /// The body of an upload.
 package enum UploadBody: Sendable {
@@ -52,74 +50,6 @@ package enum UploadBody: Sendable {
     }
 }
 
-/// A body that its owner keeps open, so that its contents are the same for every transfer.
-package struct KeptBody: Sendable {
-    let length: Int64
-    let makeReader: @Sendable () -> any BlockingReader
-
-    /// - Parameters:
-    ///   - length: The length in bytes. If a reader provides a different length, its transfer fails.
-    ///   - makeReader: Returns a reader that starts at the first byte. Must not block.
-    package init(length: Int64, makeReader: @escaping @Sendable () -> any BlockingReader) {
-        self.length = length
-        self.makeReader = makeReader
-    }
-
-    /// Opens a regular file, with its current length. It stays open, and is read by one transfer at a time.
-    ///
-    /// - Throws: ``SystemError`` if the file cannot be opened; `EISDIR` or `EINVAL` if it is not a regular file.
-    package init(file path: String) throws(SystemError) {
-        let reader = try FileReader(path: path)
-        self.init(length: reader.length) {
-            _ = reader.rewind()
-            return reader
-        }
-    }
-}
-
-/// The body from a stream, usable for a single transfer.
-package final class OneTimeBody: Sendable {
-    private let source: Mutex<BufferedBodySource?>
-    /// Used only to compare identities.
-    nonisolated(unsafe) private let stream: InputStream
-
-    /// Whether the stream has already been used.
-    var isTaken: Bool { source.withLock { $0 == nil } }
-
-    init(_ stream: sending InputStream) {
-        nonisolated(unsafe) let given = stream
-        self.stream = given
-        source = Mutex(BufferedBodySource(InputStreamReader(given), length: nil))
-    }
-
-    /// Returns whether the stream is the body of this request.
-    func isBody(of request: URLRequest) -> Bool { request.httpBodyStream === stream }
-
-    func take() throws -> BufferedBodySource {
-        let source = source.withLock { source in
-            defer { source = nil }
-            return source
-        }
-        guard let source else { throw URLError(.requestBodyStreamExhausted) }
-        return source
-    }
-}
-
-/// A file that is deleted with its last reference, or earlier.
-package final class TemporaryFile: Sendable {
-    package let url: URL
-
-    init(_ url: URL) {
-        self.url = url
-    }
-
-    deinit { remove() }
-
-    func remove() {
-        unlink(url.path)
-    }
-}
-
 extension UploadBody {
     /// Creates the body of a request that has a body stream.
     ///
@@ -136,5 +66,3 @@ extension UploadBody {
         self = .stream(OneTimeBody(given))
     }
 }
-
-extension InputStreamReader: BlockingReader {}

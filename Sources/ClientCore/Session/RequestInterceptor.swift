@@ -30,3 +30,12 @@ public protocol RequestInterceptor: Sendable {
     /// Decides about a failed attempt. With ``RetryResult/doNotRetry`` the failure stands.
     func retry(_ request: Request, for session: SessionManager, dueTo error: any Error) async -> RetryResult
 }
+
+/// An interceptor that retries without the session. If it retained the session while it waits, a release of the
+/// session would not be noticed.
+protocol SessionIndependentInterceptor: RequestInterceptor {
+    /// Decides about a failed attempt.
+    ///
+    /// - Parameter paths: The paths of the request's session.
+    func retry(_ request: Request, _ paths: SessionPaths, dueTo error: any Error) async -> RetryResult
+}

@@ -79,12 +79,6 @@ extension RequestOptions {
     }
 }
 
-extension AFError {
-    static func invalidOption(_ name: String, _ value: String, accepted: String) -> AFError {
-        .urlRequestValidationFailed(reason: .invalidOption(name: name, value: value, accepted: accepted))
-    }
-}
-
 extension TransferRequest {
     /// Applies the options that map directly to a transfer.
     mutating func apply(_ options: RequestOptions) {

@@ -1,9 +1,36 @@
 public import Dispatch
 public import Foundation
+internal import FoundationNetworking
 
-// The response handlers that decode the downloaded file, and their async variants.
+// The response handlers that serialize the downloaded file, and their async variants.
 
 extension DownloadRequest {
+    /// Adds a handler for the value that a serializer returns for the file.
+    ///
+    /// Serializers run on the request's own queue, in the order their handlers were added.
+    ///
+    /// - Parameters:
+    ///   - queue: The queue that the handler is called on. Default: the session's
+    ///     ``SessionManager/completionQueue``.
+    ///   - responseSerializer: Converts the file to a value, or returns an error.
+    ///   - completionHandler: Called exactly once.
+    @discardableResult
+    @preconcurrency
+    public func response<Serializer: DownloadResponseSerializerProtocol>(
+        queue: DispatchQueue? = nil,
+        responseSerializer: Serializer,
+        completionHandler: @escaping @Sendable (DownloadResponse<Serializer.SerializedObject>) -> Void
+    ) -> Self {
+        let queue = queue ?? completionQueue
+        let serialize = responseSerializer.serializeResponse
+        whenFinished { outcome in
+            // Safe: the value is created here, and only the handler receives it.
+            nonisolated(unsafe) let response = DownloadResponse(outcome, serialize)
+            queue.async { completionHandler(response) }
+        }
+        return self
+    }
+
     /// Adds a handler for the file's content.
     ///
     /// An empty body is a success. The status is not checked.
@@ -115,6 +142,15 @@ extension DownloadRequest {
 // MARK: Async
 
 extension DownloadRequest {
+    /// Waits for the value that a serializer returns for the file. Cancelling the waiting task cancels the
+    /// request.
+    public func response<Serializer: DownloadResponseSerializerProtocol>(
+        responseSerializer: Serializer
+    ) async -> sending DownloadResponse<Serializer.SerializedObject> {
+        let serialize = responseSerializer.serializeResponse
+        return await finished { DownloadResponse($0, serialize) }
+    }
+
     /// Waits for the file and returns its content. Cancelling the waiting task cancels the request.
     public func responseData() async -> DownloadResponse<Data> {
         await response(responseSerializer: DownloadResponseSerializer<Data>.data())
@@ -174,5 +210,26 @@ extension DownloadRequest {
         decoder: any DataDecoder = JSONDecoder()
     ) async throws -> Value {
         try await responseDecodable(of: type, decoder: decoder).result.get()
+    }
+}
+
+extension DownloadResponse {
+    fileprivate init(
+        _ outcome: RequestOutcome,
+        _ serialize: (URLRequest?, HTTPURLResponse?, URL?, (any Error)?) -> Result<Value, any Error>
+    ) {
+        let response = outcome.response
+        let file = outcome.body.destinationURL ?? outcome.body.temporaryURL
+        let result = serialize(outcome.request, response, file, outcome.error)
+        self.init(
+            request: outcome.request,
+            response: response,
+            temporaryURL: outcome.body.temporaryURL,
+            destinationURL: outcome.body.destinationURL,
+            resumeData: outcome.body.resumeData,
+            result: result,
+            timeline: outcome.clock.timeline,
+            metrics: outcome.metrics?.value
+        )
     }
 }

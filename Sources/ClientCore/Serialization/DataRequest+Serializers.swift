@@ -1,9 +1,34 @@
 public import Dispatch
 public import Foundation
 
-// The five response handlers that decode the body, and their async variants.
+// The response handlers that serialize the body, and their async variants.
 
 extension DataRequest {
+    /// Adds a handler for the value that a serializer returns.
+    ///
+    /// Serializers run on the request's own queue, in the order their handlers were added.
+    ///
+    /// - Parameters:
+    ///   - queue: The queue that the handler is called on. Default: the session's
+    ///     ``SessionManager/completionQueue``.
+    ///   - responseSerializer: Converts the response to a value, or returns an error.
+    ///   - completionHandler: Called exactly once.
+    @discardableResult
+    @preconcurrency
+    public func response<Serializer: DataResponseSerializerProtocol>(
+        queue: DispatchQueue? = nil,
+        responseSerializer: Serializer,
+        completionHandler: @escaping @Sendable (DataResponse<Serializer.SerializedObject>) -> Void
+    ) -> Self {
+        let queue = queue ?? completionQueue
+        whenFinished { outcome in
+            // Safe: the value is created here, and only the handler receives it.
+            nonisolated(unsafe) let response = DataResponse(outcome, responseSerializer.serialize(outcome))
+            queue.async { completionHandler(response) }
+        }
+        return self
+    }
+
     /// Adds a handler for the response's body.
     ///
     /// An empty body is a success. The status is not checked.
@@ -115,6 +140,13 @@ extension DataRequest {
 // MARK: Async
 
 extension DataRequest {
+    /// Waits for the value that a serializer returns. Cancelling the waiting task cancels the request.
+    public func response<Serializer: DataResponseSerializerProtocol>(
+        responseSerializer: Serializer
+    ) async -> sending DataResponse<Serializer.SerializedObject> {
+        await finished { DataResponse($0, responseSerializer.serialize($0)) }
+    }
+
     /// Waits for the response and returns its body. Cancelling the waiting task cancels the request.
     public func responseData() async -> DataResponse<Data> {
         await response(responseSerializer: DataRequest.dataResponseSerializer())

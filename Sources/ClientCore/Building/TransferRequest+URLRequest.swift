@@ -3,9 +3,6 @@ internal import FoundationNetworking
 internal import NetwatchTransport
 
 extension TransferRequest {
-    /// The `User-Agent` of requests that do not set one.
-    static let defaultUserAgent = "netwatch/0.1.0"
-
     /// The field that identifies a request, so that a server can tell a repeated request from a second one
     /// (draft-ietf-httpapi-idempotency-key-header).
     private static let idempotencyKey = "Idempotency-Key"
@@ -55,12 +52,8 @@ extension TransferRequest {
 }
 
 extension HTTPHeaders {
-    var sortedFields: [TransferRequest.Header] {
-        sorted { $0.key < $1.key }.map { TransferRequest.Header($0.key, $0.value) }
-    }
-
-    /// The fields without credentials, cookies, and the `Host` of another server.
+    /// The fields that may be sent to another origin.
     fileprivate var withoutSecrets: HTTPHeaders {
-        filter { !["authorization", "proxy-authorization", "cookie", "host"].contains($0.key.lowercased()) }
+        filter { !SecretHeaderFields.originBound.contains($0.key.lowercased()) }
     }
 }

@@ -103,45 +103,10 @@ public final class DownloadRequest: Request, @unchecked Sendable {
         return self
     }
 
-    /// Adds a handler for the value that a serializer returns for the file.
-    ///
-    /// Serializers run on the request's own queue, in the order their handlers were added.
-    ///
-    /// - Parameters:
-    ///   - queue: The queue that the handler is called on. Default: the session's
-    ///     ``SessionManager/completionQueue``.
-    ///   - responseSerializer: Converts the file to a value, or returns an error.
-    ///   - completionHandler: Called exactly once.
-    @discardableResult
-    @preconcurrency
-    public func response<Serializer: DownloadResponseSerializerProtocol>(
-        queue: DispatchQueue? = nil,
-        responseSerializer: Serializer,
-        completionHandler: @escaping @Sendable (DownloadResponse<Serializer.SerializedObject>) -> Void
-    ) -> Self {
-        let queue = queue ?? completionQueue
-        let serialize = responseSerializer.serializeResponse
-        whenFinished { outcome in
-            // Safe: the value is created here, and only the handler receives it.
-            nonisolated(unsafe) let response = DownloadResponse(outcome, serialize)
-            queue.async { completionHandler(response) }
-        }
-        return self
-    }
-
     /// Waits for the response, whether the request succeeds or fails. Cancelling the waiting task cancels the
     /// request.
     public func response() async -> DefaultDownloadResponse {
         await finished { DefaultDownloadResponse($0) }
-    }
-
-    /// Waits for the value that a serializer returns for the file. Cancelling the waiting task cancels the
-    /// request.
-    public func response<Serializer: DownloadResponseSerializerProtocol>(
-        responseSerializer: Serializer
-    ) async -> sending DownloadResponse<Serializer.SerializedObject> {
-        let serialize = responseSerializer.serializeResponse
-        return await finished { DownloadResponse($0, serialize) }
     }
 }
 
@@ -154,27 +119,6 @@ extension DefaultDownloadResponse {
             destinationURL: outcome.body.destinationURL,
             resumeData: outcome.body.resumeData,
             error: outcome.error,
-            timeline: outcome.clock.timeline,
-            metrics: outcome.metrics?.value
-        )
-    }
-}
-
-extension DownloadResponse {
-    fileprivate init(
-        _ outcome: RequestOutcome,
-        _ serialize: (URLRequest?, HTTPURLResponse?, URL?, (any Error)?) -> Result<Value, any Error>
-    ) {
-        let response = outcome.response
-        let file = outcome.body.destinationURL ?? outcome.body.temporaryURL
-        let result = serialize(outcome.request, response, file, outcome.error)
-        self.init(
-            request: outcome.request,
-            response: response,
-            temporaryURL: outcome.body.temporaryURL,
-            destinationURL: outcome.body.destinationURL,
-            resumeData: outcome.body.resumeData,
-            result: result,
             timeline: outcome.clock.timeline,
             metrics: outcome.metrics?.value
         )

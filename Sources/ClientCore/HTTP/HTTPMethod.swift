@@ -20,9 +20,6 @@ public enum HTTPMethod: String, Hashable, Sendable {
     case connect = "CONNECT"
 }
 
-/// Header fields by name. Names that differ only in case are the same field on the wire.
-public typealias HTTPHeaders = [String: String]
-
 extension HTTPMethod {
     /// Returns the method that a wrongly cased name stands for, for example GET for `get`. Methods are
     /// case-sensitive (RFC 9110 §9.1), so a server would not recognize the name. Returns `nil` for a correct or

@@ -1,4 +1,24 @@
+internal import Foundation
 internal import NetwatchTransport
+
+extension TransferFailure {
+    /// Returns the error for the request's handlers.
+    ///
+    /// - Parameters:
+    ///   - url: The URL that failed.
+    ///   - isOffline: Whether there was no route to the target. Default `nil`: decided by the system's error number.
+    ///   - policy: The trust policy of the server. Default `nil`: the default evaluation.
+    func error(
+        for url: URL?,
+        isOffline: Bool? = nil,
+        under policy: ServerTrustPolicy? = nil
+    ) -> any Error {
+        if let reason = AFError.ServerTrustFailureReason(self, host: url?.host ?? "", under: policy) {
+            return AFError.serverTrustEvaluationFailed(reason: reason)
+        }
+        return urlError(for: url, isOffline: isOffline)
+    }
+}
 
 extension AFError.ServerTrustFailureReason {
     /// Converts an engine's failure under a policy; returns `nil` if it is not related to trust.

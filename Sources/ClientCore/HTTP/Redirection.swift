@@ -37,7 +37,7 @@ struct Redirection: Sendable {
         var next = request
         next.url = target
         if !keepsBody { next.becomeBodiless(method) }
-        if crossesOrigin { next.remove(Self.originFields) }
+        if crossesOrigin { next.remove(SecretHeaderFields.originBound) }
         self.request = next
     }
 
@@ -48,16 +48,13 @@ struct Redirection: Sendable {
         default: method
         }
     }
-
-    /// The fields for one origin only: credentials, cookies and the host name.
-    private static let originFields = ["Authorization", "Proxy-Authorization", "Cookie", "Host"]
 }
 
 extension URLRequest {
     /// The fields that describe a body (RFC 9110 §15.4).
-    private static let bodyFields = [
-        "Content-Type", "Content-Length", "Content-Encoding", "Content-Language", "Content-Location",
-        "Transfer-Encoding", "Digest", "Last-Modified", "Expect",
+    private static let bodyFields: Set<String> = [
+        "content-type", "content-length", "content-encoding", "content-language", "content-location",
+        "transfer-encoding", "digest", "last-modified", "expect",
     ]
 
     fileprivate mutating func becomeBodiless(_ method: String) {
@@ -67,20 +64,10 @@ extension URLRequest {
         remove(Self.bodyFields)
     }
 
-    fileprivate mutating func remove(_ fields: [String]) {
-        for field in fields { setValue(nil, forHTTPHeaderField: field) }
-    }
-}
-
-extension URL {
-    /// Whether scheme, host and port are the same (RFC 6454 §4).
-    func hasSameOrigin(as other: URL) -> Bool {
-        scheme?.lowercased() == other.scheme?.lowercased()
-            && host?.lowercased() == other.host?.lowercased()
-            && effectivePort == other.effectivePort
-    }
-
-    private var effectivePort: Int? {
-        port ?? (scheme?.lowercased() == "https" ? 443 : 80)
+    /// - Parameter names: Lower-case names.
+    fileprivate mutating func remove(_ names: Set<String>) {
+        for name in (allHTTPHeaderFields ?? [:]).keys where names.contains(name.lowercased()) {
+            setValue(nil, forHTTPHeaderField: name)
+        }
     }
 }

@@ -1,15 +1,6 @@
 public import Foundation
 public import FoundationNetworking
 
-/// A type that can be converted to a URL.
-@preconcurrency public protocol URLConvertible: Sendable {
-    /// Returns the URL.
-    ///
-    /// - Throws: ``AFError/invalidURL(url:)``, or any other error of a conforming type. It becomes the error of
-    ///   the request.
-    func asURL() throws -> URL
-}
-
 extension String: URLConvertible {
     /// Parses the text with `URL(string:)`, which percent-encodes characters that a URL must not contain.
     ///
@@ -33,19 +24,6 @@ extension URLComponents: URLConvertible {
         guard let url else { throw AFError.invalidURL(url: self) }
         return url
     }
-}
-
-/// A type that can be converted to a request.
-@preconcurrency public protocol URLRequestConvertible: Sendable {
-    /// Returns the request.
-    ///
-    /// - Throws: Any error of the conforming type. It becomes the error of the request.
-    func asURLRequest() throws -> URLRequest
-}
-
-extension URLRequestConvertible {
-    /// The request, or `nil` if creating it fails.
-    public var urlRequest: URLRequest? { try? asURLRequest() }
 }
 
 extension URLRequest: URLRequestConvertible {

@@ -1,5 +1,10 @@
 internal import NetwatchTransport
 
+extension TransferRequest {
+    /// The `User-Agent` of requests that do not set one.
+    static let defaultUserAgent = "netwatch/0.1.0"
+}
+
 /// The `User-Agent` field (RFC 9110 §10.1.5).
 enum UserAgent {
     /// The maximum length of a name in characters. Names come from the local machine, but servers limit the

@@ -1,5 +1,9 @@
 internal import Foundation
 internal import FoundationNetworking
+internal import NetwatchTransport
+
+/// Header fields by name. Names that differ only in case are the same field on the wire.
+public typealias HTTPHeaders = [String: String]
 
 /// Returns the fields by lower-case name.
 ///
@@ -14,6 +18,11 @@ private func fields(_ headers: HTTPHeaders) -> [String: (name: String, value: St
 }
 
 extension HTTPHeaders {
+    /// The fields for a transfer, sorted by name.
+    var sortedFields: [TransferRequest.Header] {
+        sorted { $0.key < $1.key }.map { TransferRequest.Header($0.key, $0.value) }
+    }
+
     /// Returns these fields plus those of `defaults` that are missing. Names are compared without case.
     func merged(over defaults: HTTPHeaders) -> HTTPHeaders {
         let merged = fields(defaults).merging(fields(self)) { _, mine in mine }

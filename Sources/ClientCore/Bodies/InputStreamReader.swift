@@ -1,13 +1,14 @@
 internal import Foundation
 internal import Glibc
 internal import NetwatchEventLoop
+internal import NetwatchTransport
 internal import Synchronization
 
 /// Reads an `InputStream` as the body of an upload, once from its beginning to its end.
 ///
 /// The stream is opened with the first read. It is closed at its end, after a failure, or when the reader is
 /// released. Reads block as long as the stream does.
-final class InputStreamReader: Sendable {
+final class InputStreamReader: BlockingReader, Sendable {
     fileprivate enum State {
         case new
         case open

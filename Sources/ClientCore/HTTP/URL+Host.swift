@@ -1,0 +1,23 @@
+internal import Foundation
+
+extension URL {
+    /// Whether scheme, host and port are the same (RFC 6454 §4).
+    func hasSameOrigin(as other: URL) -> Bool {
+        scheme?.lowercased() == other.scheme?.lowercased()
+            && host?.lowercased() == other.host?.lowercased()
+            && effectivePort == other.effectivePort
+    }
+
+    private var effectivePort: Int? {
+        port ?? (scheme?.lowercased() == "https" ? 443 : 80)
+    }
+
+    /// Returns a readable reason why this host and port cannot be connected to, or `nil` if they can.
+    ///
+    /// - Parameter host: Without percent-encoding. `%0a` is valid data in a path, but not in a host name.
+    static func fault(ofHost host: String, port: Int?) -> String? {
+        if let port, !(0...65535).contains(port) { return "port \(port) is not from 0 to 65535" }
+        let isName = host.utf8.allSatisfy { $0 > 0x20 && $0 != 0x7f }
+        return isName ? nil : "the host \(host.debugDescription) has a character that no name has"
+    }
+}

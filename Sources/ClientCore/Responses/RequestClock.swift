@@ -1,0 +1,46 @@
+internal import Foundation
+
+/// The times of a request's events. Later times are measured from the first with a monotonic clock, so setting
+/// the system clock shifts all of them equally.
+struct RequestClock: Sendable {
+    private var began: (moment: ContinuousClock.Instant, date: Date)?
+    private var firstResponse: ContinuousClock.Instant?
+    private var completed: ContinuousClock.Instant?
+
+    /// Records the start. Only the first call counts.
+    mutating func start() {
+        if began == nil { began = (.now, Date()) }
+    }
+
+    /// Forgets the response of an attempt that is being retried.
+    mutating func restart() {
+        firstResponse = nil
+    }
+
+    mutating func responseBegan() {
+        firstResponse = firstResponse ?? .now
+    }
+
+    mutating func complete() {
+        completed = .now
+    }
+
+    /// The time since the request was first started.
+    var elapsed: Duration { began.map { $0.moment.duration(to: .now) } ?? .zero }
+
+    /// A timeline whose serialization ends now.
+    var timeline: Timeline {
+        guard let began else { return Timeline() }
+        return Timeline(
+            start: began.date,
+            firstByte: firstResponse.map { began.moment.duration(to: $0) },
+            completed: began.moment.duration(to: completed ?? .now),
+            serialized: began.moment.duration(to: .now)
+        )
+    }
+
+    /// Converts a monotonic time to a date.
+    func date(of moment: ContinuousClock.Instant) -> Date? {
+        began.map { $0.date + $0.moment.duration(to: moment).inSeconds }
+    }
+}

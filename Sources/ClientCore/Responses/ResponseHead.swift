@@ -1,0 +1,50 @@
+internal import Foundation
+internal import FoundationNetworking
+internal import NetwatchTransport
+
+/// The head of a response, and the URL it came from.
+struct ResponseHead: Sendable {
+    let head: TransferHead
+    let url: URL
+    /// The head as an `HTTPURLResponse`. It is created on first access, because creating it costs more than
+    /// many small responses do.
+    let foundation: OnDemand<HTTPURLResponse?>
+
+    init(_ head: TransferHead, from url: URL) {
+        self.head = head
+        self.url = url
+        foundation = OnDemand {
+            HTTPURLResponse(
+                url: url,
+                statusCode: head.status,
+                httpVersion: head.version,
+                headerFields: head.joinedFields
+            )
+        }
+    }
+
+    var response: HTTPURLResponse? { foundation.value }
+
+    var status: Int { head.status }
+
+    /// Whether the status alone implies that there is no content.
+    var hasNoContent: Bool { HTTPURLResponse.hasNoContent(status) }
+
+    /// The values of a field, in the order received.
+    func values(of name: String) -> [String] { head.fields.values(of: name) }
+}
+
+extension TransferHead {
+    /// The fields as a dictionary. Values of the same name, in any case, are joined with a comma (RFC 9110
+    /// §5.3).
+    fileprivate var joinedFields: [String: String] {
+        var fields: [String: String] = [:]
+        var names: [String: String] = [:]
+        for header in headers {
+            let name = names[header.name.lowercased(), default: header.name]
+            names[header.name.lowercased()] = name
+            fields[name] = fields[name].map { "\($0), \(header.value)" } ?? header.value
+        }
+        return fields
+    }
+}
