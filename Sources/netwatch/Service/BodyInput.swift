@@ -1,6 +1,3 @@
-internal import ArgumentParser
-internal import Foundation
-
 /// The source of a request body.
 enum BodyInput: Hashable {
     case text(String)
@@ -14,48 +11,5 @@ enum BodyInput: Hashable {
         case _ where argument.hasPrefix("@"): self = .file(String(argument.dropFirst()))
         default: self = .text(argument)
         }
-    }
-}
-
-/// The options that set the body of a request.
-struct BodyOptions: ParsableArguments {
-    @Option(name: .shortAndLong, help: "The body; @FILE reads a file, @- standard input. At most 512 MiB.")
-    var data: [String] = []
-
-    @Option(
-        help:
-            "As -d, with `Content-Type` and `Accept` of JSON, unless -H says otherwise. It is not looked into."
-    )
-    var json: [String] = []
-
-    @Option(
-        name: [.customShort("T"), .customLong("upload-file")],
-        help: "A file to send as it is, - for standard input. Read here, with the rights of who asks."
-    )
-    var uploadFile: [String] = []
-
-    func validate() throws {
-        let names = data.map { _ in "`-d`" } + json.map { _ in "`--json`" } + uploadFile.map { _ in "`-T`" }
-        guard names.count > 1 else { return }
-        throw ValidationError("\(names.joined(separator: " and ")) were given: a request has one body")
-    }
-
-    var input: BodyInput? {
-        if let file = uploadFile.first { return file == "-" ? .standardInput : .file(file) }
-        return (data.first ?? json.first).map(BodyInput.init(data:))
-    }
-
-    /// The default method, as in curl(1).
-    var usualMethod: String {
-        if !uploadFile.isEmpty { return "PUT" }
-        return input == nil ? "GET" : "POST"
-    }
-
-    /// Adds the header lines that the kind of body implies, unless they are given.
-    func completing(_ headers: [[String]]) -> [[String]] {
-        guard !json.isEmpty else { return headers }
-        let names = Set(headers.map { $0[0].lowercased() })
-        let usual = [["Content-Type", "application/json"], ["Accept", "application/json"]]
-        return headers + usual.filter { !names.contains($0[0].lowercased()) }
     }
 }
