@@ -32,7 +32,7 @@ struct NameCommandTests {
             resolvingBy: ResolverFiles()
         )
         defer { process.signal(9) }
-        try await process.output.wait(patience: .seconds(25)) { lines in
+        try await process.output.wait(timeout: .seconds(25)) { lines in
             lines.contains { $0.contains("healthy.example") && $0.contains(#""reachability":"reachable""#) }
         }
     }

@@ -24,7 +24,7 @@ import Testing
             ends.record("server")
         }
         // The server has enough time to send everything, if the client reads it.
-        try? await ends.wait(patience: .seconds(2)) { !$0.isEmpty }
+        try? await ends.wait(timeout: .seconds(2)) { !$0.isEmpty }
         ends.record("consumer")
         gate.open()
         let response = await once { request.response(completionHandler: $0) }

@@ -47,10 +47,10 @@ package final class Recorder<Value: Sendable>: Sendable {
 
     /// Waits until the recorded values satisfy a condition.
     ///
-    /// - Throws: ``TimeOut`` with the values after `patience`, which only limits the duration of a failing test. The
+    /// - Throws: ``TimeOut`` with the values after `timeout`, which only limits the duration of a failing test. The
     ///   default of 50 s is less than the interval of a monitor's audit, which would repair a missed change.
     package func wait(
-        patience: Duration = .seconds(50),
+        timeout: Duration = .seconds(50),
         until isSatisfied: @escaping @Sendable ([Value]) -> Bool
     ) async throws {
         _ = resumer
@@ -58,11 +58,11 @@ package final class Recorder<Value: Sendable>: Sendable {
             state.nextID += 1
             return state.nextID
         }
-        let timeout = Task {
-            try await Task.sleep(for: patience)
-            giveUp(id)
+        let expiry = Task {
+            try await Task.sleep(for: timeout)
+            expire(id)
         }
-        defer { timeout.cancel() }
+        defer { expiry.cancel() }
         let isSeen = await withCheckedContinuation { continuation in
             let waiter = Waiter(id: id, isSatisfied: isSatisfied, continuation: continuation)
             let isSeen = state.withLock { state in
@@ -77,13 +77,13 @@ package final class Recorder<Value: Sendable>: Sendable {
 
     /// Waits until the newest value satisfies a condition.
     package func waitForLast(
-        patience: Duration = .seconds(50),
+        timeout: Duration = .seconds(50),
         _ isSatisfied: @escaping @Sendable (Value) -> Bool
     ) async throws {
-        try await wait(patience: patience) { $0.last.map(isSatisfied) ?? false }
+        try await wait(timeout: timeout) { $0.last.map(isSatisfied) ?? false }
     }
 
-    private func giveUp(_ id: Int) {
+    private func expire(_ id: Int) {
         let waiter = state.withLock { state -> Waiter? in
             guard let index = state.waiters.firstIndex(where: { $0.id == id }) else { return nil }
             return state.waiters.remove(at: index)

@@ -184,9 +184,9 @@ extension ControlMessage.Details {
             replaceKey: details.replaceKey,
             after: details.dependencies,
             atMostOnce: details.isAtMostOnce,
-            connectTimeoutSeconds: details.timeouts.connect.seconds,
-            responseTimeoutSeconds: details.timeouts.response.seconds,
-            totalTimeoutSeconds: details.timeouts.total?.seconds,
+            connectTimeoutSeconds: details.timeouts.connect / .seconds(1),
+            responseTimeoutSeconds: details.timeouts.response / .seconds(1),
+            totalTimeoutSeconds: details.timeouts.total.map { $0 / .seconds(1) },
             busyUntil: details.busyUntil,
             attempts: details.attempts.map(ControlMessage.Attempt.init),
             response: details.response.map(ControlMessage.Response.init)
@@ -199,16 +199,12 @@ extension ControlMessage.Attempt {
         self.init(
             number: attempt.number,
             started: attempt.started,
-            durationSeconds: attempt.duration.seconds,
+            durationSeconds: attempt.duration / .seconds(1),
             status: attempt.status,
             curlCode: attempt.curlCode,
             error: attempt.error
         )
     }
-}
-
-extension Duration {
-    fileprivate var seconds: Double { Double(components.seconds) + Double(components.attoseconds) / 1e18 }
 }
 
 extension ControlMessage.Response {

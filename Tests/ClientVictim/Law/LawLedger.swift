@@ -56,7 +56,7 @@ final class LawLedger: Sendable {
     /// the session is dropped, which ends everything.
     func settle(patience: Int) async {
         let expected = state.withLock { $0.counts.count }
-        try? await told.wait(patience: .milliseconds(patience)) { Set($0).count >= expected }
+        try? await told.wait(timeout: .milliseconds(patience)) { Set($0).count >= expected }
         state.withLock { state in
             let untold = state.counts.indices.filter { state.counts[$0] == 0 }
             state.violations += untold.map { "number \($0) was told 0 times" }

@@ -148,7 +148,7 @@ final class LawRun: Sendable {
         // Even on a slow machine, at least one request should fail offline. There may be none, so the wait is
         // limited.
         if isClosedThroughout, paths != nil {
-            try? await hooks.offline.wait(patience: .milliseconds(250)) { !$0.isEmpty }
+            try? await hooks.offline.wait(timeout: .milliseconds(250)) { !$0.isEmpty }
         }
         // End the requests that stall or wait for the route, and release what the hooks retain.
         paths?.set(isOpen: true)

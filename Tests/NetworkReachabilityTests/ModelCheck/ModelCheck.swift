@@ -61,7 +61,7 @@ enum ModelCheck {
             }
         }
         // Far above the expected time: 2,000 scenarios take a few minutes.
-        try await ended.wait(patience: .seconds(3 * 3600)) { $0.count == threads }
+        try await ended.wait(timeout: .seconds(3 * 3600)) { $0.count == threads }
         return outcomes.values
     }
 }

@@ -187,6 +187,6 @@ struct KernelTests {
         try await host.becomes(reachable: true)
         try host.testbed.near.ip("-6 route replace default via \(VethTestbed.farIPv6Address) expires 2")
         // The kernel announces the expiry only 30 s later.
-        try await host.recorder.waitForLast(patience: .seconds(20)) { $0.reason == .noRoute }
+        try await host.recorder.waitForLast(timeout: .seconds(20)) { $0.reason == .noRoute }
     }
 }

@@ -220,7 +220,7 @@ struct SilentChangeTests {
         for host in hosts { try await host.becomes(reachable: true) }
         try testbed.near.ip("-6 route replace default via \(VethTestbed.farIPv6Address) expires 2")
         for host in hosts {
-            try await host.recorder.waitForLast(patience: .seconds(20)) { $0.reason == .noRoute }
+            try await host.recorder.waitForLast(timeout: .seconds(20)) { $0.reason == .noRoute }
         }
     }
 

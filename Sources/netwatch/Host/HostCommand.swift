@@ -139,19 +139,3 @@ struct HostCommand: AsyncParsableCommand {
         return hosts.isEmpty ? [.general] : hosts.map(PathTarget.host)
     }
 }
-
-/// The output format of data.
-enum OutputFormat: String, ExpressibleByArgument, CaseIterable {
-    case text
-    case json
-}
-
-extension Duration {
-    /// Parses an argument.
-    static func argument(_ text: String) throws -> Duration {
-        guard let duration = DurationText.parse(text) else {
-            throw ValidationError("\(Printer.quoted(text)) is not \(DurationText.acceptedForms)")
-        }
-        return duration
-    }
-}

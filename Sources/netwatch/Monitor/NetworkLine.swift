@@ -53,23 +53,3 @@ struct NetworkLine: Encodable {
         return address + (isGone ? "  removed" : usable == false ? "  not usable" : "")
     }
 }
-
-/// The state of an interface.
-enum LinkState: String {
-    case up, noCarrier, down
-
-    init(_ link: Link) {
-        self = link.hasCarrier ? .up : link.isUp ? .noCarrier : .down
-    }
-
-    var words: String {
-        self == .noCarrier ? "no carrier" : rawValue
-    }
-}
-
-extension InterfaceAddress {
-    /// The address without its zone, because the line already names the interface.
-    var text: String {
-        IPAddress(bytes: address.bytes)?.description ?? ""
-    }
-}

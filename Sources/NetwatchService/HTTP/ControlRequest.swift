@@ -44,16 +44,3 @@ package struct ControlRequest: Sendable {
         self.peer = peer
     }
 }
-
-/// The credentials of the connected process, recorded by the kernel at `connect(2)` (`SO_PEERCRED` of `unix(7)`).
-package struct PeerCredentials: Hashable, Sendable {
-    package let pid: pid_t
-    package let uid: uid_t
-    package let gid: gid_t
-
-    package init(pid: pid_t, uid: uid_t, gid: gid_t) {
-        self.pid = pid
-        self.uid = uid
-        self.gid = gid
-    }
-}

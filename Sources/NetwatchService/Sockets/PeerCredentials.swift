@@ -1,8 +1,19 @@
 internal import CNetwatchLinux
-internal import Glibc
+package import Glibc
 internal import NetwatchEventLoop
 
-extension PeerCredentials {
+/// The credentials of the connected process, recorded by the kernel at `connect(2)` (`SO_PEERCRED` of `unix(7)`).
+package struct PeerCredentials: Hashable, Sendable {
+    package let pid: pid_t
+    package let uid: uid_t
+    package let gid: gid_t
+
+    package init(pid: pid_t, uid: uid_t, gid: gid_t) {
+        self.pid = pid
+        self.uid = uid
+        self.gid = gid
+    }
+
     /// Reads the credentials of the process at the other end of a connected unix socket (`SO_PEERCRED`).
     init(ofSocket descriptor: CInt) throws(SystemError) {
         var credentials = netwatch_ucred()

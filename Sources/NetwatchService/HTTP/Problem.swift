@@ -81,59 +81,6 @@ extension Problem {
         detail: "the response could not be encoded"
     )
 
-    static func headersTooLarge(_ limits: ControlServer.Limits) -> Problem {
-        Problem(
-            .requestHeaderFieldsTooLarge,
-            code: "headers_too_large",
-            detail: "the request line and headers exceed \(limits.headerBytes) bytes in all, "
-                + "\(limits.headerFieldBytes) bytes in one field, or \(limits.headerFields) fields"
-        )
-    }
-
-    static func bodyTooLarge(_ limits: ControlServer.Limits) -> Problem {
-        Problem(
-            .payloadTooLarge,
-            code: "body_too_large",
-            detail: "the body exceeds \(limits.bodyBytes) bytes"
-        )
-    }
-
-    static func tooSlow(_ part: String, _ deadline: Duration) -> Problem {
-        Problem(
-            .requestTimeout,
-            code: "request_timeout",
-            detail: "the \(part) did not arrive within \(deadline)"
-        )
-    }
-
-    /// The request got no slot of its class. It had no effect.
-    static func busy(_ connectionClass: ConnectionClass, _ limits: ControlServer.Limits) -> Problem {
-        let limit = ReachedLimit(
-            connectionClass: connectionClass,
-            connections: limits.connections(of: connectionClass)
-        )
-        let bodies = limits.servedBytes(of: connectionClass).map { ", with \($0) bytes of bodies" } ?? ""
-        return Problem(
-            .serviceUnavailable,
-            code: "busy",
-            detail: "the service is busy: it serves at most \(limit.connections) requests of the class "
-                + "`\(connectionClass.rawValue)` at once\(bodies); try again in \(busyPause) s",
-            limit: limit,
-            retryAfter: busyPause
-        )
-    }
-
-    /// The `Retry-After` of a busy response, in seconds.
-    private static let busyPause = 1
-
-    /// No descriptor was left for the connection. The request was not read and had no effect.
-    static let shortOfDescriptors = Problem(
-        .serviceUnavailable,
-        code: "short_of_descriptors",
-        detail: "the service is short of descriptors (`RLIMIT_NOFILE`); try again in \(busyPause) s",
-        retryAfter: busyPause
-    )
-
     static func notFound(_ path: String) -> Problem {
         Problem(.notFound, code: "not_found", detail: "there is nothing at `\(path)`")
     }

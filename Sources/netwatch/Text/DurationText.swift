@@ -1,3 +1,5 @@
+internal import ArgumentParser
+
 /// Parses and formats durations for people.
 enum DurationText {
     /// A description of the forms that ``parse(_:)`` accepts, for messages.
@@ -56,6 +58,14 @@ enum DurationText {
 }
 
 extension Duration {
+    /// Parses an argument.
+    static func argument(_ text: String) throws -> Duration {
+        guard let duration = DurationText.parse(text) else {
+            throw ValidationError("\(Printer.quoted(text)) is not \(DurationText.acceptedForms)")
+        }
+        return duration
+    }
+
     /// The duration as a number of seconds, for machine-readable output.
     var seconds: Double {
         Double(components.seconds) + Double(components.attoseconds) / 1e18

@@ -29,34 +29,3 @@ enum ExitStatus: Int32 {
 
     var exitCode: ExitCode { ExitCode(rawValue) }
 }
-
-/// The failure that a command ends with: the error and a hint.
-struct CommandError: Error {
-    let status: ExitStatus
-    let message: String
-    let hint: String?
-    /// Whether the requested action may have been done despite the failure.
-    var leavesDoubt = false
-    /// The service's error code, if it sent one.
-    var code: String?
-    /// The offset at which the piece of a body should have started.
-    var offset: Int64?
-
-    init(_ status: ExitStatus, _ message: String, hint: String? = nil) {
-        self.status = status
-        self.message = message
-        self.hint = hint
-    }
-
-    func with(hint: String) -> CommandError {
-        var error = CommandError(status, message, hint: hint)
-        (error.leavesDoubt, error.code, error.offset) = (leavesDoubt, code, offset)
-        return error
-    }
-
-    var leavingDoubt: CommandError {
-        var error = self
-        error.leavesDoubt = true
-        return error
-    }
-}

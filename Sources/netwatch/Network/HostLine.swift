@@ -109,31 +109,3 @@ struct HostLine: Encodable {
             "  (was \(previous == "notReachable" ? "not reachable" : previous) for \(DurationText.words(.seconds(previousSeconds))))"
     }
 }
-
-/// Formats times of day for people.
-enum LocalTime {
-    /// `14:03:49.202`
-    static func words(_ time: Date) -> String {
-        clock.string(from: time)
-    }
-
-    private static let clock: DateFormatter = {
-        let formatter = DateFormatter()
-        formatter.locale = Locale(identifier: "en_US_POSIX")
-        formatter.dateFormat = "HH:mm:ss.SSS"
-        return formatter
-    }()
-}
-
-extension String {
-    /// Returns the text, or its beginning and an ellipsis if it is longer than `width`.
-    func shortened(to width: Int) -> String {
-        // Checking whether anything is left avoids counting a long text.
-        dropFirst(width).isEmpty ? self : prefix(max(0, width - 1)) + "…"
-    }
-
-    /// Returns the text padded with spaces to a width. Longer text is returned unchanged.
-    func padded(to width: Int) -> String {
-        self + String(repeating: " ", count: max(0, width - count))
-    }
-}

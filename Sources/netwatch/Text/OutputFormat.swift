@@ -1,0 +1,7 @@
+internal import ArgumentParser
+
+/// The output format of data.
+enum OutputFormat: String, ExpressibleByArgument, CaseIterable {
+    case text
+    case json
+}
