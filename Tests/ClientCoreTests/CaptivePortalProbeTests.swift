@@ -136,7 +136,7 @@ internal import Testing
         let large = try ScriptedServer { _ in .endlessBody }
         #expect(
             try await api(large.url, timeout: .seconds(60)).validation
-                == .failed("the response's body is longer than 65536 bytes")
+                == .failed("the response body is longer than 65536 bytes")
         )
     }
 

@@ -131,7 +131,7 @@ internal import Testing
     @Test func `a body without end is cut off by its size`() async throws {
         let server = try ScriptedServer { _ in .endlessBody }
         let result = try await probe(server.url, timeout: .seconds(60))
-        #expect(result.validation == .failed("the response's body is longer than 65536 bytes"))
+        #expect(result.validation == .failed("the response body is longer than 65536 bytes"))
         await server.openConnections(atMost: 0)
     }
 

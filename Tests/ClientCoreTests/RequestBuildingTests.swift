@@ -123,8 +123,8 @@ internal import Testing
         let error = refusal(of: try request(headers: ["X": "1\r\nY: 2"]))
         #expect(
             error?.localizedDescription
-                == #"The request was not sent: the header "X" cannot be sent with the value "1\r\nY: 2": "#
-                + "a value has no line breaks and no control characters but the tab"
+                == #"The request was not sent: the header "X" cannot have the value "1\r\nY: 2": "#
+                + "line breaks and control characters other than tab are not allowed"
         )
     }
 

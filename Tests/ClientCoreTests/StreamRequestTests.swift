@@ -166,7 +166,7 @@ internal import Testing
         let port0 = session.stream(withHostName: "127.0.0.1", port: 0)
         let bad = await #expect(throws: URLError.self) { try await port0.write(Data([1])) }
         #expect(bad?.code == .badURL)
-        #expect(bad?.transferFailure?.message == "port 0 is not from 1 to 65535")
+        #expect(bad?.transferFailure?.message == "port 0 is not between 1 and 65535")
     }
 
     @Test func `a lost connection is networkConnectionLost, with what had come`() async throws {

@@ -33,7 +33,7 @@ internal import Testing
             let sent = try await service.run("send", server.url, "-d", "x", "--id", id)
             #expect(sent.ending == .exited(0), "\(sent.errors)")
             #expect(
-                sent.errors.first?.hasPrefix("queued: the answer is not HTTP: ") == true,
+                sent.errors.first?.hasPrefix("queued: the response is not HTTP: ") == true,
                 "\(sent.errors)"
             )
             let row = try await request(id, service)
@@ -100,7 +100,7 @@ internal import Testing
             "--fifo"
         )
         #expect(sent.ending == .exited(0), "\(sent.errors)")
-        #expect(sent.errors == ["queued: no answer came within 2.0 seconds of the request"], "\(sent.errors)")
+        #expect(sent.errors == ["queued: no response within 2.0 seconds of the request"], "\(sent.errors)")
         let details = try await details(of: "slow", service)
         #expect(details["response_timeout_seconds"] as? Double == 4)
         let attempts = try #require(details["attempts"] as? [[String: Any]])
@@ -184,7 +184,7 @@ internal import Testing
     @Test func `a request without the queue takes the same timeouts`() async throws {
         let server = try ScriptedServer { _ in .stall(then: .close) }
         for (options, words) in [
-            (["--response-timeout", "100ms"], "no answer came within 0.1 seconds"),
+            (["--response-timeout", "100ms"], "no response within 0.1 seconds"),
             (["--max-time", "200ms"], "timed out"),
         ] {
             let sent = try await Command.start(["send", "--queue", "never", server.url, "-d", "x"] + options)

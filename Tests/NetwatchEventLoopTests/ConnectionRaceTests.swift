@@ -4,14 +4,14 @@ internal import Testing
 @testable internal import NetwatchEventLoop
 
 @Suite struct ConnectionRaceTests {
-    private func race(_ addresses: [String], preferring winner: String? = nil) -> ConnectionRace {
+    private func race(_ addresses: [String], preferring preferred: String? = nil) -> ConnectionRace {
         let candidates = addresses.compactMap { IPAddress($0) }.map { ConnectionCandidate($0) }
-        return ConnectionRace(candidates, preferring: winner.flatMap { IPAddress($0) })
+        return ConnectionRace(candidates, preferring: preferred.flatMap { IPAddress($0) })
     }
 
     /// Returns the order of attempts if each fails immediately.
-    private func order(_ addresses: [String], preferring winner: String? = nil) -> [String] {
-        var race = race(addresses, preferring: winner)
+    private func order(_ addresses: [String], preferring preferred: String? = nil) -> [String] {
+        var race = race(addresses, preferring: preferred)
         var order: [String] = []
         while case .connect(let number, let candidate, _) = race.next() {
             order.append("\(candidate.address)")
@@ -20,7 +20,7 @@ internal import Testing
         return order
     }
 
-    @Test func `families take turns, beginning with the first address's`() {
+    @Test func `the families alternate, starting with that of the first address`() {
         #expect(
             order(["2001:db8::1", "2001:db8::2", "192.0.2.1", "2001:db8::3", "192.0.2.2"])
                 == ["2001:db8::1", "192.0.2.1", "2001:db8::2", "192.0.2.2", "2001:db8::3"]
@@ -33,13 +33,13 @@ internal import Testing
         #expect(order([]).isEmpty)
     }
 
-    @Test func `the last winner goes first, if it is still among the addresses`() {
+    @Test func `the preferred address goes first if it is still one of the host's`() {
         let addresses = ["192.0.2.1", "192.0.2.2", "2001:db8::1"]
         #expect(order(addresses, preferring: "2001:db8::1") == ["2001:db8::1", "192.0.2.1", "192.0.2.2"])
         #expect(order(addresses, preferring: "192.0.2.9") == ["192.0.2.1", "2001:db8::1", "192.0.2.2"])
     }
 
-    @Test func `eight attempts run at once, and the ninth takes the place of the oldest`() {
+    @Test func `eight attempts run concurrently, and the ninth replaces the oldest`() {
         var race = race((1...10).map { "192.0.2.\($0)" })
         var replaced: [Int?] = []
         while case .connect(_, _, let oldest) = race.next() { replaced.append(oldest) }
@@ -47,15 +47,15 @@ internal import Testing
         #expect(race.next() == .wait)
     }
 
-    @Test func `of sixty-four addresses half are tried, and the failure says how many are left`() {
+    @Test func `of sixty-four addresses half are tried, and the failure counts the others`() {
         var race = race((1...64).map { "192.0.2.\($0)" })
         var count = 0
         while case .connect = race.next() { count += 1 }
-        #expect(count == ConnectionRace.mostAddresses)
+        #expect(count == ConnectionRace.maximumAddresses)
         #expect("\(race.failure)".hasSuffix("32 more were not tried"))
     }
 
-    @Test func `the failure lists each address, with no answer where there was none`() {
+    @Test func `the failure lists each address, including those that did not answer`() {
         var race = race(["192.0.2.1", "192.0.2.2", "192.0.2.3"])
         while case .connect = race.next() {}
         race.failed(1, SystemError(call: "connect", errno: ECONNREFUSED))
@@ -74,7 +74,7 @@ internal import Testing
             ([ECONNREFUSED, EMFILE], EMFILE),
         ] as [([CInt], CInt?)]
     )
-    func `the verdict is our own shortage, else what an address answered, else that there is no route`(
+    func `the verdict prefers a local shortage, then an address's answer, then a missing route`(
         errors: [CInt],
         verdict: CInt?
     ) {

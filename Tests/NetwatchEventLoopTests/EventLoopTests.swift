@@ -26,7 +26,7 @@ internal import Testing
         #expect(!owner.loop.isCurrent)
     }
 
-    @Test func `closures run in the order they were handed over`() async throws {
+    @Test func `closures run in the order in which they were enqueued`() async throws {
         let loop = try EventLoop(label: "test")
         let order = await withCheckedContinuation { continuation in
             let collected = Recorder<Int>()
@@ -50,7 +50,7 @@ internal import Testing
         #expect(fired.values == [1, 2])
     }
 
-    @Test func `timers with one deadline fire in the order in which they were made`() async throws {
+    @Test func `timers with the same deadline fire in the order of creation`() async throws {
         let loop = try EventLoop(label: "test")
         let fired = Recorder<Int>()
         let due = ContinuousClock.now
@@ -60,7 +60,7 @@ internal import Testing
         #expect(fired.values == Array(0..<5))
     }
 
-    @Test func `a readable descriptor reaches its handler until it is unregistered`() async throws {
+    @Test func `the handler of a readable descriptor is called until it is unregistered`() async throws {
         let owner = Owner(loop: try EventLoop(label: "test"))
         var ends: [CInt] = [0, 0]
         try #require(pipe(&ends) == 0)
@@ -103,7 +103,7 @@ internal import Testing
     }
 
     @Test(.enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"))
-    func `a failure inside the namespace leaves it too`() throws {
+    func `the thread leaves the namespace after a failure`() throws {
         let namespace = try NetworkNamespace()
         let loop = try EventLoop(label: "test", networkNamespace: namespace.path)
         let outside = NetworkNamespace.current
@@ -114,7 +114,7 @@ internal import Testing
         #expect(NetworkNamespace.current == outside)
     }
 
-    @Test func `a namespace that is not there is named in the error`() {
+    @Test func `the error names a missing namespace`() {
         #expect(throws: SystemError(call: "open /no/such/namespace", errno: ENOENT)) {
             _ = try EventLoop(label: "test", networkNamespace: "/no/such/namespace")
         }

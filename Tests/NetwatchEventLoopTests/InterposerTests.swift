@@ -10,7 +10,7 @@ internal import Testing
         let value = Mutex(0)
     }
 
-    @Test func `a contended mutex hands its value over`() async throws {
+    @Test func `a contended mutex passes its value between threads`() async throws {
         let counter = Counter()
         let done = Recorder<Bool>()
         for _ in 0..<4 {

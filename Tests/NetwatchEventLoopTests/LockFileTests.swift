@@ -7,14 +7,14 @@ internal import Testing
     private let directory = try! ScratchDirectory()
     private var path: String { directory.file("lock") }
 
-    @Test func `a lock that is held names its owner`() throws {
+    @Test func `a held lock reports its owner`() throws {
         let lock = try LockFile.taking(path)
         #expect(throws: LockFile.Failure.held(by: getpid())) { _ = try LockFile.taking(path) }
         withExtendedLifetime(lock) {}
     }
 
     /// Between fork(2) and exec(2), a new program has a copy of every descriptor.
-    @Test func `a released lock can be taken while a copy of its descriptor is still open`() throws {
+    @Test func `a released lock can be acquired while a copy of its descriptor is open`() throws {
         var lock: LockFile? = try LockFile.taking(path)
         let copy = FileDescriptor(owning: dup(try #require(descriptor(of: path))))
         #expect(throws: LockFile.Failure.held(by: getpid())) { _ = try LockFile.taking(path) }

@@ -8,10 +8,10 @@ internal import Testing
 @Suite struct NameResolverTests {
     private let found = NameResolver.Outcome.success([IPAddress("192.0.2.1")!])
 
-    @Test func `names wait in the order they came, more than the cache holds`() async throws {
+    @Test func `more names than the cache holds wait in the order of their arrival`() async throws {
         let gate = Gate()
         let asked = Recorder<String>(), answered = Recorder<Bool>()
-        let names = (0..<2 * ResolverTimes.mostNames).map(String.init)
+        let names = (0..<2 * ResolverTimes.maximumNames).map(String.init)
         let resolver = NameResolver(maximumThreads: 1) { [found] name in
             if name == "first" { gate.wait() }
             asked.record(name)
@@ -27,7 +27,7 @@ internal import Testing
         #expect(isInOrder)
     }
 
-    @Test func `a lookup that fits one under way joins it`() async throws {
+    @Test func `a lookup joins one in progress for the same name`() async throws {
         let gate = Gate()
         let asked = Recorder<String>(), answered = Recorder<NameResolver.Outcome>()
         let resolver = NameResolver { [found] name in
@@ -42,7 +42,7 @@ internal import Testing
         #expect(answered.values == [found, found, found])
     }
 
-    @Test func `a lookup after the renewal asks anew, and those before it get the new answer`() async throws {
+    @Test func `a lookup after a renewal asks again, and earlier callers get the new answer`() async throws {
         let gate = Gate()
         let asked = Recorder<String>(), answered = Recorder<String>()
         let lookups = Atomic(0)
@@ -66,7 +66,7 @@ internal import Testing
         #expect(asked.values == ["a.example", "a.example"])
     }
 
-    @Test func `what has only waited for a thread is asked once, whatever is renewed`() async throws {
+    @Test func `a question that waits for a thread is asked once, despite renewals`() async throws {
         let gate = Gate()
         let asked = Recorder<String>(), answered = Recorder<String>()
         let lookups = Atomic(0)
@@ -86,7 +86,7 @@ internal import Testing
         #expect(asked.values == ["slow.example", "a.example", "slow.example"])
     }
 
-    @Test func `a namespace that is not there fails everything that waits`() async throws {
+    @Test func `a missing namespace fails all pending lookups`() async throws {
         let answered = Recorder<NameResolver.Outcome>()
         let resolver = NameResolver(networkNamespace: "/no/such/namespace")
         let names = (0..<100).map { "\($0).example" }
@@ -105,7 +105,7 @@ internal import Testing
     }
 
     @Test(arguments: ["192.0.2.7", "2001:db8::7"])
-    func `a literal is its own answer, without a lookup`(literal: String) {
+    func `a literal is returned without a lookup`(literal: String) {
         let answered = Recorder<NameResolver.Outcome>()
         let resolver = NameResolver { _ in .failure(.init(code: EAI_FAIL)) }
         resolver.resolve(literal, urgency: .refresh) { answered.record($0) }
@@ -122,7 +122,7 @@ internal import Testing
         try await asked.wait { $0.count == 2 }
     }
 
-    @Test func `a known answer comes before the call returns, whatever the case of the name`() async throws {
+    @Test func `a cached answer is delivered before the call returns, ignoring case`() async throws {
         let answered = Recorder<NameResolver.Outcome>()
         let resolver = NameResolver { [found] _ in found }
         resolver.resolve("a.example") { answered.record($0) }
@@ -151,7 +151,7 @@ internal import Testing
         #expect(asked.values.count == 3)
     }
 
-    @Test func `an abandoned lookup is never answered, and says whether a thread had begun`() async throws {
+    @Test func `an abandoned lookup is never answered and reports whether it had started`() async throws {
         let gate = Gate()
         let asked = Recorder<String>(), answered = Recorder<String>()
         let resolver = NameResolver(maximumThreads: 1) { [found] name in
@@ -173,7 +173,7 @@ internal import Testing
         #expect(resolver.abandon(waiting) == false)
     }
 
-    @Test func `a thousand silent names have at most 128 threads, which end with them`() async throws {
+    @Test func `a thousand slow names have at most 128 threads, which end with them`() async throws {
         let gate = Gate()
         let begun = Recorder<Bool>(), answered = Recorder<Bool>()
         let resolver = NameResolver { _ in
@@ -192,7 +192,7 @@ internal import Testing
     }
 
     @Test(.enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"))
-    func `names are looked up in the namespace, by every thread and only there`() async throws {
+    func `every lookup runs in the namespace`() async throws {
         let namespace = try NetworkNamespace()
         let places = Recorder<String>(), answeredIn = Recorder<String>()
         let rendezvous = Gate()
@@ -216,7 +216,7 @@ internal import Testing
     }
 
     @Test(.enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"))
-    func `the C library looks up on a thread in a namespace`() async throws {
+    func `the C library's lookup works in a namespace`() async throws {
         let namespace = try NetworkNamespace()
         let resolver = NameResolver(networkNamespace: namespace.path)
         let answered = Recorder<NameResolver.Outcome>()

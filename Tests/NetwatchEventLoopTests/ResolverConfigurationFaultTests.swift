@@ -5,7 +5,7 @@ internal import Testing
 @testable internal import NetwatchEventLoop
 
 @Suite struct ResolverConfigurationFaultTests {
-    @Test func `the name servers are those that the C library would ask`() {
+    @Test func `the name servers are those that the C library asks`() {
         let text = """
             # nameserver 192.0.2.9
             search example.com
@@ -20,14 +20,16 @@ internal import Testing
         #expect(NameServers.parse(text) == ["192.0.2.1", "2001:db8::1", "fe80::1%eth0"])
     }
 
-    @Test func `a file that names no server, or cannot be read, is named in the failure`() throws {
+    @Test func `the failure names a file without servers or an unreadable file`() throws {
         let directory = try ScratchDirectory()
         let path = try directory.write(Array("search example.com\n".utf8), to: "resolv.conf")
         let empty = NameResolver.Failure(
             code: EAI_AGAIN,
             configurationFault: ResolverConfigurationFault(readingFrom: path)
         )
-        #expect(empty.description == "Temporary failure in name resolution (`\(path)` names no name server)")
+        #expect(
+            empty.description == "Temporary failure in name resolution (`\(path)` contains no name server)"
+        )
         let missing = directory.file("missing")
         let unreadable = NameResolver.Failure(
             code: EAI_AGAIN,

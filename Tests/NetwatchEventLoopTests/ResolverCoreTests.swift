@@ -9,20 +9,21 @@ struct SimulatedResolver {
     private(set) var now = ContinuousClock.now
     /// The questions that the threads are looking up.
     private(set) var running: [ResolverCore.Question] = []
-    private(set) var answers: [ResolverCore.Asker: NameResolver.Outcome] = [:]
+    private(set) var answers: [ResolverCore.CallerID: NameResolver.Outcome] = [:]
 
-    init(threads: Int = 8, names: Int = ResolverTimes.mostNames, faults: ResolverFaults = ResolverFaults()) {
+    init(threads: Int = 8, names: Int = ResolverTimes.maximumNames, faults: ResolverFaults = ResolverFaults())
+    {
         core = ResolverCore(threads: threads, names: names, faults: faults)
     }
 
     var runningNames: [String] { running.map(\.name) }
 
     @discardableResult
-    mutating func ask(_ name: String, _ urgency: NameResolver.Urgency = .needed) -> ResolverCore.Asker {
-        let (asker, outcome) = core.ask(name, urgency, now: now)
-        if let outcome { answers[asker] = outcome }
+    mutating func ask(_ name: String, _ urgency: NameResolver.Urgency = .needed) -> ResolverCore.CallerID {
+        let (caller, outcome) = core.resolve(name, urgency, now: now)
+        if let outcome { answers[caller] = outcome }
         startThreads()
-        return asker
+        return caller
     }
 
     private mutating func startThreads() {
@@ -45,7 +46,7 @@ struct SimulatedResolver {
         startThreads()
     }
 
-    mutating func abandon(_ asker: ResolverCore.Asker) -> Bool { core.abandon(asker) }
+    mutating func abandon(_ caller: ResolverCore.CallerID) -> Bool { core.abandon(caller) }
 
     mutating func renew() {
         core.renew()
@@ -64,8 +65,8 @@ struct SimulatedResolver {
 
     private mutating func note(_ deliveries: [ResolverCore.Delivery]) {
         for delivery in deliveries {
-            precondition(answers[delivery.asker] == nil, "asker \(delivery.asker) got two answers")
-            answers[delivery.asker] = delivery.outcome
+            precondition(answers[delivery.caller] == nil, "caller \(delivery.caller) got two answers")
+            answers[delivery.caller] = delivery.outcome
         }
     }
 }
@@ -74,7 +75,7 @@ struct SimulatedResolver {
     private var resolver = SimulatedResolver()
     private let found = NameResolver.Outcome.success([IPAddress("192.0.2.1")!])
     private let other = NameResolver.Outcome.success([IPAddress("192.0.2.2")!])
-    private let silence = NameResolver.Outcome.failure(.init(code: EAI_AGAIN))
+    private let noAnswer = NameResolver.Outcome.failure(.init(code: EAI_AGAIN))
     private let noSuchName = NameResolver.Outcome.failure(.init(code: EAI_NONAME))
 
     /// Looks a name up and returns the result for the caller.
@@ -83,34 +84,34 @@ struct SimulatedResolver {
         resolver.end(name, outcome)
     }
 
-    private mutating func fall(silent names: [String]) {
+    private mutating func fall(slow names: [String]) {
         for name in names { resolver.ask(name, .refresh) }
         resolver.advance(by: .seconds(10))
-        for name in names { resolver.end(name, silence) }
+        for name in names { resolver.end(name, noAnswer) }
     }
 
     /// Returns the result if a caller gets it without another lookup.
     private mutating func cached(_ name: String = "a") -> NameResolver.Outcome? {
-        let asker = resolver.ask(name)
-        defer { _ = resolver.abandon(asker) }
-        return resolver.answers[asker]
+        let caller = resolver.ask(name)
+        defer { _ = resolver.abandon(caller) }
+        return resolver.answers[caller]
     }
 
-    @Test mutating func `an answer is kept for 30 s, for callers who need one`() {
+    @Test mutating func `an answer is cached for 30 s for callers that need one`() {
         answer(found)
         resolver.advance(by: .milliseconds(29_999))
         #expect(cached() == found)
-        let asker = resolver.ask("a", .refresh)
+        let caller = resolver.ask("a", .refresh)
         #expect(resolver.runningNames == ["a"])
         resolver.end("a", other)
-        #expect(resolver.answers[asker] == other)
+        #expect(resolver.answers[caller] == other)
         #expect(cached() == other)
         resolver.advance(by: .seconds(30))
         #expect(cached() == nil)
     }
 
     @Test(arguments: [(EAI_NONAME, 5000), (EAI_FAIL, 5000), (EAI_AGAIN, 1000)])
-    mutating func `a failure is kept for a few seconds`(code: CInt, milliseconds: Int) {
+    mutating func `a failure is cached for a few seconds`(code: CInt, milliseconds: Int) {
         let failure = NameResolver.Outcome.failure(.init(code: code))
         answer(failure)
         resolver.advance(by: .milliseconds(milliseconds - 1))
@@ -119,7 +120,7 @@ struct SimulatedResolver {
         #expect(cached() == nil)
     }
 
-    @Test mutating func `a shortage of this machine is not kept and takes no answer away`() {
+    @Test mutating func `a local shortage is not cached and evicts no answer`() {
         let shortage = NameResolver.Outcome.failure(.init(code: EAI_SYSTEM, errno: EMFILE))
         answer(shortage)
         #expect(cached() == nil)
@@ -128,34 +129,36 @@ struct SimulatedResolver {
         #expect(cached() == found)
     }
 
-    @Test mutating func `a stale answer comes after 1.8 s, and the lookup goes on`() {
+    @Test mutating func `a stale answer is returned after 1.8 s, and the lookup continues`() {
         answer(found)
         resolver.advance(by: .seconds(60))
-        let asker = resolver.ask("a")
+        let caller = resolver.ask("a")
         resolver.advance(by: .milliseconds(1799))
-        #expect(resolver.answers[asker] == nil)
+        #expect(resolver.answers[caller] == nil)
         resolver.advance(by: .milliseconds(1))
-        #expect(resolver.answers[asker] == found)
+        #expect(resolver.answers[caller] == found)
         #expect(cached() == found, "the name is known to be late")
         resolver.end("a", other)
         #expect(cached() == other)
     }
 
-    @Test mutating func `a caller who refreshes gets no stale answer`() {
+    @Test mutating func `a refresh gets no stale answer`() {
         answer(found)
         resolver.advance(by: .seconds(60))
-        let asker = resolver.ask("a", .refresh)
+        let caller = resolver.ask("a", .refresh)
         resolver.advance(by: .seconds(9))
-        #expect(resolver.answers[asker] == nil)
-        resolver.end("a", silence)
-        #expect(resolver.answers[asker] == silence)
+        #expect(resolver.answers[caller] == nil)
+        resolver.end("a", noAnswer)
+        #expect(resolver.answers[caller] == noAnswer)
     }
 
     @Test
-    mutating func `while name servers fail a stale answer comes at once, and they are asked every 30 s`() {
+    mutating func
+        `while name servers fail, a stale answer is returned immediately and they are asked every 30 s`()
+    {
         answer(found)
         resolver.advance(by: .seconds(60))
-        answer(silence)
+        answer(noAnswer)
         #expect(cached() == found)
         #expect(resolver.running.isEmpty)
         resolver.advance(by: .seconds(29))
@@ -166,7 +169,7 @@ struct SimulatedResolver {
         #expect(resolver.runningNames == ["a"])
         #expect(cached() == found)
         #expect(resolver.runningNames == ["a"])
-        resolver.end("a", silence)
+        resolver.end("a", noAnswer)
         #expect(cached() == found)
         #expect(resolver.running.isEmpty)
     }
@@ -174,23 +177,23 @@ struct SimulatedResolver {
     @Test mutating func `a stale answer is at most an hour old`() {
         answer(found)
         resolver.advance(by: .seconds(3599))
-        answer(silence)
+        answer(noAnswer)
         #expect(cached() == found)
         resolver.advance(by: .seconds(1))
         #expect(cached() == nil)
     }
 
-    @Test mutating func `that there is no such name ends the use of stale answers`() {
+    @Test mutating func `an authoritative failure ends the use of stale answers`() {
         answer(found)
         resolver.advance(by: .seconds(60))
         answer(noSuchName)
         #expect(cached() == noSuchName)
-        answer(silence)
+        answer(noAnswer)
         resolver.advance(by: .seconds(1))
         #expect(cached() == nil)
     }
 
-    @Test mutating func `a change of the network empties the cache, and nothing waits for an older lookup`() {
+    @Test mutating func `a renewal empties the cache, and no caller waits for an older lookup`() {
         answer(found)
         resolver.renew()
         let before = resolver.ask("a")
@@ -204,17 +207,17 @@ struct SimulatedResolver {
         #expect(cached() == other)
     }
 
-    @Test mutating func `names that were silent lately use at most half of the pool`() {
-        let silent = (0..<6).map { "silent\($0)" }
-        fall(silent: silent)
+    @Test mutating func `names that were slow recently use at most half of the pool`() {
+        let slow = (0..<6).map { "slow\($0)" }
+        fall(slow: slow)
         resolver.advance(by: .seconds(60))
-        for name in silent { resolver.ask(name) }
+        for name in slow { resolver.ask(name) }
         #expect(resolver.running.count == 4)
         for name in ["b", "c", "d"] { resolver.ask(name) }
         #expect(resolver.runningNames.suffix(3) == ["b", "c", "d"])
     }
 
-    @Test mutating func `a lookup that takes long counts as silent, whatever was expected of it`() {
+    @Test mutating func `a long lookup counts as slow, whatever its rank`() {
         for number in 0..<5 { resolver.ask("new\(number)") }
         resolver.advance(by: .seconds(2))
         resolver.ask("a", .refresh)
@@ -228,7 +231,7 @@ struct SimulatedResolver {
         #expect(resolver.runningNames.last == "a", "somebody needs it, and it answered promptly")
     }
 
-    @Test mutating func `callers who wait go before refreshes, and move up a refresh of the same name`() {
+    @Test mutating func `needed lookups run before refreshes, and promote a refresh of the same name`() {
         var resolver = SimulatedResolver(threads: 1)
         resolver.ask("first")
         resolver.ask("a", .refresh)
@@ -243,7 +246,7 @@ struct SimulatedResolver {
         #expect(order == ["first", "c", "b", "a"])
     }
 
-    @Test mutating func `an abandoned question leaves the queue, unless somebody else waits for it`() {
+    @Test mutating func `an abandoned question leaves the queue unless another caller waits for it`() {
         var resolver = SimulatedResolver(threads: 1)
         let first = resolver.ask("first")
         let waiting = resolver.ask("a")
@@ -258,25 +261,25 @@ struct SimulatedResolver {
         #expect(resolver.answers == [shared[1]: other])
     }
 
-    @Test func `asking and giving up, again and again, does not fill the memory`() {
+    @Test func `repeated abandoned lookups do not accumulate`() {
         var queue = LookupQueue<Int>()
         for number in 0..<100_000 {
             queue.insert(number, .first)
             queue.remove(number)
         }
         queue.insert(-1, .first)
-        #expect(queue.places < 100)
+        #expect(queue.entryCount < 100)
         #expect(queue.removeAll() == [-1])
     }
 
-    @Test mutating func `64 addresses are kept at most, each once`() {
+    @Test mutating func `at most 64 addresses are kept, without duplicates`() {
         let addresses = (0..<200).map { IPAddress("192.0.2.\($0 / 2)")! }
         answer(.success(addresses))
         let kept = try? cached()?.get()
         #expect(kept?.map(\.description) == (0..<64).map { "192.0.2.\($0)" })
     }
 
-    @Test mutating func `the names that were used least recently are forgotten first`() {
+    @Test mutating func `the least recently used names are evicted first`() {
         resolver = SimulatedResolver(names: 8)
         for number in 0..<8 { answer(found, about: "\(number)") }
         #expect(cached("0") == found)
@@ -284,27 +287,30 @@ struct SimulatedResolver {
         #expect(resolver.core.cache.entries.keys.sorted() == ["0", "3", "4", "5", "6", "7", "8"])
     }
 
-    @Test mutating func `a thread that cannot be started matters only if there is no other`() {
+    @Test mutating func `a thread that cannot be started matters only if there is no other thread`() {
         var core = ResolverCore(threads: 8)
         let now = ContinuousClock.now
-        for name in ["a", "b"] { _ = core.ask(name, .needed, now: now) }
+        for name in ["a", "b"] { _ = core.resolve(name, .needed, now: now) }
         #expect(core.grow(now: now) == 2)
         #expect(core.threadFailed(.init(code: EAI_SYSTEM, errno: EAGAIN), now: now) == [])
         let failed = core.threadFailed(.init(code: EAI_SYSTEM, errno: EAGAIN), now: now)
-        #expect(failed.map(\.asker) == [1, 2])
+        #expect(failed.map(\.caller) == [1, 2])
     }
 
-    @Test mutating func `the snapshot shows names with their states and ages, and silence`() {
+    @Test
+    mutating func
+        `the snapshot shows names with their states and ages, and how long no name server has answered`()
+    {
         answer(found, about: "fresh")
         answer(noSuchName, about: "missing")
         resolver.advance(by: .seconds(3))
-        fall(silent: ["silent"])
+        fall(slow: ["slow"])
         resolver.ask("new")
         let snapshot = ResolverSnapshot(resolver.core, now: resolver.now)
-        #expect(snapshot.names.map(\.name) == ["fresh", "missing", "new", "silent"])
+        #expect(snapshot.names.map(\.name) == ["fresh", "missing", "new", "slow"])
         #expect(snapshot.names.map(\.state) == [.fresh, .failed, .resolving, .failed])
-        #expect(snapshot.names.map(\.isSilent) == [false, false, false, true])
+        #expect(snapshot.names.map(\.isSlow) == [false, false, false, true])
         #expect(snapshot.names[0].age == .seconds(13))
-        #expect(snapshot.silence == .zero && snapshot.threads == 1)
+        #expect(snapshot.unresponsive == .zero && snapshot.threads == 1)
     }
 }

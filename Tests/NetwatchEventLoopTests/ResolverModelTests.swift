@@ -6,7 +6,7 @@ internal import Testing
 
 /// Random calls of a resolver with virtual time, and the invariants that must always hold.
 private struct ResolverModel {
-    private static let silent = 0..<40
+    private static let slow = 0..<40
     private static let names = 0..<60
     private static let threads = 16
 
@@ -14,8 +14,8 @@ private struct ResolverModel {
     private var generator: SeededGenerator
     /// The end of each running lookup, in the resolver's order.
     private var ends: [(question: ResolverCore.Question, due: ContinuousClock.Instant, wasSilent: Bool)] = []
-    private var asked: Set<ResolverCore.Asker> = []
-    private var abandoned: Set<ResolverCore.Asker> = []
+    private var asked: Set<ResolverCore.CallerID> = []
+    private var abandoned: Set<ResolverCore.CallerID> = []
     private(set) var violations: [String] = []
 
     init(seed: UInt64, faults: ResolverFaults) {
@@ -51,9 +51,9 @@ private struct ResolverModel {
 
     private mutating func abandonOne() {
         let waiting = asked.filter { resolver.answers[$0] == nil && !abandoned.contains($0) }.sorted()
-        guard let asker = waiting.randomElement(using: &generator) else { return }
-        abandoned.insert(asker)
-        _ = resolver.abandon(asker)
+        guard let caller = waiting.randomElement(using: &generator) else { return }
+        abandoned.insert(caller)
+        _ = resolver.abandon(caller)
     }
 
     /// Advances the time and ends the lookups that are due.
@@ -71,17 +71,17 @@ private struct ResolverModel {
     }
 
     private mutating func outcome(of name: String) -> NameResolver.Outcome {
-        if isSilent(name) { return .failure(.init(code: EAI_AGAIN)) }
+        if isSlow(name) { return .failure(.init(code: EAI_AGAIN)) }
         if Int.random(in: 0..<10, using: &generator) == 0 { return .failure(.init(code: EAI_NONAME)) }
         return .success([IPAddress("192.0.2.\(name)")!])
     }
 
-    private func isSilent(_ name: String) -> Bool { Self.silent.contains(Int(name)!) }
+    private func isSlow(_ name: String) -> Bool { Self.slow.contains(Int(name)!) }
 
     private mutating func noteStarts() {
         for question in resolver.running where !ends.contains(where: { $0.question == question }) {
-            let milliseconds = isSilent(question.name) ? 10_000 : Int.random(in: 1..<200, using: &generator)
-            let wasSilent = resolver.core.cache.isSilent(question.name) == true
+            let milliseconds = isSlow(question.name) ? 10_000 : Int.random(in: 1..<200, using: &generator)
+            let wasSilent = resolver.core.cache.isSlow(question.name) == true
             ends.append((question, resolver.now + .milliseconds(milliseconds), wasSilent))
         }
     }
@@ -92,21 +92,24 @@ private struct ResolverModel {
         let pool = resolver.core.pool
         expect(pool.threads <= Self.threads, "\(pool.threads) threads")
         expect(pool.threads == resolver.running.count, "threads without a lookup stay")
-        let silent = ends.count { $0.wasSilent }
-        expect(silent <= Self.threads / 2, "\(silent) threads look up names that were silent lately")
+        let slow = ends.count { $0.wasSilent }
+        expect(slow <= Self.threads / 2, "\(slow) threads look up names that were slow lately")
         let isKnownWaiting = pool.queue.count(of: .known) > 0
         expect(!isKnownWaiting || pool.threads == Self.threads, "a known name waits next to idle threads")
-        for question in resolver.core.inquiries.keys where !pool.isRunning(question) {
-            let inquiry = resolver.core.inquiries[question]!
-            expect(inquiry.isKept || !inquiry.askers.isEmpty, "`\(question.name)` waits for nobody")
+        for question in resolver.core.pendingLookups.keys where !pool.isRunning(question) {
+            let pending = resolver.core.pendingLookups[question]!
+            expect(
+                pending.continuesWithoutCallers || !pending.callers.isEmpty,
+                "`\(question.name)` waits for nobody"
+            )
         }
     }
 
     /// Every caller gets one result, unless it gave up.
     private mutating func checkAnswers() {
-        for asker in asked.sorted() {
-            let isAnswered = resolver.answers[asker] != nil
-            expect(isAnswered != abandoned.contains(asker), "asker \(asker) answered: \(isAnswered)")
+        for caller in asked.sorted() {
+            let isAnswered = resolver.answers[caller] != nil
+            expect(isAnswered != abandoned.contains(caller), "caller \(caller) answered: \(isAnswered)")
         }
         expect(resolver.core.pool.threads == 0, "a thread without work stays")
     }
@@ -125,7 +128,7 @@ private struct ResolverModel {
         return model.violations
     }
 
-    @Test func `each asker gets one answer, and silent names leave room for others`() {
+    @Test func `each caller gets one answer, and slow names leave threads for others`() {
         let chosen = getenv("NETWATCH_SEED").flatMap { UInt64(String(cString: $0)) }
         for seed in chosen.map({ $0..<($0 + 1) }) ?? Self.seeds {
             let violations = violations(seed: seed)
@@ -133,15 +136,15 @@ private struct ResolverModel {
         }
     }
 
-    @Test func `the check notices a pool that forgets which names are silent`() {
+    @Test func `the model detects a pool that ignores slow names`() {
         var faults = ResolverFaults()
-        faults.forgetsSilence = true
+        faults.ignoresSlowNames = true
         #expect(Self.seeds.contains { !violations(seed: $0, faults: faults).isEmpty })
     }
 
-    @Test func `the check notices abandoned questions that stay in the queue`() {
+    @Test func `the model detects abandoned questions that stay in the queue`() {
         var faults = ResolverFaults()
-        faults.keepsAbandoned = true
+        faults.keepsAbandonedLookups = true
         #expect(Self.seeds.contains { !violations(seed: $0, faults: faults).isEmpty })
     }
 }

@@ -3,7 +3,7 @@ internal import Testing
 
 /// Processes started by tests must not outlive them.
 @Suite(.timeLimit(.minutes(1))) struct ServerProcessTests {
-    @Test func `a server without handlers of its own ends with the last reference to it`() async throws {
+    @Test func `a server process ends when its last reference is released`() async throws {
         var server: ServerProcess? = try ServerProcess(in: try ScratchDirectory(), on: .none) { _ in
             ["/bin/sleep", "1000"]
         }

@@ -47,7 +47,7 @@ internal import Testing
     // MARK: Heads
 
     @Test(arguments: [.all, .basic] as [TransferCredentials.Schemes])
-    func `credentials are given when they are asked for, and one head is reported`(
+    func `credentials answer a challenge, and one head is reported`(
         schemes: TransferCredentials.Schemes
     ) async throws {
         let server = try server(Self.basic, wanting: Self.authorization)
@@ -59,7 +59,7 @@ internal import Testing
         #expect(server.requests.map { $0.values(of: "Authorization") } == [[], [Self.authorization]])
     }
 
-    @Test func `without credentials a 401 is a response like others`() async throws {
+    @Test func `without credentials a 401 is an ordinary response`() async throws {
         let server = try server(Self.basic)
         var request = request(server)
         request.credentials = nil
@@ -70,7 +70,7 @@ internal import Testing
         #expect(server.requests.count == 1)
     }
 
-    @Test func `a wrong password ends with the second 401, with its body`() async throws {
+    @Test func `a wrong password returns the second 401 with its body`() async throws {
         let server = try server(Self.basic, wanting: "something else")
         let record = await engine.run(request(server))
         #expect(record.hasSucceeded)
@@ -79,7 +79,7 @@ internal import Testing
         #expect(server.requests.count == 2)
     }
 
-    @Test func `a 401 that asks for something unknown, or has no body, is the response`() async throws {
+    @Test func `a 401 with an unknown scheme, or without a body, is returned`() async throws {
         let unknown = try server(.init("WWW-Authenticate", "Unheard-Of"))
         #expect(await engine.run(request(unknown)).text == "who are you?")
         let empty = try ScriptedServer { _ in .respond(status: 401) }
@@ -89,7 +89,7 @@ internal import Testing
         #expect(record.heads.map(\.status) == [401])
     }
 
-    @Test func `trailers of the 401 are not taken for the final head`() async throws {
+    @Test func `trailers of the 401 are not part of the final head`() async throws {
         let server = try ScriptedServer { request in
             guard request.values(of: "Authorization").isEmpty else { return .respond("welcome") }
             return .send(
@@ -145,7 +145,7 @@ internal import Testing
         #expect(answers.allSatisfy { $0.hasPrefix(scheme) })
     }
 
-    @Test func `a body that cannot be read twice ends with 65, and no head`() async throws {
+    @Test func `a body that cannot rewind fails with code 65 and without a head`() async throws {
         let server = try server(Self.basic)
         let source = SteppedSource(length: 3, [.bytes([1, 2, 3]), .end], isRewindable: false)
         let record = await engine.run(request(server, method: "POST", body: .source(source)))
@@ -154,7 +154,7 @@ internal import Testing
         #expect(server.requests.count == 1)
     }
 
-    @Test func `what may be sent once only is not sent again with its credentials`() async throws {
+    @Test func `a request that must not be resent is not resent with credentials`() async throws {
         let server = try ScriptedServer { request in
             request.number == 1 ? .respond(status: 401, headers: [Self.basic]) : .close
         }
@@ -166,7 +166,7 @@ internal import Testing
         #expect(server.requests.count == 2)
     }
 
-    @Test func `progress is that of the request that counts`() async throws {
+    @Test func `progress restarts when the request is sent again`() async throws {
         let server = try server(Self.basic)
         let record = await engine.run(request(server, method: "POST", body: [1, 2, 3]))
         #expect(record.progress.last == TransferProgress(sent: 3, toSend: 3, received: 7, toReceive: 7))
@@ -175,7 +175,7 @@ internal import Testing
 
     // MARK: Other transfers
 
-    @Test func `the next transfer on the connection is nobody's`() async throws {
+    @Test func `the next transfer on the connection is not authenticated`() async throws {
         let server = try server(Self.basic)
         _ = await engine.run(request(server))
         #expect(await engine.run(TransferRequest(url: server.url)).head?.status == 401)
@@ -183,7 +183,7 @@ internal import Testing
     }
 
     @Test(arguments: [("a\0b", "c"), ("a", "b\0c")])
-    func `credentials with NUL are refused`(user: String, password: String) async throws {
+    func `credentials with NUL are rejected`(user: String, password: String) async throws {
         let server = try server(Self.basic)
         var request = request(server)
         request.credentials = TransferCredentials(user: user, password: password)
@@ -191,14 +191,14 @@ internal import Testing
         #expect(server.connectionCount == 0)
     }
 
-    @Test func `no scheme at all is refused`() async throws {
+    @Test func `credentials without a scheme are rejected`() async throws {
         let server = try server(Self.basic)
         #expect(await engine.run(request(server, schemes: [])).failure?.phase == .prepare)
     }
 
     // MARK: Third-party servers
 
-    @Test func `httpbin accepts Basic and Digest, and refuses a wrong password`() async throws {
+    @Test func `httpbin accepts Basic and Digest, and rejects a wrong password`() async throws {
         let server = try HTTPBin()
         let paths = ["basic-auth/user/p", "digest-auth/auth/user/p", "digest-auth/auth-int/user/p/SHA-256"]
         for path in paths {
@@ -212,7 +212,7 @@ internal import Testing
         }
     }
 
-    @Test func `nginx passes a file on only to those whom it knows`() async throws {
+    @Test func `nginx serves a file only with valid credentials`() async throws {
         let origin = try ScriptedServer()
         let nginx = try await Nginx(inFrontOf: origin, users: ["user": "p"])
         let scratch = try ScratchDirectory()

@@ -34,7 +34,7 @@ struct BindingTests {
         return request
     }
 
-    @Test func `a transfer takes the cable it is bound to, not the one the routes prefer`() async throws {
+    @Test func `a bound transfer uses its interface, not the preferred route's`() async throws {
         let server = try server()
         for cable in [nil, testbed.first, testbed.second] {
             #expect(await engine.run(request(server.url, over: cable)).head?.status == 200)
@@ -43,7 +43,7 @@ struct BindingTests {
         #expect(server.peers == [second, testbed.first.source, second])
     }
 
-    @Test func `a bound transfer neither takes a pooled connection nor leaves one`() async throws {
+    @Test func `a bound transfer neither reuses a connection nor leaves one in the pool`() async throws {
         let server = try server()
         for cable in [nil, testbed.second, testbed.second, nil] {
             _ = await engine.run(request(server.url, over: cable))
@@ -52,7 +52,7 @@ struct BindingTests {
         await server.openConnections(atMost: 1)
     }
 
-    @Test func `the source address is the one that is asked for`() async throws {
+    @Test func `the connection has the requested source address`() async throws {
         try testbed.near.ip("addr add 192.0.2.9/24 dev near0")
         let server = try server()
         var request = request(server.url, over: testbed.first)
@@ -66,7 +66,7 @@ struct BindingTests {
         #expect(server.peers == [source])
     }
 
-    @Test func `a source address that is gone says so, and sends nothing`() async throws {
+    @Test func `a missing source address fails with its error, and nothing is sent`() async throws {
         let server = try server()
         try testbed.near.ip("addr del \(testbed.second.source)/24 dev near1")
         let failure = await engine.run(request(server.url, over: testbed.second)).failure
@@ -76,7 +76,7 @@ struct BindingTests {
         #expect(server.peers.isEmpty)
     }
 
-    @Test func `an interface that is gone says so, and sends nothing`() async throws {
+    @Test func `a missing interface fails with its error, and nothing is sent`() async throws {
         let server = try server()
         var request = request(server.url, over: nil)
         request.binding = SocketBinding(
@@ -91,7 +91,7 @@ struct BindingTests {
         #expect(server.peers.isEmpty)
     }
 
-    @Test func `a bound name is connected to at the address it was given, without a lookup`() async throws {
+    @Test func `a transfer with given addresses connects without a lookup`() async throws {
         let server = try server()
         var request = request("http://netwatch.invalid:\(server.port)/", over: testbed.first)
         request.candidates = [
@@ -105,7 +105,7 @@ struct BindingTests {
         #expect(server.requests.first?.values(of: "Host") == ["netwatch.invalid:\(server.port)"])
     }
 
-    @Test func `a name without an address of the way's family is not connected to`() async throws {
+    @Test func `a name without an address of the bound family fails`() async throws {
         let server = try server()
         let way = SocketBinding(interfaceIndex: testbed.first.index, source: nil, family: .ipv6)
         for url in [server.url, "http://netwatch.invalid:\(server.port)/"] {
@@ -120,7 +120,7 @@ struct BindingTests {
         #expect(await engine.run(request).failure?.message == "the host has no address")
     }
 
-    @Test func `a unix socket cannot be bound to a way`() async {
+    @Test func `a unix socket cannot be bound to an interface`() async {
         var request = request("http://netwatch/", over: testbed.first)
         request.unixSocketPath = "/run/netwatch.sock"
         #expect(await engine.run(request).failure?.code == 43)

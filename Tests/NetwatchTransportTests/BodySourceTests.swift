@@ -22,7 +22,7 @@ internal import Testing
 
     // MARK: Data on the wire
 
-    @Test func `a source of known length is sent with it, and nothing else is added`() async throws {
+    @Test func `a source of known length sends Content-Length and no other headers`() async throws {
         let server = try ScriptedServer()
         let source = SteppedSource(length: 5, [text("ab"), text("cde"), .end])
         let record = await engine.run(request(server, source))
@@ -59,8 +59,7 @@ internal import Testing
     }
 
     @Test(arguments: [nil, 4] as [Int64?])
-    func `a source is waited for, from whichever thread it says that it has more`(length: Int64?) async throws
-    {
+    func `the transfer waits for its source, whichever thread calls wake`(length: Int64?) async throws {
         let server = try ScriptedServer()
         let source = SteppedSource(length: length)
         let recorder = TransferRecorder()
@@ -74,7 +73,7 @@ internal import Testing
         #expect(server.requests.first?.body == Array("abcd".utf8))
     }
 
-    @Test func `other transfers go on while a source has nothing`() async throws {
+    @Test func `other transfers continue while a source has no bytes`() async throws {
         let server = try ScriptedServer()
         let source = SteppedSource(length: 1)
         let recorder = TransferRecorder()
@@ -86,7 +85,7 @@ internal import Testing
 
     // MARK: Sources with a wrong length
 
-    @Test func `a source that ends early fails the transfer, and the server gets no whole request`()
+    @Test func `a source that ends early fails the transfer, and the request stays incomplete`()
         async throws
     {
         let server = try ScriptedServer()
@@ -94,25 +93,25 @@ internal import Testing
         let failure = await engine.run(request(server, source)).failure
         #expect(failure?.code == 26)
         #expect(failure?.phase == .request)
-        #expect(failure?.message == "the request's body ended after 4 of 5 bytes")
+        #expect(failure?.message == "the request body ended after 4 of 5 bytes")
         await server.openConnections(atMost: 0)
         #expect(server.requests.isEmpty)
     }
 
     @Test(arguments: [["abcdef"], ["abcde", "f"], ["abcd", "e", "f"]])
-    func `a source that is too long fails the transfer, and the server gets no whole request`(
+    func `a source that is too long fails the transfer, and the request stays incomplete`(
         pieces: [String]
     ) async throws {
         let server = try ScriptedServer()
         let source = SteppedSource(length: 5, pieces.map(text))
         let failure = await engine.run(request(server, source)).failure
         #expect(failure?.code == 26)
-        #expect(failure?.message == "the request's body is longer than the 5 bytes it was said to have")
+        #expect(failure?.message == "the request body is longer than its announced 5 bytes")
         await server.openConnections(atMost: 0)
         #expect(server.requests.isEmpty)
     }
 
-    @Test func `a source that finds out late that it is too long fails the transfer too`() async throws {
+    @Test func `a source that returns excess bytes after a pause fails the transfer`() async throws {
         let server = try ScriptedServer()
         let source = SteppedSource(length: 5, [text("abcde")])
         let recorder = TransferRecorder()
@@ -124,24 +123,24 @@ internal import Testing
         #expect(server.requests.isEmpty)
     }
 
-    @Test func `a source that cannot be read says why`() async throws {
+    @Test func `a source that cannot be read reports its error`() async throws {
         let server = try ScriptedServer()
         let source = SteppedSource(length: nil, [text("a"), .failed(SystemError(call: "read", errno: EIO))])
         let failure = await engine.run(request(server, source)).failure
         #expect(failure?.code == 26)
         #expect(failure?.osErrno == EIO)
-        #expect(failure?.message == "the request's body cannot be read: read: Input/output error")
+        #expect(failure?.message == "cannot read the request body: read: Input/output error")
     }
 
     @Test(arguments: [-1, .min] as [Int64])
-    func `a length below zero is refused`(length: Int64) async throws {
+    func `a negative length is rejected`(length: Int64) async throws {
         let server = try ScriptedServer()
         let failure = await engine.run(request(server, SteppedSource(length: length))).failure
         #expect(failure?.code == 43)
-        #expect(failure?.message == "a body cannot have \(length) bytes")
+        #expect(failure?.message == "the body length \(length) is negative")
     }
 
-    @Test func `a Content-Length beside a body of unknown length is refused`() async throws {
+    @Test func `Content-Length with a body of unknown length is rejected`() async throws {
         let server = try ScriptedServer()
         var request = request(server, SteppedSource(length: nil))
         request.headers = [.init("Content-Length", "0")]
@@ -150,13 +149,8 @@ internal import Testing
 
     // MARK: Repeated requests
 
-    /// A server that closes the connection after the first request on a reused connection.
-    private func forgetfulServer() throws -> ScriptedServer {
-        try ScriptedServer { $0.number == 2 ? .close : .respond("") }
-    }
-
-    @Test func `a source is read again when libcurl sends its request again`() async throws {
-        let server = try forgetfulServer()
+    @Test func `a source is rewound when libcurl sends its request again`() async throws {
+        let server = try ScriptedServer.closingFirstReuse()
         _ = await engine.run(TransferRequest(url: server.url))
         let source = SteppedSource(length: 3, [text("abc"), .end])
         #expect(await engine.run(request(server, source)).hasSucceeded)
@@ -164,8 +158,8 @@ internal import Testing
         #expect(source.rewinds > 0)
     }
 
-    @Test func `bytes are sent again from their beginning`() async throws {
-        let server = try forgetfulServer()
+    @Test func `bytes in memory are sent again from the beginning`() async throws {
+        let server = try ScriptedServer.closingFirstReuse()
         _ = await engine.run(TransferRequest(url: server.url))
         var request = TransferRequest(url: server.url, method: "PUT")
         request.body = [1, 2, 3]
@@ -173,8 +167,8 @@ internal import Testing
         #expect(server.requests.map(\.body) == [[], [1, 2, 3], [1, 2, 3]])
     }
 
-    @Test func `what cannot be read again is not sent again`() async throws {
-        let server = try forgetfulServer()
+    @Test func `a source that cannot rewind is not sent again`() async throws {
+        let server = try ScriptedServer.closingFirstReuse()
         _ = await engine.run(TransferRequest(url: server.url))
         let source = SteppedSource(length: 3, [text("abc"), .end], isRewindable: false)
         let failure = await engine.run(request(server, source)).failure
@@ -184,7 +178,7 @@ internal import Testing
 
     // MARK: The end
 
-    @Test func `a source is cancelled once, however its transfer ends`() async throws {
+    @Test func `a source is cancelled exactly once, however its transfer ends`() async throws {
         let server = try ScriptedServer()
         let refused = try RefusingPort()
         for url in ["", refused.url, server.url] {
@@ -196,12 +190,12 @@ internal import Testing
         }
     }
 
-    @Test func `a source whose transfer is cancelled may say that it has more`() async throws {
+    @Test func `a source may call wake after its transfer was cancelled`() async throws {
         let server = try ScriptedServer()
         let source = SteppedSource(length: 1)
         let recorder = TransferRecorder()
         let id = engine.start(request(server, source)) { recorder.deliver($0) }
-        while server.connectionCount == 0 { await engine.settle() }
+        _ = await server.peers(atLeast: 1)
         engine.cancel(id)
         #expect(await recorder.end().failure?.code == 42)
         source.add(text("a"), .end)

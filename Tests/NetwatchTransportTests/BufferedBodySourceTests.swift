@@ -29,7 +29,7 @@ internal import Testing
     }
 
     @Test(arguments: [0, 1, 65536, 131_072, 1_000_001])
-    func `a file arrives as it is`(count: Int) async throws {
+    func `a file is sent unchanged`(count: Int) async throws {
         let bytes = (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 31) }
         let record = await send(try BufferedBodySource(path: file(bytes)))
         #expect(record.hasSucceeded)
@@ -37,7 +37,7 @@ internal import Testing
         #expect(server.requests.first?.values(of: "Content-Length") == ["\(count)"])
     }
 
-    @Test func `a file that shrinks or grows on the way fails the transfer`() async throws {
+    @Test func `a file that shrinks or grows during the transfer fails it`() async throws {
         for size in [99_999, 100_001] {
             let path = try file([UInt8](repeating: 1, count: 100_000))
             let source = try BufferedBodySource(path: path)
@@ -46,7 +46,7 @@ internal import Testing
         }
     }
 
-    @Test func `what is no regular file is refused at once`() throws {
+    @Test func `only regular files are accepted`() throws {
         let fifo = scratch.file("fifo")
         #expect(mkfifo(fifo, 0o600) == 0)
         let cases: [(path: String, errno: CInt)] = [
@@ -62,7 +62,7 @@ internal import Testing
         }
     }
 
-    @Test func `no more is read ahead than there is room for`() async throws {
+    @Test func `reading ahead stops when the buffer is full`() async throws {
         let reader = CountingReader(chunks: 100)
         let source = BufferedBodySource(reader, length: nil)
         var byte: UInt8 = 0
@@ -78,14 +78,14 @@ internal import Testing
         source.cancel()
     }
 
-    @Test func `a reader that cannot be read fails with its error`() async throws {
+    @Test func `a failing reader reports its error`() async throws {
         let failure = await send(BufferedBodySource(CountingReader(chunks: 3, fails: true), length: nil))
             .failure
         #expect(failure?.code == 26)
         #expect(failure?.osErrno == EIO)
     }
 
-    @Test func `a source goes back to its beginning while its reader waits`() async throws {
+    @Test func `a source can be rewound while its reader blocks`() async throws {
         let reader = CountingReader(chunks: 3, waitsBefore: 1)
         let source = BufferedBodySource(reader, length: nil)
         #expect(await first(of: source) == 0)
@@ -95,7 +95,7 @@ internal import Testing
         #expect(await first(of: source) == 0)
     }
 
-    @Test func `a reader that turns out not to go back ends the transfer with 65`() async throws {
+    @Test func `a reader that cannot rewind after all fails the transfer with code 65`() async throws {
         let reader = CountingReader(chunks: 3, waitsBefore: 1, isRewindable: false)
         let source = BufferedBodySource(reader, length: nil)
         #expect(await first(of: source) == 0)

@@ -29,13 +29,13 @@ internal import Testing
         return recorder.record.failure
     }
 
-    @Test func `before it has begun`() async throws {
+    @Test func `cancelled before it has begun`() async throws {
         let server = try ScriptedServer { _ in .stall(then: .close) }
         _ = await cancelled(TransferRequest(url: server.url), on: engine)
     }
 
-    @Test func `while its name is looked up`() async throws {
-        let gate = Gate()
+    @Test func `cancelled during the name lookup`() async throws {
+        let gate = LookupGate()
         let engine = try TransferEngine(resolver: gate.resolver)
         let request = TransferRequest(url: "http://netwatch.invalid/")
         let failure = await cancelled(request, on: engine) { await gate.isEntered() }
@@ -44,7 +44,7 @@ internal import Testing
         await engine.settle()
     }
 
-    @Test func `while it connects`() async throws {
+    @Test func `cancelled while connecting`() async throws {
         let port = try UnansweringPort()
         let request = TransferRequest(url: "http://127.0.0.1:\(port.port)/")
         let failure = await cancelled(request, on: engine) { await engine.settle() }
@@ -52,7 +52,8 @@ internal import Testing
         #expect(failure?.bytesSent == 0)
     }
 
-    @Test func `while it connects, and the next one has a socket of the same number`() async throws {
+    @Test func `cancelled while connecting, and the next transfer reuses the descriptor number`() async throws
+    {
         let port = try UnansweringPort()
         let server = try ScriptedServer { _ in .respond(status: 200, headers: [.init("Connection", "close")])
         }
@@ -67,7 +68,7 @@ internal import Testing
         }
     }
 
-    @Test func `in the TLS handshake`() async throws {
+    @Test func `cancelled during the TLS handshake`() async throws {
         let server = try ScriptedServer(mode: .deaf)
         let request = TransferRequest(url: "https://127.0.0.1:\(server.port)/")
         let failure = await cancelled(request, on: engine) { await server.unreadConnections(atLeast: 1) }
@@ -75,7 +76,7 @@ internal import Testing
         #expect(failure?.bytesSent == 0)
     }
 
-    @Test func `while it sends its request`() async throws {
+    @Test func `cancelled while sending the request`() async throws {
         let server = try ScriptedServer(mode: .deaf)
         var request = TransferRequest(url: server.url, method: "PUT")
         request.body = .bytes([UInt8](repeating: 0, count: 50_000_000))
@@ -87,7 +88,7 @@ internal import Testing
         #expect(failure.bytesSent < 50_000_000)
     }
 
-    @Test func `while it waits for the response`() async throws {
+    @Test func `cancelled while waiting for the response`() async throws {
         let server = try ScriptedServer { _ in .stall(then: .close) }
         let failure = await cancelled(TransferRequest(url: server.url), on: engine) {
             await server.requests(atLeast: 1)
@@ -95,7 +96,7 @@ internal import Testing
         #expect(failure?.phase == .response)
     }
 
-    @Test func `while the body comes`() async throws {
+    @Test func `cancelled while receiving the body`() async throws {
         let server = try ScriptedServer { _ in .endlessBody }
         let failure = await cancelled(TransferRequest(url: server.url), on: engine) {
             await server.requests(atLeast: 1)
@@ -103,7 +104,7 @@ internal import Testing
         #expect(failure?.phase == .response)
     }
 
-    @Test func `after its end it has no effect`() async throws {
+    @Test func `cancelling after the end has no effect`() async throws {
         let server = try ScriptedServer()
         let recorder = TransferRecorder()
         let id = engine.start(TransferRequest(url: server.url)) { recorder.deliver($0) }
@@ -114,10 +115,10 @@ internal import Testing
         #expect(recorder.record.hasSucceeded)
     }
 
-    @Test func `an engine that goes away ends its transfers once`() async throws {
+    @Test func `releasing the engine ends its transfers once`() async throws {
         let server = try ScriptedServer { _ in .stall(then: .close) }
         let (waiting, looking) = (TransferRecorder(), TransferRecorder())
-        let gate = Gate()
+        let gate = LookupGate()
         do {
             let engine = try TransferEngine(resolver: gate.resolver)
             engine.start(TransferRequest(url: server.url)) { waiting.deliver($0) }
@@ -131,7 +132,7 @@ internal import Testing
         await server.openConnections(atMost: 0)
     }
 
-    @Test func `a connection that is cancelled closes, whatever programs were started meanwhile`()
+    @Test func `a cancelled connection closes, whatever programs were started meanwhile`()
         async throws
     {
         let server = try ScriptedServer { _ in .stall(then: .close) }

@@ -8,7 +8,7 @@ internal import Testing
         TransferCapabilities(version: "8.0.0", tlsLibrary: tls, supportsHTTP2: http2, decodableEncodings: [])
     }
 
-    @Test func `this machine's lacks nothing`() {
+    @Test func `this machine's libcurl has all features`() {
         #expect(TransferCapabilities.current.shortcomings == [])
         #expect(TransferCapabilities.current.usesOpenSSL)
     }
@@ -20,13 +20,13 @@ internal import Testing
         // libcurl lists inactive TLS libraries in parentheses. The active one has its own structures.
         ("(OpenSSL/3.0.0) GnuTLS/3.7.9", true, ["GnuTLS/3.7.9"]),
     ])
-    func `what is missing is said, with what remains`(tls: String?, http2: Bool, words: [String]) {
+    func `each missing feature is described with its effect`(tls: String?, http2: Bool, words: [String]) {
         let sentences = capabilities(tls: tls, http2: http2).shortcomings
         #expect(sentences.count == words.count)
         for (sentence, word) in zip(sentences, words) { #expect(sentence.contains(word)) }
     }
 
-    @Test func `only what needs a callback needs OpenSSL`() {
+    @Test func `only trusts that need a callback require OpenSSL`() {
         let other = capabilities(tls: "GnuTLS/3.7.9")
         var checked = TransferTrust()
         checked.check = TrustCheck { _ in true }

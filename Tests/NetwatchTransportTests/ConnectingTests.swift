@@ -8,51 +8,49 @@ internal import Testing
 
 /// Hosts with several addresses, some of which do not respond.
 @Suite(.timeLimit(.minutes(1))) struct ConnectingTests {
-    private func engine(_ addresses: String...) throws -> TransferEngine {
-        let addresses = addresses.compactMap { IPAddress($0) }
-        return try TransferEngine(resolver: NameResolver { _ in .success(addresses) })
-    }
-
     private func request(_ port: UInt16) -> TransferRequest {
         TransferRequest(url: "http://netwatch.invalid:\(port)/")
     }
 
-    @Test func `where the first address is silent, the second one is tried beside it`() async throws {
+    @Test func `if the first address does not answer, the second one is tried in parallel`() async throws {
         let silent = try UnansweringPort()
         let server = try ScriptedServer(address: "127.0.0.2", port: silent.port)
-        let record = await (try engine("127.0.0.1", "127.0.0.2")).run(request(server.port))
+        let record = await (try TransferEngine(resolver: .answering("127.0.0.1", "127.0.0.2"))).run(
+            request(server.port)
+        )
         #expect(record.hasSucceeded)
         #expect(record.metrics?.remoteAddress == "127.0.0.2")
         #expect(try #require(record.metrics?.connected) >= ConnectionRace.attemptDelay)
     }
 
-    @Test func `the address that answered is remembered, until the path changes`() async throws {
+    @Test func `the address that answered is preferred until the path changes`() async throws {
         let silent = try UnansweringPort()
         let server = try ScriptedServer(address: "127.0.0.2", port: silent.port)
-        let engine = try engine("127.0.0.1", "127.0.0.2")
+        let engine = try TransferEngine(resolver: .answering("127.0.0.1", "127.0.0.2"))
         #expect(await engine.run(request(server.port)).hasSucceeded)
-        #expect(await winner(engine, server) == "127.0.0.2")
+        #expect(await preferredAddress(engine, server) == "127.0.0.2")
         engine.renewConnections()
-        #expect(await winner(engine, server) == nil)
+        #expect(await preferredAddress(engine, server) == nil)
     }
 
-    @Test func `an address that takes connections and does not answer is not remembered`() async throws {
-        let server = try ScriptedServer { $0.number == 2 ? .close : .respond("") }
-        let engine = try engine("127.0.0.1")
+    @Test func `an address that accepts connections but does not respond is not preferred`() async throws {
+        let server = try ScriptedServer.closingFirstReuse()
+        let engine = try TransferEngine(resolver: .answering("127.0.0.1"))
         var request = request(server.port)
         request.allowsConnectionReuse = false
         #expect(await engine.run(request).hasSucceeded)
-        #expect(await winner(engine, server) == "127.0.0.1")
+        #expect(await preferredAddress(engine, server) == "127.0.0.1")
         #expect(await engine.run(request).failure?.code == 52)
-        #expect(await winner(engine, server) == nil)
+        #expect(await preferredAddress(engine, server) == nil)
     }
 
-    private func winner(_ engine: TransferEngine, _ server: ScriptedServer) async -> String? {
-        await engine.winners.address(of: "netwatch.invalid", port: server.port)?.description
+    private func preferredAddress(_ engine: TransferEngine, _ server: ScriptedServer) async -> String? {
+        await engine.preferredAddresses.address(of: "netwatch.invalid", port: server.port)?.description
     }
 
-    @Test func `a lookup that has only waited for a thread says nothing about the network`() async throws {
-        let gate = NetwatchTestSupport.Gate()
+    @Test func `a lookup that waited for a thread until the timeout fails in the phase prepare`() async throws
+    {
+        let gate = Gate()
         defer { gate.open() }
         let begun = Recorder<String>()
         let resolver = NameResolver(maximumThreads: 1) { name in
@@ -68,10 +66,10 @@ internal import Testing
         let failure = try #require(await engine.run(request).failure)
         #expect(failure.code == 28)
         #expect(failure.phase == .prepare)
-        #expect(failure.message.hasSuffix("while no thread was free for it"))
+        #expect(failure.message.hasSuffix(": all resolver threads were busy"))
     }
 
-    @Test func `after a refusal the next address follows at once`() async throws {
+    @Test func `after a refusal the next address is tried immediately`() async throws {
         let refusing = try RefusingPort()
         let server = try ScriptedServer(address: "127.0.0.9", port: refusing.port)
         let addresses =
@@ -83,7 +81,7 @@ internal import Testing
 
     @Test func `a failure lists every address with its error`() async throws {
         let refusing = try RefusingPort()
-        let engine = try engine("127.0.0.1", "::1")
+        let engine = try TransferEngine(resolver: .answering("127.0.0.1", "::1"))
         let failure = try #require(await engine.run(request(refusing.port)).failure)
         #expect(failure.code == 7)
         #expect(failure.osErrno == ECONNREFUSED)
@@ -93,9 +91,9 @@ internal import Testing
         #expect(failure.message == "127.0.0.1: Connection refused; ::1: Connection refused")
     }
 
-    @Test func `a timeout names the addresses that did not answer`() async throws {
+    @Test func `a connect timeout lists the addresses that did not answer`() async throws {
         let silent = try UnansweringPort()
-        let engine = try engine("127.0.0.1", "127.0.0.2")
+        let engine = try TransferEngine(resolver: .answering("127.0.0.1", "127.0.0.2"))
         var request = request(silent.port)
         request.connectTimeout = .milliseconds(500)
         let failure = try #require(await engine.run(request).failure)
@@ -108,7 +106,7 @@ internal import Testing
         )
     }
 
-    @Test func `a transfer without a descriptor to be had says that this machine is short of them`()
+    @Test func `a lack of descriptors is reported as a local shortage`()
         async throws
     {
         let failure = TransferFailure.notConnected(
@@ -129,7 +127,7 @@ internal import Testing
     @Test func `a stream connects to the address that answers`() async throws {
         let silent = try UnansweringPort()
         let server = try SocketServer.echo(address: "127.0.0.2", port: silent.port)
-        let stream = try engine("127.0.0.1", "127.0.0.2").stream(
+        let stream = try TransferEngine(resolver: .answering("127.0.0.1", "127.0.0.2")).stream(
             to: "netwatch.invalid",
             port: Int(server.port)
         )
@@ -141,15 +139,15 @@ internal import Testing
 
 /// Open connections are tried before a name lookup.
 @Suite(.timeLimit(.minutes(1))) struct PooledConnectionTests {
-    /// A resolver that counts lookups, and stops responding when `isSilent` is set.
+    /// A resolver that counts lookups, and stops responding when `isUnresponsive` is set.
     private final class Names: Sendable {
         let count = Atomic(0)
-        let isSilent = Atomic(false)
+        let isUnresponsive = Atomic(false)
 
         func resolver() -> NameResolver {
             NameResolver { _ in
                 self.count.add(1, ordering: .relaxed)
-                return self.isSilent.load(ordering: .relaxed)
+                return self.isUnresponsive.load(ordering: .relaxed)
                     ? .failure(.init(code: EAI_AGAIN)) : .success([IPAddress("127.0.0.1")!])
             }
         }
@@ -168,10 +166,10 @@ internal import Testing
 
     private var lookups: Int { names.count.load(ordering: .relaxed) }
 
-    @Test func `while the name servers are silent an open connection is used all the same`() async throws {
+    @Test func `an open connection is used even if name servers do not respond`() async throws {
         let server = try ScriptedServer()
         #expect(await engine.run(request(server)).hasSucceeded)
-        names.isSilent.store(true, ordering: .relaxed)
+        names.isUnresponsive.store(true, ordering: .relaxed)
         // Clears the resolver's cache.
         await engine.resolver.renew()
         for _ in 0..<10 {
@@ -184,7 +182,7 @@ internal import Testing
         #expect(server.connectionCount == 1)
     }
 
-    @Test func `beside a connection that is in use a second one is made`() async throws {
+    @Test func `a second connection is made while the first one is in use`() async throws {
         let server = try ScriptedServer { $0.number == 1 ? .stall(then: .respond("late")) : .respond("") }
         let first = TransferRecorder()
         engine.start(request(server)) { first.deliver($0) }
@@ -196,10 +194,10 @@ internal import Testing
         #expect(server.requests.map(\.connection) == [1, 2, 2])
     }
 
-    @Test func `a connection that ends as the request is sent over it is replaced, and the body sent again`()
+    @Test func `a reused connection that ends is replaced, and the body is sent again`()
         async throws
     {
-        let server = try ScriptedServer { $0.number == 2 ? .close : .respond("done") }
+        let server = try ScriptedServer.closingFirstReuse(responding: "done")
         #expect(await engine.run(request(server)).hasSucceeded)
         var second = request(server, "PUT")
         second.body = .bytes([1, 2, 3])
@@ -211,10 +209,10 @@ internal import Testing
         #expect(server.requests.map(\.body) == [[], [1, 2, 3], [1, 2, 3]])
     }
 
-    @Test func `a request whose connection ended and could not be replaced may have arrived`() async throws {
-        let server = try ScriptedServer { $0.number == 2 ? .close : .respond("") }
+    @Test func `a request whose connection could not be replaced counts as sent`() async throws {
+        let server = try ScriptedServer.closingFirstReuse()
         #expect(await engine.run(request(server)).hasSucceeded)
-        names.isSilent.store(true, ordering: .relaxed)
+        names.isUnresponsive.store(true, ordering: .relaxed)
         await engine.resolver.renew()
         let failure = try #require(await engine.run(request(server, "PUT")).failure)
         #expect(failure.code == 6)
@@ -222,8 +220,8 @@ internal import Testing
         #expect(failure.bytesSent > 0)
     }
 
-    @Test func `cancelling a transfer whose connection is being replaced ends it once`() async throws {
-        let gate = Gate()
+    @Test func `cancelling during a reconnection ends the transfer once`() async throws {
+        let gate = LookupGate()
         let lookups = Atomic(0)
         let engine = try TransferEngine(
             resolver: NameResolver { name in
@@ -231,7 +229,7 @@ internal import Testing
                     ? .success([IPAddress("127.0.0.1")!]) : gate.lookUp(name)
             }
         )
-        let server = try ScriptedServer { $0.number == 2 ? .close : .respond("") }
+        let server = try ScriptedServer.closingFirstReuse()
         #expect(await engine.run(request(server)).hasSucceeded)
         await engine.resolver.renew()
         let recorder = TransferRecorder()
@@ -245,7 +243,7 @@ internal import Testing
         #expect(record.ends.count == 1)
     }
 
-    @Test func `a challenge that ends the connection is answered over another`() async throws {
+    @Test func `a challenge that closes the connection is answered over a new one`() async throws {
         let server = try ScriptedServer { request in
             request.values(of: "Authorization").isEmpty
                 ? .send(

@@ -10,13 +10,7 @@ internal import Testing
         engine = try TransferEngine()
     }
 
-    /// A server that responds to the first request, and closes the connection after each later request on a reused
-    /// connection, like a server whose idle timeout has just expired.
-    private func forgetfulServer() throws -> ScriptedServer {
-        try ScriptedServer { $0.number == 1 ? .respond("") : .close }
-    }
-
-    @Test func `a second transfer takes the connection of the first`() async throws {
+    @Test func `a second transfer reuses the connection of the first`() async throws {
         let server = try ScriptedServer()
         for _ in 0..<2 { _ = await engine.run(TransferRequest(url: server.url)) }
         let third = await engine.run(TransferRequest(url: server.url))
@@ -24,7 +18,7 @@ internal import Testing
         #expect(third.metrics?.reusedConnection == true)
     }
 
-    @Test func `a transfer that allows no reuse takes a new connection`() async throws {
+    @Test func `a transfer that does not allow reuse uses a new connection`() async throws {
         let server = try ScriptedServer()
         _ = await engine.run(TransferRequest(url: server.url))
         var request = TransferRequest(url: server.url, method: "POST")
@@ -33,16 +27,16 @@ internal import Testing
         #expect(server.requests.map(\.connection) == [1, 2])
     }
 
-    @Test func `libcurl sends a request again on a connection that closed after it`() async throws {
+    @Test func `libcurl resends a request when its reused connection closes`() async throws {
         // This shows the problem itself. If it ever fails, allowsConnectionReuse is no longer needed.
-        let server = try forgetfulServer()
+        let server = try ScriptedServer.respondingOnce()
         _ = await engine.run(TransferRequest(url: server.url))
         _ = await engine.run(TransferRequest(url: server.url, method: "POST"))
         #expect(server.requests.count > 2)
     }
 
-    @Test func `a transfer that allows no reuse is sent once, whatever the server does`() async throws {
-        let server = try forgetfulServer()
+    @Test func `a transfer that does not allow reuse is sent once, whatever the server does`() async throws {
+        let server = try ScriptedServer.respondingOnce()
         _ = await engine.run(TransferRequest(url: server.url))
         var request = TransferRequest(url: server.url, method: "POST")
         request.allowsConnectionReuse = false
@@ -53,7 +47,7 @@ internal import Testing
         #expect(server.requests.count == 2)
     }
 
-    @Test func `renewed connections are new, and the old ones close`() async throws {
+    @Test func `after a renewal the old connections are closed`() async throws {
         let server = try ScriptedServer()
         _ = await engine.run(TransferRequest(url: server.url))
         engine.renewConnections()
@@ -62,7 +56,7 @@ internal import Testing
         await server.openConnections(atMost: 1)
     }
 
-    @Test func `a transfer under way outlives the renewal of its connections`() async throws {
+    @Test func `a running transfer continues after a renewal`() async throws {
         let server = try ScriptedServer { _ in .stall(then: .respond("late")) }
         let recorder = TransferRecorder()
         engine.start(TransferRequest(url: server.url)) { recorder.deliver($0) }

@@ -13,69 +13,69 @@ internal import Testing
         table.reserve(origin, for: transfers[transfer]) { _ in isQuiet }
     }
 
-    @Test mutating func `a connection serves one transfer at a time, and the next one after its end`() {
+    @Test mutating func `a connection carries one transfer at a time`() {
         #expect(!reserve(0))
         table.open(5, to: origin, localPort: 1000, capacity: 1, for: transfers[0])
         #expect(!reserve(1))
-        table.leave(transfers[0])
+        table.release(transfers[0])
         #expect(reserve(1))
         #expect(!reserve(2))
     }
 
-    @Test mutating func `a connection to another origin serves nobody`() {
+    @Test mutating func `a connection to another origin is not reserved`() {
         table.open(5, to: "https://example.com:443", localPort: 1000, capacity: 1, for: transfers[0])
-        table.leave(transfers[0])
+        table.release(transfers[0])
         #expect(!reserve(1))
     }
 
-    @Test mutating func `a connection on which something has come is not thought of again`() {
+    @Test mutating func `an idle connection with data to read is not reserved again`() {
         table.open(5, to: origin, localPort: 1000, capacity: 1, for: transfers[0])
-        table.leave(transfers[0])
+        table.release(transfers[0])
         #expect(!reserve(1, isQuiet: false))
         #expect(!reserve(1))
     }
 
-    @Test mutating func `where libcurl takes another connection than the reserved one, that is free again`() {
+    @Test mutating func `a reserved connection is free again if libcurl selects another one`() {
         table.open(5, to: origin, localPort: 1000, capacity: 1, for: transfers[0])
         table.open(6, to: origin, localPort: 1001, capacity: 1, for: transfers[1])
-        table.leave(transfers[0])
-        table.leave(transfers[1])
+        table.release(transfers[0])
+        table.release(transfers[1])
         #expect(reserve(2))
         // Whichever connection was reserved, both are in use after each transfer has taken one.
         table.use(by: transfers[2], origin, localPort: 1001)
         #expect(reserve(3))
         table.use(by: transfers[3], origin, localPort: 1000)
         #expect(!reserve(0))
-        table.leave(transfers[2])
+        table.release(transfers[2])
         #expect(reserve(0))
     }
 
-    @Test mutating func `a connection of HTTP/2 serves as many as it may, quiet or not`() {
+    @Test mutating func `an HTTP/2 connection carries as many transfers as it may, quiet or not`() {
         table.open(5, to: origin, localPort: 1000, capacity: 100, for: transfers[0])
         table.setCapacity(ofConnectionOf: transfers[0], to: 3)
         #expect(reserve(1, isQuiet: false))
         #expect(reserve(2, isQuiet: false))
         #expect(!reserve(3))
-        for transfer in transfers { table.leave(transfer) }
+        for transfer in transfers { table.release(transfer) }
         #expect(reserve(3, isQuiet: false))
     }
 
-    @Test mutating func `a connection that libcurl did not take has no more room than it has users`() {
+    @Test mutating func `a connection that libcurl did not select has no free capacity`() {
         table.open(5, to: origin, localPort: 1000, capacity: 100, for: transfers[0])
         #expect(reserve(1))
-        table.isRefused(transfers[1])
+        table.reservationWasNotUsed(transfers[1])
         #expect(!reserve(2))
-        table.leave(transfers[0])
+        table.release(transfers[0])
         #expect(reserve(2))
     }
 
-    @Test mutating func `the number of a closed connection is another's soon`() {
+    @Test mutating func `a descriptor number can be reused after its connection was closed`() {
         table.open(5, to: origin, localPort: 1000, capacity: 1, for: transfers[0])
         table.close(5)
         table.open(5, to: origin, localPort: 1001, capacity: 1, for: transfers[1])
-        table.leave(transfers[0])
+        table.release(transfers[0])
         #expect(!reserve(2))
-        table.leave(transfers[1])
+        table.release(transfers[1])
         #expect(reserve(2))
     }
 }

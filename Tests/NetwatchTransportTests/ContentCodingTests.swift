@@ -30,7 +30,7 @@ internal import Testing
         return await engine.run(request)
     }
 
-    @Test func `a coding that was asked for is undone, and asked for as it was written`() async throws {
+    @Test func `a requested coding is decoded, and Accept-Encoding is sent unchanged`() async throws {
         let server = try server()
         let record = await run(server, accepting: ["br;q=1.0, gzip;q=0.9"])
         #expect(record.text == Self.text)
@@ -43,25 +43,25 @@ internal import Testing
         )
     }
 
-    @Test func `several fields are one`() async throws {
+    @Test func `several Accept-Encoding fields are combined`() async throws {
         let server = try server()
         #expect(await run(server, accepting: ["gzip", " ", "br"]).text == Self.text)
         #expect(server.requests.first?.values(of: "Accept-Encoding") == ["gzip, br"])
     }
 
     @Test(arguments: [[], [" "]])
-    func `what was not asked for is not undone`(accepting: [String]) async throws {
+    func `a coding that was not requested is not decoded`(accepting: [String]) async throws {
         let server = try server()
         #expect(await run(server, accepting: accepting).body == Self.gzip)
         #expect(server.requests.first?.values(of: "Accept-Encoding") == accepting.map { _ in "" })
     }
 
-    @Test func `a coding that is not known, or not what came, ends with 61`() async throws {
+    @Test func `an unknown or wrong coding fails with code 61`() async throws {
         #expect(await run(try server("compress"), accepting: ["gzip"]).failure?.code == 61)
         #expect(await run(try server("deflate"), accepting: ["gzip"]).failure?.code == 61)
     }
 
-    @Test func `the limit of the body counts what comes out`() async throws {
+    @Test func `the body limit counts decoded bytes`() async throws {
         var request = TransferRequest(url: try server().url)
         request.headers = [.init("Accept-Encoding", "gzip")]
         request.maximumResponseBodyBytes = Self.text.utf8.count - 1
@@ -72,7 +72,7 @@ internal import Testing
         #expect(record.text == String(Self.text.dropLast()))
     }
 
-    @Test func `what httpbin encodes is undone`() async throws {
+    @Test func `responses that httpbin encodes are decoded`() async throws {
         let server = try HTTPBin()
         let paths = ["gzip": "gzip", "deflate": "deflate", "brotli": "br"]
         for (path, coding) in paths where TransferCapabilities.current.decodableEncodings.contains(coding) {

@@ -46,8 +46,7 @@ internal import Testing
     }
 
     @Test(arguments: Ending.allCases)
-    func `a transfer without credentials sends none, whatever one before it had`(ending: Ending) async throws
-    {
+    func `a transfer without credentials sends none after one with credentials`(ending: Ending) async throws {
         let server = try ScriptedServer { request in
             request.target == "/secret" ? Self.action(for: ending) : .respond("")
         }
@@ -72,7 +71,9 @@ internal import Testing
         #expect(server.requests.contains { !$0.values(of: "Authorization").isEmpty } || ending == .body)
     }
 
-    @Test func `not even after a transfer whose request was made and could not be sent`() async throws {
+    @Test func `a transfer without credentials sends none after one whose request could not be sent`()
+        async throws
+    {
         // A body of unknown length cannot be sent to an HTTP/1.0 server. libcurl detects this after it has created the
         // `Authorization` field, which `curl_easy_reset(3)` would leave in the handle.
         let old = "HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 0\r\n\r\n"

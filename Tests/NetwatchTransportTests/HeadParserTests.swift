@@ -31,17 +31,17 @@ internal import Testing
         #expect(first == .more && second == .tooLarge)
     }
 
-    @Test func `interim heads are passed over with their headers`() {
+    @Test func `interim heads are skipped with their headers`() {
         let head = head(["HTTP/1.1 103 Early Hints", "Link: x", "", "HTTP/1.1 200 OK", "a: 1", ""])
         #expect(head == TransferHead(status: 200, version: "HTTP/1.1", headers: [.init("a", "1")]))
     }
 
-    @Test func `trailers are no second head`() {
+    @Test func `trailers are not a second head`() {
         let steps = parse(["HTTP/1.1 200 OK", "", "Checksum: 1", "HTTP/1.1 500 No", ""])
         #expect(steps.dropFirst(2).allSatisfy { $0 == .more })
     }
 
-    @Test func `a status without a reason, as HTTP 2 has it, is read`() {
+    @Test func `a status without a reason, as in HTTP 2, is parsed`() {
         #expect(head(["HTTP/2 204 ", ""])?.status == 204)
     }
 
@@ -49,13 +49,13 @@ internal import Testing
         #expect(head(["HTTP/1.1 200 OK", "a: 1", "  2", ""])?.headers == [.init("a", "1 2")])
     }
 
-    @Test func `a folded line of blanks does not end the head`() {
+    @Test func `a blank folded line does not end the head`() {
         #expect(
             head(["HTTP/1.1 200 OK", "a: 1", " ", "b: 2", ""])?.headers == [.init("a", "1"), .init("b", "2")]
         )
     }
 
-    @Test func `bytes that are not UTF-8 are read as Latin-1`() {
+    @Test func `bytes that are not UTF-8 are decoded as Latin-1`() {
         var parser = HeadParser()
         _ = Array("HTTP/1.1 200 OK\r\n".utf8).withUnsafeBytes { parser.consume($0) }
         _ = (Array("a: caf".utf8) + [0xe9]).withUnsafeBytes { parser.consume($0) }

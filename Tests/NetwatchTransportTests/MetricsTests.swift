@@ -14,12 +14,12 @@ internal import Testing
     /// Returns the time of each phase, in order; `nil` if it was not reached.
     private func phases(_ metrics: TransferMetrics) -> [Duration?] {
         [
-            metrics.lookupEnded, metrics.connected, metrics.tlsEnded, metrics.requestReady, metrics.firstByte,
-            metrics.ended,
+            metrics.lookupEnded, metrics.connected, metrics.tlsEnded, metrics.requestReady,
+            metrics.requestSent, metrics.firstByte, metrics.ended,
         ]
     }
 
-    @Test func `a transfer says when it came how far, in order, and what went over the wire`() async throws {
+    @Test func `the metrics contain ordered times and the bytes on the wire`() async throws {
         let server = try ScriptedServer { _ in .respond("12345") }
         let engine = try TransferEngine(resolver: .answering("127.0.0.1"))
         var request = TransferRequest(url: "http://netwatch.invalid:\(server.port)/", method: "POST")
@@ -27,7 +27,7 @@ internal import Testing
         let before = ContinuousClock.now
         let metrics = try #require(await engine.run(request).metrics)
         #expect(metrics.startedAt >= before)
-        #expect(phases(metrics).map { $0 != nil } == [true, true, false, true, true, true])
+        #expect(phases(metrics).map { $0 != nil } == [true, true, false, true, true, true, true])
         let reached = [.zero] + phases(metrics).compactMap(\.self)
         #expect(reached == reached.sorted())
         #expect(metrics.startedAt + (try #require(metrics.ended)) <= .now)
@@ -47,16 +47,16 @@ internal import Testing
         #expect(!metrics.usedTLS)
     }
 
-    @Test func `a reused connection was not made`() async throws {
+    @Test func `a reused connection has no connection times`() async throws {
         let server = try ScriptedServer()
         _ = await engine.run(TransferRequest(url: server.url))
         let metrics = try #require(await engine.run(TransferRequest(url: server.url)).metrics)
         #expect(metrics.reusedConnection)
-        #expect(phases(metrics).map { $0 != nil } == [false, false, false, true, true, true])
+        #expect(phases(metrics).map { $0 != nil } == [false, false, false, true, true, true, true])
         #expect(metrics.remotePort == Int(server.port))
     }
 
-    @Test func `a request that is sent again has the times of the last time`() async throws {
+    @Test func `a request that is sent again has the times of its last attempt`() async throws {
         let server = try ScriptedServer { request in
             request.values(of: "Authorization").isEmpty
                 ? .respond(status: 401, headers: [.init("WWW-Authenticate", "Basic")]) : .respond("12345")
@@ -70,7 +70,7 @@ internal import Testing
         #expect(metrics.responseBodyBytes == 5)
     }
 
-    @Test func `a request that was sent again without an answer has no first byte`() async throws {
+    @Test func `a request that was sent again without a response has no first byte`() async throws {
         let server = try ScriptedServer { request in
             request.number == 1
                 ? .respond(status: 401, headers: [.init("WWW-Authenticate", "Basic")]) : .close
@@ -85,35 +85,35 @@ internal import Testing
 
     // MARK: Failures
 
-    @Test func `a failed lookup has its time`() async throws {
+    @Test func `a failed lookup has an end time`() async throws {
         let engine = try TransferEngine(resolver: NameResolver { _ in .failure(.init(code: -2)) })
         let record = await engine.run(TransferRequest(url: "http://netwatch.invalid/"))
         let metrics = try #require(record.metrics)
         #expect(record.failure?.phase == .resolve)
-        #expect(phases(metrics).map { $0 != nil } == [true, false, false, false, false, true])
+        #expect(phases(metrics).map { $0 != nil } == [true, false, false, false, false, false, true])
     }
 
-    @Test func `a lookup that took too long, or was cancelled, has not ended`() async throws {
-        let gate = Gate()
+    @Test func `a lookup that timed out or was cancelled has no end time`() async throws {
+        let gate = LookupGate()
         defer { gate.open() }
         let engine = try TransferEngine(resolver: gate.resolver)
         var request = TransferRequest(url: "http://netwatch.invalid/")
         request.connectTimeout = .milliseconds(50)
         let metrics = try #require(await engine.run(request).metrics)
-        #expect(phases(metrics).map { $0 != nil } == [false, false, false, false, false, true])
+        #expect(phases(metrics).map { $0 != nil } == [false, false, false, false, false, false, true])
         #expect(try #require(metrics.ended) >= .milliseconds(50))
     }
 
-    @Test func `a refused request and a refused connection have an end only`() async throws {
+    @Test func `a rejected request and a refused connection have only an end time`() async throws {
         let port = try RefusingPort()
         for url in ["", port.url] {
             let metrics = try #require(await engine.run(TransferRequest(url: url)).metrics)
-            #expect(phases(metrics).map { $0 != nil } == [false, false, false, false, false, true])
+            #expect(phases(metrics).map { $0 != nil } == [false, false, false, false, false, false, true])
             #expect(metrics.httpVersion == nil)
         }
     }
 
-    @Test func `a body that ends early has its first byte`() async throws {
+    @Test func `a body that ends early has a first byte`() async throws {
         let server = try ScriptedServer { _ in
             .send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc", then: .close)
         }
@@ -124,7 +124,7 @@ internal import Testing
 
     // MARK: Progress
 
-    @Test func `progress rises to what was sent and received, and is told before the end`() async throws {
+    @Test func `progress reaches the sent and received bytes before the end`() async throws {
         let server = try ScriptedServer { .respond(status: 200, body: $0.body) }
         var request = TransferRequest(url: server.url, method: "PUT")
         let count = 3_000_000
@@ -148,7 +148,7 @@ internal import Testing
         #expect(last?.received == 3)
     }
 
-    @Test func `a HEAD response has nothing to receive`() async throws {
+    @Test func `a HEAD response has no length to receive`() async throws {
         let server = try ScriptedServer { _ in .respond(status: 200, headers: [.init("Content-Length", "5")])
         }
         let record = await engine.run(TransferRequest(url: server.url, method: "HEAD"))

@@ -23,7 +23,7 @@ internal import Testing
         Result { () throws(TransferFailure) in try parse() }
     }
 
-    @Test func `a URL is read the same whatever came before`() {
+    @Test func `parsing a URL does not depend on earlier URLs`() {
         var origins = OriginCache()
         for _ in 0..<2 {
             for text in Self.texts.flatMap({ [$0, $0 + "/more", $0 + "@evil.example/"] }) {
@@ -36,13 +36,13 @@ internal import Testing
         }
     }
 
-    @Test func `a name that is too long for one is read as it is`() throws {
+    @Test func `a URL with an overlong host name is parsed as without the cache`() throws {
         let text = "http://\(String(repeating: "a", count: 300))/"
         var origins = OriginCache()
         for _ in 0..<2 { #expect(try origins.url(text) == CurlURL(parsing: text)) }
     }
 
-    @Test func `many origins do not add up`() throws {
+    @Test func `the cache stays small with many origins`() throws {
         var origins = OriginCache()
         for number in 0..<1_000 { #expect(try origins.url("http://host\(number)/").host == "host\(number)") }
         #expect(try origins.url("http://host0/").host == "host0")

@@ -34,14 +34,14 @@ internal import Testing
     /// Starts a transfer that pauses itself whenever it delivers an event that satisfies a condition.
     private func start(
         _ request: TransferRequest,
-        pausing what: TransferPause,
+        pausing directions: TransferPause,
         at isMoment: @escaping @Sendable (TransferEvent) -> Bool
     ) -> (TransferID, TransferRecorder) {
         let recorder = TransferRecorder()
         let own = Recorder<TransferID>()
         let id = engine.start(request) { [engine] event in
             // Pause before the event is recorded, because the test reacts to it.
-            if isMoment(event), let id = own.values.first { engine.pause(id, what) }
+            if isMoment(event), let id = own.values.first { engine.pause(id, directions) }
             recorder.deliver(event)
         }
         // Paused until its id is recorded.
@@ -65,7 +65,7 @@ internal import Testing
 
     // MARK: Receiving
 
-    @Test func `a transfer paused before its connection delivers nothing, and keeps little`() async throws {
+    @Test func `a transfer paused before it is connected delivers no body and buffers little`() async throws {
         let recorder = TransferRecorder()
         let id = await engine.start(request("/large"), pausing: .receiving, recorder)
         await server.requests(atLeast: 1)
@@ -78,7 +78,7 @@ internal import Testing
         #expect(record.body == Self.large)
     }
 
-    @Test func `a transfer paused in its body stops there`() async throws {
+    @Test func `a transfer paused during the response's body stops there`() async throws {
         let (_, recorder) = start(request("/large"), pausing: .receiving, at: { $0.isBody })
         await recorder.wait { !$0.body.isEmpty }
         await engine.settle()
@@ -90,7 +90,7 @@ internal import Testing
     }
 
     @Test func `a transfer paused during its name lookup delivers nothing`() async throws {
-        let gate = Gate()
+        let gate = LookupGate()
         let engine = try TransferEngine(resolver: gate.resolver)
         var request = TransferRequest(url: "http://netwatch.invalid:\(server.port)/large")
         request.connectTimeout = .seconds(3600)
@@ -107,8 +107,8 @@ internal import Testing
         #expect(await recorder.end().body == Self.large)
     }
 
-    @Test func `a transfer resumed during its name lookup is not paused any more`() async throws {
-        let gate = Gate()
+    @Test func `a transfer resumed during its name lookup continues`() async throws {
+        let gate = LookupGate()
         let engine = try TransferEngine(resolver: gate.resolver)
         var request = TransferRequest(url: "http://netwatch.invalid:\(server.port)/large")
         request.connectTimeout = .seconds(3600)
@@ -122,7 +122,7 @@ internal import Testing
         #expect(await recorder.end().hasSucceeded)
     }
 
-    @Test func `a transfer may be paused again with each piece of its body`() async throws {
+    @Test func `a transfer can be paused with each piece of its body`() async throws {
         let (id, recorder) = start(request("/large"), pausing: .receiving, at: { $0.isBody })
         var steps = 0
         while recorder.record.ends.isEmpty {
@@ -135,7 +135,7 @@ internal import Testing
         #expect(steps > 2)
     }
 
-    @Test func `an end that came during the pause is told after it`() async throws {
+    @Test func `an end during the pause is reported after it`() async throws {
         let closing = try ScriptedServer { _ in .send("HTTP/1.0 200 OK\r\n\r\nabc", then: .close) }
         let recorder = TransferRecorder()
         let id = await engine.start(TransferRequest(url: closing.url), pausing: .receiving, recorder)
@@ -148,7 +148,7 @@ internal import Testing
         #expect(recorder.record.hasSucceeded)
     }
 
-    @Test func `what libcurl kept and the caller does not want ends the transfer`() async throws {
+    @Test func `data kept by libcurl beyond the body limit fails the transfer`() async throws {
         var request = request("/large")
         request.maximumResponseBodyBytes = 10
         let recorder = TransferRecorder()
@@ -173,7 +173,7 @@ internal import Testing
 
     // MARK: Sending
 
-    @Test func `a transfer paused before its connection sends nothing of its body`() async throws {
+    @Test func `a transfer paused before it is connected sends nothing of its body`() async throws {
         let recorder = TransferRecorder()
         let id = await engine.start(request("/", body: .bytes(Self.large)), pausing: .sending, recorder)
         await letTimePass()
@@ -183,7 +183,7 @@ internal import Testing
         #expect(await recorder.end().body == Self.large)
     }
 
-    @Test func `a transfer paused in its request's body stops there`() async throws {
+    @Test func `a transfer paused during the request's body stops there`() async throws {
         let (id, recorder) = start(request("/", body: .bytes(Self.large)), pausing: .sending) {
             if case .progress(let progress) = $0 { progress.sent < 5_000_000 } else { false }
         }
@@ -194,19 +194,20 @@ internal import Testing
         #expect(recorder.record.progress.last == stopped)
         #expect(try #require(stopped).sent < Self.large.count)
         while recorder.record.ends.isEmpty {
+            let sent = recorder.record.progress.last?.sent ?? 0
             engine.resume(id)
-            await engine.settle()
+            await recorder.wait { $0.progress.last?.sent ?? 0 > sent || !$0.ends.isEmpty }
         }
         #expect(await recorder.end().body == Self.large)
     }
 
-    @Test func `a source that has more does not end a pause, nor the end of a pause the wait for it`()
+    @Test func `a pause and the wait for a source do not end each other`()
         async throws
     {
         let source = SteppedSource(length: 2)
         let recorder = TransferRecorder()
         let id = engine.start(request("/", body: .source(source))) { recorder.deliver($0) }
-        while server.connectionCount == 0 { await engine.settle() }
+        _ = await server.peers(atLeast: 1)
         engine.pause(id, .sending)
         await engine.settle()
         source.add(.bytes([1]))
@@ -224,7 +225,7 @@ internal import Testing
     // MARK: The idle timeout
 
     @Test(arguments: [TransferPause.receiving, .sending, .all])
-    func `a pause does not count for the idle timeout`(pause: TransferPause) async throws {
+    func `a pause does not count towards the idle timeout`(pause: TransferPause) async throws {
         var request = request("/", body: .bytes(Self.large))
         request.idleTimeout = .seconds(1)
         let recorder = TransferRecorder()
@@ -235,8 +236,8 @@ internal import Testing
         #expect(await recorder.end().body == Self.large)
     }
 
-    @Test func `a pause from the name lookup on does not count for it either`() async throws {
-        let gate = Gate()
+    @Test func `a pause since the name lookup does not count towards the idle timeout`() async throws {
+        let gate = LookupGate()
         let engine = try TransferEngine(resolver: gate.resolver)
         var request = TransferRequest(url: "http://netwatch.invalid:\(server.port)/", method: "PUT")
         request.body = .bytes(Self.large)
@@ -254,7 +255,7 @@ internal import Testing
         #expect(await recorder.end().body == Self.large)
     }
 
-    @Test func `a pause in the midst of silence does not count either, and the timeout begins anew`()
+    @Test func `a pause during silence restarts the idle timeout`()
         async throws
     {
         var request = request("/falling-silent")
@@ -279,11 +280,11 @@ extension TransferEngine {
     /// Starts and pauses in one turn of the engine's thread, so that nothing happens in between.
     fileprivate func start(
         _ request: TransferRequest,
-        pausing what: TransferPause,
+        pausing directions: TransferPause,
         _ recorder: TransferRecorder
     ) -> TransferID {
         let id = start(request) { recorder.deliver($0) }
-        pause(id, what)
+        pause(id, directions)
         return id
     }
 }

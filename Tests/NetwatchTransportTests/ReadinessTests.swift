@@ -5,7 +5,7 @@ internal import Testing
 
 /// The flags that libcurl receives for an event.
 @Suite struct ReadinessTests {
-    @Test func `data and room are told as they are`() {
+    @Test func `readable and writable are passed on`() {
         #expect(EventLoop.Readiness.readable.curlEvents == CURL_CSELECT_IN)
         #expect(EventLoop.Readiness.writable.curlEvents == CURL_CSELECT_OUT)
         #expect(EventLoop.Readiness([.readable, .writable]).curlEvents == CURL_CSELECT_IN | CURL_CSELECT_OUT)
@@ -13,7 +13,9 @@ internal import Testing
     }
 
     @Test(arguments: [EventLoop.Readiness.error, .hangUp, [.error, .hangUp], [.error, .writable]])
-    func `an error is always a reason to read, so that the read names it`(readiness: EventLoop.Readiness) {
+    func `an error also makes the socket readable, so that the read reports it`(
+        readiness: EventLoop.Readiness
+    ) {
         #expect(
             readiness.curlEvents & (CURL_CSELECT_IN | CURL_CSELECT_ERR) == CURL_CSELECT_IN | CURL_CSELECT_ERR
         )

@@ -22,7 +22,7 @@ internal import Testing
     }
 
     @Test(arguments: ["", "PO ST", "GET\r\nX: 1", "GÊT", "CONNECT", "G(T"])
-    func `a method that is no token is refused`(method: String) async {
+    func `a method that is not a token is rejected`(method: String) async {
         #expect(await code(of: TransferRequest(url: server.url, method: method)) == 43)
     }
 
@@ -31,7 +31,7 @@ internal import Testing
         ("X", "\0"),
         ("Transfer-Encoding", "chunked"), ("content-length", "7"),
     ])
-    func `a header that would change the request is refused`(name: String, value: String) async {
+    func `a header that would change the request is rejected`(name: String, value: String) async {
         var request = TransferRequest(url: server.url)
         request.headers = [.init(name, value)]
         #expect(await code(of: request) == 43)
@@ -42,18 +42,18 @@ internal import Testing
         ("http://127.0.0.1:99999/", 3), ("ftp://127.0.0.1/", 1), ("file:///etc/passwd", 1),
         ("gopher://x/", 1),
     ])
-    func `a URL that is not http or https is refused`(url: String, expected: Int32) async {
+    func `a URL that is not http or https is rejected`(url: String, expected: Int32) async {
         #expect(await code(of: TransferRequest(url: url)) == expected)
     }
 
-    @Test func `a HEAD request with a body is refused`() async {
+    @Test func `a HEAD request with a body is rejected`() async {
         var request = TransferRequest(url: server.url, method: "HEAD")
         request.body = [1]
         #expect(await code(of: request) == 43)
     }
 
     @Test(arguments: ["", String(repeating: "x", count: 108)])
-    func `a path that no unix socket can have is refused`(path: String) async {
+    func `an invalid unix socket path is rejected`(path: String) async {
         var request = TransferRequest(url: server.url)
         request.unixSocketPath = path
         #expect(await code(of: request) == 43)

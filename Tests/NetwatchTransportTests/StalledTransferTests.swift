@@ -57,7 +57,7 @@ struct StalledTransferTests {
         try await lost(change).recorder
     }
 
-    @Test func `a request that was lost takes another connection, and is sent over that only`() async throws {
+    @Test func `a lost request is sent over a new connection only`() async throws {
         let recorder = try await lostRequest()
         pool.restartStalled(to: TwoCableTestbed.host)
         try await sockets { $0.contains("SYN-SENT") }
@@ -67,7 +67,7 @@ struct StalledTransferTests {
         #expect(server.requests.map(\.connection) == [1, 2])
     }
 
-    @Test func `a request that must not arrive twice waits for the kernel to send it again`() async throws {
+    @Test func `a request that must not arrive twice stays on its connection`() async throws {
         let recorder = try await lostRequest { $0.allowsResending = false }
         pool.restartStalled(to: TwoCableTestbed.host)
         await engine.settle()
@@ -76,7 +76,7 @@ struct StalledTransferTests {
         #expect(server.requests.map(\.connection) == [1, 1])
     }
 
-    @Test func `a request to another host is left alone`() async throws {
+    @Test func `a request to another host is not restarted`() async throws {
         let recorder = try await lostRequest()
         pool.restartStalled(to: "192.0.2.1")
         await engine.settle()
@@ -85,7 +85,7 @@ struct StalledTransferTests {
         #expect(server.requests.map(\.connection) == [1, 1])
     }
 
-    @Test func `a request that the server has is left to it`() async throws {
+    @Test func `a request that the server has acknowledged is not restarted`() async throws {
         let slow = try ScriptedServer(address: TwoCableTestbed.host, in: testbed.far) { _ in
             .stall(then: .respond(""))
         }
@@ -102,7 +102,7 @@ struct StalledTransferTests {
         #expect(slow.requests.count == 1)
     }
 
-    @Test func `an upload that cannot be read twice waits for the kernel to send it again`() async throws {
+    @Test func `an upload that cannot rewind stays on its connection`() async throws {
         let recorder = try await lostRequest {
             let source = SteppedSource(length: 3, [.bytes([1, 2, 3]), .end], isRewindable: false)
             $0.body = .source(source)
@@ -126,7 +126,7 @@ struct StalledTransferTests {
     }
 
     @Test(.enabled(if: TestAuthority.isAvailable, "needs openssl"))
-    func `a request over HTTP/2 that was lost leaves its connection, and is unsent until it has another`()
+    func `a lost HTTP/2 request leaves its connection and counts as unsent`()
         async throws
     {
         let secure = try secureServer()
@@ -143,7 +143,7 @@ struct StalledTransferTests {
     }
 
     @Test(.enabled(if: TestAuthority.isAvailable, "needs openssl"))
-    func `the connection of a request over HTTP/2 that is cancelled is reset`() async throws {
+    func `cancelling an undelivered HTTP/2 request resets its connection`() async throws {
         let secure = try secureServer()
         let (id, recorder) = try await lost { ($0.url, $0.trust) = (secure.url, anyServer) }
         engine.cancel(id)
@@ -151,7 +151,7 @@ struct StalledTransferTests {
         try await sockets { $0.isEmpty }
     }
 
-    @Test func `a transfer that connects does so again at once`() async throws {
+    @Test func `a connecting transfer connects again immediately`() async throws {
         try setCarrier(false)
         let recorder = pool.start(TransferRequest(url: server.url))
         try await sockets { $0.contains("SYN-SENT") }
@@ -163,7 +163,7 @@ struct StalledTransferTests {
         #expect(server.connectionCount == 1)
     }
 
-    @Test func `the kernel forgets what it has not delivered of a request that is cancelled`() async throws {
+    @Test func `the kernel discards the undelivered bytes of a cancelled request`() async throws {
         let (id, recorder) = try await lost()
         engine.cancel(id)
         await recorder.end()

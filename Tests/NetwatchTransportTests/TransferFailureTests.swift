@@ -12,7 +12,7 @@ internal import Testing
         engine = try TransferEngine()
     }
 
-    @Test func `a refused connection says so`() async throws {
+    @Test func `a refused connection fails with code 7`() async throws {
         let port = try RefusingPort()
         let failure = await engine.run(TransferRequest(url: port.url)).failure
         #expect(failure?.code == 7)
@@ -39,7 +39,7 @@ internal import Testing
         #expect(failure?.osErrno == ENOENT)
     }
 
-    @Test func `a connection closed before the response and one reset differ`() async throws {
+    @Test func `a closed connection and a reset one have different codes`() async throws {
         let closing = try ScriptedServer { _ in .close }
         let resetting = try ScriptedServer { _ in .reset }
         let closed = await engine.run(TransferRequest(url: closing.url)).failure
@@ -51,7 +51,7 @@ internal import Testing
         #expect(try #require(reset).bytesSent > 0)
     }
 
-    @Test func `a connection reset in the TLS handshake has sent nothing of the request`() async throws {
+    @Test func `after a reset in the TLS handshake nothing of the request was sent`() async throws {
         let server = try ScriptedServer(mode: .deaf)
         let recorder = TransferRecorder()
         var request = TransferRequest(url: "https://127.0.0.1:\(server.port)/")
@@ -65,7 +65,7 @@ internal import Testing
         #expect(failure?.bytesSent == 0)
     }
 
-    @Test func `a body that ends early keeps what came`() async throws {
+    @Test func `a body that ends early is delivered as far as it was received`() async throws {
         let server = try ScriptedServer { _ in
             .send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc", then: .close)
         }
@@ -75,24 +75,24 @@ internal import Testing
         #expect(record.text == "abc")
     }
 
-    @Test func `what is not HTTP is refused`() async throws {
+    @Test func `a response that is not HTTP fails`() async throws {
         let server = try ScriptedServer { _ in .send("220 mail.example ESMTP\r\n", then: .close) }
         let record = await engine.run(TransferRequest(url: server.url))
         #expect(record.failure?.code == 8)
         #expect(record.failure?.phase == .response)
-        #expect(record.failure?.message == #"the answer is not HTTP: "220 mail.example ESMTP\r\n""#)
+        #expect(record.failure?.message == #"the response is not HTTP: "220 mail.example ESMTP\r\n""#)
         #expect(record.heads.isEmpty && record.text.isEmpty, "HTTP/0.9 is no answer")
     }
 
     /// libcurl reads no body in a response to HEAD, whatever the protocol.
     @Test(arguments: ["220 mail.example ESMTP\r\n", "HTTP/3.9 200 OK\r\n\r\n", "HTTP/1.1 2x0 OK\r\n\r\n"])
-    func `what is not HTTP is no answer to HEAD`(answer: String) async throws {
+    func `a response to HEAD that is not HTTP fails`(answer: String) async throws {
         let server = try ScriptedServer { _ in .send(answer, then: .close) }
         let record = await engine.run(TransferRequest(url: server.url, method: "HEAD"))
         #expect(record.failure != nil && record.heads.isEmpty)
     }
 
-    @Test func `an answer may take longer than any other silence, and no longer than its own timeout`()
+    @Test func `the response timeout replaces the idle timeout until the response begins`()
         async throws
     {
         let server = try ScriptedServer { _ in .stall(then: .respond("late")) }
@@ -113,7 +113,7 @@ internal import Testing
         #expect(late?.code == 28 && late?.phase == .response && late?.isAnswerLate == true)
     }
 
-    @Test func `endless headers are not taken for a reset`() async throws {
+    @Test func `endless headers are not reported as a reset`() async throws {
         let server = try ScriptedServer { _ in .endlessHeaders }
         let record = await engine.run(TransferRequest(url: server.url))
         #expect(record.failure?.code == 100)
@@ -121,14 +121,14 @@ internal import Testing
         #expect(record.heads.isEmpty)
     }
 
-    @Test func `a header line without an end is not taken for a lack of memory`() async throws {
+    @Test func `an endless header line is not reported as lack of memory`() async throws {
         let line = [UInt8](repeating: 0x78, count: 200_000)
         let server = try ScriptedServer { _ in .send("HTTP/1.1 200 OK\r\nX: ", then: .send(line, then: .keep))
         }
         #expect(await engine.run(TransferRequest(url: server.url)).failure?.code == 100)
     }
 
-    @Test func `a body over the limit keeps the head and that much of the body`() async throws {
+    @Test func `a body over the limit is delivered up to the limit`() async throws {
         let server = try ScriptedServer { _ in .endlessBody }
         var request = TransferRequest(url: server.url)
         request.maximumResponseBodyBytes = 100_001
@@ -138,7 +138,7 @@ internal import Testing
         #expect(record.body.count == 100_001)
     }
 
-    @Test func `a body of the limit's size is no failure`() async throws {
+    @Test func `a body of exactly the limit succeeds`() async throws {
         let server = try ScriptedServer { _ in .respond("12345") }
         var request = TransferRequest(url: server.url)
         request.maximumResponseBodyBytes = 5
@@ -147,7 +147,7 @@ internal import Testing
 
     // MARK: Timeouts
 
-    @Test func `a silent server runs into the idle timeout`() async throws {
+    @Test func `a silent server causes the idle timeout`() async throws {
         let server = try ScriptedServer { _ in .stall(then: .close) }
         var request = TransferRequest(url: server.url)
         request.idleTimeout = .seconds(1)
@@ -156,7 +156,7 @@ internal import Testing
         #expect(failure?.phase == .response)
     }
 
-    @Test func `a body that drips runs into the body timeout, and what came is kept`() async throws {
+    @Test func `a slow body causes the body timeout, and the received bytes are delivered`() async throws {
         let server = try ScriptedServer { _ in .drippingBody }
         var request = TransferRequest(url: server.url)
         request.bodyTimeout = .milliseconds(100)
@@ -165,7 +165,7 @@ internal import Testing
         #expect(record.head?.status == 200 && !record.body.isEmpty)
     }
 
-    @Test func `the body timeout does not begin before the head`() async throws {
+    @Test func `the body timeout starts with the head`() async throws {
         let server = try ScriptedServer { _ in .stall(then: .respond("late")) }
         var request = TransferRequest(url: server.url)
         request.bodyTimeout = .zero
@@ -174,7 +174,7 @@ internal import Testing
         #expect(failure?.code == 28 && failure?.message.contains("took longer than") == false)
     }
 
-    @Test func `an unanswered connection attempt runs into the connect timeout`() async throws {
+    @Test func `an unanswered connection attempt causes the connect timeout`() async throws {
         let port = try UnansweringPort()
         var request = TransferRequest(url: "http://127.0.0.1:\(port.port)/")
         request.connectTimeout = .milliseconds(50)
@@ -183,8 +183,8 @@ internal import Testing
         #expect(failure?.phase == .connect)
     }
 
-    @Test func `an unanswered lookup runs into the connect timeout`() async throws {
-        let gate = Gate()
+    @Test func `an unanswered lookup causes the connect timeout`() async throws {
+        let gate = LookupGate()
         defer { gate.open() }
         let engine = try TransferEngine(resolver: gate.resolver)
         var request = TransferRequest(url: "http://netwatch.invalid/")

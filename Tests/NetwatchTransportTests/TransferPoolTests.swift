@@ -29,7 +29,7 @@ internal import Testing
         #expect(server.requests.map(\.connection) == [1, 2, 1, 2])
     }
 
-    @Test func `transfers beyond the limit of connections wait`() async throws {
+    @Test func `transfers beyond the connection limit wait`() async throws {
         let server = try ScriptedServer { _ in .stall(then: .respond("late")) }
         let pool = TransferPool(engine: engine, connectionsPerHost: 2)
         let recorders = (0..<5).map { _ in pool.start(request(server)) }
@@ -41,7 +41,7 @@ internal import Testing
         #expect(server.connectionCount == 2)
     }
 
-    @Test func `the more urgent of those who wait go first`() async throws {
+    @Test func `waiting transfers start in the order of their priority`() async throws {
         let server = try ScriptedServer { $0.number == 1 ? .stall(then: .respond("")) : .respond("") }
         let pool = TransferPool(engine: engine, connectionsPerHost: 1)
         let first = pool.start(request(server, "/first"))
@@ -53,7 +53,7 @@ internal import Testing
         #expect(server.requests.map(\.target) == ["/first", "/0.75", "/0.5", "/0.25"])
     }
 
-    @Test func `one that waits can be cancelled, and is never sent`() async throws {
+    @Test func `a waiting transfer can be cancelled and is never sent`() async throws {
         let server = try ScriptedServer { _ in .stall(then: .respond("")) }
         let pool = TransferPool(engine: engine, connectionsPerHost: 1)
         let first = pool.start(request(server))
@@ -70,7 +70,7 @@ internal import Testing
         #expect(server.requests.map(\.target) == ["/", "/third"])
     }
 
-    @Test func `waiting counts for the total timeout and not for the connection's`() async throws {
+    @Test func `waiting counts towards the total timeout, not the connect timeout`() async throws {
         let server = try ScriptedServer { _ in .stall(then: .respond("")) }
         let pool = TransferPool(engine: engine, connectionsPerHost: 1)
         let first = pool.start(request(server))
@@ -88,7 +88,7 @@ internal import Testing
         #expect(await second.end().hasSucceeded)
     }
 
-    @Test func `one that waits can be paused`() async throws {
+    @Test func `a waiting transfer can be paused`() async throws {
         let server = try ScriptedServer { $0.number == 1 ? .stall(then: .respond("")) : .respond("text") }
         let pool = TransferPool(engine: engine, connectionsPerHost: 1)
         let first = pool.start(request(server))
@@ -103,7 +103,7 @@ internal import Testing
         #expect(await waiting.end().text == "text")
     }
 
-    @Test func `connections are renewed for one pool only`() async throws {
+    @Test func `renewing connections affects one pool only`() async throws {
         let server = try ScriptedServer()
         let pools = [TransferPool(engine: engine), TransferPool(engine: engine)]
         for pool in pools { _ = await pool.run(request(server)) }
@@ -112,7 +112,7 @@ internal import Testing
         #expect(server.requests.map(\.connection) == [1, 2, 3, 2])
     }
 
-    @Test func `the connections of a pool that is gone are closed, after its last transfer`() async throws {
+    @Test func `a released pool closes its connections after its last transfer`() async throws {
         let server = try ScriptedServer { $0.number == 1 ? .respond("") : .stall(then: .respond("late")) }
         var pool: TransferPool? = TransferPool(engine: engine)
         _ = await pool?.run(request(server))
@@ -124,8 +124,8 @@ internal import Testing
         await server.openConnections(atMost: 0)
     }
 
-    @Test func `transfers of a pool that is gone end as others do, and nothing of it is left`() async throws {
-        let gate = Gate()
+    @Test func `transfers of a released pool end normally, and its multi handles are closed`() async throws {
+        let gate = LookupGate()
         let engine = try TransferEngine(resolver: gate.resolver)
         let server = try ScriptedServer { _ in .stall(then: .respond("late")) }
         var pool: TransferPool? = TransferPool(engine: engine, connectionsPerHost: 1)
@@ -146,8 +146,8 @@ internal import Testing
         #expect(await engine.multiCount == 0)
     }
 
-    @Test func `after the renewal a name is looked up anew, though it is being looked up`() async throws {
-        let gate = NetwatchTestSupport.Gate()
+    @Test func `after a renewal a name is looked up again, even if a lookup is running`() async throws {
+        let gate = Gate()
         let asked = Recorder<String>()
         let lookups = Atomic(0)
         let resolver = NameResolver { name in
@@ -168,7 +168,7 @@ internal import Testing
         gate.open()
     }
 
-    @Test func `a connection that the server closes while nobody uses it is not used again`() async throws {
+    @Test func `an idle connection that the server closes is not reused`() async throws {
         let server = try ScriptedServer { _ in
             .send("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", then: .close)
         }
@@ -181,7 +181,7 @@ internal import Testing
         #expect(server.requests.map(\.connection) == [1, 2, 3])
     }
 
-    @Test func `as many connections are kept as there were transfers at once`() async throws {
+    @Test func `as many connections are kept as there were concurrent transfers`() async throws {
         let count = 300
         let gate = DispatchSemaphore(value: 0)
         let server = try ScriptedServer { _ in
@@ -198,7 +198,7 @@ internal import Testing
         #expect(server.connectionCount == count)
     }
 
-    @Test func `many transfers at once all end`() async throws {
+    @Test func `many concurrent transfers all end`() async throws {
         let server = try ScriptedServer { _ in .respond("text") }
         let pool = TransferPool(engine: engine, connectionsPerHost: 16)
         let recorders = (0..<1_000).map { _ in pool.start(request(server)) }

@@ -77,8 +77,9 @@ extension TransferEngine {
 }
 
 extension NameResolver {
-    /// A resolver that returns this address for every name.
-    static func answering(_ address: String) -> NameResolver {
-        NameResolver { _ in .success([IPAddress(address)!]) }
+    /// A resolver that returns these addresses for every name.
+    static func answering(_ addresses: String...) -> NameResolver {
+        let addresses = addresses.compactMap { IPAddress($0) }
+        return NameResolver { _ in .success(addresses) }
     }
 }

@@ -26,12 +26,12 @@ internal import Testing
         return trust
     }
 
-    @Test func `no property is forgotten`() {
+    @Test func `the test covers every property`() {
         let properties = Mirror(reflecting: TransferTrust.standard).children.compactMap(\.label)
         #expect(Set(properties) == Set(Self.variants.map(\.property)))
     }
 
-    @Test func `trusts that differ in anything are unequal`() {
+    @Test func `trusts that differ in one property are unequal`() {
         let trusts = [.standard] + Self.variants.map(\.trust)
         #expect(Set(trusts).count == trusts.count)
         for (index, trust) in trusts.enumerated() {
@@ -41,7 +41,7 @@ internal import Testing
         }
     }
 
-    @Test func `each has connections of its own`() async throws {
+    @Test func `transfers with different trust do not share connections`() async throws {
         let engine = try TransferEngine()
         // Invalid revocation lists are rejected before there is a connection.
         let trusts = [.standard] + Self.variants.filter { $0.property != "revocationLists" }.map(\.trust)

@@ -13,7 +13,7 @@ internal import Testing
     }
 
     @Test(arguments: ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "REPORT"])
-    func `a body goes with every method`(method: String) async throws {
+    func `every method can have a body`(method: String) async throws {
         let server = try ScriptedServer { .respond("\($0.body.count)") }
         var request = TransferRequest(url: "\(server.url)/path?query#fragment", method: method)
         let body = [UInt8](repeating: 0, count: 100_000)
@@ -27,7 +27,7 @@ internal import Testing
     }
 
     @Test(arguments: [("POST", ["0"]), ("PUT", ["0"]), ("PATCH", ["0"]), ("GET", []), ("DELETE", [])])
-    func `without a body the length is zero or not told`(method: String, length: [String]) async throws {
+    func `without a body Content-Length is 0 or absent`(method: String, length: [String]) async throws {
         let server = try ScriptedServer()
         let record = await engine.run(TransferRequest(url: server.url, method: method))
         #expect(record.head?.status == 200)
@@ -58,7 +58,7 @@ internal import Testing
         #expect(received.values(of: "Content-Length") == ["2000000"])
     }
 
-    @Test func `a unix socket stands in for the host`() async throws {
+    @Test func `a unix socket replaces the host`() async throws {
         let path = temporarySocketPath()
         defer { unlink(path) }
         let server = try ScriptedServer(unixPath: path) { .respond($0.target) }
@@ -68,7 +68,7 @@ internal import Testing
         #expect(server.requests.first?.values(of: "Host") == ["no.such.host.invalid"])
     }
 
-    @Test func `a name is connected to at the address of our resolver`() async throws {
+    @Test func `a transfer connects to the address from netwatch's resolver`() async throws {
         let server = try ScriptedServer { _ in .respond("here") }
         let engine = try TransferEngine(resolver: .answering("127.0.0.1"))
         let record = await engine.run(TransferRequest(url: "http://netwatch.invalid:\(server.port)/"))
@@ -84,7 +84,7 @@ internal import Testing
         #expect(record.head?.status == 200)
     }
 
-    @Test func `a new address of a name is used once the connections are renewed`() async throws {
+    @Test func `a new address is used after connections are renewed`() async throws {
         let server = try ScriptedServer { _ in .respond(status: 200, headers: [.init("Connection", "close")])
         }
         let addresses = Answers(["127.0.0.2", "127.0.0.1"])
@@ -110,7 +110,7 @@ internal import Testing
         #expect(server.requests.count == 1)
     }
 
-    @Test func `interim responses and trailers are left out`() async throws {
+    @Test func `interim responses and trailers are not delivered`() async throws {
         let server = try ScriptedServer { _ in
             .send(
                 "HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n"
@@ -125,7 +125,7 @@ internal import Testing
         #expect(record.text == "abc")
     }
 
-    @Test func `five hundred transfers at once all end`() async throws {
+    @Test func `five hundred concurrent transfers all end`() async throws {
         let server = try ScriptedServer { .respond($0.target) }
         let texts = await withTaskGroup { group in
             for index in 0..<500 {

@@ -53,7 +53,7 @@ struct TrustedTransferTests {
         return trust
     }
 
-    @Test func `many transfers share one connection by HTTP2, also those that were begun together`()
+    @Test func `concurrent transfers share one HTTP2 connection, even if they start together`()
         async throws
     {
         let nginx = try await nginx(name: "two.test")
@@ -68,7 +68,7 @@ struct TrustedTransferTests {
         #expect(connections.count == 1)
     }
 
-    @Test func `where HTTP2 is not spoken transfers have connections of their own`() async throws {
+    @Test func `without HTTP2 each transfer has a separate connection`() async throws {
         let origin = try ScriptedServer { _ in .stall(then: .respond("")) }
         let nginx = try await nginx(
             "",
@@ -87,7 +87,7 @@ struct TrustedTransferTests {
         #expect(Set(requests.flatMap { $0.values(of: "Connection-Number") }).count == 20)
     }
 
-    @Test func `those who wait for a handshake that does not come are given up in time`() async throws {
+    @Test func `transfers that wait for another's handshake time out on time`() async throws {
         let deaf = try ScriptedServer(mode: .deaf)
         let recorders = (0..<8).map { _ in
             var request = TransferRequest(url: deaf.url.replacing("http:", with: "https:"))
@@ -101,7 +101,7 @@ struct TrustedTransferTests {
         #expect(last < .seconds(3))
     }
 
-    @Test func `a strict transfer after a lax one is refused, and asks the server anew`() async throws {
+    @Test func `a strict transfer after a lax one makes a new handshake and is rejected`() async throws {
         let nginx = try await nginx("", name: "strict.test")
         var lax = TransferTrust()
         lax.anchors = nil
@@ -117,7 +117,7 @@ struct TrustedTransferTests {
         #expect(failure?.trust?.presented?.chain.count == 2)
     }
 
-    @Test func `a check sees the chain up to its root, once for each connection, and has the last word`()
+    @Test func `a check receives the chain up to its root, once per connection, and decides`()
         async throws
     {
         let nginx = try await nginx("", name: "check.test")
@@ -140,7 +140,7 @@ struct TrustedTransferTests {
         #expect(failure?.trust?.cause == .check)
     }
 
-    @Test func `a check alone decides when nobody has to vouch`() async throws {
+    @Test func `without anchors the check alone decides`() async throws {
         let nginx = try await nginx("", name: "alone.test")
         var trust = TransferTrust()
         trust.anchors = nil
@@ -151,7 +151,7 @@ struct TrustedTransferTests {
         #expect(await pool.run(try request(nginx, "alone.test", trust)).failure?.trust?.cause == .check)
     }
 
-    @Test func `another host's certificate is told from one that nobody vouches for`() async throws {
+    @Test func `a wrong host name and an unknown issuer are reported differently`() async throws {
         let nginx = try await nginx("", name: "right.test")
         let failure = await pool.run(try request(nginx, "left.test")).failure
         #expect(failure?.code == 60)
@@ -159,7 +159,7 @@ struct TrustedTransferTests {
         #expect(failure?.trust?.presented?.verdict.isTrusted == true)
     }
 
-    @Test func `lists of revoked certificates that are none are refused before anything is sent`()
+    @Test func `an invalid revocation list is rejected before anything is sent`()
         async throws
     {
         var trust = TransferTrust()

@@ -10,12 +10,12 @@ internal import Testing
     @Test(arguments: [
         Duration.zero, TurnWatchdog.interval / 2, TurnWatchdog.interval * 5 / 4, TurnWatchdog.interval * 3,
     ])
-    func `it ends when it is stopped`(delay: Duration) async throws {
+    func `the thread ends when the watchdog is stopped`(delay: Duration) async throws {
         let ends = Recorder<Void>()
         let watchdog = TurnWatchdog()
         try watchdog.start { ends.record(()) }
-        watchdog.turnBegins()
-        watchdog.turnEnds()
+        watchdog.turnWillBegin()
+        watchdog.turnDidEnd()
         try await Task.sleep(for: delay)
         #expect(ends.values.isEmpty)
         watchdog.stop()

@@ -15,6 +15,7 @@ extension TransactionMetrics {
         secureConnectionEndDate = date(transfer.tlsEnded)
         connectEndDate = secureConnectionEndDate ?? date(transfer.connected)
         requestStartDate = date(transfer.requestReady)
+        requestEndDate = date(transfer.requestSent)
         responseStartDate = date(transfer.firstByte)
         responseEndDate = transfer.firstByte.flatMap { _ in date(transfer.ended) }
         networkProtocolName = transfer.httpVersion

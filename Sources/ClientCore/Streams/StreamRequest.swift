@@ -226,7 +226,7 @@ private final class AbandonableWork: Sendable {
             state.number = number
             return state.isAbandoned
         }
-        if isAbandoned { connection.giveUp(number) }
+        if isAbandoned { connection.cancel(number) }
     }
 
     func giveUp() {
@@ -234,7 +234,7 @@ private final class AbandonableWork: Sendable {
             state.isAbandoned = true
             return state.number
         }
-        if let number { connection.giveUp(number) }
+        if let number { connection.cancel(number) }
     }
 }
 

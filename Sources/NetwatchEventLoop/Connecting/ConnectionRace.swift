@@ -20,10 +20,10 @@ package struct ConnectionRace: Sendable {
     package static let attemptDelay: Duration = .milliseconds(250)
     /// The maximum number of concurrent attempts. A ninth replaces the oldest, which has then run for two seconds.
     /// That is enough for one retransmission of a lost SYN (after 1 s, RFC 6298 §2).
-    package static let mostAtOnce = 8
+    package static let maximumConcurrentAttempts = 8
     /// The maximum number of addresses per host. The last attempt starts after 8 s, well before the default
     /// connection timeout of 15 s.
-    package static let mostAddresses = 32
+    package static let maximumAddresses = 32
 
     /// What the caller must do next.
     package enum Step: Equatable, Sendable {
@@ -36,44 +36,45 @@ package struct ConnectionRace: Sendable {
         case wait
     }
 
-    private var waiting: ArraySlice<ConnectionCandidate>
-    private let left: Int
-    private var begun: [ConnectionAttempt] = []
+    private var untried: ArraySlice<ConnectionCandidate>
+    /// The number of addresses beyond the maximum.
+    private let excess: Int
+    private var attempts: [ConnectionAttempt] = []
     /// The numbers of the attempts in progress, the oldest first.
-    private var open: [Int] = []
+    private var running: [Int] = []
 
     /// - Parameters:
     ///   - candidates: The candidates in order of preference (RFC 6724).
-    ///   - winner: The address that last worked. It is tried first if it is one of the candidates.
-    package init(_ candidates: [ConnectionCandidate], preferring winner: IPAddress? = nil) {
-        let order = Self.winnerFirst(Self.takingTurns(candidates), winner)
-        waiting = order.prefix(Self.mostAddresses)
-        left = order.count - waiting.count
+    ///   - preferred: The address that last worked. It is tried first if it is one of the candidates.
+    package init(_ candidates: [ConnectionCandidate], preferring preferred: IPAddress? = nil) {
+        let order = Self.preferredFirst(Self.interleaved(candidates), preferred)
+        untried = order.prefix(Self.maximumAddresses)
+        excess = order.count - untried.count
     }
 
     /// Starts the next attempt if an address is left.
     package mutating func next() -> Step {
-        guard let candidate = waiting.popFirst() else { return open.isEmpty ? .failed : .wait }
-        let oldest = open.count < Self.mostAtOnce ? nil : open.removeFirst()
-        begun.append(ConnectionAttempt(address: candidate.address, error: nil))
-        open.append(begun.endIndex - 1)
-        return .connect(begun.endIndex - 1, candidate, insteadOf: oldest)
+        guard let candidate = untried.popFirst() else { return running.isEmpty ? .failed : .wait }
+        let oldest = running.count < Self.maximumConcurrentAttempts ? nil : running.removeFirst()
+        attempts.append(ConnectionAttempt(address: candidate.address, error: nil))
+        running.append(attempts.endIndex - 1)
+        return .connect(attempts.endIndex - 1, candidate, insteadOf: oldest)
     }
 
     /// Whether an address is left that has not been tried.
-    package var hasNext: Bool { !waiting.isEmpty }
+    package var hasNext: Bool { !untried.isEmpty }
 
     package mutating func failed(_ attempt: Int, _ error: SystemError) {
-        open.removeAll { $0 == attempt }
-        begun[attempt] = ConnectionAttempt(address: begun[attempt].address, error: error)
+        running.removeAll { $0 == attempt }
+        attempts[attempt] = ConnectionAttempt(address: attempts[attempt].address, error: error)
     }
 
     /// The outcomes of all attempts so far.
     package var failure: ConnectionFailure {
-        ConnectionFailure(attempts: begun, untried: left + waiting.count)
+        ConnectionFailure(attempts: attempts, untried: excess + untried.count)
     }
 
-    private static func takingTurns(_ candidates: [ConnectionCandidate]) -> [ConnectionCandidate] {
+    private static func interleaved(_ candidates: [ConnectionCandidate]) -> [ConnectionCandidate] {
         guard let first = candidates.first?.address.family else { return [] }
         let preferred = candidates.filter { $0.address.family == first }
         let others = candidates.filter { $0.address.family != first }
@@ -81,11 +82,11 @@ package struct ConnectionRace: Sendable {
         return paired + preferred.dropFirst(others.count) + others.dropFirst(preferred.count)
     }
 
-    private static func winnerFirst(
+    private static func preferredFirst(
         _ order: [ConnectionCandidate],
-        _ winner: IPAddress?
+        _ preferred: IPAddress?
     ) -> [ConnectionCandidate] {
-        guard let index = order.firstIndex(where: { $0.address == winner }) else { return order }
+        guard let index = order.firstIndex(where: { $0.address == preferred }) else { return order }
         return [order[index]] + order[..<index] + order[(index + 1)...]
     }
 }

@@ -65,7 +65,7 @@ package actor Connector {
         while true {
             switch race.next() {
             case .wait: return
-            case .failed: return conclude(.failure(race.failure))
+            case .failed: return finish(.failure(race.failure))
             case .connect(let number, let candidate, let oldest):
                 if let oldest { end(oldest) }
                 if connect(number, candidate) { return scheduleNext() }
@@ -78,7 +78,7 @@ package actor Connector {
         do throws(SystemError) {
             let socket = try TCPSocket.connecting(to: candidate, port: port, on: loop)
             let registration = try loop.register(socket.descriptor, for: .write) { _ in
-                self.assumeIsolated { $0.isDecided(number) }
+                self.assumeIsolated { $0.attemptEnded(number) }
             }
             attempts[number] = Attempt(
                 address: candidate.address,
@@ -99,14 +99,14 @@ package actor Connector {
         }
     }
 
-    private func isDecided(_ number: Int) {
+    private func attemptEnded(_ number: Int) {
         guard let attempt = end(number) else { return }
         let errno = attempt.socket.outcome
         guard errno == 0 else {
             race.failed(number, SystemError(call: "connect", errno: errno))
             return tryNext()
         }
-        conclude(.success(Connection(socket: attempt.socket, address: attempt.address)))
+        finish(.success(Connection(socket: attempt.socket, address: attempt.address)))
     }
 
     @discardableResult
@@ -116,7 +116,7 @@ package actor Connector {
         return attempt
     }
 
-    private func conclude(_ outcome: Outcome) {
+    private func finish(_ outcome: Outcome) {
         let completion = completion
         stop()
         completion?(outcome)

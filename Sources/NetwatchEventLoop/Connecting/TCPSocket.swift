@@ -35,7 +35,7 @@ package final class TCPSocket: Sendable {
             }
         )
         try candidate.binding?.apply(to: socket.descriptor)
-        socket.sendAtOnce()
+        socket.disableNagle()
         do throws(SystemError) {
             try systemCall("connect") {
                 candidate.address.withSocketAddress(port: port, scope: candidate.binding?.interfaceIndex ?? 0)
@@ -51,7 +51,7 @@ package final class TCPSocket: Sendable {
 
     /// Disables Nagle's algorithm. Otherwise a small write waits for the previous acknowledgement, which the peer may
     /// delay (RFC 9293 §3.7.4).
-    private func sendAtOnce() {
+    private func disableNagle() {
         var isOn: CInt = 1
         setsockopt(descriptor, CInt(IPPROTO_TCP), TCP_NODELAY, &isOn, socklen_t(MemoryLayout<CInt>.size))
     }

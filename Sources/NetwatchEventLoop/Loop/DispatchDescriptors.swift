@@ -1,30 +1,24 @@
 internal import Dispatch
 internal import Glibc
-internal import Synchronization
 
 /// The descriptors that libdispatch opens on first use: an epoll instance, an eventfd, another one for the main
 /// queue, and a timer for each of its three clocks. libdispatch terminates the process if it cannot open them, so
 /// they are opened in advance.
 enum DispatchDescriptors {
     private static let count = 6
-    private static let isReserved = Mutex(false)
+    private static let reservation = RetriedOnce()
 
     /// Makes libdispatch open its descriptors, once per process.
     ///
     /// - Throws: ``SystemError`` if too few are left.
     static func reserve() throws(SystemError) {
-        let result = isReserved.withLock { isReserved -> Result<Void, SystemError> in
-            guard !isReserved else { return .success(()) }
-            return Result { () throws(SystemError) in
-                try checkRoom()
-                openAll()
-                isReserved = true
-            }
+        try reservation.run { () throws(SystemError) in
+            try checkSupply()
+            openAll()
         }
-        try result.get()
     }
 
-    private static func checkRoom() throws(SystemError) {
+    private static func checkSupply() throws(SystemError) {
         var descriptors: [CInt] = []
         defer { for descriptor in descriptors { close(descriptor) } }
         for _ in 0..<count {

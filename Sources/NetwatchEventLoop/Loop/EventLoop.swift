@@ -12,8 +12,7 @@ package final class EventLoop: SerialExecutor {
     private let core = EventLoopCore()
     private let namespace: SocketNamespace?
     private let label: String
-    private let isStarting = Mutex(())
-    private let isStarted = Atomic(false)
+    private let startup = RetriedOnce()
 
     /// Starts the thread.
     ///
@@ -45,23 +44,17 @@ package final class EventLoop: SerialExecutor {
     ///   ``SystemError/forked`` in a child of fork(2), which does not have the thread.
     package func start() throws(SystemError) {
         try checkProcess()
-        guard !isStarted.load(ordering: .acquiring) else { return }
-        let result = isStarting.withLock { _ -> Result<Void, SystemError> in
-            guard !isStarted.load(ordering: .relaxed) else { return .success(()) }
-            return Result { () throws(SystemError) in
-                try DispatchDescriptors.reserve()
-                try core.open()
-                core.setExecutor(asUnownedSerialExecutor())
-                try EventLoopThread.start(core: core, label: label)
-                isStarted.store(true, ordering: .releasing)
-            }
+        try startup.run { () throws(SystemError) in
+            try DispatchDescriptors.reserve()
+            try core.open()
+            core.setExecutor(asUnownedSerialExecutor())
+            try EventLoopThread.start(core: core, label: label)
         }
-        try result.get()
     }
 
     /// Whether the thread is running in this process.
     package var isRunning: Bool {
-        isStarted.load(ordering: .acquiring) && !ForkedChild.isCurrent
+        startup.hasSucceeded && !ForkedChild.isCurrent
     }
 
     /// Throws an error if the process was forked after the loop was created.

@@ -22,14 +22,14 @@ struct TimerList {
     ) -> EventLoop.Timer {
         defer { nextID += 1 }
         let timer = EventLoop.Timer(id: nextID, deadline: deadline)
-        let index = entries.dividingIndex { $0.timer.deadline <= deadline }
+        let index = entries.partitionIndex { $0.timer.deadline <= deadline }
         entries.insert(Entry(timer: timer, body: body), at: index)
         return timer
     }
 
     /// Removes a timer and returns its closure, so that the caller can release it outside any lock.
     mutating func remove(_ timer: EventLoop.Timer) -> (@Sendable () -> Void)? {
-        let index = entries.dividingIndex { ($0.timer.deadline, $0.timer.id) <= (timer.deadline, timer.id) }
+        let index = entries.partitionIndex { ($0.timer.deadline, $0.timer.id) <= (timer.deadline, timer.id) }
         guard index < entries.endIndex, entries[index].timer.id == timer.id else { return nil }
         return entries.remove(at: index).body
     }
@@ -43,7 +43,7 @@ struct TimerList {
 
 extension [TimerList.Entry] {
     /// Returns the first index at which the condition is true. Once true, the condition must stay true to the end.
-    fileprivate func dividingIndex(_ isInSecondPart: (TimerList.Entry) -> Bool) -> Int {
+    fileprivate func partitionIndex(_ isInSecondPart: (TimerList.Entry) -> Bool) -> Int {
         var range = startIndex..<endIndex
         while !range.isEmpty {
             let middle = (range.lowerBound + range.upperBound) / 2

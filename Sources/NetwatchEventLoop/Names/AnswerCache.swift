@@ -16,10 +16,10 @@ struct AnswerCache: Sendable {
         var failure: NameResolver.Failure?
         /// When the last lookup ended.
         var ended: Instant
-        /// Whether the last lookup took longer than ``ResolverTimes/silence``.
-        var isSilent = false
+        /// Whether the last lookup took longer than ``ResolverTimes/slowLookup``.
+        var isSlow = false
         /// Whether none of the addresses could be connected to.
-        fileprivate var isDoubted = false
+        fileprivate var isUnreachable = false
         fileprivate var lastUse: UInt64 = 0
     }
 
@@ -36,7 +36,7 @@ struct AnswerCache: Sendable {
     private let capacity: Int
     private var uses: UInt64 = 0
 
-    init(capacity: Int = ResolverTimes.mostNames) {
+    init(capacity: Int = ResolverTimes.maximumNames) {
         self.capacity = max(1, capacity)
     }
 
@@ -56,9 +56,9 @@ struct AnswerCache: Sendable {
         entries[name]?.staleAddresses(now)
     }
 
-    /// Returns whether the last lookup of a name was silent; `nil` if the name is not cached.
-    func isSilent(_ name: String) -> Bool? {
-        entries[name]?.isSilent
+    /// Returns whether the last lookup of a name was slow; `nil` if the name is not cached.
+    func isSlow(_ name: String) -> Bool? {
+        entries[name]?.isSlow
     }
 
     /// Marks a name as recently used.
@@ -68,7 +68,7 @@ struct AnswerCache: Sendable {
     }
 
     /// Stores the result of a lookup. A local shortage of resources says nothing about the name and is ignored.
-    mutating func store(_ outcome: NameResolver.Outcome, for name: String, isSilent: Bool, now: Instant) {
+    mutating func store(_ outcome: NameResolver.Outcome, for name: String, isSlow: Bool, now: Instant) {
         var entry = entries[name] ?? Entry(ended: now)
         switch outcome {
         case .success(let addresses):
@@ -79,7 +79,7 @@ struct AnswerCache: Sendable {
             if failure.isAuthoritative { (entry.addresses, entry.answered) = ([], nil) }
             entry.failure = failure
         }
-        (entry.ended, entry.isSilent, entry.isDoubted) = (now, isSilent, false)
+        (entry.ended, entry.isSlow, entry.isUnreachable) = (now, isSlow, false)
         entries[name] = entry
         touch(name)
         if entries.count > capacity { evict() }
@@ -87,8 +87,8 @@ struct AnswerCache: Sendable {
 
     /// Records that none of a name's addresses could be connected to. They may have changed, so the next lookup asks
     /// the name servers first.
-    mutating func doubt(_ name: String) {
-        entries[name]?.isDoubted = true
+    mutating func markUnreachable(_ name: String) {
+        entries[name]?.isUnreachable = true
     }
 
     mutating func removeAll() {
@@ -110,7 +110,7 @@ extension AnswerCache.Entry {
             guard staleAddresses(now) == nil, now - ended < failure.cachedFor else { return nil }
             return .failure(failure)
         }
-        guard !isDoubted, let answered, now - answered < ResolverTimes.freshness else { return nil }
+        guard !isUnreachable, let answered, now - answered < ResolverTimes.freshness else { return nil }
         return .success(addresses)
     }
 

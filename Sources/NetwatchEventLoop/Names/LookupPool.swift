@@ -16,7 +16,7 @@ struct LookupPool<Question: Hashable & Sendable>: Sendable {
         let since: Instant
         let rank: Queue.Rank
 
-        func isOverdue(_ now: Instant) -> Bool { now - since >= ResolverTimes.silence }
+        func isOverdue(_ now: Instant) -> Bool { now - since >= ResolverTimes.slowLookup }
     }
 
     let size: Int

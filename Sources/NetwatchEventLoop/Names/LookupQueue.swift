@@ -6,12 +6,12 @@ struct LookupQueue<Question: Hashable & Sendable>: Sendable {
         case known
         /// A caller waits, and the name was never looked up.
         case first
-        /// A caller waits, and the last lookup of the name was silent.
-        case silent
+        /// A caller waits, and the last lookup of the name was slow.
+        case slow
         /// No caller waits to connect, and the name was never looked up.
         case firstRefresh
         case refresh
-        case silentRefresh
+        case slowRefresh
 
         /// The share of the pool, in eighths, that may run lookups of this rank together with all ranks other than
         /// `known`.
@@ -20,30 +20,30 @@ struct LookupQueue<Question: Hashable & Sendable>: Sendable {
             case .known: 8
             case .first: 7
             case .firstRefresh: 6
-            // More than for silent names, which could otherwise block all refreshes.
+            // More than for slow names, which could otherwise block all refreshes.
             case .refresh: 5
-            case .silent, .silentRefresh: 4
+            case .slow, .slowRefresh: 4
             }
         }
     }
 
-    private struct Place {
+    private struct Entry {
         let question: Question
         let ticket: UInt64
     }
 
     /// The queues, one per rank. A question that was moved or removed leaves an invalid entry, whose ticket no longer
     /// matches.
-    private var lines = Rank.allCases.map { _ in WaitingLine<Place>() }
+    private var queues = Rank.allCases.map { _ in FIFOQueue<Entry>() }
     private var tickets: [Question: (rank: Rank, ticket: UInt64)] = [:]
     private var counts = Rank.allCases.map { _ in 0 }
     private var lastTicket: UInt64 = 0
-    private var invalidPlaces = 0
+    private var invalidEntries = 0
 
     var count: Int { tickets.count }
 
     /// The number of entries in the queues, including invalid ones.
-    var places: Int { count + invalidPlaces }
+    var entryCount: Int { count + invalidEntries }
 
     func count(of rank: Rank) -> Int { counts[rank.rawValue] }
 
@@ -56,27 +56,27 @@ struct LookupQueue<Question: Hashable & Sendable>: Sendable {
         lastTicket += 1
         tickets[question] = (rank, lastTicket)
         counts[rank.rawValue] += 1
-        lines[rank.rawValue].append(Place(question: question, ticket: lastTicket))
+        queues[rank.rawValue].append(Entry(question: question, ticket: lastTicket))
     }
 
     mutating func remove(_ question: Question) {
-        guard let place = tickets.removeValue(forKey: question) else { return }
-        counts[place.rank.rawValue] -= 1
-        invalidPlaces += 1
+        guard let entry = tickets.removeValue(forKey: question) else { return }
+        counts[entry.rank.rawValue] -= 1
+        invalidEntries += 1
         // Without this, callers that repeatedly ask and abandon would fill the memory.
-        if invalidPlaces > 64 + count { removeInvalidPlaces() }
+        if invalidEntries > 64 + count { removeInvalidEntries() }
     }
 
     mutating func popFirst(_ rank: Rank) -> Question? {
         guard count(of: rank) > 0 else { return nil }
-        while let place = lines[rank.rawValue].popFirst() {
-            guard tickets[place.question]?.ticket == place.ticket else {
-                invalidPlaces -= 1
+        while let entry = queues[rank.rawValue].popFirst() {
+            guard tickets[entry.question]?.ticket == entry.ticket else {
+                invalidEntries -= 1
                 continue
             }
-            tickets[place.question] = nil
+            tickets[entry.question] = nil
             counts[rank.rawValue] -= 1
-            return place.question
+            return entry.question
         }
         return nil
     }
@@ -84,15 +84,15 @@ struct LookupQueue<Question: Hashable & Sendable>: Sendable {
     /// Removes all questions and returns them by rank and arrival.
     mutating func removeAll() -> [Question] {
         defer { self = LookupQueue() }
-        return lines.indices.flatMap { index in
-            lines[index].removeAll().filter { tickets[$0.question]?.ticket == $0.ticket }.map(\.question)
+        return queues.indices.flatMap { index in
+            queues[index].removeAll().filter { tickets[$0.question]?.ticket == $0.ticket }.map(\.question)
         }
     }
 
-    private mutating func removeInvalidPlaces() {
-        for index in lines.indices {
-            lines[index].keep { tickets[$0.question]?.ticket == $0.ticket }
+    private mutating func removeInvalidEntries() {
+        for index in queues.indices {
+            queues[index].keep { tickets[$0.question]?.ticket == $0.ticket }
         }
-        invalidPlaces = 0
+        invalidEntries = 0
     }
 }

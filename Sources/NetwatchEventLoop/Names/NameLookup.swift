@@ -38,7 +38,7 @@ extension NameResolver {
 
     /// A started lookup, for ``NameResolver/abandon(_:)``.
     package struct Lookup: Hashable, Sendable {
-        let asker: ResolverCore.Asker
+        let caller: ResolverCore.CallerID
     }
 }
 

@@ -24,9 +24,9 @@ package final class NameResolver: Sendable {
     fileprivate struct State {
         var core: ResolverCore
         var files: FileFingerprints
-        var completions: [ResolverCore.Asker: Completion] = [:]
+        var completions: [ResolverCore.CallerID: Completion] = [:]
         /// Whether a thread is running that delivers stale answers on time.
-        var isTimed = false
+        var hasTimerThread = false
     }
 
     private let networkNamespace: String?
@@ -45,7 +45,7 @@ package final class NameResolver: Sendable {
     ///   - faults: Faults to inject, for tests.
     ///   - lookUp: The blocking lookup; replaced by tests.
     package init(
-        maximumThreads: Int = ResolverTimes.mostThreads,
+        maximumThreads: Int = ResolverTimes.maximumThreads,
         networkNamespace: String? = nil,
         files: [String] = FileFingerprints.resolverPaths,
         faults: ResolverFaults = ResolverFaults(),
@@ -77,23 +77,23 @@ package final class NameResolver: Sendable {
     ) -> Lookup {
         if let addresses = Self.localAddresses(of: name) {
             completion(.success(addresses))
-            return Lookup(asker: 0)
+            return Lookup(caller: 0)
         }
         // In a child of fork(2), the lock and the pending lookups belong to the parent's threads.
         guard !ForkedChild.isCurrent else {
             completion(.failure(Failure(code: EAI_SYSTEM, errno: SystemError.forked.errno)))
-            return Lookup(asker: 0)
+            return Lookup(caller: 0)
         }
         let files = FileFingerprints(of: files)
-        let (asker, outcome, growth) = state.withLock { state in
+        let (caller, outcome, growth) = state.withLock { state in
             state.renew(ifChanged: files)
-            let (asker, outcome) = state.core.ask(name.lowercased(), urgency, now: .now)
-            if outcome == nil { state.completions[asker] = completion }
-            return (asker, outcome, state.grow())
+            let (caller, outcome) = state.core.resolve(name.lowercased(), urgency, now: .now)
+            if outcome == nil { state.completions[caller] = completion }
+            return (caller, outcome, state.grow())
         }
         if let outcome { completion(outcome) }
         start(growth)
-        return Lookup(asker: asker)
+        return Lookup(caller: caller)
     }
 
     /// Abandons a lookup. The completion is not called after this method returns, unless the call has already begun.
@@ -102,14 +102,14 @@ package final class NameResolver: Sendable {
     package func abandon(_ lookup: Lookup) -> Bool {
         // The completion is released outside the lock, because an object that it retains may call this resolver.
         let (_, hadNotBegun) = state.withLock { state in
-            (state.completions.removeValue(forKey: lookup.asker), state.core.abandon(lookup.asker))
+            (state.completions.removeValue(forKey: lookup.caller), state.core.abandon(lookup.caller))
         }
         return hadNotBegun
     }
 
     /// Returns when a thread started a lookup; `nil` while it waits for a thread and after it has ended.
     package func start(of lookup: Lookup) -> ContinuousClock.Instant? {
-        state.withLock { $0.core.start(of: lookup.asker) }
+        state.withLock { $0.core.start(of: lookup.caller) }
     }
 
     /// Removes all answers and prevents later lookups from sharing those in progress, because the network has
@@ -120,8 +120,8 @@ package final class NameResolver: Sendable {
     }
 
     /// Records that none of a name's addresses could be connected to, so that the next lookup asks the name servers.
-    package func doubt(_ name: String) {
-        state.withLock { $0.core.cache.doubt(name.lowercased()) }
+    package func markUnreachable(_ name: String) {
+        state.withLock { $0.core.cache.markUnreachable(name.lowercased()) }
     }
 
     /// Returns the resolver's current state.
@@ -186,7 +186,7 @@ package final class NameResolver: Sendable {
 
     private func deliver(_ decide: (inout ResolverCore) -> [ResolverCore.Delivery]) {
         let deliveries = state.withLock { state in
-            decide(&state.core).map { (state.completions.removeValue(forKey: $0.asker), $0.outcome) }
+            decide(&state.core).map { (state.completions.removeValue(forKey: $0.caller), $0.outcome) }
         }
         for (completion, outcome) in deliveries { completion?(outcome) }
     }
@@ -195,16 +195,16 @@ package final class NameResolver: Sendable {
     private func startTimer() {
         do {
             try startDetachedThread(named: "nw-resolver", stackSize: ResolverTimes.stackSize) {
-                self.keepTime()
+                self.deliverStaleAnswers()
             }
         } catch {
-            state.withLock { $0.isTimed = false }
+            state.withLock { $0.hasTimerThread = false }
         }
     }
 
     /// Delivers stale answers while any may become due. The delay is the same for all, so nothing becomes due while
     /// this thread sleeps until the next one.
-    private func keepTime() {
+    private func deliverStaleAnswers() {
         while let due = state.withLock({ $0.nextDue() }) {
             sleep(until: due)
             deliver { $0.takeDue(now: .now) }
@@ -226,13 +226,13 @@ extension NameResolver.State {
     }
 
     private mutating func mustStartTimer() -> Bool {
-        guard !isTimed, core.nextDue != nil else { return false }
-        isTimed = true
+        guard !hasTimerThread, core.nextDue != nil else { return false }
+        hasTimerThread = true
         return true
     }
 
     fileprivate mutating func nextDue() -> ContinuousClock.Instant? {
-        if core.nextDue == nil { isTimed = false }
+        if core.nextDue == nil { hasTimerThread = false }
         return core.nextDue
     }
 }

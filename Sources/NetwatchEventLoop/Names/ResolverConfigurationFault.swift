@@ -11,7 +11,7 @@ package enum ResolverConfigurationFault: Hashable, Sendable, CustomStringConvert
     package var description: String {
         switch self {
         case .unreadable(let path, let errno): "`\(path)`: \(errnoDescription(errno))"
-        case .noNameServer(let path): "`\(path)` names no name server"
+        case .noNameServer(let path): "`\(path)` contains no name server"
         }
     }
 
@@ -31,9 +31,9 @@ package enum ResolverConfigurationFault: Hashable, Sendable, CustomStringConvert
 /// The name servers of `resolv.conf(5)`.
 package enum NameServers {
     /// The maximum number of servers that the C library queries (`MAXNS` of <resolv.h>).
-    private static let most = 3
+    private static let maximumServers = 3
     /// The C library reads the whole file, but real files are never this long.
-    private static let longestFile = 64 * 1024
+    private static let maximumFileSize = 64 * 1024
 
     /// Returns the servers' addresses as written in the file.
     package static func read(
@@ -41,7 +41,7 @@ package enum NameServers {
     ) throws(SystemError) -> [String] {
         let file = try FileDescriptor.opening(path)
         let descriptor = file.rawValue
-        var bytes = [UInt8](repeating: 0, count: longestFile)
+        var bytes = [UInt8](repeating: 0, count: maximumFileSize)
         let count = try systemCall("read \(path)") { Glibc.read(descriptor, &bytes, bytes.count) }
         return parse(String(decoding: bytes[..<count], as: UTF8.self))
     }
@@ -53,6 +53,6 @@ package enum NameServers {
             guard line.hasPrefix("nameserver"), words.count >= 2, words[0] == "nameserver" else { return nil }
             return String(words[1])
         }
-        return Array(servers.prefix(most))
+        return Array(servers.prefix(maximumServers))
     }
 }

@@ -1,7 +1,7 @@
 /// The decisions of a resolver: which answers come from the cache, which questions are looked up and when, and which
 /// caller gets which answer. A pure value: it makes no calls and reads no clock.
 package struct ResolverCore: Sendable {
-    package typealias Asker = UInt64
+    package typealias CallerID = UInt64
     typealias Instant = ContinuousClock.Instant
     typealias Outcome = NameResolver.Outcome
 
@@ -13,33 +13,33 @@ package struct ResolverCore: Sendable {
 
     /// An answer to deliver.
     struct Delivery: Equatable, Sendable {
-        let asker: Asker
+        let caller: CallerID
         let outcome: Outcome
     }
 
-    struct Inquiry: Sendable {
+    struct PendingLookup: Sendable {
         /// The callers, in the order of their numbers.
-        var askers: [(number: Asker, urgency: NameResolver.Urgency)] = []
+        var callers: [(number: CallerID, urgency: NameResolver.Urgency)] = []
         /// Whether the lookup continues without any caller, to refresh a stale answer.
-        var isKept = false
+        var continuesWithoutCallers = false
 
-        var isNeeded: Bool { askers.contains { $0.urgency == .needed } }
+        var isNeeded: Bool { callers.contains { $0.urgency == .needed } }
     }
 
     var cache: AnswerCache
     private(set) var pool: LookupPool<Question>
-    private(set) var inquiries: [Question: Inquiry] = [:]
-    private var questions: [Asker: Question] = [:]
+    private(set) var pendingLookups: [Question: PendingLookup] = [:]
+    private var questions: [CallerID: Question] = [:]
     /// When callers get a stale answer unless the lookup ends first. The delay is the same for all, so the entries
     /// are sorted.
-    private var staleDeadlines = WaitingLine<(due: Instant, asker: Asker)>()
-    private var lastAsker: Asker = 0
+    private var staleDeadlines = FIFOQueue<(due: Instant, caller: CallerID)>()
+    private var lastCaller: CallerID = 0
     /// Increases when the answers of lookups in progress may no longer be valid.
     private(set) var generation: UInt64 = 0
-    private(set) var silence = SilenceRecord()
+    private(set) var unresponsivePeriod = UnresponsivePeriod()
     private let faults: ResolverFaults
 
-    init(threads: Int, names: Int = ResolverTimes.mostNames, faults: ResolverFaults = ResolverFaults()) {
+    init(threads: Int, names: Int = ResolverTimes.maximumNames, faults: ResolverFaults = ResolverFaults()) {
         cache = AnswerCache(capacity: names)
         pool = LookupPool(size: threads)
         self.faults = faults
@@ -48,40 +48,42 @@ package struct ResolverCore: Sendable {
     // MARK: Questions
 
     /// Adds a question. Returns the number of the caller, and the answer if it is known.
-    mutating func ask(_ name: String, _ urgency: NameResolver.Urgency, now: Instant) -> (Asker, Outcome?) {
-        lastAsker += 1
+    mutating func resolve(_ name: String, _ urgency: NameResolver.Urgency, now: Instant) -> (
+        CallerID, Outcome?
+    ) {
+        lastCaller += 1
         let question = Question(name: name, generation: generation)
         cache.touch(name)
         guard urgency == .needed else {
             join(question, urgency, now: now)
-            return (lastAsker, nil)
+            return (lastCaller, nil)
         }
         switch cache.answer(for: name, now: now) {
         case .fresh(let outcome):
-            return (lastAsker, outcome)
+            return (lastCaller, outcome)
         case .stale(let addresses, isFailing: true, let recheckIsDue):
-            if recheckIsDue { renewInBackground(question) }
-            return (lastAsker, .success(addresses))
+            if recheckIsDue { refreshInBackground(question) }
+            return (lastCaller, .success(addresses))
         case .stale(let addresses, isFailing: false, _) where isLate(question, now: now):
-            return (lastAsker, .success(addresses))
+            return (lastCaller, .success(addresses))
         case .stale:
-            staleDeadlines.append((now + ResolverTimes.clientResponse, lastAsker))
+            staleDeadlines.append((now + ResolverTimes.clientResponse, lastCaller))
             join(question, urgency, now: now)
         case .none:
             join(question, urgency, now: now)
         }
-        return (lastAsker, nil)
+        return (lastCaller, nil)
     }
 
     private mutating func join(_ question: Question, _ urgency: NameResolver.Urgency, now: Instant) {
-        questions[lastAsker] = question
-        inquiries[question, default: Inquiry()].askers.append((lastAsker, urgency))
-        place(question)
+        questions[lastCaller] = question
+        pendingLookups[question, default: PendingLookup()].callers.append((lastCaller, urgency))
+        updateQueue(question)
     }
 
-    private mutating func renewInBackground(_ question: Question) {
-        inquiries[question, default: Inquiry()].isKept = true
-        place(question)
+    private mutating func refreshInBackground(_ question: Question) {
+        pendingLookups[question, default: PendingLookup()].continuesWithoutCallers = true
+        updateQueue(question)
     }
 
     /// Whether the lookup in progress has exceeded the client response timer.
@@ -90,38 +92,38 @@ package struct ResolverCore: Sendable {
     }
 
     /// Updates the queue for a question that no thread has started.
-    private mutating func place(_ question: Question) {
-        guard !pool.isRunning(question), let inquiry = inquiries[question] else { return }
-        guard inquiry.isKept || !inquiry.askers.isEmpty else {
-            inquiries[question] = nil
+    private mutating func updateQueue(_ question: Question) {
+        guard !pool.isRunning(question), let pending = pendingLookups[question] else { return }
+        guard pending.continuesWithoutCallers || !pending.callers.isEmpty else {
+            pendingLookups[question] = nil
             return pool.dequeue(question)
         }
-        pool.enqueue(question, rank(of: question.name, isNeeded: inquiry.isNeeded))
+        pool.enqueue(question, rank(of: question.name, isNeeded: pending.isNeeded))
     }
 
     private func rank(of name: String, isNeeded: Bool) -> LookupQueue<Question>.Rank {
-        switch faults.forgetsSilence ? false : cache.isSilent(name) {
+        switch faults.ignoresSlowNames ? false : cache.isSlow(name) {
         case nil: isNeeded ? .first : .firstRefresh
-        case true?: isNeeded ? .silent : .silentRefresh
+        case true?: isNeeded ? .slow : .slowRefresh
         case false?: isNeeded ? .known : .refresh
         }
     }
 
     /// Removes a caller. Returns whether no thread had started its question.
-    mutating func abandon(_ asker: Asker) -> Bool {
-        guard let question = remove(asker) else { return false }
-        defer { if !faults.keepsAbandoned { place(question) } }
+    mutating func abandon(_ caller: CallerID) -> Bool {
+        guard let question = remove(caller) else { return false }
+        defer { if !faults.keepsAbandonedLookups { updateQueue(question) } }
         return !pool.isRunning(question)
     }
 
     /// Returns when a thread started the caller's question.
-    func start(of asker: Asker) -> Instant? {
-        questions[asker].flatMap { pool.start(of: $0) }
+    func start(of caller: CallerID) -> Instant? {
+        questions[caller].flatMap { pool.start(of: $0) }
     }
 
-    private mutating func remove(_ asker: Asker) -> Question? {
-        guard let question = questions.removeValue(forKey: asker) else { return nil }
-        inquiries[question]?.askers.removeAll { $0.number == asker }
+    private mutating func remove(_ caller: CallerID) -> Question? {
+        guard let question = questions.removeValue(forKey: caller) else { return nil }
+        pendingLookups[question]?.callers.removeAll { $0.number == caller }
         return question
     }
 
@@ -141,11 +143,11 @@ package struct ResolverCore: Sendable {
 
     /// Records the result of a lookup.
     mutating func end(_ question: Question, _ outcome: Outcome, now: Instant) -> [Delivery] {
-        let outcome = outcome.map(Self.distinct)
-        let isSilent = pool.end(question, now: now) >= ResolverTimes.silence
+        let outcome = outcome.map(Self.withoutDuplicates)
+        let isSlow = pool.end(question, now: now) >= ResolverTimes.slowLookup
         if question.generation == generation {
-            cache.store(outcome, for: question.name, isSilent: isSilent, now: now)
-            silence.note(isSilent: isSilent, isAnswered: Self.isAnswer(outcome), now: now)
+            cache.store(outcome, for: question.name, isSlow: isSlow, now: now)
+            unresponsivePeriod.record(isSlow: isSlow, isAnswered: Self.isAnswer(outcome), now: now)
         }
         return deliveries(of: outcome, to: question, now: now)
     }
@@ -155,16 +157,16 @@ package struct ResolverCore: Sendable {
         to question: Question,
         now: Instant
     ) -> [Delivery] {
-        let askers = inquiries.removeValue(forKey: question)?.askers ?? []
-        let forNeeded = orStale(outcome, question.name, now: now)
-        return askers.map { asker in
-            questions[asker.number] = nil
-            return Delivery(asker: asker.number, outcome: asker.urgency == .needed ? forNeeded : outcome)
+        let callers = pendingLookups.removeValue(forKey: question)?.callers ?? []
+        let forNeeded = orStaleAnswer(outcome, question.name, now: now)
+        return callers.map { caller in
+            questions[caller.number] = nil
+            return Delivery(caller: caller.number, outcome: caller.urgency == .needed ? forNeeded : outcome)
         }
     }
 
     /// Returns a stale answer instead of a failure, unless name servers answered that there is no address.
-    private func orStale(_ outcome: Outcome, _ name: String, now: Instant) -> Outcome {
+    private func orStaleAnswer(_ outcome: Outcome, _ name: String, now: Instant) -> Outcome {
         guard case .failure(let failure) = outcome, !failure.isAuthoritative else { return outcome }
         return cache.staleAddresses(of: name, now: now).map { .success($0) } ?? outcome
     }
@@ -176,9 +178,9 @@ package struct ResolverCore: Sendable {
         }
     }
 
-    private static func distinct(_ addresses: [IPAddress]) -> [IPAddress] {
+    private static func withoutDuplicates(_ addresses: [IPAddress]) -> [IPAddress] {
         var seen: Set<IPAddress> = []
-        return Array(addresses.filter { seen.insert($0).inserted }.prefix(ResolverTimes.mostAddresses))
+        return Array(addresses.filter { seen.insert($0).inserted }.prefix(ResolverTimes.maximumAddresses))
     }
 
     // MARK: Time
@@ -191,19 +193,19 @@ package struct ResolverCore: Sendable {
         var deliveries: [Delivery] = []
         while let next = staleDeadlines.first, next.due <= now {
             _ = staleDeadlines.popFirst()
-            if let delivery = staleDelivery(to: next.asker, now: now) { deliveries.append(delivery) }
+            if let delivery = staleDelivery(to: next.caller, now: now) { deliveries.append(delivery) }
         }
         return deliveries
     }
 
-    private mutating func staleDelivery(to asker: Asker, now: Instant) -> Delivery? {
-        guard let question = questions[asker],
+    private mutating func staleDelivery(to caller: CallerID, now: Instant) -> Delivery? {
+        guard let question = questions[caller],
             let addresses = cache.staleAddresses(of: question.name, now: now)
         else { return nil }
-        inquiries[question]?.isKept = true
-        _ = remove(asker)
-        place(question)
-        return Delivery(asker: asker, outcome: .success(addresses))
+        pendingLookups[question]?.continuesWithoutCallers = true
+        _ = remove(caller)
+        updateQueue(question)
+        return Delivery(caller: caller, outcome: .success(addresses))
     }
 
     /// Removes all answers and prevents later questions from joining lookups in progress, because the network or the
@@ -212,26 +214,28 @@ package struct ResolverCore: Sendable {
     mutating func renew() {
         generation += 1
         cache.removeAll()
-        silence = SilenceRecord()
+        unresponsivePeriod = UnresponsivePeriod()
         for old in pool.dequeueAll() { move(old) { _ in true } }
-        for old in inquiries.keys.filter(pool.isRunning).sorted(by: { $0.generation < $1.generation }) {
+        for old in pendingLookups.keys.filter(pool.isRunning).sorted(by: { $0.generation < $1.generation }) {
             move(old) { $0 == .needed }
         }
     }
 
     /// Moves callers of a question to the same question in the current generation.
     private mutating func move(_ old: Question, _ isMoved: (NameResolver.Urgency) -> Bool) {
-        guard old.generation < generation, var inquiry = inquiries.removeValue(forKey: old) else { return }
+        guard old.generation < generation, var pending = pendingLookups.removeValue(forKey: old) else {
+            return
+        }
         let question = Question(name: old.name, generation: generation)
-        let moved = inquiry.askers.filter { isMoved($0.urgency) }
-        for asker in moved { questions[asker.number] = question }
+        let moved = pending.callers.filter { isMoved($0.urgency) }
+        for caller in moved { questions[caller.number] = question }
         if pool.isRunning(old) {
-            inquiry.askers.removeAll { isMoved($0.urgency) }
-            inquiries[old] = inquiry
+            pending.callers.removeAll { isMoved($0.urgency) }
+            pendingLookups[old] = pending
         }
         guard !moved.isEmpty else { return }
-        inquiries[question, default: Inquiry()].askers += moved
-        inquiries[question]!.askers.sort { $0.number < $1.number }
-        place(question)
+        pendingLookups[question, default: PendingLookup()].callers += moved
+        pendingLookups[question]!.callers.sort { $0.number < $1.number }
+        updateQueue(question)
     }
 }

@@ -20,24 +20,24 @@ package struct ResolverSnapshot: Hashable, Sendable {
         package let age: Duration?
         /// The error of the last lookup.
         package let failure: NameResolver.Failure?
-        /// Whether the last lookup, or the one in progress, took longer than ``ResolverTimes/silence``.
-        package let isSilent: Bool
+        /// Whether the last lookup, or the one in progress, took longer than ``ResolverTimes/slowLookup``.
+        package let isSlow: Bool
     }
 
     /// The names in alphabetical order.
     package let names: [Name]
     /// How long no name server has answered promptly; `nil` while they do, or if none was asked.
-    package let silence: Duration?
+    package let unresponsive: Duration?
     /// The number of lookup threads.
     package let threads: Int
     /// The number of questions that wait for a thread.
     package let waiting: Int
 
     init(_ core: ResolverCore, now: ContinuousClock.Instant) {
-        let asked = core.inquiries.keys.filter { $0.generation == core.generation }
+        let asked = core.pendingLookups.keys.filter { $0.generation == core.generation }
         let names = Set(core.cache.entries.keys).union(asked.map(\.name))
         self.names = names.sorted().map { Name($0, core, now: now) }
-        silence = core.silence.since.map { now - $0 }
+        unresponsive = core.unresponsivePeriod.since.map { now - $0 }
         threads = core.pool.threads
         waiting = core.pool.queue.count
     }
@@ -47,12 +47,12 @@ extension ResolverSnapshot.Name {
     fileprivate init(_ name: String, _ core: ResolverCore, now: ContinuousClock.Instant) {
         let entry = core.cache.entries[name]
         let question = ResolverCore.Question(name: name, generation: core.generation)
-        let running = core.pool.start(of: question).map { now - $0 >= ResolverTimes.silence } ?? false
+        let running = core.pool.start(of: question).map { now - $0 >= ResolverTimes.slowLookup } ?? false
         self.name = name
         (state, addresses) = Self.answer(core.cache.answer(for: name, now: now), entry)
         age = (entry?.answered ?? entry?.ended).map { now - $0 }
         failure = entry?.failure
-        isSilent = running || entry?.isSilent ?? false
+        isSlow = running || entry?.isSlow ?? false
     }
 
     private static func answer(

@@ -15,15 +15,15 @@ package enum ResolverTimes {
     /// The delay after a failed refresh before the next one, while stale answers are returned: the failure recheck
     /// timer of RFC 8767 §5.
     package static let recheck: Duration = .seconds(30)
-    /// The duration above which a lookup counts as silent. Less than half of the first timeout of `resolv.conf(5)`, 5
+    /// The duration above which a lookup counts as slow. Less than half of the first timeout of `resolv.conf(5)`, 5
     /// s, and longer than a slow chain of delegations takes.
-    package static let silence: Duration = .seconds(2)
+    package static let slowLookup: Duration = .seconds(2)
     /// The maximum number of names in the cache. With one address each they take about 3 MiB.
-    package static let mostNames = 10_000
+    package static let maximumNames = 10_000
     /// The maximum number of addresses per name.
-    package static let mostAddresses = 64
+    package static let maximumAddresses = 64
     /// The maximum number of concurrent lookups.
-    package static let mostThreads = 128
+    package static let maximumThreads = 128
     /// The stack size of a resolver thread in bytes. `getaddrinfo(3)` of glibc 2.36 uses 16 KiB with `files` and
     /// `dns` (docs/evidence.md). The rest is for other plugins of `nsswitch.conf(5)`. Only touched pages use memory.
     package static let stackSize = 1024 * 1024

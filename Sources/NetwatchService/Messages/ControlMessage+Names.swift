@@ -37,7 +37,7 @@ extension ControlMessage {
                 nameServers = []
                 nameServersError = ResolverConfigurationFault().map { "\($0)" } ?? "\(error)"
             }
-            silentSeconds = resolver.silence.map { $0 / .seconds(1) }
+            silentSeconds = resolver.unresponsive.map { $0 / .seconds(1) }
             lookups = resolver.threads
             waiting = resolver.waiting
             count = resolver.names.count
@@ -53,6 +53,6 @@ extension ControlMessage.Names.Name {
         addresses = name.addresses.map(\.description)
         ageSeconds = name.age.map { $0 / .seconds(1) }
         error = name.failure.map { "\($0)" }
-        silent = name.isSilent
+        silent = name.isSlow
     }
 }

@@ -1,8 +1,12 @@
 /// The open connections of a multi handle, and which of them can take another transfer. A value without I/O.
 ///
 /// libcurl alone selects the connection and does not report it in advance, so this is a prediction. When it is wrong, the
-/// transfer needs its own connection (see ``Transfer/isWithoutSocket``).
+/// transfer needs its own connection (see ``Transfer/lacksConnection``).
 struct ConnectionTable {
+    /// The number of streams that libcurl runs over one HTTP/2 connection (the default of
+    /// `CURLMOPT_MAX_CONCURRENT_STREAMS`). If the server allows fewer, more connections are opened.
+    static let streamsPerConnection = 100
+
     private struct Connection {
         let origin: String
         let localPort: Int
@@ -22,7 +26,7 @@ struct ConnectionTable {
     private var connections: [CInt: Connection] = [:]
     private var origins: [String: Origin] = [:]
     /// The connection that each transfer uses or has reserved.
-    private var taken: [TransferID: CInt] = [:]
+    private var assigned: [TransferID: CInt] = [:]
 
     /// Adds a connection that was made for a transfer.
     ///
@@ -37,12 +41,12 @@ struct ConnectionTable {
         close(descriptor)
         connections[descriptor] = Connection(origin: origin, localPort: localPort, capacity: capacity)
         origins[origin, default: Origin()].all.insert(descriptor)
-        move(transfer, to: descriptor)
+        assign(transfer, to: descriptor)
     }
 
     mutating func close(_ descriptor: CInt) {
         guard let connection = connections.removeValue(forKey: descriptor) else { return }
-        for user in connection.users { taken[user] = nil }
+        for user in connection.users { assigned[user] = nil }
         guard var origin = origins.removeValue(forKey: connection.origin) else { return }
         origin.all.remove(descriptor)
         origin.free.remove(descriptor)
@@ -60,61 +64,61 @@ struct ConnectionTable {
     ) -> Bool {
         while let descriptor = origins[origin]?.free.first, let connection = connections[descriptor] {
             if connection.capacity > 1 || isQuiet(descriptor) {
-                move(transfer, to: descriptor)
+                assign(transfer, to: descriptor)
                 return true
             }
-            limit(descriptor, to: 0)
+            setCapacity(of: descriptor, to: 0)
         }
         return false
     }
 
     /// Records the connection that libcurl selected for a transfer.
     mutating func use(by transfer: TransferID, _ origin: String, localPort: Int) {
-        if let reserved = taken[transfer], connections[reserved]?.localPort == localPort { return }
+        if let reserved = assigned[transfer], connections[reserved]?.localPort == localPort { return }
         let used = origins[origin]?.all.first { connections[$0]?.localPort == localPort }
-        move(transfer, to: used)
+        assign(transfer, to: used)
     }
 
     /// Sets the maximum number of transfers of the connection that a transfer uses.
     mutating func setCapacity(ofConnectionOf transfer: TransferID, to capacity: Int) {
-        taken[transfer].map { limit($0, to: capacity) }
+        assigned[transfer].map { setCapacity(of: $0, to: capacity) }
     }
 
     /// libcurl did not use the connection that was reserved, so it has no capacity left.
-    mutating func isRefused(_ transfer: TransferID) {
-        guard let descriptor = taken[transfer] else { return }
-        move(transfer, to: nil)
-        limit(descriptor, to: connections[descriptor]?.users.count ?? 0)
+    mutating func reservationWasNotUsed(_ transfer: TransferID) {
+        guard let descriptor = assigned[transfer] else { return }
+        assign(transfer, to: nil)
+        setCapacity(of: descriptor, to: connections[descriptor]?.users.count ?? 0)
     }
 
     /// The connection that a transfer uses or has reserved.
-    func connection(of transfer: TransferID) -> CInt? { taken[transfer] }
+    func connection(of transfer: TransferID) -> CInt? { assigned[transfer] }
 
     /// The connection of a transfer, if no other transfer uses it.
     func connection(onlyOf transfer: TransferID) -> CInt? {
-        taken[transfer].flatMap { connections[$0]?.users.count == 1 ? $0 : nil }
+        assigned[transfer].flatMap { connections[$0]?.users.count == 1 ? $0 : nil }
     }
 
     /// Releases the connection of a transfer.
-    mutating func leave(_ transfer: TransferID) { move(transfer, to: nil) }
+    mutating func release(_ transfer: TransferID) { assign(transfer, to: nil) }
 
-    private mutating func move(_ transfer: TransferID, to descriptor: CInt?) {
-        if let old = taken.removeValue(forKey: transfer) {
+    private mutating func assign(_ transfer: TransferID, to descriptor: CInt?) {
+        if let old = assigned.removeValue(forKey: transfer) {
             connections[old]?.users.remove(transfer)
-            refile(old)
+            updateFree(old)
         }
         guard let descriptor else { return }
-        taken[transfer] = descriptor
+        assigned[transfer] = descriptor
         connections[descriptor]?.users.insert(transfer)
-        refile(descriptor)
+        updateFree(descriptor)
     }
 
-    private mutating func limit(_ descriptor: CInt, to capacity: Int) {
+    private mutating func setCapacity(of descriptor: CInt, to capacity: Int) {
         connections[descriptor]?.capacity = capacity
-        refile(descriptor)
+        updateFree(descriptor)
     }
 
-    private mutating func refile(_ descriptor: CInt) {
+    private mutating func updateFree(_ descriptor: CInt) {
         guard let connection = connections[descriptor] else { return }
         if connection.isFree {
             origins[connection.origin]?.free.insert(descriptor)

@@ -18,43 +18,22 @@ final class CurlMulti {
         var milestones: [(id: TransferID, reached: Transfer.Milestones)] = []
     }
 
-    /// A socket that the loop watches.
-    private struct Watch {
-        let registration: EventLoop.Registration
-        /// The events that libcurl waits for; `nil` while no transfer uses the connection. The socket stays registered
-        /// then, because the next transfer usually follows soon and needs the same events.
-        var interest: EventLoop.Interest?
-        /// The events for which the loop watches the socket.
-        var watched: EventLoop.Interest
-    }
-
     let loop: EventLoop
-    private let onReadiness: @Sendable (CInt, EventLoop.Readiness) -> Void
-    private let onTimeout: @Sendable () -> Void
     private let onIdleCheck: @Sendable () -> Void
-    let watchdog: TurnWatchdog
+    private let watchdog: TurnWatchdog
     let trust: TrustContext
-    /// The transfers with events to deliver at the end of a turn.
-    let round = NewsRound()
+    private var delivery = EventDelivery()
     private var handle: MultiHandle?
-    private var watches: [CInt: Watch] = [:]
-    /// When libcurl wants to check its timeouts.
-    private var deadline: ContinuousClock.Instant?
-    /// The timer for the deadline, or for an earlier deadline that is no longer needed. libcurl changes the deadline
-    /// several times per transfer, so the timer is not always replaced.
-    private var timer: EventLoop.Timer?
+    private var sockets: SocketWatches
+    private var timer: CurlTimer
     /// Set while there are transfers.
     private var idleTimer: EventLoop.Timer?
-    /// Whether libcurl wants to run immediately and the call is already scheduled.
-    private var isDue = false
     private var transfers: [TransferID: Transfer] = [:]
     /// The transfers that wait for a connection before they are added again; see ``Turn/unconnected``.
     private var detached: Set<TransferID> = []
-    var connections = ConnectionTable()
+    private var connections = ConnectionTable()
     /// The transfers whose descriptor could not be registered with the loop.
     private var unwatched: [TransferID: SystemError] = [:]
-    /// The connections that the watchdog has shut down. Their transfers are ended at the end of this turn.
-    private var cuts: [TurnWatchdog.Cut] = []
 
     /// - Parameters:
     ///   - onReadiness: Called on the loop. Must call ``descriptorIsReady(_:_:)``.
@@ -74,12 +53,12 @@ final class CurlMulti {
         self.loop = loop
         self.watchdog = watchdog
         self.trust = trust
-        self.onReadiness = onReadiness
-        self.onTimeout = onTimeout
+        sockets = SocketWatches(loop, watchdog, onReadiness: onReadiness)
+        timer = CurlTimer(loop, onTimeout: onTimeout)
         self.onIdleCheck = onIdleCheck
         let multi = handle.rawValue
         self.handle = consume handle
-        keepConnections(Self.leastConnectionsKept)
+        setConnectionLimit(Self.minimumConnectionLimit)
         let context = Unmanaged.passUnretained(self).toOpaque()
         netwatch_multi_set_socket_callback(
             multi,
@@ -93,7 +72,8 @@ final class CurlMulti {
         netwatch_multi_set_timer_callback(
             multi,
             { _, milliseconds, context in
-                Unmanaged<CurlMulti>.fromOpaque(context!).takeUnretainedValue().wait(milliseconds)
+                Unmanaged<CurlMulti>.fromOpaque(context!).takeUnretainedValue().timer
+                    .set(milliseconds: milliseconds)
                 return 0
             },
             context
@@ -105,16 +85,16 @@ final class CurlMulti {
     /// The limit is the highest number of concurrent transfers so far. libcurl's default is four per running transfer,
     /// so the end of a burst would close most connections. A limit below the number of transfers would close each
     /// connection with its transfer.
-    private static let leastConnectionsKept = 256
-    private var connectionsKept = 0
+    private static let minimumConnectionLimit = 256
+    private var connectionLimit = 0
 
     /// Lowers the connection limit after a burst, so that libcurl starts to close the additional connections.
-    func forgetBurst() {
-        keepConnections(max(Self.leastConnectionsKept, transfers.count))
+    func lowerConnectionLimit() {
+        setConnectionLimit(max(Self.minimumConnectionLimit, transfers.count))
     }
 
-    private func keepConnections(_ count: Int) {
-        connectionsKept = count
+    private func setConnectionLimit(_ count: Int) {
+        connectionLimit = count
         _ = withHandle { netwatch_multi_set_long($0, CURLMOPT_MAXCONNECTS, count) }
     }
 
@@ -130,31 +110,28 @@ final class CurlMulti {
         }
         transfers[transfer.id] = transfer
         detached.remove(transfer.id)
-        if transfers.count > connectionsKept { keepConnections(transfers.count) }
+        if transfers.count > connectionLimit { setConnectionLimit(transfers.count) }
         if idleTimer == nil { checkIdleness() }
     }
-
-    /// A transfer that libcurl runs.
-    func transfer(_ id: TransferID) -> Transfer? { transfers[id] }
 
     /// Removes a transfer before its end.
     func remove(_ id: TransferID) -> Transfer? {
         guard let transfer = transfers.removeValue(forKey: id) else { return nil }
         unwatched[id] = nil
         _ = withHandle { curl_multi_remove_handle($0, transfer.handle) }
-        connections.leave(id)
+        connections.release(id)
         return transfer
     }
 
     /// Releases the connection that was reserved for a transfer which is not added, or not added again.
     func forget(_ id: TransferID) {
         detached.remove(id)
-        connections.leave(id)
+        connections.release(id)
     }
 
-    /// See ``Transfer/hold()``.
-    func hold(_ id: TransferID) {
-        transfers[id]?.hold()
+    /// See ``Transfer/stopReceiving()``.
+    func stopReceiving(_ id: TransferID) {
+        transfers[id]?.stopReceiving()
     }
 
     /// Changes the pause of a transfer. libcurl may deliver data that it has kept, so this must not be called from its
@@ -165,7 +142,7 @@ final class CurlMulti {
         guard code == CURLE_OK else {
             _ = remove(id)
             transfer.finish(code)
-            return Turn(ended: [id], milestones: round.tell())
+            return Turn(ended: [id], milestones: deliverEvents())
         }
         return act(on: CURL_SOCKET_TIMEOUT, 0)
     }
@@ -173,23 +150,22 @@ final class CurlMulti {
     /// Ends every transfer and closes every connection.
     func end() {
         for id in transfers.keys {
-            remove(id)?.finish(CURLE_ABORTED_BY_CALLBACK, message: "the transfer engine is gone")
+            remove(id)?.finish(CURLE_ABORTED_BY_CALLBACK, message: "the transfer engine was released")
         }
         handle = nil
-        timer.map(loop.cancel)
-        timer = nil
+        timer.cancel()
         idleTimer.map(loop.cancel)
         idleTimer = nil
-        for descriptor in watches.keys { unwatch(descriptor) }
+        sockets.removeAll()
     }
 
     // MARK: Loop events
 
     /// Lets libcurl handle a ready descriptor.
     func descriptorIsReady(_ descriptor: CInt, _ readiness: EventLoop.Readiness) -> Turn {
-        guard watches[descriptor]?.interest != nil else {
+        guard sockets.isAwaited(descriptor) else {
             // The server has closed an unused connection. libcurl detects that itself.
-            unwatch(descriptor)
+            sockets.remove(descriptor)
             return Turn()
         }
         return act(on: descriptor, readiness.curlEvents)
@@ -197,14 +173,7 @@ final class CurlMulti {
 
     /// Lets libcurl check its timeouts.
     func timeoutHasPassed() -> Turn {
-        if let timer, timer.deadline <= .now { self.timer = nil }
-        isDue = false
-        guard let deadline, handle != nil else { return Turn() }
-        guard deadline <= .now else {
-            setTimer(deadline)
-            return Turn()
-        }
-        self.deadline = nil
+        guard timer.fire(), handle != nil else { return Turn() }
         return act(on: CURL_SOCKET_TIMEOUT, 0)
     }
 
@@ -213,52 +182,58 @@ final class CurlMulti {
         idleTimer = nil
         let now = ContinuousClock.now
         let late = transfers.values.compactMap { transfer in
-            transfer.overrun(at: now).map { (id: transfer.id, message: $0) }
+            transfer.timeoutMessage(at: now).map { (id: transfer.id, message: $0) }
         }
         for (id, message) in late {
             discardUnacknowledged(of: id)
             remove(id)?.finish(CURLE_OPERATION_TIMEDOUT, message: message)
         }
         if !transfers.isEmpty { checkIdleness() }
-        return Turn(ended: late.map(\.id), milestones: round.tell())
+        return Turn(ended: late.map(\.id), milestones: deliverEvents())
     }
 
     private func checkIdleness() {
-        idleTimer = loop.schedule(at: .now + Idleness.interval, onIdleCheck)
+        idleTimer = loop.schedule(at: .now + IdleTracker.interval, onIdleCheck)
     }
 
     private func act(on descriptor: CInt, _ events: CInt) -> Turn {
         var running: CInt = 0
-        watchdog.turnBegins()
+        watchdog.turnWillBegin()
         _ = withHandle { curl_multi_socket_action($0, descriptor, events, &running) }
-        watchdog.turnEnds()
-        blameTheCut()
+        watchdog.turnDidEnd()
+        let hasAborted = markAborted()
         var turn = finishEnded()
         if !unwatched.isEmpty { turn.ended += finishUnwatched() }
-        if !cuts.isEmpty { turn.ended += finishCut() }
-        turn.milestones = round.tell()
+        if hasAborted { turn.ended += finishAborted() }
+        turn.milestones = deliverEvents()
         return turn
     }
 
-    /// Marks the transfers whose connections were shut down by the watchdog, whether libcurl has closed them yet or
-    /// not.
-    private func blameTheCut() {
-        let open = watchdog.cuts
-        if !open.isEmpty { cuts += open.filter { watches[$0.key] != nil }.values }
-        for cut in cuts {
-            for transfer in transfers.values where transfer.ends == cut.ends {
-                transfer.stop = transfer.stop ?? .keptBusy(cut.bytes)
-            }
+    /// Delivers the events of this turn. Returns the milestones that the transfers reached.
+    private func deliverEvents() -> [(id: TransferID, reached: Transfer.Milestones)] {
+        delivery.take().compactMap { transfer in
+            let reached = transfer.deliverEvents()
+            return reached.isEmpty ? nil : (transfer.id, reached)
         }
     }
 
+    /// Marks the transfers whose connections were shut down by the watchdog. Returns whether there are such connections.
+    private func markAborted() -> Bool {
+        let connections = sockets.takeAborted()
+        for connection in connections {
+            for transfer in transfers.values where transfer.ends == connection.ends {
+                transfer.stop = transfer.stop ?? .abortedByWatchdog(connection.bytes)
+            }
+        }
+        return !connections.isEmpty
+    }
+
     /// Ends the marked transfers that libcurl would retry over another connection, or has not handled yet.
-    private func finishCut() -> [TransferID] {
-        defer { cuts = [] }
-        let ids = transfers.values.filter(\.hasKeptBusy).map(\.id)
+    private func finishAborted() -> [TransferID] {
+        let ids = transfers.values.filter(\.isAborted).map(\.id)
         for id in ids {
             // libcurl may not have noticed that the connection has ended, and would keep it in the pool.
-            transfers[id]?.closesConnection()
+            transfers[id]?.closeConnectionAfterUse()
             remove(id)?.finish(CURLE_RECV_ERROR)
         }
         return ids
@@ -285,8 +260,8 @@ final class CurlMulti {
     }
 
     /// Takes a transfer out until it is added again with another connection.
-    func detach(_ transfer: Transfer) {
-        connections.isRefused(transfer.id)
+    private func detach(_ transfer: Transfer) {
+        connections.reservationWasNotUsed(transfer.id)
         detached.insert(transfer.id)
         _ = remove(transfer.id)
     }
@@ -299,14 +274,45 @@ final class CurlMulti {
         return Array(failed.keys)
     }
 
+    // MARK: Connections
+
+    /// Reserves an open connection for a transfer. Returns whether there is one.
+    func reserveConnection(to origin: String, for transfer: TransferID) -> Bool {
+        connections.reserve(origin, for: transfer) { WatchedSocket.isQuiet($0) }
+    }
+
+    /// Takes a transfer off its connection if the server has acknowledged nothing of its request, or, in a TLS
+    /// handshake, has not acknowledged everything. Returns the transfer then: it has to be connected again and added
+    /// again.
+    func leaveStalledConnection(_ id: TransferID) -> Transfer? {
+        guard let descriptor = connections.connection(onlyOf: id), let transfer = transfers[id],
+            !transfer.head.hasBegun, transfer.maySend, transfer.bodyReader.mayRestart,
+            WatchedSocket.unacknowledgedBytes(of: descriptor) > 0,
+            WatchedSocket.acknowledgedBytes(of: descriptor) <= transfer.requestOffset ?? .max
+        else { return nil }
+        discardUnacknowledged(of: id)
+        detach(transfer)
+        transfer.markUnsent()
+        return transfer
+    }
+
+    /// Makes the kernel forget what it has not delivered of a transfer that is about to be ended.
+    func discardUnacknowledged(of id: TransferID) {
+        guard let descriptor = connections.connection(onlyOf: id),
+            WatchedSocket.unacknowledgedBytes(of: descriptor) > 0
+        else { return }
+        WatchedSocket.discardUnacknowledgedOnClose(descriptor)
+        transfers[id]?.closeConnectionAfterUse()
+    }
+
     // MARK: Descriptors and timeouts of libcurl
 
     private func watch(_ descriptor: CInt, _ interest: CInt, for easy: UnsafeMutableRawPointer?) {
         do throws(SystemError) {
             switch interest {
-            case CURL_POLL_IN: try watch(descriptor, for: .read)
-            case CURL_POLL_OUT: try watch(descriptor, for: .write)
-            case CURL_POLL_INOUT: try watch(descriptor, for: [.read, .write])
+            case CURL_POLL_IN: try sockets.watch(descriptor, for: .read)
+            case CURL_POLL_OUT: try sockets.watch(descriptor, for: .write)
+            case CURL_POLL_INOUT: try sockets.watch(descriptor, for: [.read, .write])
             default: release(descriptor, of: easy.flatMap(Transfer.of))
             }
         } catch {
@@ -314,71 +320,65 @@ final class CurlMulti {
         }
     }
 
-    private func watch(_ descriptor: CInt, for interest: EventLoop.Interest) throws(SystemError) {
-        if let watch = watches[descriptor] {
-            if watch.watched != interest { try loop.update(watch.registration, to: interest) }
-            watches[descriptor] = Watch(
-                registration: watch.registration,
-                interest: interest,
-                watched: interest
-            )
-            return
-        }
-        let onReadiness = onReadiness
-        let registration = try loop.register(descriptor, for: interest) { readiness in
-            onReadiness(descriptor, readiness)
-        }
-        watchdog.add(descriptor)
-        watches[descriptor] = Watch(registration: registration, interest: interest, watched: interest)
-    }
-
     /// Stops waiting for a descriptor. A connection over which a request was sent stays registered, because it is
     /// usually needed again soon. libcurl closes other connections, which were late or not needed, without notice.
     private func release(_ descriptor: CInt, of transfer: Transfer?) {
         if let transfer, transfer.isReady {
-            watches[descriptor]?.interest = nil
+            sockets.setUnused(descriptor)
         } else {
-            unwatch(descriptor)
+            sockets.remove(descriptor)
         }
     }
 
-    private func unwatch(_ descriptor: CInt) {
-        guard let watch = watches.removeValue(forKey: descriptor) else { return }
-        if let cut = watchdog.remove(descriptor) { cuts.append(cut) }
-        loop.unregister(watch.registration)
-    }
-
-    /// Closes a socket for libcurl. It is removed from the loop first, because the kernel may reuse its descriptor.
-    func closeSocket(_ descriptor: CInt) {
-        unwatch(descriptor)
+    /// Closes a socket for libcurl.
+    private func closeSocket(_ descriptor: CInt) {
+        sockets.remove(descriptor)
         connections.close(descriptor)
         close(descriptor)
     }
 
-    /// Sets the timeout that libcurl asks for. libcurl must not be called from this callback, so a timeout of 0 is
-    /// scheduled on the loop too.
-    private func wait(_ milliseconds: Int) {
-        guard milliseconds >= 0 else { return deadline = nil }
-        let deadline = ContinuousClock.now + .milliseconds(milliseconds)
-        self.deadline = deadline
-        if milliseconds > 0 {
-            setTimer(deadline)
-        } else if !isDue {
-            isDue = true
-            loop.execute(onTimeout)
-        }
-    }
-
-    private func setTimer(_ deadline: ContinuousClock.Instant) {
-        if let timer {
-            guard deadline < timer.deadline else { return }
-            loop.cancel(timer)
-        }
-        timer = loop.schedule(at: deadline, onTimeout)
-    }
-
     private func withHandle<Result>(_ body: (UnsafeMutableRawPointer) -> Result) -> Result {
-        guard let multi = handle?.rawValue else { preconditionFailure("the pool was closed") }
+        guard let multi = handle?.rawValue else {
+            preconditionFailure("the multi handle was used after its end")
+        }
         return body(multi)
     }
+}
+
+extension CurlMulti: TransferContext {
+    func setCloseSocketCallback(of easy: borrowing EasyHandle) throws(TransferFailure) {
+        try easy.setCloseSocketCallback { multi, descriptor in
+            Unmanaged<CurlMulti>.fromOpaque(multi!).takeUnretainedValue().closeSocket(descriptor)
+            return 0
+        }
+        try easy.set(CURLOPT_CLOSESOCKETDATA, pointer: Unmanaged.passUnretained(self).toOpaque())
+    }
+
+    func didOpen(_ descriptor: CInt, for transfer: Transfer) {
+        connections.open(
+            descriptor,
+            to: transfer.url.origin,
+            localPort: WatchedSocket.localPort(of: descriptor),
+            // Whether the server speaks HTTP/2 is known only when the response begins.
+            capacity: transfer.url.isSecure ? ConnectionTable.streamsPerConnection : 1,
+            for: transfer.id
+        )
+    }
+
+    func didSelectConnection(for transfer: Transfer) {
+        connections.use(by: transfer.id, transfer.url.origin, localPort: transfer.ends.localPort)
+    }
+
+    func setMultiplexed(_ isMultiplexed: Bool, connectionOf id: TransferID) {
+        let capacity = isMultiplexed ? ConnectionTable.streamsPerConnection : 1
+        connections.setCapacity(ofConnectionOf: id, to: capacity)
+    }
+
+    func sentBytes(connectionOf id: TransferID) -> UInt64? {
+        connections.connection(of: id).flatMap(WatchedSocket.sentBytes)
+    }
+
+    func recordUsefulBytes(_ count: Int) { watchdog.recordUsefulBytes(count) }
+
+    func scheduleDelivery(to transfer: Transfer) { delivery.add(transfer) }
 }

@@ -16,19 +16,19 @@ internal import Synchronization
 /// must be called on it.
 final class TurnWatchdog: Sendable {
     /// A connection that was shut down.
-    struct Cut {
+    struct AbortedConnection {
         /// The ends of the connection, by which its transfers are found.
         let ends: ConnectionEnds
         /// The number of useless bytes received between the last checks.
         let bytes: UInt64
     }
 
-    /// The interval between checks. A connection is shut down after ``VainWork/patience`` positive checks.
+    /// The interval between checks. A connection is shut down after ``BusyLoopDetector/requiredSamples`` positive checks.
     static let interval = Duration.milliseconds(500)
 
     private struct Sockets {
         var watched: [CInt: UInt64] = [:]
-        var cut: [CInt: Cut] = [:]
+        var aborted: [CInt: AbortedConnection] = [:]
         var nextNumber: UInt64 = 0
     }
 
@@ -36,10 +36,10 @@ final class TurnWatchdog: Sendable {
     private let turns = Atomic<UInt64>(0)
     private let usefulBytes = Atomic<UInt64>(0)
     private let sockets = Mutex(Sockets())
-    private let hasCuts = Atomic<Bool>(false)
+    private let hasAbortedConnections = Atomic<Bool>(false)
     private let isAsleep = Atomic<Bool>(false)
     private let isStopped = Atomic<Bool>(false)
-    private let bell = DispatchSemaphore(value: 0)
+    private let wakeSignal = DispatchSemaphore(value: 0)
     /// The CPU clock of the engine's thread (`pthread_getcpuclockid(3)`).
     private let clock = Atomic<clockid_t>(CLOCK_THREAD_CPUTIME_ID)
 
@@ -57,30 +57,30 @@ final class TurnWatchdog: Sendable {
     /// Stops the thread.
     func stop() {
         isStopped.store(true, ordering: .sequentiallyConsistent)
-        bell.signal()
+        wakeSignal.signal()
     }
 
     // MARK: On the engine's thread
 
     /// Must be called before libcurl is called.
-    func turnBegins() {
+    func turnWillBegin() {
         turns.store(turns.load(ordering: .relaxed) + 1, ordering: .sequentiallyConsistent)
         if isAsleep.load(ordering: .sequentiallyConsistent) { wakeUp() }
     }
 
     /// Must be called after libcurl has returned.
-    func turnEnds() {
+    func turnDidEnd() {
         turns.store(turns.load(ordering: .relaxed) + 1, ordering: .releasing)
     }
 
     /// Must be called when libcurl has delivered or read bytes of a head or a body.
-    func hasMoved(_ count: Int) {
+    func recordUsefulBytes(_ count: Int) {
         usefulBytes.store(usefulBytes.load(ordering: .relaxed) + UInt64(count), ordering: .relaxed)
     }
 
     /// Adds a connection that may be shut down. ``remove(_:)`` must be called before its descriptor is closed.
     func add(_ descriptor: CInt) {
-        noteThread()
+        recordThreadClock()
         sockets.withLock { sockets in
             sockets.watched[descriptor] = sockets.nextNumber
             sockets.nextNumber += 1
@@ -90,26 +90,26 @@ final class TurnWatchdog: Sendable {
     /// Removes a connection.
     ///
     /// - Returns: The record of the shutdown, if the connection was shut down.
-    func remove(_ descriptor: CInt) -> Cut? {
+    func remove(_ descriptor: CInt) -> AbortedConnection? {
         sockets.withLock { sockets in
             sockets.watched[descriptor] = nil
-            defer { hasCuts.store(!sockets.cut.isEmpty, ordering: .releasing) }
-            return sockets.cut.removeValue(forKey: descriptor)
+            defer { hasAbortedConnections.store(!sockets.aborted.isEmpty, ordering: .releasing) }
+            return sockets.aborted.removeValue(forKey: descriptor)
         }
     }
 
     /// The connections that were shut down but are not closed yet, by descriptor.
-    var cuts: [CInt: Cut] {
-        hasCuts.load(ordering: .acquiring) ? sockets.withLock { $0.cut } : [:]
+    var abortedConnections: [CInt: AbortedConnection] {
+        hasAbortedConnections.load(ordering: .acquiring) ? sockets.withLock { $0.aborted } : [:]
     }
 
     private func wakeUp() {
-        noteThread()
-        if isAsleep.exchange(false, ordering: .sequentiallyConsistent) { bell.signal() }
+        recordThreadClock()
+        if isAsleep.exchange(false, ordering: .sequentiallyConsistent) { wakeSignal.signal() }
     }
 
     /// Records the CPU clock of the current thread, which is the engine's.
-    private func noteThread() {
+    private func recordThreadClock() {
         var clock = clockid_t()
         if pthread_getcpuclockid(pthread_self(), &clock) == 0 { self.clock.store(clock, ordering: .relaxed) }
     }
@@ -118,11 +118,11 @@ final class TurnWatchdog: Sendable {
 
     private func run() {
         var seen = turns.load(ordering: .sequentiallyConsistent)
-        var work = VainWork()
+        var detector = BusyLoopDetector()
         sleep(after: seen)
         while !isStopped.load(ordering: .sequentiallyConsistent) {
-            look(&work)
-            _ = bell.wait(timeout: .now() + Self.dispatchInterval)
+            check(&detector)
+            _ = wakeSignal.wait(timeout: .now() + Self.dispatchInterval)
             let turn = turns.load(ordering: .sequentiallyConsistent)
             let isStopped = isStopped.load(ordering: .sequentiallyConsistent)
             if !isStopped, turn.isMultiple(of: 2), turn == seen { sleep(after: turn) }
@@ -136,25 +136,25 @@ final class TurnWatchdog: Sendable {
         let hasBegun = turns.load(ordering: .sequentiallyConsistent) != turn
         // Unless that turn has already reset the flag and will signal.
         if hasBegun, isAsleep.exchange(false, ordering: .sequentiallyConsistent) { return }
-        bell.wait()
+        wakeSignal.wait()
     }
 
-    private func look(_ work: inout VainWork) {
-        let account = VainWork.Account(
+    private func check(_ detector: inout BusyLoopDetector) {
+        let sample = BusyLoopDetector.Sample(
             processorTime: processorTime,
             usefulBytes: usefulBytes.load(ordering: .relaxed)
         )
         // While the lock is held, no descriptor is closed.
         sockets.withLock { sockets in
-            let verdict = work.judge(account) {
-                sockets.watched.reduce(into: [:]) { read, entry in
+            let finding = detector.evaluate(sample) {
+                sockets.watched.reduce(into: [:]) { totals, entry in
                     let socket = WatchedSocket(descriptor: entry.key, number: entry.value)
-                    read[socket] = socket.readBytes
+                    totals[socket] = socket.readBytes
                 }
             }
-            guard let socket = verdict?.socket, let bytes = verdict?.bytes else { return }
-            sockets.cut[socket.descriptor] = Cut(ends: socket.ends, bytes: bytes)
-            hasCuts.store(true, ordering: .releasing)
+            guard let socket = finding?.socket, let bytes = finding?.bytes else { return }
+            sockets.aborted[socket.descriptor] = AbortedConnection(ends: socket.ends, bytes: bytes)
+            hasAbortedConnections.store(true, ordering: .releasing)
             socket.shutDown()
         }
     }

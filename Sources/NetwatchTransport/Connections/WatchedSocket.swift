@@ -62,7 +62,7 @@ struct WatchedSocket: Hashable, Sendable {
     }
 
     /// Makes close(2) reset the connection. Otherwise the kernel goes on sending what is not acknowledged.
-    static func discardsUnacknowledged(_ descriptor: CInt) {
+    static func discardUnacknowledgedOnClose(_ descriptor: CInt) {
         var option = linger(l_onoff: 1, l_linger: 0)
         setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &option, socklen_t(MemoryLayout<linger>.size))
     }
@@ -99,11 +99,4 @@ struct WatchedSocket: Hashable, Sendable {
     func shutDown() {
         shutdown(descriptor, CInt(SHUT_RDWR))
     }
-}
-
-/// The ends of a connection, which identify it among the open ones. A missing value is 0 or `nil`.
-struct ConnectionEnds: Equatable, Sendable {
-    let localPort: Int
-    let remotePort: Int
-    let remoteAddress: String?
 }

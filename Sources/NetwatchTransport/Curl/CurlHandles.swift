@@ -131,3 +131,16 @@ struct StringList: ~Copyable {
         rawValue = longer
     }
 }
+
+/// Owns the buffer for `CURLOPT_ERRORBUFFER`.
+struct MessageBuffer: ~Copyable {
+    let rawValue = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
+
+    init() { rawValue.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE)) }
+
+    deinit { rawValue.deallocate() }
+
+    var text: String? {
+        rawValue.pointee == 0 ? nil : String(cString: rawValue)
+    }
+}

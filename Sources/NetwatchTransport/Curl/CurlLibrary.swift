@@ -2,7 +2,6 @@ internal import CNetwatchCrypto
 internal import CNetwatchCurl
 internal import Glibc
 internal import NetwatchEventLoop
-internal import Synchronization
 
 /// OpenSSL. The whole process, including libcurl, shares its state.
 package enum OpenSSL {
@@ -18,17 +17,17 @@ package enum OpenSSL {
 
 /// Global initialization of libcurl.
 enum CurlLibrary {
-    private static let isInitialized = Mutex(false)
+    private static let initialization = RetriedOnce()
 
     /// Initializes libcurl once. After a failure the next call tries again.
     ///
     /// - Throws: ``SystemError`` with `ENOMEM`, the only possible reason.
     static func initialize() throws(SystemError) {
-        let isReady = isInitialized.withLock { isInitialized in
+        try initialization.run { () throws(SystemError) in
             OpenSSL.prepare()
-            if !isInitialized { isInitialized = curl_global_init(Int(CURL_GLOBAL_ALL)) == CURLE_OK }
-            return isInitialized
+            guard curl_global_init(Int(CURL_GLOBAL_ALL)) == CURLE_OK else {
+                throw SystemError(call: "curl_global_init", errno: ENOMEM)
+            }
         }
-        guard isReady else { throw SystemError(call: "curl_global_init", errno: ENOMEM) }
     }
 }

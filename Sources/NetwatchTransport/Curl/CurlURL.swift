@@ -42,13 +42,16 @@ struct CurlURL: Equatable {
         origin = "\(scheme)://\(host)\(zone.isEmpty ? "" : "%\(zone)"):\(port)"
         isSecure = scheme == "https"
         literal = Self.literal(host, zone: zone)
-        guard !host.isEmpty else { throw .refused(CURLE_URL_MALFORMAT, "the URL names no host") }
+        guard !host.isEmpty else { throw .refused(CURLE_URL_MALFORMAT, "the URL has no host") }
     }
 
     /// Checks that the URL is printable ASCII. libcurl would convert other host names to punycode and look those up.
     static func checkBytes(of text: String) throws(TransferFailure) {
         guard text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7f }) else {
-            throw .refused(CURLE_URL_MALFORMAT, "the URL contains spaces, controls or bytes beyond ASCII")
+            throw .refused(
+                CURLE_URL_MALFORMAT,
+                "the URL contains spaces, control characters or characters other than ASCII"
+            )
         }
     }
 
@@ -57,16 +60,6 @@ struct CurlURL: Equatable {
         guard host.hasPrefix("[") else { return IPAddress(host) }
         let address = String(host.dropFirst().prefix { $0 != "]" && $0 != "%" })
         return IPAddress(zone.isEmpty ? address : "\(address)%\(zone)") ?? IPAddress(address)
-    }
-}
-
-extension TransferRequest {
-    /// Returns the host that a transfer to a URL would connect to, as libcurl parses it, without brackets. Other
-    /// parsers take `0x0a.7` for a name; libcurl reads it as 10.0.0.7.
-    ///
-    /// - Throws: ``TransferFailure`` with code 3 (malformed) or 1 (neither http nor https).
-    package static func host(of url: String) throws(TransferFailure) -> String {
-        try CurlURL(parsing: url).bareHost
     }
 }
 
@@ -87,12 +80,5 @@ private struct URLParts: ~Copyable {
             return ""
         }
         return String(cString: text)
-    }
-}
-
-extension TransferFailure {
-    /// Returns the failure of a request that is rejected before it is tried.
-    static func refused(_ code: CURLcode, _ message: String) -> TransferFailure {
-        TransferFailure(code: Int32(code.rawValue), phase: .prepare, message: message)
     }
 }

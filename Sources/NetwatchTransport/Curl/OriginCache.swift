@@ -5,9 +5,9 @@ struct OriginCache {
     /// The maximum number of entries. When it is reached, the cache is emptied.
     private static let limit = 256
     /// The maximum length of a cached authority in bytes: a name (RFC 1035 §2.3.4) and a port.
-    private static let longestAuthority = 255 + 6
+    private static let maximumAuthorityLength = 255 + 6
 
-    private var known: [String: CurlURL] = [:]
+    private var cached: [String: CurlURL] = [:]
 
     /// Returns the parsed URL.
     ///
@@ -15,13 +15,13 @@ struct OriginCache {
     ///   errors in the path only when it receives the URL.
     mutating func url(_ text: String) throws(TransferFailure) -> CurlURL {
         guard let origin = Self.plainOrigin(of: text) else { return try CurlURL(parsing: text) }
-        if let url = known[origin] {
+        if let url = cached[origin] {
             try CurlURL.checkBytes(of: text)
             return url
         }
         let url = try CurlURL(parsing: text)
-        if known.count == Self.limit { known = [:] }
-        known[origin] = url
+        if cached.count == Self.limit { cached = [:] }
+        cached[origin] = url
         return url
     }
 
@@ -34,7 +34,7 @@ struct OriginCache {
             $0 != UInt8(ascii: "/") && $0 != UInt8(ascii: "?") && $0 != UInt8(ascii: "#")
         }
         // libcurl ignores a third slash and takes the following text for the host, so the authority must not be empty.
-        guard (1...longestAuthority).contains(authority.count), authority.allSatisfy(isPlain) else {
+        guard (1...maximumAuthorityLength).contains(authority.count), authority.allSatisfy(isPlain) else {
             return nil
         }
         return String(text[..<authority.endIndex])

@@ -44,37 +44,15 @@ package struct TransferCapabilities: Hashable, Sendable {
         } else if !usesOpenSSL {
             sentences.append(
                 """
-                libcurl \(version) uses \(tlsLibrary ?? "") in place of OpenSSL: servers are trusted by the system's \
-                authorities only; requests to hosts with pins, own checks, lists of revoked certificates or client \
-                certificates are refused
+                libcurl \(version) uses \(tlsLibrary ?? "") instead of OpenSSL: servers are verified against the \
+                system's authorities only; requests with pins, custom checks, revocation lists or client certificates \
+                fail
                 """
             )
         }
         if !supportsHTTP2 {
-            sentences.append("libcurl \(version) has no HTTP/2: requests go by HTTP/1.1")
+            sentences.append("libcurl \(version) has no HTTP/2: requests use HTTP/1.1")
         }
         return sentences
-    }
-
-    /// Returns why a trust is not supported; `nil` if it is.
-    func missing(for trust: TransferTrust) -> TransferFailure? {
-        guard !usesOpenSSL, trust.needsOpenSSL else { return nil }
-        let library = tlsLibrary ?? "no TLS library"
-        return .refused(
-            CURLE_NOT_BUILT_IN,
-            """
-            pins, checks, lists of revoked certificates and client certificates need libcurl with OpenSSL, and this one \
-            has \(library)
-            """
-        )
-    }
-}
-
-extension TransferTrust {
-    /// Whether the trust uses more than the system's authorities or no verification. Certificates are passed in memory,
-    /// which not all of libcurl's TLS libraries support.
-    fileprivate var needsOpenSSL: Bool {
-        let hasOwnAnchors = if case .only = anchors { true } else { false }
-        return hasOwnAnchors || check != nil || !revocationLists.isEmpty || identity != nil
     }
 }

@@ -27,7 +27,7 @@ struct MultiTable {
     private var current: [Sharing: ID] = [:]
     private var newest: ID = 0
     /// The released pools that still have transfers.
-    private var gonePools: Set<TransferPool.ID> = []
+    private var releasedPools: Set<TransferPool.ID> = []
     /// The number of times that each pool's connections were renewed; no entry for 0.
     private var generations: [TransferPool.ID: Int] = [:]
 
@@ -74,7 +74,7 @@ struct MultiTable {
     mutating func forget(_ pool: TransferPool.ID, hasTransfers: Bool) {
         retire(pool)
         generations[pool] = nil
-        if hasTransfers { gonePools.insert(pool) }
+        if hasTransfers { releasedPools.insert(pool) }
     }
 
     /// Closes a handle if it has no transfers and will get no more.
@@ -82,15 +82,15 @@ struct MultiTable {
         guard let multi = multis[id], multi.handle.isIdle else { return }
         let isCurrent = current[multi.sharing] == id
         let isBound = multi.sharing.boundTransfer != nil
-        if !isCurrent || isBound || gonePools.contains(multi.sharing.pool) { close(id) }
+        if !isCurrent || isBound || releasedPools.contains(multi.sharing.pool) { close(id) }
     }
 
     /// Closes the handles that have had no transfer since the last sweep, and lowers the connection limits of the
     /// others.
     mutating func sweep(hasTransfers: (TransferPool.ID) -> Bool) {
-        gonePools = gonePools.filter(hasTransfers)
+        releasedPools = releasedPools.filter(hasTransfers)
         for (id, multi) in multis {
-            multi.handle.forgetBurst()
+            multi.handle.lowerConnectionLimit()
             guard multi.handle.isIdle else { continue }
             if multi.isStale { close(id) } else { multis[id]?.isStale = true }
         }

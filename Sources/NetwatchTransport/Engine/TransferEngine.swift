@@ -1,41 +1,11 @@
 internal import CNetwatchCurl
 package import NetwatchEventLoop
-internal import Synchronization
-
-/// Identifies a transfer within the process.
-package struct TransferID: Hashable, Sendable {
-    private static let next = Atomic<UInt64>(0)
-
-    private let rawValue: UInt64
-
-    init() {
-        rawValue = Self.next.wrappingAdd(1, ordering: .relaxed).newValue
-    }
-}
 
 /// Runs HTTP transfers with libcurl on a separate thread.
 ///
 /// Names are resolved by ``NameResolver``, never by libcurl, which would start a thread for each lookup. Transfers
-/// beyond the connection limit of a host wait in a ``WaitingRoom``.
+/// beyond the connection limit of a host wait in a ``HostLimiter``.
 package actor TransferEngine {
-    enum Stage {
-        /// Waiting for other transfers to the same host.
-        case waiting
-        /// Waiting for the host's addresses.
-        case lookingUp
-        /// Waiting for a connection.
-        case connecting
-        case underWay
-    }
-
-    struct Entry {
-        let door: WaitingRoom.Door
-        let prospect: Prospect
-        var stage: Stage
-        /// The multi handle that runs the transfer, once there is one.
-        var multi: MultiTable.ID?
-    }
-
     /// The interval at which multi handles without transfers are closed, with their connections: after one interval at
     /// the earliest, after two at the latest. libcurl would not reuse the connections after 118 s
     /// (`CURLOPT_MAXAGE_CONN`), but would keep them open.
@@ -47,14 +17,13 @@ package actor TransferEngine {
 
     let loop: EventLoop
     let resolver: NameResolver
-    let winners = ConnectionWinners()
+    let preferredAddresses = PreferredAddresses()
     private let watchdog = TurnWatchdog()
-    private nonisolated let isBeginning = Mutex(())
-    private nonisolated let hasBegun = Atomic(false)
-    var entries: [TransferID: Entry] = [:]
+    private nonisolated let startup = RetriedOnce()
+    private var transfers: [TransferID: EngineTransfer] = [:]
     private var origins = OriginCache()
-    private var room = WaitingRoom()
-    var multis = MultiTable()
+    private var limiter = HostLimiter()
+    private var multis = MultiTable()
     private var isSweeping = false
 
     package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
@@ -71,7 +40,7 @@ package actor TransferEngine {
     ) throws(SystemError) {
         loop = try EventLoop(label: "nw-curl", networkNamespace: networkNamespace)
         self.resolver = resolver
-        try begin()
+        try startThreads()
     }
 
     private init(startingLater resolver: NameResolver) {
@@ -82,107 +51,25 @@ package actor TransferEngine {
     /// Initializes libcurl and starts the threads, unless that was done before.
     ///
     /// - Throws: ``SystemError`` if descriptors, threads or memory are exhausted; ``SystemError/forked``.
-    nonisolated func begin() throws(SystemError) {
+    nonisolated func startThreads() throws(SystemError) {
         // In a child of fork(2) another thread's lock may stay locked for ever.
         try loop.checkProcess()
-        guard !hasBegun.load(ordering: .acquiring) else { return }
-        let result = isBeginning.withLock { _ -> Result<Void, SystemError> in
-            guard !hasBegun.load(ordering: .relaxed) else { return .success(()) }
-            return Result { () throws(SystemError) in
-                try CurlLibrary.initialize()
-                try loop.start()
-                try watchdog.start()
-                hasBegun.store(true, ordering: .releasing)
-            }
+        try startup.run { () throws(SystemError) in
+            try CurlLibrary.initialize()
+            try loop.start()
+            try watchdog.start()
         }
-        try result.get()
     }
 
     isolated deinit {
         defer { watchdog.stop() }
-        for entry in entries.values where entry.stage != .underWay {
-            entry.prospect.timer.map(loop.cancel)
-            entry.prospect.lookup.map { _ = resolver.abandon($0) }
-            entry.prospect.end(.duringLookup(CURLE_ABORTED_BY_CALLBACK, "the transfer engine is gone"))
+        for transfer in transfers.values where transfer.stage != .running {
+            transfer.end(
+                TransferFailure(CURLE_ABORTED_BY_CALLBACK, .resolve, "the transfer engine was released"),
+                loop
+            )
         }
         multis.closeAll()
-    }
-
-    // MARK: From any thread
-
-    /// Whether the caller runs on the engine's thread.
-    package nonisolated var isCurrent: Bool { loop.isCurrent }
-
-    /// Starts a transfer in the common pool; see ``TransferPool/start(_:deliver:)``.
-    @discardableResult
-    package nonisolated func start(
-        _ request: TransferRequest,
-        deliver: @escaping @Sendable (TransferEvent) -> Void
-    ) -> TransferID {
-        start(request, .common, TransferPool.defaultConnectionsPerHost) { for event in $0 { deliver(event) } }
-    }
-
-    nonisolated func start(
-        _ request: TransferRequest,
-        _ pool: TransferPool.ID,
-        _ connectionsPerHost: Int,
-        _ deliver: @escaping @Sendable ([TransferEvent]) -> Void
-    ) -> TransferID {
-        let id = TransferID()
-        let caller = TransferCaller(of: request, startedAt: .now, deliver: deliver)
-        do throws(SystemError) {
-            try begin()
-        } catch {
-            caller.end(.notBegun(error))
-            return id
-        }
-        perform { $0.enter(id, request, pool, connectionsPerHost, caller) }
-        return id
-    }
-
-    /// Ends a transfer with code 42. Has no effect after the end.
-    package nonisolated func cancel(_ id: TransferID) {
-        perform { $0.end(id, CURLE_ABORTED_BY_CALLBACK, "cancelled") }
-    }
-
-    /// Pauses directions of a transfer, in addition to those already paused, in any stage.
-    ///
-    /// The name lookup and connecting continue, the head of the request is sent, and the head of the response may
-    /// arrive. Once the engine has handled the call, no body data is read or delivered. libcurl keeps what it had
-    /// received (16 KiB, or what 7 KiB decode to), and with HTTP/2 up to the 32 MiB of its receive window. The rest
-    /// waits in the kernel and on the server.
-    ///
-    /// The idle timeout restarts with ``resume(_:)``; other timeouts keep running. While receiving is paused, a server
-    /// that has gone away is not noticed.
-    package nonisolated func pause(_ id: TransferID, _ what: TransferPause) {
-        // If this is called from `deliver`, the caller gets no more of the body in this turn.
-        if what.contains(.receiving), loop.isCurrent { assumeIsolated { $0.hold(id) } }
-        perform { $0.setPause(of: id, what) }
-    }
-
-    /// Resumes all directions paused by ``pause(_:_:)``.
-    package nonisolated func resume(_ id: TransferID) {
-        perform { $0.setPause(of: id, nil) }
-    }
-
-    /// Renews the connections of the common pool; see ``TransferPool/renewConnections()``.
-    package nonisolated func renewConnections() {
-        renewConnections(of: .common)
-    }
-
-    nonisolated func renewConnections(of pool: TransferPool.ID) {
-        resolver.renew()
-        winners.removeAll()
-        dropConnections(of: pool)
-    }
-
-    nonisolated func dropConnections(of pool: TransferPool.ID) {
-        perform { $0.multis.retire(pool) }
-    }
-
-    /// Closes a released pool's connections as soon as no transfer uses them.
-    nonisolated func forget(_ pool: TransferPool.ID) {
-        perform { $0.multis.forget(pool, hasTransfers: $0.hasTransfers(of: pool)) }
     }
 
     nonisolated func perform(_ body: @escaping @Sendable (isolated TransferEngine) -> Void) {
@@ -191,57 +78,64 @@ package actor TransferEngine {
 
     // MARK: Transfer lifecycle
 
-    private func enter(
+    func add(
         _ id: TransferID,
         _ request: TransferRequest,
         _ pool: TransferPool.ID,
         _ connectionsPerHost: Int,
-        _ caller: TransferCaller
+        _ reporter: TransferReporter
     ) {
         do throws(TransferFailure) {
             let target = try TransferTarget(request, &origins)
-            let door = WaitingRoom.Door(pool: pool, origin: request.unixSocketPath ?? target.url.origin)
-            let prospect = Prospect(target, caller)
-            let mayBegin = room.enter(
+            let key = HostLimiter.Key(pool: pool, origin: request.unixSocketPath ?? target.url.origin)
+            let transfer = EngineTransfer(key, target, reporter)
+            let mayBegin = limiter.add(
                 id,
-                by: door,
+                to: key,
                 limit: connectionsPerHost,
                 priority: request.urgency,
-                needsScout: target.url.isSecure && request.binding == nil
+                probesFirst: target.url.isSecure && request.binding == nil
             )
-            if !mayBegin {
-                prospect.timer = timer(for: id, after: request.totalTimeout, "waiting for other transfers")
-            }
-            entries[id] = Entry(door: door, prospect: prospect, stage: .waiting)
+            if !mayBegin { transfer.timer = waitingTimer(for: id, after: request.totalTimeout) }
+            transfers[id] = transfer
             if mayBegin { begin([id]) }
         } catch {
-            caller.end(error)
+            reporter.end(error)
+        }
+    }
+
+    private func waitingTimer(for id: TransferID, after timeout: Duration?) -> EventLoop.Timer? {
+        guard let timeout else { return nil }
+        return loop.schedule(at: .now + timeout) { [weak self] in
+            self?.assumeIsolated {
+                $0.end(id, CURLE_OPERATION_TIMEDOUT, "waiting for other transfers to the host timed out")
+            }
         }
     }
 
     /// Begins transfers that have waited. When one fails immediately, begins the transfers that may take its place.
-    func begin(_ ids: [TransferID]) {
+    private func begin(_ ids: [TransferID]) {
         var ids = ids[...]
         while let id = ids.popFirst() {
-            guard let entry = entries[id], entry.stage == .waiting else { continue }
-            entry.prospect.begin(loop)
-            ids += attempt(id) { () throws(TransferFailure) in try begin(id, entry) }
+            guard let transfer = transfers[id], transfer.stage == .waiting else { continue }
+            transfer.begin(loop)
+            ids += attempt(id) { () throws(TransferFailure) in try begin(id, transfer) }
         }
     }
 
     /// Begins a transfer. An open connection is tried before the name lookup, because it works even if the name servers
     /// do not.
-    private func begin(_ id: TransferID, _ entry: Entry) throws(TransferFailure) {
-        let target = entry.prospect.target
+    private func begin(_ id: TransferID, _ transfer: EngineTransfer) throws(TransferFailure) {
+        let target = transfer.target
         // This comes first, because it rejects a trust that cannot be evaluated.
-        let multi = try multi(for: id, entry)
+        let multi = try multi(for: id, transfer)
         let mayShare = target.mayShareConnections && multi.reserveConnection(to: target.url.origin, for: id)
-        if mayShare || !target.needsConnector { try launch(id) } else { connect(id) }
+        if mayShare || !target.needsConnector { try launch(id) } else { connect(id, transfer) }
     }
 
     /// Runs a step of a transfer, and ends the transfer if the step fails. Returns the transfers that may begin in its
     /// place.
-    func attempt(
+    private func attempt(
         _ id: TransferID,
         _ step: () throws(TransferFailure) -> Void
     ) -> [TransferID] {
@@ -249,114 +143,163 @@ package actor TransferEngine {
             try step()
             return []
         } catch {
-            return abandon(id, error)
+            return fail(id, error)
         }
     }
 
     /// Ends a transfer that libcurl does not run. Returns the transfers that may begin in its place.
-    func abandon(_ id: TransferID, _ failure: TransferFailure) -> [TransferID] {
-        guard let entry = entries[id] else { return [] }
-        entry.prospect.timer.map(loop.cancel)
-        // Before `leave`, which may close the transfer's multi handle.
-        entry.prospect.end(failure)
-        return leave(id)
+    private func fail(_ id: TransferID, _ failure: TransferFailure) -> [TransferID] {
+        guard let transfer = transfers[id] else { return [] }
+        // Before `remove`, which may close the transfer's multi handle.
+        transfer.end(failure, loop)
+        return remove(id)
     }
 
-    func launch(_ id: TransferID, over connection: TCPSocket? = nil) throws(TransferFailure) {
-        guard let entry = entries[id] else { return }
-        let prospect = entry.prospect
-        let target = prospect.remainingTarget(isConnected: connection != nil)
-        if let transfer = prospect.transfer, let connection {
-            try transfer.reconnect(
-                over: connection,
-                target: target,
-                caller: prospect.caller,
-                paused: prospect.paused
-            )
-            try transfer.multi.add(transfer)
+    /// Lets libcurl run a transfer.
+    ///
+    /// - Parameter connection: The connection to use; `nil` to reuse an open one, or to connect to a unix socket.
+    private func launch(_ id: TransferID, over connection: TCPSocket? = nil) throws(TransferFailure) {
+        guard let transfer = transfers[id] else { return }
+        let target = transfer.remainingTarget(isConnected: connection != nil)
+        if let curlTransfer = transfer.transfer, let connection,
+            let multi = transfer.multi.flatMap({ multis[$0] })
+        {
+            try curlTransfer.reconnect(over: connection, target: target, paused: transfer.paused)
+            try multi.add(curlTransfer)
         } else {
-            let multi = try multi(for: id, entry)
-            let transfer = try Transfer(
+            let multi = try multi(for: id, transfer)
+            let curlTransfer = try Transfer(
                 id: id,
                 target: target,
-                caller: prospect.caller,
-                paused: prospect.paused,
+                reporter: transfer.reporter,
+                paused: transfer.paused,
                 connection: connection,
                 multi: multi
             ) { [weak self] change in
                 self?.perform { $0.changePause(of: id, change) }
             }
-            try multi.add(transfer)
+            try multi.add(curlTransfer)
         }
-        entries[id]?.stage = .underWay
+        transfer.stage = .running
     }
 
     /// Ends a transfer because of a cancellation or a timeout.
     func end(_ id: TransferID, _ code: CURLcode, _ message: String) {
-        guard let entry = entries[id] else { return }
-        switch entry.stage {
+        guard let transfer = transfers[id] else { return }
+        switch transfer.stage {
         case .waiting:
-            entry.prospect.timer.map(loop.cancel)
-            room.giveUp(id, by: entry.door)
-            entries[id] = nil
-            entry.prospect.end(.refused(code, message))
-        case .lookingUp: begin(abandon(id, stopLookup(entry.prospect, code, message)))
-        case .connecting: begin(abandon(id, .connectCancelled(entry.prospect.stopConnecting(), message)))
-        case .underWay:
-            guard let multi = entry.multi else { return }
+            limiter.removeWaiting(id, from: transfer.key)
+            transfers[id] = nil
+            transfer.end(.refused(code, message), loop)
+        case .connecting: begin(fail(id, .connectCancelled(transfer.stopConnecting(), message)))
+        case .running:
+            guard let multi = transfer.multi else { return }
             multis[multi]?.discardUnacknowledged(of: id)
             multis[multi]?.remove(id)?.finish(code, message: message)
-            forget([id], of: multi)
+            remove([id], from: multi)
         }
     }
 
-    /// Forgets a transfer that had begun. Returns the transfers that may begin in its place.
-    private func leave(_ id: TransferID) -> [TransferID] {
-        guard let entry = entries.removeValue(forKey: id) else { return [] }
-        hasEnded(entry.prospect)
-        if let multi = entry.multi {
+    /// Removes a transfer that had begun. Returns the transfers that may begin in its place.
+    private func remove(_ id: TransferID) -> [TransferID] {
+        guard let transfer = transfers.removeValue(forKey: id) else { return [] }
+        transfer.hasEnded()
+        if let multi = transfer.multi {
             multis[multi]?.forget(id)
             multis.closeIfDone(multi)
         }
-        return room.leave(by: entry.door)
+        return limiter.transferEnded(transfer.key)
     }
 
-    private func timer(for id: TransferID, after timeout: Duration?, _ what: String) -> EventLoop.Timer? {
-        guard let timeout else { return nil }
-        return loop.schedule(at: .now + timeout) { [weak self] in
-            self?.assumeIsolated { $0.end(id, CURLE_OPERATION_TIMEDOUT, "\(what) timed out") }
+    // MARK: Connecting
+
+    /// Connects to the host of a transfer.
+    ///
+    /// - Parameter curlTransfer: The transfer, if libcurl has run it before.
+    private func connect(_ id: TransferID, _ transfer: EngineTransfer, _ curlTransfer: Transfer? = nil) {
+        let url = transfer.target.url
+        let connector = HostConnector(
+            to: url.host,
+            port: UInt16(url.port),
+            loop: loop,
+            resolver: resolver,
+            preferredAddresses: preferredAddresses
+        ) { [weak self] event in
+            self?.assumeIsolated { $0.handle(event, of: id) }
+        }
+        transfer.connect(curlTransfer, with: connector)
+    }
+
+    private func handle(_ event: HostConnector.Event, of id: TransferID) {
+        guard let transfer = transfers[id], transfer.stage == .connecting else { return }
+        begin(
+            attempt(id) { () throws(TransferFailure) in
+                switch event {
+                case .resolved(let outcome): try transfer.lookedUp(outcome)
+                case .connected(let connection):
+                    transfer.isConnected(to: connection.address)
+                    try launch(id, over: connection.socket)
+                case .failed(let failure): throw .notConnected(failure)
+                case .lookupTimedOut(let hasStarted): throw .lookupTimedOut(hasStarted: hasStarted)
+                case .connectTimedOut(let timeout, let failure):
+                    throw .connectTimedOut(after: timeout, failure)
+                }
+            }
+        )
+    }
+
+    /// See ``TransferPool/restartStalled(to:)``.
+    func restartStalledTransfers(to host: String, of pool: TransferPool.ID) {
+        for (id, transfer) in transfers
+        where transfer.key.pool == pool && transfer.target.url.bareHost == host {
+            restartIfStalled(id, transfer)
+        }
+    }
+
+    /// The kernel repeats lost packets after 0.2 s at the earliest, and those that open a connection after a second.
+    private func restartIfStalled(_ id: TransferID, _ transfer: EngineTransfer) {
+        switch transfer.stage {
+        case .waiting: break
+        case .connecting: transfer.reconnect()
+        case .running:
+            let multi = transfer.multi.flatMap { multis[$0] }
+            if let curlTransfer = multi?.leaveStalledConnection(id) { connect(id, transfer, curlTransfer) }
         }
     }
 
     // MARK: Pauses
 
-    /// - Parameter what: The directions to pause; `nil` to resume all.
-    private func setPause(of id: TransferID, _ what: TransferPause?) {
-        switch entries[id]?.stage {
-        case .waiting, .lookingUp, .connecting: entries[id]?.prospect.setPause(what)
-        case .underWay:
-            changePause(of: id) { transfer in what.map(transfer.pause) ?? transfer.resume() }
+    /// - Parameter directions: The directions to pause; `nil` to resume all.
+    func setPause(of id: TransferID, _ directions: TransferPause?) {
+        switch transfers[id]?.stage {
+        case .waiting, .connecting: transfers[id]?.setPause(directions)
+        case .running:
+            changePause(of: id) { transfer in directions.map(transfer.pause) ?? transfer.resume() }
         case nil: break
         }
     }
 
-    private func hold(_ id: TransferID) {
-        guard let entry = entries[id], entry.stage == .underWay, let multi = entry.multi else { return }
-        multis[multi]?.hold(id)
+    func stopReceiving(_ id: TransferID) {
+        runningMulti(of: id).flatMap { multis[$0] }?.stopReceiving(id)
     }
 
     private func changePause(of id: TransferID, _ change: (Transfer) -> CURLcode) {
-        guard let entry = entries[id], entry.stage == .underWay, let multi = entry.multi else { return }
+        guard let multi = runningMulti(of: id) else { return }
         advance(multi) { $0.changePause(of: id, change) }
+    }
+
+    private func runningMulti(of id: TransferID) -> MultiTable.ID? {
+        guard let transfer = transfers[id], transfer.stage == .running else { return nil }
+        return transfer.multi
     }
 
     // MARK: Multi handles
 
     /// Returns the multi handle for a transfer. It is a new one if the pool's connections were renewed meanwhile.
-    private func multi(for id: TransferID, _ entry: Entry) throws(TransferFailure) -> CurlMulti {
-        let target = entry.prospect.target
+    private func multi(for id: TransferID, _ transfer: EngineTransfer) throws(TransferFailure) -> CurlMulti {
+        let target = transfer.target
         let sharing = multis.sharing(
-            entry.door.pool,
+            transfer.key.pool,
             // Without TLS, trust does not matter, so all such transfers can share connections.
             target.url.isSecure ? target.request.trust : .standard,
             boundTransfer: target.request.binding == nil ? nil : id
@@ -364,7 +307,7 @@ package actor TransferEngine {
         let (multiID, multi) = try multis.handle(for: sharing) { newID throws(TransferFailure) in
             try makeMulti(newID, TrustContext(sharing.trust))
         }
-        entries[id]?.multi = multiID
+        transfer.multi = multiID
         sweepLater()
         return multi
     }
@@ -395,28 +338,40 @@ package actor TransferEngine {
         guard let multi = multis[id] else { return }
         let turn = step(multi)
         for (transfer, reached) in turn.milestones {
-            guard let door = entries[transfer]?.door else { continue }
-            if reached.contains(.answered) { hasServed(transfer) }
-            if reached.contains(.connected) { begin(room.open(door)) }
-            if reached.contains(.multiplexed) { begin(room.widen(door)) }
+            guard let transfer = transfers[transfer] else { continue }
+            if reached.contains(.answered) { transfer.hasResponse() }
+            if reached.contains(.connected) { begin(limiter.transferConnected(transfer.key)) }
+            if reached.contains(.multiplexed) { begin(limiter.setMultiplexed(transfer.key)) }
         }
-        forget(turn.ended, of: id)
-        for transfer in turn.unconnected { connect(transfer.id, transfer) }
+        remove(turn.ended, from: id)
+        for curlTransfer in turn.unconnected {
+            if let transfer = transfers[curlTransfer.id] { connect(curlTransfer.id, transfer, curlTransfer) }
+        }
     }
 
-    /// Forgets transfers that have ended. Closes their multi handle if these were its last transfers and it will get no
+    /// Removes transfers that have ended. Closes their multi handle if these were its last transfers and it will get no
     /// more.
-    private func forget(_ ended: [TransferID], of id: MultiTable.ID) {
-        let next = ended.flatMap { leave($0) }
+    private func remove(_ ended: [TransferID], from id: MultiTable.ID) {
+        let next = ended.flatMap { remove($0) }
         multis.closeIfDone(id)
         begin(next)
+    }
+
+    /// See ``MultiTable/retire(_:)``.
+    func retireMultis(of pool: TransferPool.ID) {
+        multis.retire(pool)
+    }
+
+    /// See ``MultiTable/forget(_:hasTransfers:)``.
+    func forgetMultis(of pool: TransferPool.ID) {
+        multis.forget(pool, hasTransfers: hasTransfers(of: pool))
     }
 
     /// The number of multi handles.
     var multiCount: Int { multis.count }
 
     private func hasTransfers(of pool: TransferPool.ID) -> Bool {
-        entries.values.contains { $0.door.pool == pool }
+        transfers.values.contains { $0.key.pool == pool }
     }
 
     private func sweepLater() {
@@ -431,31 +386,5 @@ package actor TransferEngine {
         isSweeping = false
         multis.sweep(hasTransfers: hasTransfers)
         if multis.count > 0 { sweepLater() }
-    }
-}
-
-extension TransferFailure {
-    /// The engine could not start its threads.
-    static func notBegun(_ error: SystemError) -> TransferFailure {
-        TransferFailure(
-            code: Int32(CURLE_FAILED_INIT.rawValue),
-            osErrno: error.errno,
-            phase: .prepare,
-            message: "\(error)"
-        )
-    }
-
-    static func duringLookup(_ code: CURLcode, _ message: String) -> TransferFailure {
-        TransferFailure(code: Int32(code.rawValue), phase: .resolve, message: message)
-    }
-
-    static func noAddress(_ failure: NameResolver.Failure) -> TransferFailure {
-        TransferFailure(
-            code: Int32(CURLE_COULDNT_RESOLVE_HOST.rawValue),
-            osErrno: failure.errno,
-            resolverCode: failure.code,
-            phase: .resolve,
-            message: "\(failure)"
-        )
     }
 }

@@ -33,7 +33,7 @@ package final class TransferPool: Sendable {
     ///   - engine: The engine that runs the transfers. Default: the engine that all sessions share.
     ///   - connectionsPerHost: The number of concurrent transfers to one host (scheme, name and port), 1 or more, each
     ///     over a separate connection. Other transfers wait in the order of their priority. If the server speaks
-    ///     HTTP/2, the limit is at least ``WaitingRoom/streamsPerConnection``.
+    ///     HTTP/2, the limit is at least ``ConnectionTable/streamsPerConnection``.
     package init(
         engine: TransferEngine = .shared,
         connectionsPerHost: Int = TransferPool.defaultConnectionsPerHost

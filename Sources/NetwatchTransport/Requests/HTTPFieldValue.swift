@@ -7,7 +7,7 @@ package enum HTTPFieldValue {
 
     /// Returns the error message for a value that cannot be sent.
     package static func refusal(_ name: String, _ value: String) -> String {
-        "the header \(name.debugDescription) cannot be sent with the value \(value.debugDescription): "
-            + "a value has no line breaks and no control characters but the tab"
+        "the header \(name.debugDescription) cannot have the value \(value.debugDescription): "
+            + "line breaks and control characters other than tab are not allowed"
     }
 }

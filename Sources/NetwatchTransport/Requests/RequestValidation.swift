@@ -11,52 +11,61 @@ extension TransferRequest {
         try validateCredentials()
         if let unixSocketPath { try Self.validate(socketPath: unixSocketPath) }
         guard unixSocketPath == nil || binding == nil else {
-            throw .refused(CURLE_BAD_FUNCTION_ARGUMENT, "a unix socket is not reached over an interface")
+            throw .refused(CURLE_BAD_FUNCTION_ARGUMENT, "a unix socket cannot be bound to an interface")
         }
     }
 
     private func validateMethod() throws(TransferFailure) {
         guard HTTPToken.isValid(method) else {
-            throw .refused(CURLE_BAD_FUNCTION_ARGUMENT, "the method is not an HTTP token")
+            throw .refused(
+                CURLE_BAD_FUNCTION_ARGUMENT,
+                "the method \(method.debugDescription) is not an HTTP token"
+            )
         }
         // CONNECT turns the connection into a tunnel, which only a proxy can provide.
         guard method != "CONNECT" else {
-            throw .refused(CURLE_BAD_FUNCTION_ARGUMENT, "CONNECT is not a request to a server")
+            throw .refused(CURLE_BAD_FUNCTION_ARGUMENT, "the method CONNECT is not supported")
         }
     }
 
     private func validateBody() throws(TransferFailure) {
         guard method != "HEAD" || body == nil else {
-            throw .refused(CURLE_BAD_FUNCTION_ARGUMENT, "a HEAD request has no body")
+            throw .refused(CURLE_BAD_FUNCTION_ARGUMENT, "a HEAD request cannot have a body")
         }
         if let length = body?.length, length < 0 {
-            throw .refused(CURLE_BAD_FUNCTION_ARGUMENT, "a body cannot have \(length) bytes")
+            throw .refused(CURLE_BAD_FUNCTION_ARGUMENT, "the body length \(length) is negative")
         }
     }
 
     private func validateCredentials() throws(TransferFailure) {
         guard let credentials else { return }
         guard !credentials.user.utf8.contains(0), !credentials.password.utf8.contains(0) else {
-            throw .refused(CURLE_BAD_FUNCTION_ARGUMENT, "the user's name or password contains NUL")
+            throw .refused(CURLE_BAD_FUNCTION_ARGUMENT, "the user name or password contains NUL")
         }
     }
 
     private func validate(_ header: Header) throws(TransferFailure) {
         guard HTTPToken.isValid(header.name) else {
-            throw .refused(CURLE_BAD_FUNCTION_ARGUMENT, "a header's name is not an HTTP token")
+            throw .refused(
+                CURLE_BAD_FUNCTION_ARGUMENT,
+                "the header name \(header.name.debugDescription) is not an HTTP token"
+            )
         }
         guard header.value.utf8.allSatisfy({ $0 != 0 && $0 != 0x0a && $0 != 0x0d }) else {
             throw .refused(
                 CURLE_BAD_FUNCTION_ARGUMENT,
-                "the header \(header.name) contains a line break or NUL"
+                "the value of the header \(header.name) contains a line break or NUL"
             )
         }
         // Request smuggling needs two different body lengths, so the caller cannot set this header.
         guard !header.isNamed("Transfer-Encoding") else {
-            throw .refused(CURLE_BAD_FUNCTION_ARGUMENT, "Transfer-Encoding is not the caller's to set")
+            throw .refused(CURLE_BAD_FUNCTION_ARGUMENT, "the header Transfer-Encoding cannot be set")
         }
         guard !header.isNamed("Content-Length") || header.value == expectedContentLength else {
-            throw .refused(CURLE_BAD_FUNCTION_ARGUMENT, "Content-Length differs from the body's length")
+            throw .refused(
+                CURLE_BAD_FUNCTION_ARGUMENT,
+                "the header Content-Length differs from the body's length"
+            )
         }
     }
 
@@ -71,7 +80,7 @@ extension TransferRequest {
         guard !bytes.isEmpty, bytes.count < 108, !bytes.contains(0) else {
             throw .refused(
                 CURLE_BAD_FUNCTION_ARGUMENT,
-                "the unix socket's path is empty or longer than 107 bytes"
+                "the unix socket path is empty, contains NUL, or is longer than 107 bytes"
             )
         }
     }

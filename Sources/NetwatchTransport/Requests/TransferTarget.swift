@@ -55,18 +55,12 @@ struct TransferTarget {
     }
 }
 
-extension TransferFailure {
-    fileprivate static func noAddress(of family: IPAddress.Family?) -> TransferFailure {
-        let kind =
-            switch family {
-            case .ipv4: "IPv4 address"
-            case .ipv6: "IPv6 address"
-            case nil: "address"
-            }
-        return TransferFailure(
-            code: Int32(CURLE_COULDNT_RESOLVE_HOST.rawValue),
-            phase: .resolve,
-            message: "the host has no \(kind)"
-        )
+extension TransferRequest {
+    /// Returns the host that a transfer to a URL would connect to, as libcurl parses it, without brackets. Other
+    /// parsers take `0x0a.7` for a name; libcurl reads it as 10.0.0.7.
+    ///
+    /// - Throws: ``TransferFailure`` with code 3 (malformed) or 1 (neither http nor https).
+    package static func host(of url: String) throws(TransferFailure) -> String {
+        try CurlURL(parsing: url).bareHost
     }
 }

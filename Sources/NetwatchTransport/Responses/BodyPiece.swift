@@ -22,7 +22,7 @@ package final class BodyPiece: Sendable {
 /// page. That takes as long as receiving the data.
 final class PiecePool: Sendable {
     /// The maximum number of spare arrays: 1 MiB, as much as may wait for delivery before the transfer is paused.
-    private static let most = 16
+    private static let maximumSpare = 16
 
     private let spare = Mutex<[[UInt8]]>([])
 
@@ -35,6 +35,6 @@ final class PiecePool: Sendable {
     }
 
     func put(_ bytes: [UInt8]) {
-        spare.withLock { if $0.count < Self.most { $0.append(bytes) } }
+        spare.withLock { if $0.count < Self.maximumSpare { $0.append(bytes) } }
     }
 }

@@ -19,6 +19,9 @@ package struct TransferMetrics: Hashable, Sendable {
     package var tlsEnded: Duration?
     /// When there was a connection to send the request over.
     package var requestReady: Duration?
+    /// When the kernel had accepted the whole request. It is checked at the end of each turn of libcurl in which
+    /// the transfer had an event, and when the response begins; `nil` if the response was complete before that.
+    package var requestSent: Duration?
     /// When the first byte of the response arrived.
     package var firstByte: Duration?
     package var ended: Duration?

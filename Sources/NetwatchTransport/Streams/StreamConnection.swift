@@ -12,38 +12,31 @@ package actor StreamConnection {
     /// The number of a read or a write.
     package typealias Number = Int
 
-    enum Phase {
+    private enum Phase {
         case idle
         case resolving
         case connecting
-        case open(TCPSocket)
+        case open(StreamSocket)
         /// Ended with this failure; `nil` after both sides were closed regularly.
         case ended(TransferFailure?)
     }
 
-    /// The maximum number of bytes per receive, so that one fast connection does not delay the others.
-    private static let chunk = 1 << 16
-
-    nonisolated let loop: EventLoop
-    nonisolated let resolver: NameResolver
-    nonisolated let winners: ConnectionWinners
-    nonisolated let host: String
-    nonisolated let port: Int
-    nonisolated let connectTimeout: Duration
+    private nonisolated let loop: EventLoop
+    private let resolver: NameResolver
+    private let preferredAddresses: PreferredAddresses
+    private let host: String
+    private let port: Int
+    private let connectTimeout: Duration
     private nonisolated let numbers = Mutex(0)
     /// Why the engine has no thread. Every read and write then fails immediately with it.
     private nonisolated let startFailure: TransferFailure?
     private let whenEnded: @Sendable () -> Void
 
-    var phase = Phase.idle
-    var lookup: NameResolver.Lookup?
-    var connector: Connector?
-    var connectTimer: EventLoop.Timer?
+    private var phase = Phase.idle
+    private var connector: HostConnector?
     private var isSuspended = false
     private var reads = StreamReads()
     private var writes = StreamWrites()
-    private var registration: EventLoop.Registration?
-    private var interest: EventLoop.Interest = []
 
     package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
@@ -53,7 +46,7 @@ package actor StreamConnection {
         connectTimeout: Duration,
         loop: EventLoop,
         resolver: NameResolver,
-        winners: ConnectionWinners,
+        preferredAddresses: PreferredAddresses,
         failure: TransferFailure? = nil,
         whenEnded: @escaping @Sendable () -> Void
     ) {
@@ -62,7 +55,7 @@ package actor StreamConnection {
         self.connectTimeout = connectTimeout
         self.loop = loop
         self.resolver = resolver
-        self.winners = winners
+        self.preferredAddresses = preferredAddresses
         startFailure = failure
         self.whenEnded = whenEnded
     }
@@ -118,7 +111,7 @@ package actor StreamConnection {
         }
         guard minimum >= 0, maximum >= max(1, minimum) else {
             let refusal = TransferFailure.refusedArgument(
-                "cannot read at least \(minimum) and at most \(maximum) bytes; accepted are 0 or more, and 1 or more"
+                "cannot read at least \(minimum) and at most \(maximum) bytes: the minimum must be 0 or more, the maximum 1 or more and not below the minimum"
             )
             return enqueue { _, _ in completion(StreamRead(bytes: [], isAtEnd: false, failure: refusal)) }
         }
@@ -157,8 +150,8 @@ package actor StreamConnection {
     }
 
     /// Cancels a read or a write that has not ended. The effect is that of its timeout, but with code 42.
-    package nonisolated func giveUp(_ number: Number) {
-        perform { $0.giveUp(number, $0.interruption(CURLE_ABORTED_BY_CALLBACK, "cancelled")) }
+    package nonisolated func cancel(_ number: Number) {
+        perform { $0.abort(number, $0.interruption(CURLE_ABORTED_BY_CALLBACK, "cancelled")) }
     }
 
     /// Closes the reading side after the reads so far. The peer is not notified.
@@ -177,7 +170,7 @@ package actor StreamConnection {
         }
     }
 
-    nonisolated func perform(_ body: @escaping @Sendable (isolated StreamConnection) -> Void) {
+    private nonisolated func perform(_ body: @escaping @Sendable (isolated StreamConnection) -> Void) {
         loop.execute { self.assumeIsolated { body($0) } }
     }
 
@@ -214,7 +207,7 @@ package actor StreamConnection {
         guard let timeout else { return nil }
         return loop.schedule(at: .now + timeout) {
             self.assumeIsolated {
-                $0.giveUp(number, $0.interruption(CURLE_OPERATION_TIMEDOUT, "timed out"))
+                $0.abort(number, $0.interruption(CURLE_OPERATION_TIMEDOUT, "timed out"))
             }
         }
     }
@@ -223,12 +216,13 @@ package actor StreamConnection {
         if let timer { loop.cancel(timer) }
     }
 
-    private func giveUp(_ number: Number, _ failure: TransferFailure) {
-        if let read = reads.giveUp(number) {
+    /// Ends a read or a write before its time.
+    private func abort(_ number: Number, _ failure: TransferFailure) {
+        if let read = reads.remove(number) {
             read.finish(StreamRead(bytes: [], isAtEnd: false, failure: failure))
-        } else if let write = writes.giveUp(number) {
+        } else if let write = writes.remove(number) {
             write.finish(failure)
-            if write.isBegun { return end(failure) }
+            if write.hasStarted { return end(failure) }
         }
         advance()
     }
@@ -251,102 +245,126 @@ package actor StreamConnection {
         }
     }
 
+    // MARK: Connecting
+
+    private func begin() {
+        guard case .idle = phase else { return }
+        guard (1...65535).contains(port) else {
+            return end(
+                TransferFailure(CURLE_URL_MALFORMAT, .prepare, "port \(port) is not between 1 and 65535")
+            )
+        }
+        // The C string would end at the NUL, and netwatch would connect to another host.
+        guard !host.isEmpty, !host.utf8.contains(0) else {
+            return end(
+                TransferFailure(CURLE_URL_MALFORMAT, .prepare, "the host name is empty or contains NUL")
+            )
+        }
+        let connector = HostConnector(
+            to: host,
+            port: UInt16(port),
+            loop: loop,
+            resolver: resolver,
+            preferredAddresses: preferredAddresses
+        ) { event in
+            self.assumeIsolated { $0.handle(event) }
+        }
+        self.connector = connector
+        let literal = IPAddress(host)
+        phase = literal == nil ? .resolving : .connecting
+        connector.assumeIsolated { [connectTimeout] in
+            $0.start(timeout: connectTimeout, deadline: .now + connectTimeout)
+            if let literal { $0.connect(to: [ConnectionCandidate(literal)]) } else { $0.lookUp() }
+        }
+    }
+
+    private func handle(_ event: HostConnector.Event) {
+        switch event {
+        case .resolved(.success(let addresses)):
+            phase = .connecting
+            connector?.assumeIsolated { $0.connect(to: addresses.map { ConnectionCandidate($0) }) }
+        case .resolved(.failure(let failure)): end(.noAddress(failure))
+        case .lookupTimedOut(let hasStarted): end(.lookupTimedOut(hasStarted: hasStarted))
+        case .connected(let connection):
+            connector?.assumeIsolated { $0.prefer(connection.address) }
+            connector = nil
+            phase = .open(StreamSocket(connection.socket, loop))
+            advance()
+        case .failed(let failure): end(.notConnected(failure))
+        case .connectTimedOut(let timeout, let failure): end(.connectTimedOut(after: timeout, failure))
+        }
+    }
+
     // MARK: The open connection
 
     /// Finishes the operations that can be finished, and watches the socket for the others.
-    func advance() {
+    private func advance() {
         switch phase {
         case .open(let socket):
-            if !isSuspended { settle(socket) }
+            if !isSuspended { completeOperations(socket) }
             if reads.isDone, writes.isDone { return end(nil) }
-            wait(for: socket)
-        case .ended(nil): settle(nil)
+            watch(socket)
+        case .ended(nil): completeOperations(nil)
         default: break
         }
     }
 
-    private func settle(_ socket: TCPSocket?) {
+    private func completeOperations(_ socket: StreamSocket?) {
         while let step = reads.next() {
             switch step {
             case .finish(let read, let outcome): read.finish(outcome)
-            case .close: socket?.shutDown(Int(SHUT_RD))
+            case .close: socket?.shutDown(SHUT_RD)
             }
         }
         while let step = writes.next() {
             switch step {
             case .finish(let write, let failure): write.finish(failure)
-            case .close: socket?.shutDown(Int(SHUT_WR))
+            case .close: socket?.shutDown(SHUT_WR)
             }
         }
     }
 
-    private func wait(for socket: TCPSocket) {
-        var wanted: EventLoop.Interest = []
-        if !isSuspended, reads.room > 0 { wanted.insert(.read) }
-        if !isSuspended, writes.pending != nil { wanted.insert(.write) }
-        guard wanted != interest else { return }
+    /// Watches the socket for the events that the pending operations need.
+    private func watch(_ socket: StreamSocket) {
+        var interest: EventLoop.Interest = []
+        if !isSuspended, reads.capacity > 0 { interest.insert(.read) }
+        if !isSuspended, writes.pending != nil { interest.insert(.write) }
         do throws(SystemError) {
-            try watch(socket, for: wanted)
+            try socket.watch(for: interest) { self.assumeIsolated { $0.socketIsReady() } }
         } catch {
             end(.lost(error, bytesSent: writes.sentBytes))
         }
     }
 
-    /// Watches a socket for the given events. Without any, the socket is unregistered: epoll(7) reports errors and
-    /// hang-ups always, and repeatedly.
-    private func watch(_ socket: TCPSocket, for wanted: EventLoop.Interest) throws(SystemError) {
-        interest = wanted
-        guard !wanted.isEmpty else { return unwatch() }
-        if let registration { return try loop.update(registration, to: wanted) }
-        registration = try loop.register(socket.descriptor, for: wanted) { _ in
-            self.assumeIsolated { $0.isReady(socket) }
-        }
-    }
-
-    private func unwatch() {
-        if let registration { loop.unregister(registration) }
-        registration = nil
-        interest = []
-    }
-
     /// Handles readiness. The calls find out what happened, whatever event was reported. Reading comes first, because
     /// data that arrived before a reset can still be read.
-    private func isReady(_ socket: TCPSocket) {
+    private func socketIsReady() {
+        guard case .open(let socket) = phase else { return }
         do throws(SystemError) {
-            if interest.contains(.read) { try receive(from: socket) }
-            if interest.contains(.write) { try send(to: socket) }
+            if socket.interest.contains(.read), reads.capacity > 0,
+                let bytes = try socket.receive(atMost: reads.capacity)
+            {
+                reads.received(bytes)
+            }
+            if socket.interest.contains(.write), let bytes = writes.pending,
+                let count = try socket.send(bytes)
+            {
+                writes.sent(count)
+            }
             advance()
         } catch {
             end(.lost(error, bytesSent: writes.sentBytes))
         }
     }
 
-    private func receive(from socket: TCPSocket) throws(SystemError) {
-        // An empty result means the end of the stream, so zero bytes must never be requested.
-        guard reads.room > 0 else { return }
-        do throws(SystemError) {
-            reads.received(try socket.receive(atMost: min(reads.room, Self.chunk)))
-        } catch  where error.errno == EAGAIN {
-            // The socket was ready for writing only.
-        }
-    }
-
-    private func send(to socket: TCPSocket) throws(SystemError) {
-        guard let bytes = writes.pending else { return }
-        do throws(SystemError) {
-            writes.sent(try socket.send(bytes))
-        } catch  where error.errno == EAGAIN {
-            // The socket was ready for reading only.
-        }
-    }
-
     // MARK: The end
 
-    func end(_ failure: TransferFailure?) {
+    private func end(_ failure: TransferFailure?) {
         if case .ended = phase { return }
+        if case .open(let socket) = phase { socket.unwatch() }
         phase = .ended(failure)
-        stopConnecting()
-        unwatch()
+        connector?.assumeIsolated { _ = $0.stop() }
+        connector = nil
         if let failure {
             for (read, outcome) in reads.fail(failure) { read.finish(outcome) }
             for write in writes.removeAll() { write.finish(failure) }

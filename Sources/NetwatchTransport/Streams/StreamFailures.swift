@@ -3,10 +3,6 @@ internal import NetwatchEventLoop
 
 // Failures of streams use libcurl's codes although libcurl is not involved, so that one table covers all failures.
 extension TransferFailure {
-    static func stream(_ code: CURLcode, _ phase: Phase, _ message: String) -> TransferFailure {
-        TransferFailure(code: Int32(code.rawValue), phase: phase, message: message)
-    }
-
     /// The connection failed while it was in use.
     static func lost(_ error: SystemError, bytesSent: Int64) -> TransferFailure {
         let isSending = error.call == "send"
@@ -21,11 +17,11 @@ extension TransferFailure {
 
     /// A read or a write was requested after its side was closed.
     static func closed(_ side: String) -> TransferFailure {
-        stream(CURLE_BAD_FUNCTION_ARGUMENT, .prepare, "the stream is closed for \(side)")
+        TransferFailure(CURLE_BAD_FUNCTION_ARGUMENT, .prepare, "the stream is closed for \(side)")
     }
 
     /// The arguments of a call are invalid.
     static func refusedArgument(_ message: String) -> TransferFailure {
-        stream(CURLE_BAD_FUNCTION_ARGUMENT, .prepare, message)
+        TransferFailure(CURLE_BAD_FUNCTION_ARGUMENT, .prepare, message)
     }
 }

@@ -26,23 +26,23 @@ struct StreamReads {
         case close
     }
 
-    private var line = StreamLine<Read>()
+    private var queue = StreamQueue<Read>()
     private var buffer: [UInt8] = []
     private var hasEnded = false
     private var isClosed = false
 
     /// The number of bytes that may be received now.
-    var room: Int {
-        guard !isDone, case .operation(let read) = line.head else { return 0 }
+    var capacity: Int {
+        guard !isDone, case .operation(let read) = queue.head else { return 0 }
         return max(0, read.maximum - buffer.count)
     }
 
     /// Whether nothing more will be received.
     var isDone: Bool { hasEnded || isClosed }
 
-    mutating func append(_ read: Read) { line.append(.operation(read), number: read.number) }
+    mutating func append(_ read: Read) { queue.append(.operation(read), number: read.number) }
 
-    mutating func appendClose(number: Int) { line.append(.close, number: number) }
+    mutating func appendClose(number: Int) { queue.append(.close, number: number) }
 
     /// - Parameter bytes: The received bytes; empty at the end of the stream.
     mutating func received(_ bytes: [UInt8]) {
@@ -52,16 +52,16 @@ struct StreamReads {
 
     /// Removes the first entry of the queue if it can be completed. Returns `nil` if it cannot, or the queue is empty.
     mutating func next() -> Step? {
-        switch line.head {
+        switch queue.head {
         case nil: return nil
         case .close:
-            line.removeHead()
+            queue.removeHead()
             isClosed = true
             buffer = []
             return .close
         case .operation(let read):
             guard let outcome = outcome(of: read) else { return nil }
-            line.removeHead()
+            queue.removeHead()
             return .finish(read, outcome)
         }
     }
@@ -81,11 +81,11 @@ struct StreamReads {
     }
 
     /// Removes a read. The bytes received for it stay for the next one.
-    mutating func giveUp(_ number: Int) -> Read? { line.remove(number) }
+    mutating func remove(_ number: Int) -> Read? { queue.remove(number) }
 
     /// Removes all reads. The first ones get the bytes received so far.
     mutating func fail(_ failure: TransferFailure) -> [(Read, StreamRead)] {
-        line.removeAll().map { read in
+        queue.removeAll().map { read in
             (read, StreamRead(bytes: take(atMost: read.maximum), isAtEnd: false, failure: failure))
         }
     }

@@ -4,7 +4,7 @@ struct StreamWrites {
         let number: Int
         /// The bytes not sent yet.
         var rest: ArraySlice<UInt8>
-        var isBegun = false
+        var hasStarted = false
         let finish: @Sendable (TransferFailure?) -> Void
     }
 
@@ -14,7 +14,7 @@ struct StreamWrites {
         case close
     }
 
-    private var line = StreamLine<Write>()
+    private var queue = StreamQueue<Write>()
     /// Whether nothing more will be sent.
     private(set) var isDone = false
     /// The number of all bytes sent.
@@ -22,40 +22,40 @@ struct StreamWrites {
 
     /// The bytes that may be sent now.
     var pending: ArraySlice<UInt8>? {
-        guard !isDone, case .operation(let write) = line.head else { return nil }
+        guard !isDone, case .operation(let write) = queue.head else { return nil }
         return write.rest
     }
 
-    mutating func append(_ write: Write) { line.append(.operation(write), number: write.number) }
+    mutating func append(_ write: Write) { queue.append(.operation(write), number: write.number) }
 
-    mutating func appendClose(number: Int) { line.append(.close, number: number) }
+    mutating func appendClose(number: Int) { queue.append(.close, number: number) }
 
     mutating func sent(_ count: Int) {
-        guard case .operation(var write) = line.head else { return }
+        guard case .operation(var write) = queue.head else { return }
         write.rest = write.rest.dropFirst(count)
-        write.isBegun = true
+        write.hasStarted = true
         sentBytes += Int64(count)
-        line.replaceHead(by: .operation(write))
+        queue.replaceHead(by: .operation(write))
     }
 
     /// Removes the first entry of the queue if it can be completed. Returns `nil` if it cannot, or the queue is empty.
     mutating func next() -> Step? {
-        switch line.head {
+        switch queue.head {
         case nil: return nil
         case .close:
-            line.removeHead()
+            queue.removeHead()
             isDone = true
             return .close
         case .operation(let write):
             guard isDone || write.rest.isEmpty else { return nil }
-            line.removeHead()
+            queue.removeHead()
             return .finish(write, isDone ? .closed("writing") : nil)
         }
     }
 
     /// Removes a write.
-    mutating func giveUp(_ number: Int) -> Write? { line.remove(number) }
+    mutating func remove(_ number: Int) -> Write? { queue.remove(number) }
 
     /// Removes all writes.
-    mutating func removeAll() -> [Write] { line.removeAll() }
+    mutating func removeAll() -> [Write] { queue.removeAll() }
 }

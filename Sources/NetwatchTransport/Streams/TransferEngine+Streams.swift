@@ -16,14 +16,14 @@ extension TransferEngine {
         whenEnded: @escaping @Sendable () -> Void = {}
     ) -> StreamConnection {
         var failure: TransferFailure?
-        do throws(SystemError) { try begin() } catch { failure = .notBegun(error) }
+        do throws(SystemError) { try startThreads() } catch { failure = .notStarted(error) }
         return StreamConnection(
             to: host,
             port: port,
             connectTimeout: connectTimeout,
             loop: loop,
             resolver: resolver,
-            winners: winners,
+            preferredAddresses: preferredAddresses,
             failure: failure,
             whenEnded: whenEnded
         )

@@ -11,12 +11,7 @@ extension Transfer {
         try easy.set(CURLOPT_ERRORBUFFER, pointer: message.rawValue)
         try setRequestCallbacks(context)
         try setResponseCallbacks(context)
-        try easy.setCloseSocketCallback { multi, descriptor in
-            Unmanaged<CurlMulti>.fromOpaque(multi!).takeUnretainedValue().closeSocket(descriptor)
-            return 0
-        }
-        // The connection may outlive the transfer, but not the multi handle.
-        try easy.set(CURLOPT_CLOSESOCKETDATA, pointer: Unmanaged.passUnretained(multi).toOpaque())
+        try multi.setCloseSocketCallback(of: easy)
         try easy.set(CURLOPT_OPENSOCKETDATA, pointer: context)
         try easy.setOpenSocketCallback { context, _, address in
             guard let address = address?.pointee else { return CURL_SOCKET_BAD }
@@ -24,14 +19,14 @@ extension Transfer {
             guard transfer.request.unixSocketPath != nil else { return transfer.giveConnection() }
             return transfer.makeSocket(address.family, address.socktype, address.protocol)
         }
-        if url.isSecure, multi.trust.judges, TransferCapabilities.current.usesOpenSSL {
+        if url.isSecure, multi.trust.evaluatesHandshakes, TransferCapabilities.current.usesOpenSSL {
             try easy.set(CURLOPT_SSL_CTX_DATA, pointer: context)
             try easy.setSSLContextCallback { _, connection, context in
                 guard let connection, let context else { return CURLE_ABORTED_BY_CALLBACK }
-                return Transfer.at(context).judgeHandshakes(of: OpaquePointer(connection))
+                return Transfer.at(context).evaluateHandshakes(of: OpaquePointer(connection))
             }
         }
-        if url.isSecure, !request.allowsConnectionReuse { try readLog() }
+        if url.isSecure, !request.allowsConnectionReuse { try readVerboseLog() }
         guard request.unixSocketPath == nil else { return }
         // libcurl 7.88.1 calls connect(2) nevertheless (curl issue 10626). On Linux this returns 0 for a socket that
         // was connected without blocking and on which connect(2) has not been called since.
@@ -41,14 +36,14 @@ extension Transfer {
     /// Reads what libcurl 7.88.1 reports in its log only, before it fails as after any HTTP/2 error (CURLE_HTTP2): a
     /// `GOAWAY` and that the server requires HTTP/1.1. On a new connection the request has the first stream. A last
     /// stream of 0 in the `GOAWAY` therefore means that it was not processed (RFC 9113 §6.8).
-    func readLog() throws(TransferFailure) {
+    func readVerboseLog() throws(TransferFailure) {
         try easy.set(CURLOPT_VERBOSE, 1)
         try easy.set(CURLOPT_DEBUGDATA, pointer: Unmanaged.passUnretained(self).toOpaque())
         try easy.setDebugCallback { _, kind, bytes, count, context in
             guard kind == CURLINFO_TEXT, let bytes, let context else { return 0 }
             let line = LogLine(UnsafeRawBufferPointer(start: bytes, count: count))
-            if line.refusesAllStreams { Transfer.at(context).isTurnedAway = true }
-            if line.requiresHTTP1 { Transfer.at(context).isSentBack() }
+            if line.refusesAllStreams { Transfer.at(context).isRefusedByGoAway = true }
+            if line.requiresHTTP1 { Transfer.at(context).requireHTTP1() }
             return 0
         }
     }
@@ -56,7 +51,7 @@ extension Transfer {
     private func giveConnection() -> curl_socket_t {
         guard let connection = takeConnection() else { return CURL_SOCKET_BAD }
         let descriptor = connection.release()
-        multi.opened(descriptor, for: self)
+        multi.didOpen(descriptor, for: self)
         return descriptor
     }
 
@@ -102,78 +97,81 @@ extension Transfer {
         }
     }
 
-    private func judgeHandshakes(of connection: OpaquePointer) -> CURLcode {
-        let judge = TrustJudge(multi.trust, host: url.bareHost)
-        self.judge = judge
-        return judge.attach(to: connection) ? CURLE_OK : CURLE_OUT_OF_MEMORY
+    private func evaluateHandshakes(of connection: OpaquePointer) -> CURLcode {
+        let evaluator = TrustEvaluator(multi.trust, host: url.bareHost)
+        self.evaluator = evaluator
+        return evaluator.attach(to: connection) ? CURLE_OK : CURLE_OUT_OF_MEMORY
     }
 
     /// The maximum number of times that a request is sent: four for the longest handshakes and a stale nonce, and the
     /// rest for libcurl's retries on another connection after one has ended.
-    static let maximumSendings = 10
+    static let maximumSendCount = 10
 
     /// Called by libcurl when there is a connection and the request is about to be sent. A request is sent again with
     /// credentials, or because a reused connection had ended.
     private func requestBegins() -> Bool {
         // After a 401 libcurl reuses the connection. It would send the request again if that connection ended before
         // the response.
-        guard mayBegin else {
-            stop = .wouldBeSentTwice
+        guard maySend else {
+            stop = .resendForbidden
             return false
         }
-        multi.use(by: self)
-        isSending(from: multi.sentBytes(ofConnectionOf: id))
+        multi.didSelectConnection(for: self)
+        willSend(from: multi.sentBytes(connectionOf: id))
         // libcurl answers challenges for as long as the server marks its nonces as stale.
-        guard sendings <= Self.maximumSendings else {
-            stop = .askedForever
+        guard sendCount <= Self.maximumSendCount else {
+            stop = .sentTooOften
             return false
         }
         milestones.insert(.connected)
-        touch()
+        scheduleDelivery()
         // The server is trusted now, so the presented certificates are no longer needed.
-        judge?.forget()
-        judge = nil
-        marks.requestBegins(at: caller.elapsed, easy)
-        heldHead = nil
+        evaluator?.releaseCertificates()
+        evaluator = nil
+        times.requestBegins(at: reporter.elapsed, easy)
+        pendingHead = nil
         head.restart()
         // libcurl calls the seek callback only if a part of the body has reached the socket.
-        return feed.isUntouched || rewindBody(to: 0, SEEK_SET)
+        return bodyReader.isUntouched || rewindBody(to: 0, SEEK_SET)
     }
 
     private func rewindBody(to offset: curl_off_t, _ origin: CInt) -> Bool {
-        if offset == 0, origin == SEEK_SET, feed.rewind() { return true }
-        stop = .unsendable(.notRewindable)
+        if offset == 0, origin == SEEK_SET, bodyReader.rewind() { return true }
+        stop = .bodyFailed(.notRewindable)
         return false
     }
 
     /// Returns the number of bytes written to the buffer, or one of `CURL_READFUNC_…`.
     private func readBody(into buffer: UnsafeMutableRawBufferPointer) -> Int {
-        touch()
+        scheduleDelivery()
         // libcurl ignores a pause that was set before the request.
         guard !paused.contains(.sending) else { return Int(CURL_READFUNC_PAUSE) }
-        switch feed.read(into: buffer) {
+        switch bodyReader.read(into: buffer) {
         case .bytes(let count):
-            multi.watchdog.hasMoved(count)
+            multi.recordUsefulBytes(count)
             return count
         case .end: return 0
         case .pending:
             isWaitingForSource = true
-            feed.whenReady { [later] in later { $0.sourceIsReady() } }
+            bodyReader.whenReady { [later] in later { $0.sourceIsReady() } }
             return Int(CURL_READFUNC_PAUSE)
         case .failed(let fault):
-            stop = .unsendable(fault)
+            stop = .bodyFailed(fault)
             return Int(CURL_READFUNC_ABORT)
         }
     }
 
     /// Returns the line's length to continue, or 0 to make libcurl end the transfer.
     private func receiveHeader(_ line: UnsafeRawBufferPointer) -> Int {
-        multi.watchdog.hasMoved(line.count)
-        if !head.hasBegun { marks.firstByte = caller.elapsed }
+        multi.recordUsefulBytes(line.count)
+        if !head.hasBegun {
+            recordRequestEnd()
+            times.responseBegins(at: reporter.elapsed)
+        }
         switch head.consume(line) {
         case .more: break
         case .head(let head):
-            if mayBeSentAgain(after: head) { heldHead = head } else { deliver(head) }
+            if mayBeSentAgain(after: head) { pendingHead = head } else { deliver(head) }
         case .tooLarge: stop = .headTooLarge
         case .switched: stop = .switchedProtocol
         }
@@ -183,65 +181,73 @@ extension Transfer {
     /// libcurl sends no body while it negotiates, and then sends the request again even after a success.
     private func mayBeSentAgain(after head: TransferHead) -> Bool {
         guard request.credentials != nil else { return false }
-        return head.status == 401 || head.status == 407 || request.isSentWithBody && feed.isUntouched
+        return head.status == 401 || head.status == 407 || request.isSentWithBody && bodyReader.isUntouched
     }
 
     /// Returns the number of bytes to continue, or 0 to make libcurl end the transfer.
     private func receiveBody(_ bytes: UnsafeRawBufferPointer) -> Int {
         // libcurl treats a body without a status line as HTTP/0.9. For netwatch it is another protocol.
         guard head.hasBegun else {
-            stop = .answeredOtherwise(EscapedBytes.text(bytes))
+            stop = .notHTTP(EscapedBytes.text(bytes))
             return 0
         }
         // As in readBody(into:). libcurl delivers the same bytes again after a pause.
-        guard !paused.contains(.receiving), mayTake(bytes.count) else {
+        guard !paused.contains(.receiving), mayReceive(bytes.count) else {
             return stop == nil ? Int(CURL_WRITEFUNC_PAUSE) : 0
         }
-        // libcurl delivers no body of a response whose request it will send again, so the held head is final.
-        releaseHeldHead()
-        multi.watchdog.hasMoved(bytes.count)
+        // libcurl delivers no body of a response whose request it will send again, so the pending head is final.
+        deliverPendingHead()
+        multi.recordUsefulBytes(bytes.count)
         bodyBytes += bytes.count
         let excess = max(0, bodyBytes - (request.maximumResponseBodyBytes ?? .max))
         if excess > 0 { stop = .bodyTooLarge }
         if bytes.count > excess {
-            touch()
-            news.add(body: UnsafeRawBufferPointer(rebasing: bytes.dropLast(excess)))
-            if news.isMuch { caller.deliver(news.takeWhole()) }
+            scheduleDelivery()
+            events.add(body: UnsafeRawBufferPointer(rebasing: bytes.dropLast(excess)))
+            if events.isFull { reporter.deliver(events.takeComplete()) }
         }
         return stop == nil ? bytes.count : 0
     }
 
-    func releaseHeldHead() {
-        if let heldHead { deliver(heldHead) }
-        heldHead = nil
+    func deliverPendingHead() {
+        if let pendingHead { deliver(pendingHead) }
+        pendingHead = nil
     }
 
     private func deliver(_ head: TransferHead) {
         headDelivered = .now
         let isMultiplexed = head.version == "HTTP/2"
         milestones.formUnion(isMultiplexed ? [.answered, .multiplexed] : .answered)
-        multi.knows(isMultiplexed, ofConnectionOf: id)
-        touch()
-        news.add(.head(head))
+        multi.setMultiplexed(isMultiplexed, connectionOf: id)
+        scheduleDelivery()
+        events.add(.head(head))
     }
 
     /// Registers the transfer for event delivery at the end of this turn.
-    private func touch() {
-        guard !isInRound else { return }
-        isInRound = true
-        multi.round.add(self)
+    private func scheduleDelivery() {
+        guard !isRegisteredForDelivery else { return }
+        isRegisteredForDelivery = true
+        multi.scheduleDelivery(to: self)
     }
 
     /// Delivers the buffered events. Returns the milestones reached since the last call.
-    func tellNews() -> Milestones {
-        isInRound = false
-        inflow.turnEnds()
+    func deliverEvents() -> Milestones {
+        isRegisteredForDelivery = false
+        receiveLimiter.turnDidEnd()
         defer { milestones = [] }
         // A transfer that has finished in the meantime has delivered all its events.
         guard !isFinished else { return milestones }
+        recordRequestEnd()
         addProgress()
-        if !news.isEmpty { caller.deliver(news.take()) }
+        if !events.isEmpty { reporter.deliver(events.take()) }
         return milestones
+    }
+
+    /// Records when the kernel had accepted the whole request. libcurl has no callback for that.
+    private func recordRequestEnd() {
+        if isReady, times.requestSent == nil, !head.isComplete, isSent {
+            times.requestEnds(at: reporter.elapsed)
+        }
     }
 
     /// Reports progress. It is read from libcurl once per turn, because libcurl's own callback would run for every
@@ -252,12 +258,12 @@ extension Transfer {
         let total = easy.offset(CURLINFO_CONTENT_LENGTH_DOWNLOAD_T)
         let current = TransferProgress(
             sent: easy.offset(CURLINFO_SIZE_UPLOAD_T),
-            toSend: feed.length,
+            toSend: bodyReader.length,
             received: isFinal ? easy.offset(CURLINFO_SIZE_DOWNLOAD_T) : 0,
             toReceive: isFinal && total >= 0 && request.method != "HEAD" ? total : nil
         )
         guard current != progress else { return }
         progress = current
-        news.add(.progress(current))
+        events.add(.progress(current))
     }
 }

@@ -6,9 +6,9 @@ extension Transfer {
     /// Reports the end. The handle was removed from its multi handle, and nothing is delivered afterwards.
     func finish(_ code: CURLcode) {
         // When the watchdog shuts the connection down, libcurl may take this for the regular end of the response.
-        guard code == CURLE_OK, !hasKeptBusy else { return finish(failure(of: code)) }
-        releaseHeldHead()
-        finish(hasDeliveredHead ? nil : headCut)
+        guard code == CURLE_OK, !isAborted else { return finish(failure(of: code)) }
+        deliverPendingHead()
+        finish(hasDeliveredHead ? nil : headTruncated)
     }
 
     /// Reports an end that libcurl did not cause.
@@ -32,10 +32,10 @@ extension Transfer {
     }
 
     private func finish(_ failure: TransferFailure?) {
-        precondition(!isFinished, "a transfer ends once")
+        precondition(!isFinished, "the transfer has already ended")
         addProgress()
         isFinished = true
-        caller.end(failure, metrics, after: news.take())
+        reporter.end(failure, metrics, after: events.take())
     }
 
     private func failure(of code: CURLcode) -> TransferFailure {
@@ -43,34 +43,34 @@ extension Transfer {
         case .headTooLarge: return headTooLarge
         case .switchedProtocol:
             let code = Int32(CURLE_WEIRD_SERVER_REPLY.rawValue)
-            return failure(code: code, message: "the server switched to another protocol unasked")
+            return failure(code: code, message: "the server switched to another protocol without being asked")
         case .bodyTooLarge:
-            let message = "the response's body is longer than \(request.maximumResponseBodyBytes ?? 0) bytes"
+            let message = "the response body is longer than \(request.maximumResponseBodyBytes ?? 0) bytes"
             return failure(code: Int32(CURLE_FILESIZE_EXCEEDED.rawValue), message: message)
-        case .bodyInflates: return bodyInflates
-        case .askedForever:
-            let message = "the server has asked for the request \(Self.maximumSendings) times"
+        case .bodyExpands: return bodyExpands
+        case .sentTooOften:
+            let message = "the request was sent \(Self.maximumSendCount) times without a final response"
             return failure(code: Int32(CURLE_LOGIN_DENIED.rawValue), phase: .response, message: message)
-        case .unsendable(let fault):
+        case .bodyFailed(let fault):
             let code = fault.code.rawValue
             return failure(code: Int32(code), errno: fault.errno, message: fault.message)
-        case .wouldBeSentTwice:
-            return sentOnce
-        case .answeredOtherwise(let text):
+        case .resendForbidden:
+            return resendFailure
+        case .notHTTP(let text):
             return failure(
                 code: Int32(CURLE_WEIRD_SERVER_REPLY.rawValue),
-                message: "the answer is not HTTP: \(text)"
+                message: "the response is not HTTP: \(text)"
             )
-        case .keptBusy(let bytes):
+        case .abortedByWatchdog(let bytes):
             let message =
-                "the server kept libcurl busy with frames of which nothing comes, \(bytes) bytes of late"
+                "the server sends frames without data, \(bytes) bytes since the last check"
             return failure(code: Int32(CURLE_WEIRD_SERVER_REPLY.rawValue), phase: .response, message: message)
         case nil:
             // libcurl reports a single header line of 100 KiB as if it had run out of memory.
             if code == CURLE_OUT_OF_MEMORY, reachedPhase == .response {
                 if !head.isComplete { return headTooLarge }
                 // libcurl also keeps at most 64 MiB of decoded data when a pause interrupts the decoding.
-                if request.acceptEncoding != nil { return bodyInflates }
+                if request.acceptEncoding != nil { return bodyExpands }
             }
             let text = message.text ?? String(cString: curl_easy_strerror(code))
             // libcurl reports this as a receive failure, like a reset.
@@ -80,7 +80,7 @@ extension Transfer {
             // The status line has an unknown version (HTTP/3.9) or a status that is not a number. libcurl does not
             // expose its bytes.
             if code == CURLE_UNSUPPORTED_PROTOCOL, isReady {
-                let message = "the answer is not HTTP: \(text)"
+                let message = "the response is not HTTP: \(text)"
                 return failure(code: Int32(CURLE_WEIRD_SERVER_REPLY.rawValue), message: message)
             }
             let errno = errno(of: code)
@@ -95,10 +95,10 @@ extension Transfer {
     /// On a new connection and without credentials, libcurl does so when the server has refused the HTTP/2 stream
     /// (`REFUSED_STREAM`, or a `GOAWAY` that names an earlier stream as the last, RFC 9113 §8.7). In that case the
     /// server did not process the request.
-    private var sentOnce: TransferFailure {
+    private var resendFailure: TransferFailure {
         let code = Int32(CURLE_GOT_NOTHING.rawValue)
         guard request.credentials == nil, !request.allowsConnectionReuse else {
-            let message = "the connection ended before the response, and the request is sent once only"
+            let message = "the connection ended before the response, and the request must not be sent twice"
             return failure(code: code, phase: .response, message: message)
         }
         var failure = failure(
@@ -107,7 +107,7 @@ extension Transfer {
             message: "the server refused the HTTP/2 stream and did not process the request"
         )
         // Over HTTP/1.1, a request that the server had sent back may have been processed.
-        failure.isUnprocessed = sendings == 1
+        failure.isUnprocessed = sendCount == 1
         return failure
     }
 
@@ -121,21 +121,21 @@ extension Transfer {
         return isFull ? EAGAIN : errno
     }
 
-    private var bodyInflates: TransferFailure {
+    private var bodyExpands: TransferFailure {
         let message =
-            "\(Inflow.encodedReadSize) bytes of the response's body decode to more than \(Inflow.readLimit)"
+            "\(ReceiveLimiter.encodedReadSize) bytes of the response body decode to more than \(ReceiveLimiter.readLimit) bytes"
         return failure(code: Int32(CURLE_BAD_CONTENT_ENCODING.rawValue), message: message)
     }
 
     /// The failure for a head that ends early. libcurl takes such a head for a complete one.
-    private var headCut: TransferFailure {
+    private var headTruncated: TransferFailure {
         let code = Int32(CURLE_PARTIAL_FILE.rawValue)
-        return failure(code: code, message: "the connection ended within the response's head")
+        return failure(code: code, message: "the connection ended before the response head was complete")
     }
 
     /// The code is `CURLE_TOO_LARGE`, which is not in Debian 12's header yet.
     private var headTooLarge: TransferFailure {
-        failure(code: 100, message: "the response's head is longer than \(HeadParser.maximumBytes) bytes")
+        failure(code: 100, message: "the response head is longer than \(HeadParser.maximumBytes) bytes")
     }
 
     private func failure(
@@ -156,7 +156,7 @@ extension Transfer {
         )
         failure.trust = trustFailure(code)
         failure.isAnswerLate = isAnswerLate
-        failure.isUnprocessed = isTurnedAway && sendings == 1 && bytesSentBefore == 0 && !head.hasBegun
+        failure.isUnprocessed = isRefusedByGoAway && sendCount == 1 && earlierBytesSent == 0 && !head.hasBegun
         return failure
     }
 
@@ -164,24 +164,24 @@ extension Transfer {
         switch CURLcode(UInt32(code)) {
         case CURLE_PEER_FAILED_VERIFICATION:
             // libcurl checks the host name last.
-            let isChainFine = judge?.presented?.verdict.isTrusted ?? false
+            let isChainFine = evaluator?.presented?.verdict.isTrusted ?? false
             let cause: TransferTrustFailure.Cause =
-                judge?.isRefusedByCheck ?? false ? .check : isChainFine ? .host : .chain
-            return TransferTrustFailure(cause: cause, presented: judge?.presented)
+                evaluator?.isRefusedByCheck ?? false ? .check : isChainFine ? .host : .chain
+            return TransferTrustFailure(cause: cause, presented: evaluator?.presented)
         case CURLE_SSL_INVALIDCERTSTATUS:
-            return TransferTrustFailure(cause: .stapledStatus, presented: judge?.presented)
+            return TransferTrustFailure(cause: .stapledStatus, presented: evaluator?.presented)
         default: return nil
         }
     }
 
-    private var bytesSent: Int64 { isWithoutSocket ? bytesSentBefore : bytesSentBefore + bytesSentNow }
+    private var bytesSent: Int64 { lacksConnection ? earlierBytesSent : earlierBytesSent + currentBytesSent }
 
     /// The number of bytes sent over the last connection.
-    var bytesSentNow: Int64 {
+    var currentBytesSent: Int64 {
         Int64(easy.long(CURLINFO_REQUEST_SIZE)) + easy.offset(CURLINFO_SIZE_UPLOAD_T)
     }
 
-    var hasKeptBusy: Bool { if case .keptBusy = stop { true } else { false } }
+    var isAborted: Bool { if case .abortedByWatchdog = stop { true } else { false } }
 
     /// Both ends of the current connection, or of the last one.
     var ends: ConnectionEnds {
@@ -194,7 +194,7 @@ extension Transfer {
 
     private var localPort: Int { easy.long(CURLINFO_LOCAL_PORT) }
 
-    var isReady: Bool { marks.requestReady != nil }
+    var isReady: Bool { times.requestReady != nil }
 
     private var reusedConnection: Bool { isReady && easy.long(CURLINFO_NUM_CONNECTS) == 0 }
 
@@ -209,13 +209,13 @@ extension Transfer {
     /// Whether the kernel has accepted the whole request on the last connection.
     var isSent: Bool {
         let count = easy.offset(CURLINFO_SIZE_UPLOAD_T)
-        guard let length = feed.length else { return feed.hasEnded }
-        return bytesSentNow > length && count >= length
+        guard let length = bodyReader.length else { return bodyReader.hasEnded }
+        return currentBytesSent > length && count >= length
     }
 
     private var metrics: TransferMetrics {
-        var metrics = caller.metrics
-        marks.fill(&metrics, easy, isReused: reusedConnection)
+        var metrics = reporter.metrics
+        times.fill(&metrics, easy, isReused: reusedConnection)
         metrics.fill(from: easy)
         metrics.reusedConnection = reusedConnection
         metrics.usedTLS = url.isSecure && isReady
@@ -223,7 +223,7 @@ extension Transfer {
     }
 }
 
-extension BodyFeed.Fault {
+extension BodyReader.Fault {
     /// libcurl's code for the fault.
     fileprivate var code: CURLcode {
         if case .notRewindable = self { CURLE_SEND_FAIL_REWIND } else { CURLE_READ_ERROR }

@@ -12,14 +12,14 @@ final class Transfer {
         case headTooLarge
         case switchedProtocol
         case bodyTooLarge
-        case bodyInflates
-        case askedForever
-        case unsendable(BodyFeed.Fault)
-        case wouldBeSentTwice
+        case bodyExpands
+        case sentTooOften
+        case bodyFailed(BodyReader.Fault)
+        case resendForbidden
         /// The response is not HTTP. The value is the first bytes, escaped.
-        case answeredOtherwise(String)
-        /// Set by ``TurnWatchdog``, not by a callback: the server sent this number of bytes without useful data.
-        case keptBusy(UInt64)
+        case notHTTP(String)
+        /// Set by the watchdog, not by a callback: the server sent this number of bytes without useful data.
+        case abortedByWatchdog(UInt64)
     }
 
     /// What the transfer has revealed about the host so far.
@@ -37,11 +37,11 @@ final class Transfer {
     let id: TransferID
     let request: TransferRequest
     let url: CurlURL
-    private(set) var caller: TransferCaller
-    /// Calls a function with the transfer in another turn of the loop; see ``CurlMulti/changePause(of:_:)``.
+    let reporter: TransferReporter
+    /// Calls a function with the transfer in another turn of the loop; never in a callback of libcurl.
     let later: @Sendable (@escaping @Sendable (Transfer) -> CURLcode) -> Void
     /// The multi handle that runs the transfer. It retains the transfer meanwhile.
-    unowned let multi: CurlMulti
+    unowned let multi: any TransferContext
 
     // The order of these properties matters: the handle comes before the memory that it points to.
     let easy: EasyHandle
@@ -49,41 +49,41 @@ final class Transfer {
     let resolved: StringList
     let message = MessageBuffer()
 
-    var feed: BodyFeed
+    var bodyReader: BodyReader
     var head = HeadParser()
     /// A head that is final only if the request is not sent again.
-    var heldHead: TransferHead?
+    var pendingHead: TransferHead?
     /// The time at which the response's head was delivered.
     var headDelivered: ContinuousClock.Instant?
     var bodyBytes = 0
-    var news = TransferNews()
+    var events = EventBuffer()
     /// Whether the transfer is registered for event delivery at the end of this turn.
-    var isInRound = false
+    var isRegisteredForDelivery = false
     /// The milestones reached since the last event delivery.
     var milestones: Milestones = []
     var progress: TransferProgress
-    var marks: TransferMarks
+    var times: TransferTimes
     var stop: Stop?
     var isFinished = false
     /// The trust evaluation of the last handshake on a connection made for this transfer.
-    var judge: TrustJudge?
+    var evaluator: TrustEvaluator?
     /// The connection made for the transfer, until libcurl takes it over.
     private var connection: TCPSocket?
     /// Whether the transfer has no connection. Either libcurl asked for one and there was none: the connection that it was
     /// expected to reuse has just closed, or the server closed a reused connection before the response. Or the packets
     /// of the connection were lost. The transfer can be added again with a new connection; see ``mayReconnect``.
-    private(set) var isWithoutSocket = false
+    private(set) var lacksConnection = false
     /// The number of bytes sent over earlier connections.
-    private(set) var bytesSentBefore: Int64 = 0
+    private(set) var earlierBytesSent: Int64 = 0
     /// The error from opening the unix socket.
     var socketFailure: SystemError?
 
     var paused: TransferPause
     var isWaitingForSource = false
-    var inflow = Inflow()
-    var idleness = Idleness()
+    var receiveLimiter = ReceiveLimiter()
+    var idleTracker = IdleTracker()
     /// Whether the server sent a `GOAWAY` saying that it processed no stream of the connection.
-    var isTurnedAway = false
+    var isRefusedByGoAway = false
     /// Whether the server has refused the request over HTTP/2 and requires HTTP/1.1 (RFC 9113 §7, `HTTP_1_1_REQUIRED`).
     private var requiresHTTP1 = false
     /// Whether the last sending was refused for that reason. This permits one more.
@@ -93,7 +93,7 @@ final class Transfer {
     /// Whether the transfer was ended because the response did not begin within ``TransferRequest/responseTimeout``.
     var isAnswerLate = false
     /// The number of times that the request was sent, at least in part, without those that did not arrive.
-    private(set) var sendings = 0
+    private(set) var sendCount = 0
 
     /// - Parameters:
     ///   - target: The request with its timeouts reduced by the elapsed time.
@@ -105,15 +105,15 @@ final class Transfer {
     init(
         id: TransferID,
         target: TransferTarget,
-        caller: TransferCaller,
+        reporter: TransferReporter,
         paused: TransferPause,
         connection: TCPSocket?,
-        multi: CurlMulti,
+        multi: any TransferContext,
         later: @escaping @Sendable (@escaping @Sendable (Transfer) -> CURLcode) -> Void
     ) throws(TransferFailure) {
         guard let easy = EasyHandle() else { throw .refused(CURLE_OUT_OF_MEMORY, "out of memory") }
         self.id = id
-        self.caller = caller
+        self.reporter = reporter
         self.paused = paused
         self.connection = connection
         self.later = later
@@ -121,9 +121,9 @@ final class Transfer {
         self.easy = easy
         request = target.request
         url = target.url
-        feed = BodyFeed(target.request.body)
-        progress = TransferProgress(sent: 0, toSend: feed.length, received: 0, toReceive: nil)
-        marks = TransferMarks(launched: caller.elapsed)
+        bodyReader = BodyReader(target.request.body)
+        progress = TransferProgress(sent: 0, toSend: bodyReader.length, received: 0, toReceive: nil)
+        times = TransferTimes(added: reporter.elapsed)
         let acceptEncoding = target.request.acceptEncoding
         headers = target.request.headerList(decodes: acceptEncoding != nil)
         resolved = target.resolveList()
@@ -131,7 +131,7 @@ final class Transfer {
         if url.isSecure { try self.easy.applyTLS(of: target.request) }
         try self.easy.set(CURLOPT_HTTPHEADER, pointer: headers.rawValue)
         if let entry = resolved.rawValue { try self.easy.set(CURLOPT_RESOLVE, pointer: entry) }
-        if connection != nil { try takeNoOther() }
+        if connection != nil { try requireNewConnection() }
         try setCallbacks()
     }
 
@@ -139,73 +139,70 @@ final class Transfer {
     ///
     /// - Parameters:
     ///   - target: The request with its timeouts reduced by the elapsed time.
-    ///   - caller: The caller, with the times of the lookup and the connection.
     ///   - paused: The directions that are paused now.
     func reconnect(
         over connection: TCPSocket,
         target: TransferTarget,
-        caller: TransferCaller,
         paused: TransferPause
     ) throws(TransferFailure) {
         self.connection = connection
-        self.caller = caller
         self.paused = paused
-        isWithoutSocket = false
+        lacksConnection = false
         isWaitingForSource = false
-        marks.launch(at: caller.elapsed)
+        times.addAgain(at: reporter.elapsed)
         try easy.applyTimeouts(of: target.request)
-        try takeNoOther()
+        try requireNewConnection()
         try easy.set(CURLOPT_FORBID_REUSE, 0)
         // libcurl forgets it when the handle is added again. The log of the first sending was not read if reuse was allowed.
         if requiresHTTP1 { try easy.set(CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1) }
-        if url.isSecure { try readLog() }
+        if url.isSecure { try readVerboseLog() }
     }
 
     /// Makes libcurl use the new connection. Otherwise it would reuse an idle one, and the new connection would be
     /// wasted.
-    private func takeNoOther() throws(TransferFailure) {
+    private func requireNewConnection() throws(TransferFailure) {
         try easy.set(CURLOPT_FRESH_CONNECT, 1)
     }
 
     /// Whether the transfer can be added again with a new connection. It cannot if its request was sent and must not be
     /// sent twice.
     var mayReconnect: Bool {
-        guard isWithoutSocket, stop == nil else { return false }
-        if !mayBegin { stop = .wouldBeSentTwice }
+        guard lacksConnection, stop == nil else { return false }
+        if !maySend { stop = .resendForbidden }
         return stop == nil
     }
 
     /// Notes that nothing of what was sent over the last connection has arrived. This sending does not count among those
     /// that the server asks for.
-    func isUnsent() {
-        isWithoutSocket = true
-        bytesSentBefore += bytesSentNow
-        if isReady { sendings -= 1 }
-        marks.requestIsUnsent()
+    func markUnsent() {
+        lacksConnection = true
+        earlierBytesSent += currentBytesSent
+        if isReady { sendCount -= 1 }
+        times.requestWasNotSent()
         requestOffset = nil
     }
 
     /// Whether the request may be sent: for the first time, after the server has asked for it again, or again although it
     /// may have arrived.
-    var mayBegin: Bool { !isReady || head.hasBegun || request.mayBeResent || isRefusedOverHTTP2 }
+    var maySend: Bool { !isReady || head.hasBegun || request.mayBeResent || isRefusedOverHTTP2 }
 
     /// Records that the server has refused the request over HTTP/2 and requires HTTP/1.1.
-    func isSentBack() {
+    func requireHTTP1() {
         (requiresHTTP1, isRefusedOverHTTP2) = (true, true)
     }
 
     /// Records that the request is about to be sent.
     ///
     /// - Parameter offset: The number of bytes that the connection has sent before; `nil` if it is not TCP.
-    func isSending(from offset: UInt64?) {
-        sendings += 1
+    func willSend(from offset: UInt64?) {
+        sendCount += 1
         requestOffset = offset
         isRefusedOverHTTP2 = false
     }
 
     /// Makes libcurl close the connection when the transfer is removed, unless other transfers use it. Otherwise it
     /// keeps one that speaks HTTP/2.
-    func closesConnection() {
+    func closeConnectionAfterUse() {
         try? easy.set(CURLOPT_FORBID_REUSE, 1)
     }
 
@@ -213,8 +210,8 @@ final class Transfer {
     func takeConnection() -> TCPSocket? {
         defer { connection = nil }
         if connection == nil {
-            isWithoutSocket = true
-            bytesSentBefore += bytesSentNow
+            lacksConnection = true
+            earlierBytesSent += currentBytesSent
         }
         return connection
     }
@@ -231,18 +228,5 @@ final class Transfer {
     /// Returns the transfer of a callback's context pointer.
     static func at(_ context: UnsafeMutableRawPointer) -> Transfer {
         Unmanaged<Transfer>.fromOpaque(context).takeUnretainedValue()
-    }
-}
-
-/// Owns the buffer for `CURLOPT_ERRORBUFFER`.
-struct MessageBuffer: ~Copyable {
-    let rawValue = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
-
-    init() { rawValue.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE)) }
-
-    deinit { rawValue.deallocate() }
-
-    var text: String? {
-        rawValue.pointee == 0 ? nil : String(cString: rawValue)
     }
 }

@@ -13,7 +13,7 @@ internal import Testing
     }
 
     @Test(arguments: ["127.0.0.1", "::1"])
-    func `what is written comes back, by either family`(address: String) async throws {
+    func `an echo server returns what is written, over IPv4 and IPv6`(address: String) async throws {
         let server = try SocketServer.echo(address: address)
         let connection = connect(to: server, at: address)
         let bytes = pattern(300_000)
@@ -24,14 +24,14 @@ internal import Testing
         #expect(read.bytes == bytes)
     }
 
-    @Test func `a name is looked up`() async throws {
+    @Test func `a host name is looked up`() async throws {
         let server = try SocketServer.echo()
         let connection = connect(to: server, at: "localhost")
         #expect(await connection.write([1, 2, 3]) == nil)
         #expect(await connection.read(3...3).bytes == [1, 2, 3])
     }
 
-    @Test func `a read waits for its minimum and takes no more than its maximum`() async throws {
+    @Test func `a read returns between its minimum and its maximum`() async throws {
         let server = try SocketServer { peer in
             peer.write([1, 2])
             _ = peer.read()
@@ -49,7 +49,7 @@ internal import Testing
         #expect(results.values.allSatisfy { !$0.isAtEnd && $0.failure == nil })
     }
 
-    @Test func `reads and writes are done in order, and neither wait for the other`() async throws {
+    @Test func `reads and writes run in order, independently of each other`() async throws {
         let server = try SocketServer.echo()
         let connection = connect(to: server)
         let order = Recorder<String>()
@@ -64,7 +64,7 @@ internal import Testing
         #expect(order.values.filter { $0.hasPrefix("r") } == (0..<100).map { "r\($0):[\($0)]" })
     }
 
-    @Test func `after the writing side is closed the other side's answer is still read`() async throws {
+    @Test func `after closing the writing side, the response can still be read`() async throws {
         let server = try SocketServer { peer in
             let bytes = peer.readAll()
             peer.write(Array("\(bytes.count) bytes".utf8))
@@ -77,7 +77,7 @@ internal import Testing
         #expect(answer.failure == nil)
     }
 
-    @Test func `after the other side has closed its own, writing goes on`() async throws {
+    @Test func `writing continues after the peer has closed its writing side`() async throws {
         let received = Recorder<[UInt8]>()
         let server = try SocketServer { peer in
             peer.closeWrite()
@@ -94,7 +94,7 @@ internal import Testing
         #expect(received.values == [pattern(100_000)])
     }
 
-    @Test func `the end gives a read what there is, below its minimum`() async throws {
+    @Test func `at the end of the stream a read may return less than its minimum`() async throws {
         let server = try SocketServer { peer in peer.write([7, 8]) }
         let read = await connect(to: server).read(10...20)
         #expect(read.bytes == [7, 8])
@@ -102,7 +102,7 @@ internal import Testing
         #expect(read.failure == nil)
     }
 
-    @Test func `a closed side does what came before and refuses what comes after`() async throws {
+    @Test func `closing a side finishes earlier operations and rejects later ones`() async throws {
         let server = try SocketServer.echo()
         let connection = connect(to: server)
         let results = Recorder<Int32>()
@@ -120,7 +120,7 @@ internal import Testing
         #expect(refused.failure?.message == "the stream is closed for reading")
     }
 
-    @Test func `both sides closed end the connection, and the other side sees it`() async throws {
+    @Test func `closing both sides ends the connection`() async throws {
         let closed = Recorder<Int>()
         let ended = Recorder<Void>()
         let server = try SocketServer { peer in closed.record(peer.readAll().count) }
@@ -136,7 +136,7 @@ internal import Testing
         #expect(await connection.write([1])?.phase == .prepare)
     }
 
-    @Test func `a reset fails what waits, after what had come`() async throws {
+    @Test func `a reset fails pending operations after the received bytes are delivered`() async throws {
         let server = try SocketServer { peer in
             peer.resetWhenClosed()
             peer.write([1, 2, 3])
@@ -153,7 +153,7 @@ internal import Testing
         #expect(await connection.write([1])?.osErrno == ECONNRESET)
     }
 
-    @Test func `bytes that came before a reset are passed beside the failure`() async throws {
+    @Test func `a read that fails returns the bytes received before a reset`() async throws {
         let server = try SocketServer { peer in
             peer.resetWhenClosed()
             peer.write([1, 2, 3])
@@ -181,7 +181,7 @@ internal import Testing
         #expect(await connection.read(1...1).failure == failure)
     }
 
-    @Test func `fifty megabytes wait with their sender until they are read`() async throws {
+    @Test func `fifty megabytes stay with the sender until they are read`() async throws {
         let total = 50 << 20
         let stalls = Recorder<Int>()
         let server = try SocketServer { peer in
@@ -204,7 +204,7 @@ internal import Testing
         #expect(received == total)
     }
 
-    @Test func `while it is suspended nothing is read, written or finished`() async throws {
+    @Test func `a suspended connection reads, writes and finishes nothing`() async throws {
         let received = Recorder<[UInt8]>()
         let server = try SocketServer { peer in
             peer.write([1])
@@ -225,7 +225,7 @@ internal import Testing
         try await received.wait { $0 == [[2]] }
     }
 
-    @Test func `nothing is done before it is started`() async throws {
+    @Test func `nothing happens before the connection is started`() async throws {
         let server = try SocketServer.echo()
         let connection = TransferEngine.shared.stream(to: "127.0.0.1", port: Int(server.port))
         #expect(await connection.read(1...1, timeout: .milliseconds(50)).failure?.phase == .prepare)
@@ -235,7 +235,7 @@ internal import Testing
     }
 
     @Test(arguments: [(-1, 5), (5, 4), (0, 0), (Int.max, Int.min)])
-    func `counts that cannot be are refused`(minimum: Int, maximum: Int) async throws {
+    func `invalid counts are rejected`(minimum: Int, maximum: Int) async throws {
         let server = try SocketServer.echo()
         let connection = connect(to: server)
         let results = Recorder<StreamRead>()

@@ -13,7 +13,7 @@ internal import Testing
         return [read.failure, await write]
     }
 
-    @Test func `a refused connection fails what waits, and what comes later`() async throws {
+    @Test func `a refused connection fails pending and later operations`() async throws {
         let port = try RefusingPort()
         let connection = TransferEngine.shared.stream(to: "127.0.0.1", port: Int(port.port))
         connection.resume()
@@ -39,7 +39,7 @@ internal import Testing
     @Test(arguments: [
         ("127.0.0.1", 0), ("127.0.0.1", 65536), ("127.0.0.1", -1), ("", 80), ("127.0.0.1\0.example", 80),
     ])
-    func `a host or port that cannot be is refused`(host: String, port: Int) async {
+    func `an invalid host or port is rejected`(host: String, port: Int) async {
         let connection = TransferEngine.shared.stream(to: host, port: port)
         connection.resume()
         for failure in await failures(of: connection) {
@@ -51,17 +51,17 @@ internal import Testing
     @Test func `addresses are tried until one answers`() async throws {
         let server = try SocketServer.echo()
         // Only the last address has a listener on this port.
-        let engine = try TransferEngine(resolver: resolver("::1", "127.0.0.2", "127.0.0.3", "127.0.0.1"))
+        let engine = try TransferEngine(resolver: .answering("::1", "127.0.0.2", "127.0.0.3", "127.0.0.1"))
         let connection = engine.stream(to: "several.example", port: Int(server.port))
         connection.resume()
         #expect(await connection.write([9]) == nil)
         #expect(await connection.read(1...1).bytes == [9])
     }
 
-    @Test func `an address that does not answer does not hold up the next`() async throws {
+    @Test func `an address that does not answer does not delay the next one by its timeout`() async throws {
         let silent = try UnansweringPort()
         let server = try SocketServer.echo(address: "127.0.0.2", port: silent.port)
-        let engine = try TransferEngine(resolver: resolver("127.0.0.1", "127.0.0.2"))
+        let engine = try TransferEngine(resolver: .answering("127.0.0.1", "127.0.0.2"))
         let connection = engine.stream(
             to: "several.example",
             port: Int(server.port),
@@ -72,10 +72,10 @@ internal import Testing
         #expect(await connection.read(1...1).bytes == [9])
     }
 
-    @Test func `an address that refuses ends nothing while another may answer`() async throws {
+    @Test func `a refusal does not end an attempt in progress`() async throws {
         let silent = try UnansweringPort()
         // The second address has no listener on this port.
-        let engine = try TransferEngine(resolver: resolver("127.0.0.1", "127.0.0.2"))
+        let engine = try TransferEngine(resolver: .answering("127.0.0.1", "127.0.0.2"))
         let connection = engine.stream(
             to: "several.example",
             port: Int(silent.port),
@@ -86,7 +86,7 @@ internal import Testing
         #expect(await connection.read(1...1, timeout: .milliseconds(1)).failure?.phase == .connect)
     }
 
-    @Test func `connecting ends after its timeout`() async throws {
+    @Test func `connecting times out`() async throws {
         let silent = try UnansweringPort()
         let connection = TransferEngine.shared.stream(
             to: "127.0.0.1",
@@ -100,8 +100,8 @@ internal import Testing
         }
     }
 
-    @Test func `a lookup ends after the same timeout`() async throws {
-        let gate = Gate()
+    @Test func `the lookup has the same timeout`() async throws {
+        let gate = LookupGate()
         let engine = try TransferEngine(resolver: gate.resolver)
         let connection = engine.stream(to: "slow.example", port: 80, connectTimeout: .milliseconds(100))
         connection.resume()
@@ -111,9 +111,9 @@ internal import Testing
         gate.open()
     }
 
-    @Test func `a cancelled connection fails what waits, whatever it was doing`() async throws {
+    @Test func `cancelling a connection in any phase fails its pending operations`() async throws {
         let silent = try UnansweringPort()
-        let gate = Gate()
+        let gate = LookupGate()
         let deaf = try SocketServer { $0.waitWithoutReading() }
         let engine = try TransferEngine(resolver: gate.resolver)
         let connections = [
@@ -139,7 +139,7 @@ internal import Testing
         gate.open()
     }
 
-    @Test func `a read's timeout leaves what has come to the next`() async throws {
+    @Test func `bytes received before a read's timeout are kept for the next read`() async throws {
         let server = try SocketServer { peer in
             peer.write([1, 2, 3])
             _ = peer.readAll()
@@ -154,7 +154,7 @@ internal import Testing
         #expect(await connection.read(1...1).bytes == [3])
     }
 
-    @Test func `a write's timeout ends the connection when it was begun, and only the write otherwise`()
+    @Test func `a write's timeout ends the connection only if some bytes were sent`()
         async throws
     {
         let server = try SocketServer { peer in
@@ -180,7 +180,7 @@ internal import Testing
         #expect(await other.read(1...1).failure?.code == 28)
     }
 
-    @Test func `a dropped connection that has work to do does it`() async throws {
+    @Test func `a connection without references finishes its pending operations`() async throws {
         let received = Recorder<[UInt8]>()
         let server = try SocketServer { received.record($0.readAll()) }
         do {

@@ -11,7 +11,7 @@ internal import Testing
         return one.map { [$0] } ?? Array(1...60)
     }()
 
-    @Test func `no byte is lost, doubled or moved, and every completion is called once`() async throws {
+    @Test func `no byte is lost, repeated or reordered, and every completion is called once`() async throws {
         let server = try SocketServer.echo()
         for seed in Self.seeds {
             var run = StreamModelRun(seed: seed, port: Int(server.port))
@@ -20,7 +20,7 @@ internal import Testing
         }
     }
 
-    @Test func `whatever ends it, every completion is called once`() async throws {
+    @Test func `every completion is called once, however the connection ends`() async throws {
         let server = try SocketServer { peer in
             // Echoes a little data, then resets the connection.
             peer.resetWhenClosed()
@@ -84,7 +84,7 @@ private struct StreamModelRun {
         case 10:
             guard let number = reads.randomElement(using: &random) else { return }
             givenUp.insert(number)
-            connection.giveUp(number)
+            connection.cancel(number)
         default: for _ in 0..<Int.random(in: 0..<30, using: &random) { await Task.yield() }
         }
     }

@@ -34,9 +34,3 @@ extension StreamConnection {
 func pattern(_ count: Int) -> [UInt8] {
     (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) }
 }
-
-/// A resolver that returns these addresses for every name.
-func resolver(_ addresses: String...) -> NameResolver {
-    let addresses = addresses.compactMap { IPAddress($0) }
-    return NameResolver { _ in .success(addresses) }
-}

@@ -139,7 +139,7 @@ internal import Testing
         (Array("HTTP/1.1 2x0 OK\r\n\r\n".utf8), "Unsupported response code in HTTP response"),
         ([UInt8](repeating: 0x78, count: 200_000), String(repeating: "x", count: 64) + "\"…"),
         (Array("HTTP/1.1 200 OK\r\nno colon\r\n\r\n".utf8), "Header without colon"),
-        (Array("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n".utf8), "unasked"),
+        (Array("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n".utf8), "without being asked"),
     ]
 
     @Test(arguments: strangeAnswers.indices, ["GET", "POST"])

@@ -2,18 +2,10 @@ internal import CNetwatchCurl
 internal import Glibc
 
 extension EasyHandle {
-    /// Sets the options for server trust and for HTTP versions over TLS.
-    func applyTLS(of request: TransferRequest) throws(TransferFailure) {
+    /// Sets the options for server trust and for the client's certificate.
+    func apply(_ trust: TransferTrust) throws(TransferFailure) {
         // A resumed session comes without certificates, so the trust checks would be skipped.
         try set(CURLOPT_SSL_SESSIONID_CACHE, 0)
-        if TransferCapabilities.current.supportsHTTP2 {
-            try set(CURLOPT_STREAM_WEIGHT, request.streamWeight)
-        }
-        try apply(request.trust)
-        if let identity = request.trust.identity { try apply(identity) }
-    }
-
-    private func apply(_ trust: TransferTrust) throws(TransferFailure) {
         // libcurl calls the verify callback only if it verifies the peer.
         try set(CURLOPT_SSL_VERIFYPEER, trust.anchors != nil || trust.check != nil ? 1 : 0)
         try set(CURLOPT_SSL_VERIFYHOST, trust.checksHost ? 2 : 0)
@@ -22,6 +14,7 @@ extension EasyHandle {
         case .system, nil: try useSystemAnchors()
         case .only(let pem): try use(anchors: pem)
         }
+        if let identity = trust.identity { try apply(identity) }
     }
 
     /// Uses the system's authorities.
@@ -47,13 +40,5 @@ extension EasyHandle {
         try set(CURLOPT_SSLCERT_BLOB, blob: identity.certificates)
         try set(CURLOPT_SSLKEYTYPE, "PEM")
         try set(CURLOPT_SSLKEY_BLOB, blob: identity.key)
-    }
-}
-
-extension TransferRequest {
-    /// The HTTP/2 stream weight: 1 to 256 (RFC 7540 §5.3.2). The default is 16, and each 1/8 of urgency doubles or
-    /// halves it.
-    fileprivate var streamWeight: Int {
-        Int(exp2(urgency * 8).rounded())
     }
 }

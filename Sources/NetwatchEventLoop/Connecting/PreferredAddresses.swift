@@ -1,7 +1,7 @@
 internal import Synchronization
 
 /// The last working address of each host. The next connection tries it first and does not wait for dead addresses.
-package final class ConnectionWinners: Sendable {
+package final class PreferredAddresses: Sendable {
     /// The maximum number of hosts. When it is reached, all entries are removed.
     private static let limit = 1024
 

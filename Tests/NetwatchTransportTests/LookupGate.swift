@@ -2,7 +2,7 @@ internal import Glibc
 internal import NetwatchEventLoop
 
 /// Blocks a resolver's thread until the gate is opened.
-final class Gate: Sendable {
+final class LookupGate: Sendable {
     private let entered: AsyncStream<Void>
     private let enter: AsyncStream<Void>.Continuation
     private let input: CInt

@@ -4,7 +4,7 @@ internal import NetwatchEventLoop
 /// Passes the body of a request to libcurl in pieces, and enforces its announced length. Excess bytes would become part
 /// of the next request on the connection. If bytes are missing, the server would wait and take the next request for
 /// them.
-struct BodyFeed {
+struct BodyReader {
     enum Step {
         case bytes(Int)
         case pending
@@ -37,7 +37,7 @@ struct BodyFeed {
     var isUntouched: Bool { position == 0 && !hasEnded }
 
     /// Whether the body can be read from its beginning.
-    var mayBeginAgain: Bool {
+    var mayRestart: Bool {
         guard !isUntouched, case .source(let source) = body else { return true }
         return source.isRewindable
     }
@@ -93,7 +93,10 @@ struct BodyFeed {
         by count: Int,
         in buffer: UnsafeMutableRawBufferPointer
     ) -> Step {
-        precondition(count > 0 && count <= buffer.count, "a body source wrote beyond its buffer")
+        precondition(
+            count > 0 && count <= buffer.count,
+            "a body source returned \(count) bytes, accepted are 1 to \(buffer.count)"
+        )
         position += Int64(count)
         guard let length else { return .bytes(count) }
         if position < length { return .bytes(count) }
@@ -128,7 +131,7 @@ struct BodyFeed {
     }
 }
 
-extension BodyFeed.Fault {
+extension BodyReader.Fault {
     init(_ error: SystemError) {
         self = error == .cannotRewind ? .notRewindable : .unreadable(error)
     }
@@ -139,11 +142,11 @@ extension BodyFeed.Fault {
 
     var message: String {
         switch self {
-        case .endedAfter(let count, let length): "the request's body ended after \(count) of \(length) bytes"
+        case .endedAfter(let count, let length): "the request body ended after \(count) of \(length) bytes"
         case .longerThan(let length):
-            "the request's body is longer than the \(length) bytes it was said to have"
-        case .notRewindable: "the request would have to be sent again, and its body cannot be read twice"
-        case .unreadable(let error): "the request's body cannot be read: \(error)"
+            "the request body is longer than its announced \(length) bytes"
+        case .notRewindable: "the request must be sent again, but its body cannot be rewound"
+        case .unreadable(let error): "cannot read the request body: \(error)"
         }
     }
 }

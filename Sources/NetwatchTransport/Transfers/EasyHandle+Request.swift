@@ -1,4 +1,5 @@
 internal import CNetwatchCurl
+internal import Glibc
 
 extension EasyHandle {
     /// Sets all options of a request except its lists and callbacks.
@@ -13,11 +14,19 @@ extension EasyHandle {
         if let acceptEncoding {
             try set(CURLOPT_ACCEPT_ENCODING, acceptEncoding)
             // The size cannot be changed later, when the head has arrived and shows whether the body is encoded.
-            try set(CURLOPT_BUFFERSIZE, Inflow.encodedReadSize)
+            try set(CURLOPT_BUFFERSIZE, ReceiveLimiter.encodedReadSize)
         }
         if let path = request.unixSocketPath { try set(CURLOPT_UNIX_SOCKET_PATH, path) }
         // See TransferRequest.allowsConnectionReuse.
         if !request.allowsConnectionReuse { try set(CURLOPT_FRESH_CONNECT, 1) }
+    }
+
+    /// Sets the options for server trust and for HTTP versions over TLS.
+    func applyTLS(of request: TransferRequest) throws(TransferFailure) {
+        if TransferCapabilities.current.supportsHTTP2 {
+            try set(CURLOPT_STREAM_WEIGHT, request.streamWeight)
+        }
+        try apply(request.trust)
     }
 
     /// Sets the options that are the same for every transfer.
@@ -47,7 +56,7 @@ extension EasyHandle {
     func applyTimeouts(of request: TransferRequest) throws(TransferFailure) {
         try set(CURLOPT_CONNECTTIMEOUT_MS, request.connectTimeout.positiveMilliseconds)
         if let total = request.totalTimeout { try set(CURLOPT_TIMEOUT_MS, total.positiveMilliseconds) }
-        // The idle timeout is checked separately; see Idleness.
+        // The idle timeout is checked separately; see IdleTracker.
     }
 
     private func apply(_ credentials: TransferCredentials?) throws(TransferFailure) {
@@ -86,6 +95,14 @@ extension TransferRequest {
         // libcurl would otherwise declare every body as a form.
         if !headers.contains(where: { $0.isNamed("Content-Type") }) { list.append("Content-Type:") }
         return list
+    }
+}
+
+extension TransferRequest {
+    /// The HTTP/2 stream weight: 1 to 256 (RFC 7540 §5.3.2). The default is 16, and each 1/8 of urgency doubles or
+    /// halves it.
+    fileprivate var streamWeight: Int {
+        Int(exp2(urgency * 8).rounded())
     }
 }
 

@@ -5,46 +5,58 @@ internal import CNetwatchCurl
 /// libcurl counts from when it received the transfer, and adds up the times of a request that is sent again. So
 /// libcurl's times are read before the request is first sent, and later times are measured here. The connection time is
 /// also measured here, because libcurl receives the connection ready-made.
-struct TransferMarks {
+struct TransferTimes {
     /// When libcurl received the transfer.
-    private var launched: Duration
-    private var areTaken = false
+    private var added: Duration
+    private var isHandshakeRead = false
     private var tlsEnded: Duration?
     private(set) var requestReady: Duration?
-    var firstByte: Duration?
+    private(set) var requestSent: Duration?
+    private(set) var firstByte: Duration?
 
-    init(launched: Duration) {
-        self.launched = launched
+    init(added: Duration) {
+        self.added = added
     }
 
     /// Records that libcurl receives the transfer again with another connection.
-    mutating func launch(at moment: Duration) {
-        (launched, areTaken, tlsEnded) = (moment, false, nil)
+    mutating func addAgain(at moment: Duration) {
+        (added, isHandshakeRead, tlsEnded) = (moment, false, nil)
     }
 
     mutating func requestBegins(at moment: Duration, _ easy: borrowing EasyHandle) {
-        if !areTaken { tlsEnded = easy.time(CURLINFO_APPCONNECT_TIME_T) }
-        areTaken = true
+        if !isHandshakeRead { tlsEnded = easy.time(CURLINFO_APPCONNECT_TIME_T) }
+        isHandshakeRead = true
         requestReady = moment
-        firstByte = nil
+        (requestSent, firstByte) = (nil, nil)
+    }
+
+    /// Records that the kernel has accepted the whole request.
+    mutating func requestEnds(at moment: Duration) {
+        requestSent = requestSent ?? moment
+    }
+
+    /// Records the first byte of the response.
+    mutating func responseBegins(at moment: Duration) {
+        firstByte = moment
     }
 
     /// Records that nothing of the request has arrived.
-    mutating func requestIsUnsent() {
-        requestReady = nil
+    mutating func requestWasNotSent() {
+        (requestReady, requestSent) = (nil, nil)
     }
 
     func fill(_ metrics: inout TransferMetrics, _ easy: borrowing EasyHandle, isReused: Bool) {
         metrics.requestReady = requestReady
+        metrics.requestSent = requestSent
         metrics.firstByte = firstByte
         guard !isReused else {
             metrics.connected = nil
             return
         }
         if metrics.connected == nil {
-            metrics.connected = easy.time(CURLINFO_CONNECT_TIME_T).map { launched + $0 }
+            metrics.connected = easy.time(CURLINFO_CONNECT_TIME_T).map { added + $0 }
         }
-        metrics.tlsEnded = (tlsEnded ?? easy.time(CURLINFO_APPCONNECT_TIME_T)).map { launched + $0 }
+        metrics.tlsEnded = (tlsEnded ?? easy.time(CURLINFO_APPCONNECT_TIME_T)).map { added + $0 }
     }
 }
 

@@ -5,11 +5,12 @@ internal import CNetwatchCurl
 /// libcurl's own check (`CURLOPT_LOW_SPEED_TIME`) measures speed. It aborts a response that delivers a few bytes from
 /// time to time, and it tolerates a longer silence after a fast start. Therefore the bytes are counted at intervals
 /// instead.
-struct Idleness {
+struct IdleTracker {
     /// The interval between checks. A timeout may be noticed up to two intervals late.
     static let interval = Duration.seconds(1)
 
-    private var since = ContinuousClock.now
+    /// The time of the last check that found new bytes.
+    private var lastChange = ContinuousClock.now
     private var bytes: Int64 = -1
 
     /// Records a check.
@@ -19,24 +20,24 @@ struct Idleness {
     ///   - now: The time of the check.
     ///   - bytes: The number of bytes transferred so far; `nil` while silence is allowed.
     /// - Returns: Whether no bytes were transferred for at least `timeout`.
-    mutating func lasts(_ timeout: Duration, at now: ContinuousClock.Instant, bytes: Int64?) -> Bool {
+    mutating func exceeds(_ timeout: Duration, at now: ContinuousClock.Instant, bytes: Int64?) -> Bool {
         guard let bytes, bytes == self.bytes else {
-            (since, self.bytes) = (now, bytes ?? -1)
+            (lastChange, self.bytes) = (now, bytes ?? -1)
             return false
         }
-        return since.duration(to: now) >= timeout
+        return lastChange.duration(to: now) >= timeout
     }
 }
 
 extension Transfer {
-    /// A message about the exceeded timeout; `nil` if no timeout is exceeded. Also sets `isAnswerLate`.
-    func overrun(at now: ContinuousClock.Instant) -> String? {
-        let awaited = awaitedAnswerTimeout
-        if let timeout = awaited ?? request.idleTimeout, isIdle(for: timeout, at: now) {
-            isAnswerLate = awaited != nil
+    /// Returns a message about the exceeded timeout; `nil` if no timeout is exceeded. Also sets `isAnswerLate`.
+    func timeoutMessage(at now: ContinuousClock.Instant) -> String? {
+        let responseTimeout = currentResponseTimeout
+        if let timeout = responseTimeout ?? request.idleTimeout, isIdle(for: timeout, at: now) {
+            isAnswerLate = responseTimeout != nil
             return isAnswerLate
-                ? "no answer came within \(timeout) of the request"
-                : "nothing was sent or received for \(timeout)"
+                ? "no response within \(timeout) of the request"
+                : "no bytes were sent or received for \(timeout)"
         }
         return bodyIsLate(at: now) ? "the response took longer than \(request.bodyTimeout ?? .zero)" : nil
     }
@@ -47,13 +48,13 @@ extension Transfer {
     }
 
     /// The time that the server may take to respond; `nil` unless the whole request was sent and no head has arrived.
-    private var awaitedAnswerTimeout: Duration? {
+    private var currentResponseTimeout: Duration? {
         request.responseTimeout.flatMap { isReady && isSent && !hasDeliveredHead ? $0 : nil }
     }
 
     /// Whether no bytes were transferred for `timeout`. Time spent waiting for a body source counts; a pause does not.
     private func isIdle(for timeout: Duration, at now: ContinuousClock.Instant) -> Bool {
-        idleness.lasts(timeout, at: now, bytes: isReady && paused.isEmpty ? wireBytes : nil)
+        idleTracker.exceeds(timeout, at: now, bytes: isReady && paused.isEmpty ? wireBytes : nil)
     }
 
     /// The number of bytes of all heads and bodies, in both directions.

@@ -5,7 +5,7 @@ internal import CNetwatchCurl
 /// In one turn libcurl reads up to a hundred times and decodes everything that it has read. A fast server could fill
 /// megabytes before the caller can pause the transfer. A server that sends zeros as gzip could fill gigabytes while the
 /// event loop is blocked.
-struct Inflow {
+struct ReceiveLimiter {
     /// The receive buffer size in bytes for bodies that may have to be decoded. libcurl always decodes all of a read.
     ///
     /// A larger buffer is faster. But up to three copies of the data decoded from gzip may be in memory: received,
@@ -18,47 +18,48 @@ struct Inflow {
     private static let turnLimit = 1 << 20
 
     /// How to handle received bytes.
-    enum Verdict {
-        case take
-        /// Pause, and receive the bytes in the next turn.
-        case hold
-        case refuse
+    enum Decision {
+        case accept
+        /// Receive the bytes in the next turn.
+        case pause
+        case reject
     }
 
     /// Whether receiving is paused until the next turn.
-    var isHeld = false
+    var isPaused = false
     /// Whether the caller wants no more bytes in this turn.
-    var isUnwanted = false
+    var isStoppedForTurn = false
     private var turnBytes = 0
     private var readBytes = 0
     /// libcurl's count of received bytes at the last read. It is different for every read.
     private var read: Int64 = -1
 
     /// - Parameter received: The number of bytes received over the wire, as libcurl counts them.
-    mutating func judge(_ count: Int, received: Int64) -> Verdict {
+    mutating func decide(_ count: Int, received: Int64) -> Decision {
         if received != read {
-            // libcurl keeps all data of a held read and delivers it again with the same count, so it is not held twice.
+            // libcurl keeps all data of a paused read and delivers it again with the same count, so it is not paused twice.
             read = received
             readBytes = 0
-            if isUnwanted || turnBytes > Self.turnLimit { return .hold }
+            if isStoppedForTurn || turnBytes > Self.turnLimit { return .pause }
         }
         readBytes += count
         turnBytes += count
-        return readBytes > Self.readLimit ? .refuse : .take
+        return readBytes > Self.readLimit ? .reject : .accept
     }
 
-    mutating func turnEnds() { (turnBytes, isUnwanted) = (0, false) }
+    mutating func turnDidEnd() { (turnBytes, isStoppedForTurn) = (0, false) }
 }
 
 extension Transfer {
-    /// Returns whether more of the body may be taken now. Otherwise it is held until the next turn or refused.
-    func mayTake(_ count: Int) -> Bool {
-        switch inflow.judge(count, received: easy.offset(CURLINFO_SIZE_DOWNLOAD_T)) {
-        case .take: return true
-        case .hold:
-            inflow.isHeld = true
-            later { $0.flowOn() }
-        case .refuse: stop = .bodyInflates
+    /// Returns whether more of the body may be received now. Otherwise it is paused until the next turn, or the
+    /// transfer ends.
+    func mayReceive(_ count: Int) -> Bool {
+        switch receiveLimiter.decide(count, received: easy.offset(CURLINFO_SIZE_DOWNLOAD_T)) {
+        case .accept: return true
+        case .pause:
+            receiveLimiter.isPaused = true
+            later { $0.resumeReceiving() }
+        case .reject: stop = .bodyExpands
         }
         return false
     }

@@ -3,7 +3,7 @@ internal import Testing
 @testable internal import NetwatchTransport
 
 /// Finding the connection that keeps libcurl busy without useful data, with simulated samples.
-@Suite struct VainWorkTests {
+@Suite struct BusyLoopDetectorTests {
     private static let culprit = WatchedSocket(descriptor: 7, number: 1)
     private static let other = WatchedSocket(descriptor: 8, number: 2)
 
@@ -15,40 +15,40 @@ internal import Testing
     }
 
     /// Returns the connection that is shut down, by number of intervals.
-    private func cuts(_ intervals: [Interval]) -> [Int: WatchedSocket] {
-        var work = VainWork()
+    private func shutDown(_ intervals: [Interval]) -> [Int: WatchedSocket] {
+        var detector = BusyLoopDetector()
         var (time, useful) = (Duration.seconds(1000), UInt64(5))
         var read: [WatchedSocket: UInt64] = [:]
-        var cuts: [Int: WatchedSocket] = [:]
+        var shutDown: [Int: WatchedSocket] = [:]
         // The baseline.
         read = intervals[0].read.mapValues { _ in 7 }
-        _ = work.judge(.init(processorTime: time, usefulBytes: useful)) { read }
+        _ = detector.evaluate(.init(processorTime: time, usefulBytes: useful)) { read }
         for (index, interval) in intervals.enumerated() {
             time += interval.used
             useful += interval.useful
             read = interval.read.reduce(into: [:]) { $0[$1.key] = read[$1.key, default: 0] + $1.value }
-            let account = VainWork.Account(processorTime: time, usefulBytes: useful)
-            cuts[index] = work.judge(account) { read }?.socket
+            let sample = BusyLoopDetector.Sample(processorTime: time, usefulBytes: useful)
+            shutDown[index] = detector.evaluate(sample) { read }?.socket
         }
-        return cuts
+        return shutDown
     }
 
-    @Test func `a connection that is read from in vain is cut at the patience's end`() {
-        #expect(cuts(Array(repeating: Interval(), count: 5)) == [3: Self.culprit])
+    @Test func `a connection with useless data is shut down after the required number of samples`() {
+        #expect(shutDown(Array(repeating: Interval(), count: 5)) == [3: Self.culprit])
     }
 
-    @Test func `one after another is cut`() {
+    @Test func `several such connections are shut down one after another`() {
         let both = Interval(read: [Self.culprit: 50_000_000, Self.other: 50_000_000])
-        let cuts = cuts(Array(repeating: both, count: 6))
-        #expect(Set(cuts.values) == [Self.culprit, Self.other])
-        #expect(cuts.keys.sorted() == [3, 4])
+        let connections = shutDown(Array(repeating: both, count: 6))
+        #expect(Set(connections.values) == [Self.culprit, Self.other])
+        #expect(connections.keys.sorted() == [3, 4])
     }
 
-    @Test func `a pause now and then does not help`() {
+    @Test func `a pause between samples does not prevent the shutdown`() {
         let pattern = [
             Interval(), Interval(), Interval(used: .zero, read: [Self.culprit: 0, Self.other: 0]),
         ]
-        #expect(cuts(Array(repeating: pattern, count: 10).flatMap(\.self)).values.contains(Self.culprit))
+        #expect(shutDown(Array(repeating: pattern, count: 10).flatMap(\.self)).values.contains(Self.culprit))
     }
 
     @Test(
@@ -59,23 +59,23 @@ internal import Testing
             // Handshakes, each of which reads little.
             (useful: 0, read: 10_000),
         ] as [(useful: UInt64, read: UInt64)]
-    ) func `useful work is nothing to blame anybody for`(useful: UInt64, read: UInt64) {
+    ) func `useful work shuts nothing down`(useful: UInt64, read: UInt64) {
         let interval = Interval(useful: useful, read: [Self.culprit: read, Self.other: read])
-        #expect(cuts(Array(repeating: interval, count: 50)).isEmpty)
+        #expect(shutDown(Array(repeating: interval, count: 50)).isEmpty)
     }
 
     @Test func `a thread that waits is not busy`() {
         // As in a callback that blocks, or while the machine is suspended.
         let interval = Interval(used: .milliseconds(5))
-        #expect(cuts(Array(repeating: interval, count: 50)).isEmpty)
+        #expect(shutDown(Array(repeating: interval, count: 50)).isEmpty)
     }
 
-    @Test func `a thread that has little of the processor is busy all the same`() {
+    @Test func `a busy thread is detected even if it gets little CPU time`() {
         let interval = Interval(used: TurnWatchdog.interval / 40)
-        #expect(cuts(Array(repeating: interval, count: 20)) == [15: Self.culprit])
+        #expect(shutDown(Array(repeating: interval, count: 20)) == [15: Self.culprit])
     }
 
-    @Test func `many connections that take turns are not to blame`() {
+    @Test func `connections that send useless data in turn are not shut down`() {
         let intervals = (0..<50).map { index in
             let socket = WatchedSocket(descriptor: 100 + CInt(index % 10), number: 100 + UInt64(index % 10))
             let idle = (0..<10).map { WatchedSocket(descriptor: 100 + $0, number: 100 + UInt64($0)) }
@@ -83,13 +83,13 @@ internal import Testing
                 read: Dictionary(uniqueKeysWithValues: idle.map { ($0, $0 == socket ? 1_000_000 : 0) })
             )
         }
-        #expect(cuts(intervals).isEmpty)
+        #expect(shutDown(intervals).isEmpty)
     }
 
-    @Test func `another connection with the same descriptor begins anew`() {
+    @Test func `another connection with the same descriptor is counted separately`() {
         let intervals = (0..<50).map { index in
             Interval(read: [WatchedSocket(descriptor: 7, number: UInt64(index / 3)): 50_000_000])
         }
-        #expect(cuts(intervals).isEmpty)
+        #expect(shutDown(intervals).isEmpty)
     }
 }

@@ -1,7 +1,7 @@
 /// Buffers the events of a transfer and combines them. A small response is delivered in one call: head, body and end.
-struct TransferNews {
+struct EventBuffer {
     /// The number of body pieces that are buffered before delivery, because each delivery wakes a thread.
-    private static let mostPieces = 4
+    private static let maximumPieces = 4
 
     private var events: [TransferEvent] = []
     /// The current, incomplete piece of the body.
@@ -15,7 +15,7 @@ struct TransferNews {
     var isEmpty: Bool { events.isEmpty && piece.isEmpty }
 
     /// Whether so much of a body is buffered that it should be delivered before the end of the turn.
-    var isMuch: Bool { pieces >= Self.mostPieces }
+    var isFull: Bool { pieces >= Self.maximumPieces }
 
     mutating func add(_ event: TransferEvent) {
         endPiece()
@@ -40,11 +40,11 @@ struct TransferNews {
         endPiece()
         if !isPoolUsed, pool != nil { (pool, piece) = (nil, []) }
         isPoolUsed = false
-        return takeWhole()
+        return takeComplete()
     }
 
     /// Returns the complete events and keeps a piece that is not full.
-    mutating func takeWhole() -> [TransferEvent] {
+    mutating func takeComplete() -> [TransferEvent] {
         defer { (events, pieces) = ([], 0) }
         return events
     }
@@ -59,26 +59,6 @@ struct TransferNews {
         } else {
             events.append(.body(BodyPiece(piece, of: pool)))
             piece = []
-        }
-    }
-}
-
-/// The transfers that have events to deliver at the end of a turn of libcurl.
-final class NewsRound {
-    private var transfers: [Transfer] = []
-
-    func add(_ transfer: Transfer) {
-        transfers.append(transfer)
-    }
-
-    /// Delivers the events of all registered transfers. Returns the milestones that they reached.
-    func tell() -> [(id: TransferID, reached: Transfer.Milestones)] {
-        guard !transfers.isEmpty else { return [] }
-        let told = transfers
-        transfers = []
-        return told.compactMap { transfer in
-            let reached = transfer.tellNews()
-            return reached.isEmpty ? nil : (transfer.id, reached)
         }
     }
 }

@@ -21,3 +21,16 @@ extension Nginx {
 
     var socket: String { scratch.file("nginx.sock") }
 }
+
+extension ScriptedServer {
+    /// A server that closes the first reused connection after its request, like one whose idle timeout has just
+    /// expired.
+    static func closingFirstReuse(responding body: String = "") throws -> ScriptedServer {
+        try ScriptedServer { $0.number == 2 ? .close : .respond(body) }
+    }
+
+    /// A server that responds to its first request, and closes the connection after each later one.
+    static func respondingOnce() throws -> ScriptedServer {
+        try ScriptedServer { $0.number == 1 ? .respond("") : .close }
+    }
+}

@@ -1,7 +1,7 @@
 /// The queue of pending reads or writes, in the order requested, including the point at which their side is closed.
 ///
 /// Entries are stored by number, because each of them can be cancelled. Numbers increase; some may be missing.
-struct StreamLine<Operation> {
+struct StreamQueue<Operation> {
     enum Entry {
         case operation(Operation)
         case close

@@ -1,0 +1,26 @@
+internal import Synchronization
+
+/// Runs an initialization until it has succeeded once. Can be used by any thread.
+package final class RetriedOnce: Sendable {
+    private let lock = Mutex(())
+    private let isDone = Atomic(false)
+
+    package init() {}
+
+    /// Whether the initialization has succeeded.
+    package var hasSucceeded: Bool { isDone.load(ordering: .acquiring) }
+
+    /// Runs the initialization, unless it has succeeded before. Other callers wait for its end. After a failure the next
+    /// call tries again.
+    package func run(_ initialize: () throws(SystemError) -> Void) throws(SystemError) {
+        guard !hasSucceeded else { return }
+        let result = lock.withLock { _ -> Result<Void, SystemError> in
+            guard !isDone.load(ordering: .relaxed) else { return .success(()) }
+            return Result { () throws(SystemError) in
+                try initialize()
+                isDone.store(true, ordering: .releasing)
+            }
+        }
+        try result.get()
+    }
+}

@@ -1,0 +1,111 @@
+internal import CNetwatchCurl
+
+/// Evaluates the certificates that a server presents in a handshake, and records why they were refused.
+///
+/// The TLS library retains it as long as the connection exceeds, because there may be another handshake. The transfer for
+/// which the connection was made retains it too. Both are confined to the engine's thread.
+final class TrustEvaluator {
+    private(set) var presented: PresentedTrust?
+    private(set) var isRefusedByCheck = false
+    private let context: TrustContext
+    private let host: String
+
+    private static let index = CRYPTO_get_ex_new_index(netwatch_ex_index_ssl_ctx, 0, nil, nil, nil) {
+        _,
+        evaluator,
+        _,
+        _,
+        _,
+        _ in
+        if let evaluator { Unmanaged<TrustEvaluator>.fromOpaque(evaluator).release() }
+    }
+
+    init(_ context: TrustContext, host: String) {
+        self.context = context
+        self.host = host
+    }
+
+    /// Releases the presented certificates, which the connection would otherwise retain as long as it exceeds.
+    func releaseCertificates() {
+        presented = nil
+    }
+
+    /// Makes OpenSSL call this evaluator in every handshake of a connection. Returns whether that was possible.
+    func attach(to connection: OpaquePointer) -> Bool {
+        let evaluator = Unmanaged.passRetained(self)
+        guard SSL_CTX_set_ex_data(connection, Self.index, evaluator.toOpaque()) == 1 else {
+            evaluator.release()
+            return false
+        }
+        SSL_CTX_set_cert_verify_callback(
+            connection,
+            { evaluation, evaluator in
+                let evaluator = Unmanaged<TrustEvaluator>.fromOpaque(evaluator!).takeUnretainedValue()
+                return evaluator.accepts(evaluation!) ? 1 : 0
+            },
+            evaluator.toOpaque()
+        )
+        return true
+    }
+
+    private func accepts(_ evaluation: OpaquePointer) -> Bool {
+        context.prepare(evaluation)
+        isRefusedByCheck = false
+        let isValid = X509_verify_cert(evaluation) == 1
+        let presented = PresentedTrust(evaluation, host: host)
+        self.presented = presented
+        guard isValid && presented.verdict.isTrusted || context.trust.anchors == nil else { return false }
+        isRefusedByCheck = context.trust.check?.evaluate(presented) == false
+        // libcurl reads the last error once more after the handshake.
+        X509_STORE_CTX_set_error(evaluation, isRefusedByCheck ? netwatch_x509_error_application : 0)
+        ERR_clear_error()
+        return !isRefusedByCheck
+    }
+}
+
+extension PresentedTrust {
+    fileprivate init(_ evaluation: OpaquePointer, host: String) {
+        let sent = [UInt8].certificates(in: X509_STORE_CTX_get0_untrusted(evaluation))
+        var chain = [UInt8].certificates(in: X509_STORE_CTX_get0_chain(evaluation))
+        // If the evaluation fails early, OpenSSL has built no chain.
+        if chain.isEmpty, let own = [UInt8](certificate: X509_STORE_CTX_get0_cert(evaluation)) {
+            chain = [own]
+        }
+        self.init(
+            host: host,
+            chain: chain + sent.filter { !chain.contains($0) },
+            verdict: TrustVerdict(evaluation)
+        )
+    }
+}
+
+extension TrustVerdict {
+    fileprivate init(_ evaluation: OpaquePointer) {
+        let code = X509_STORE_CTX_get_error(evaluation)
+        self.init(
+            code: code,
+            depth: code == 0 ? 0 : X509_STORE_CTX_get_error_depth(evaluation),
+            message: String(cString: X509_verify_cert_error_string(Int(code)))
+        )
+    }
+}
+
+extension [UInt8] {
+    fileprivate static func certificates(in stack: OpaquePointer?) -> [[UInt8]] {
+        guard let stack else { return [] }
+        return (0..<Swift.max(0, OPENSSL_sk_num(stack))).compactMap { index in
+            [UInt8](certificate: OPENSSL_sk_value(stack, index).map { OpaquePointer($0) })
+        }
+    }
+
+    /// Encodes a certificate in DER.
+    fileprivate init?(certificate: OpaquePointer?) {
+        guard let certificate else { return nil }
+        let count = i2d_X509(certificate, nil)
+        guard count > 0 else { return nil }
+        self.init(unsafeUninitializedCapacity: Int(count)) { buffer, initialized in
+            var end = buffer.baseAddress
+            initialized = Int(Swift.max(0, i2d_X509(certificate, &end)))
+        }
+    }
+}
