@@ -19,7 +19,7 @@ struct DroppedEventTests {
     ]
 
     @Test(arguments: changes)
-    func `what was not announced is found out a confirm delay after any later announcement`(change: String)
+    func `an unannounced change is detected one confirm delay after a later announcement`(change: String)
         throws
     {
         let host = try LossyHost()
@@ -34,7 +34,7 @@ struct DroppedEventTests {
     }
 
     @Test(arguments: changes)
-    func `what was not announced is found out by the next audit`(change: String) throws {
+    func `an unannounced change is detected by the next audit`(change: String) throws {
         let host = try LossyHost()
         host.deliver(.nothing)
         try host.make(change)
@@ -46,7 +46,7 @@ struct DroppedEventTests {
     }
 
     @Test(arguments: changes)
-    func `any single announcement of a change may be lost`(change: String) throws {
+    func `losing any single announcement of a change has no effect`(change: String) throws {
         var index = 0
         var wasLost = true
         while wasLost {
@@ -61,7 +61,7 @@ struct DroppedEventTests {
         #expect(index > 1)
     }
 
-    @Test func `an announcement is acted on at once`() throws {
+    @Test func `an announcement takes effect immediately`() throws {
         let host = try LossyHost()
         try host.make("route add blackhole 198.51.100.7")
         #expect(!host.watch.status.isReachable)

@@ -8,7 +8,7 @@ internal import Testing
     private let localhost = PathTarget.host(NetworkHost("127.0.0.1")!)
 
     @Test(.enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"))
-    func `without netlink a way that can be told counts, and anything else is unknown`() async throws {
+    func `without netlink a path found by connect is reachable, and anything else is unknown`() async throws {
         let testbed = try VethTestbed()
         try testbed.near.ip("route del default")
         var configuration = PathMonitor.Configuration()
@@ -74,7 +74,7 @@ internal import Testing
         #expect(after.recomputations > before.recomputations)
     }
 
-    @Test func `a callback may ask the monitor`() async throws {
+    @Test func `a callback may call the monitor`() async throws {
         let monitor = PathMonitor()
         let answers = Recorder<Bool>()
         let watch = monitor.watch(localhost) { _ in
@@ -85,7 +85,7 @@ internal import Testing
         watch.cancel()
     }
 
-    @Test func `a stream gives the present status first`() async throws {
+    @Test func `a stream begins with the current status`() async throws {
         let monitor = PathMonitor()
         var iterator = monitor.statuses(of: localhost).makeAsyncIterator()
         #expect(await iterator.next()?.isReachable == true)

@@ -30,7 +30,9 @@ struct ReentrancyTests {
         monitor = PathMonitor(configuration: configuration)
     }
 
-    @Test func `what one brings about does not overtake what others are yet to hear`() async throws {
+    @Test func `a status caused by one callback does not overtake statuses of other subscribers`()
+        async throws
+    {
         let extra = Mutex<[PathWatch]>([])
         let received = targets.map { _ in (Recorder<PathStatus>(), Recorder<PathStatus>()) }
         let watches = zip(targets, received).map { target, recorders in
@@ -56,7 +58,7 @@ struct ReentrancyTests {
         extra.withLock { $0 = [] }
     }
 
-    @Test func `a callback may ask a manager that has not been asked before`() async throws {
+    @Test func `a callback may call a manager for the first time`() async throws {
         let manager = NetworkReachabilityManager(target: targets[0], monitor: monitor)
         let answers = Recorder<Bool>()
         let watches = targets.dropFirst().map { target in
@@ -66,7 +68,7 @@ struct ReentrancyTests {
         #expect(answers.values.allSatisfy { $0 })
     }
 
-    @Test func `a callback may end its own watch, and release the monitor's last`() async throws {
+    @Test func `a callback may cancel its own watch and release the last reference`() async throws {
         let own = Mutex<PathWatch?>(nil)
         let ended = Recorder<Bool>()
         let watch = monitor.watch(targets[0]) { _ in
@@ -86,7 +88,7 @@ struct ReentrancyTests {
 /// Names whose servers rotate the order of the addresses.
 @Suite(.enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"))
 struct RotatingNameTests {
-    @Test func `are not resolved again because of their own answers`() async throws {
+    @Test func `rotated answers do not cause further lookups`() async throws {
         let testbed = try VethTestbed()
         try testbed.near.ip(
             "link add side0 type veth peer name side1",
@@ -123,7 +125,7 @@ struct RotatingNameTests {
 /// A large number of general addresses.
 @Suite(.enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"))
 struct ManyGeneralAddressesTests {
-    @Test func `may be more than go to the kernel at once`() throws {
+    @Test func `general addresses may exceed the batch size of lookups`() throws {
         let testbed = try VethTestbed()
         try testbed.near.ip("tuntap add tunnel0 mode tun")
         var configuration = PathMonitor.Configuration()
@@ -142,7 +144,7 @@ struct ManyGeneralAddressesTests {
         return PathStatus(target: .general, finding: Finding(verdict), pathGeneration: 1)
     }
 
-    @Test func `a slow reader does not get the same status twice`() async {
+    @Test func `a slow reader does not receive the same status twice`() async {
         let (paths, source) = AsyncStream.makeStream(
             of: PathStatus.self,
             bufferingPolicy: .bufferingNewest(1)
@@ -157,7 +159,7 @@ struct ManyGeneralAddressesTests {
         #expect(await iterator.next() == nil)
     }
 
-    @Test func `a queue that does not come to its statuses has few of them, and the newest last`()
+    @Test func `a suspended queue keeps a limited number of statuses, the newest last`()
         async throws
     {
         let queue = DispatchQueue(label: "slow")
@@ -173,7 +175,7 @@ struct ManyGeneralAddressesTests {
         #expect(zip(received.values, received.values.dropFirst()).allSatisfy { $0 != $1 })
     }
 
-    @Test func `what is for this machine is probed from no interface`() {
+    @Test func `a local path is probed without an interface binding`() {
         let path = NetworkPath(
             destination: IPAddress("192.0.2.1")!,
             interface: .fake(1),

@@ -18,7 +18,8 @@ struct SurroundingsTests {
         configuration.auditInterval = .seconds(3600)
     }
 
-    @Test func `after a suspension every path is another one, although all are as before`() async throws {
+    @Test func `after a suspension the path generation increases even if the path is unchanged`() async throws
+    {
         let monitor = PathMonitor(configuration: configuration)
         let statuses = Recorder<PathStatus>()
         let watch = monitor.watch(.host(NetworkHost(VethTestbed.remoteAddress)!)) { statuses.record($0) }
@@ -29,7 +30,7 @@ struct SurroundingsTests {
         #expect(statuses.values.count == 2)
     }
 
-    @Test func `what changed during a suspension is found on resume`() async throws {
+    @Test func `a change during a suspension is detected on resume`() async throws {
         var configuration = configuration
         // Loses all announcements.
         configuration.faults.interceptor = { _ in .init() }
@@ -66,7 +67,7 @@ struct SurroundingsTests {
         withExtendedLifetime(watch) {}
     }
 
-    @Test func `a path tells what its interface is, and what lies under it`() async throws {
+    @Test func `a path contains the type and the medium of its interface`() async throws {
         try testbed.near.ip(
             "link add tunnel0 type vxlan id 7 dev near0 remote \(VethTestbed.farAddress) dstport 4789",
             "addr add 203.0.113.1/24 dev tunnel0",
@@ -83,7 +84,7 @@ struct SurroundingsTests {
         #expect(plain.status.path?.isTunnel == false)
     }
 
-    @Test func `a tunnel that names nothing under it rests on the default route`() async throws {
+    @Test func `a tunnel without a lower link has the medium of the default route`() async throws {
         try testbed.near.ip("tuntap add tunnel0 mode tun", "addr add 203.0.113.1/24 dev tunnel0")
         let monitor = PathMonitor(configuration: configuration)
         let tunnel = try #require(monitor.snapshot.interfaces.first { $0.name == "tunnel0" })
@@ -95,7 +96,8 @@ struct SurroundingsTests {
         #expect(other.medium == .tunnel)
     }
 
-    @Test func `snapshots show interfaces and families, and what becomes of them`() async throws {
+    @Test func `snapshots contain the interfaces and address families and follow their changes`() async throws
+    {
         let monitor = PathMonitor(configuration: configuration)
         let snapshots = Recorder<NetworkSnapshot>()
         let reading = Task { for await snapshot in monitor.snapshots { snapshots.record(snapshot) } }

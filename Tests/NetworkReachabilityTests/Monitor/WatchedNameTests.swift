@@ -43,7 +43,8 @@ struct WatchedNameTests {
         return (recorder, monitor.watch(.host(host)) { recorder.record($0) })
     }
 
-    @Test func `a name is as reachable as its addresses, and keeps them when the name server is gone`()
+    @Test
+    func `a name is reachable if an address is, and keeps its addresses while the name server is silent`()
         async throws
     {
         let testbed = try VethTestbed()
@@ -71,7 +72,7 @@ struct WatchedNameTests {
         watch.cancel()
     }
 
-    @Test func `a name that never resolved is unknown while there is a way out, else not reachable`()
+    @Test func `a name that never resolved is unknown, or not reachable if the network is down`()
         async throws
     {
         let testbed = try VethTestbed()
@@ -82,7 +83,7 @@ struct WatchedNameTests {
         watch.cancel()
     }
 
-    @Test func `a status follows the records, and a mere reordering publishes nothing`() async throws {
+    @Test func `a status follows the records, and a reordering of them publishes nothing`() async throws {
         let testbed = try VethTestbed()
         try testbed.near.ip("route add blackhole 203.0.113.9")
         let clock = TestClock()
@@ -104,7 +105,7 @@ struct WatchedNameTests {
         watch.cancel()
     }
 
-    @Test func `a name that no longer exists is not reachable for ever`() async throws {
+    @Test func `a name that no longer exists does not stay reachable`() async throws {
         let testbed = try VethTestbed()
         let clock = TestClock()
         let answers = Answers(.success([IPAddress(VethTestbed.farAddress)!]))

@@ -11,7 +11,7 @@ internal import Testing
         while slots.waitingCount != count { await Task.yield() }
     }
 
-    @Test func `one waits until another gives back`() async {
+    @Test func `acquiring waits until a slot is released`() async {
         #expect(await slots.acquire())
         let second = Task { await slots.acquire() }
         await waits(1)
@@ -20,7 +20,7 @@ internal import Testing
         #expect(slots.waitingCount == 0)
     }
 
-    @Test func `who is cancelled leaves without a slot, and its place goes to the next`() async {
+    @Test func `a cancelled waiter gets no slot and the next waiter gets it`() async {
         #expect(await slots.acquire())
         let second = Task { await slots.acquire() }
         await waits(1)
@@ -34,7 +34,7 @@ internal import Testing
         #expect(await slots.acquire(), "no slot was lost")
     }
 
-    @Test func `who was cancelled before gets none`() async {
+    @Test func `a task cancelled before it acquires gets no slot`() async {
         let task = Task {
             await waitForCancellation()
             return await slots.acquire()
@@ -44,7 +44,7 @@ internal import Testing
         #expect(await slots.acquire())
     }
 
-    @Test func `any order of taking, cancelling and giving back leaves all slots free`() async {
+    @Test func `any order of acquiring, cancelling and releasing leaves all slots free`() async {
         let slots = ProbeSlots(count: 3)
         await withTaskGroup(of: Void.self) { group in
             for number in 0..<300 {

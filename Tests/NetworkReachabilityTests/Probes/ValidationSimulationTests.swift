@@ -10,7 +10,7 @@ internal import Testing
         return (0..<200).map { _ in UInt64.random(in: 0 ... .max) }
     }()
 
-    @Test func `no order of statuses, checks and ends breaks a promise`() {
+    @Test func `no order of statuses, checks and results violates an invariant`() {
         for seed in Self.seeds {
             var simulation = ValidationSimulation(seed: seed, sabotage: nil)
             let violations = simulation.run()
@@ -19,7 +19,7 @@ internal import Testing
     }
 
     @Test(arguments: ValidationSimulation.Sabotage.allCases)
-    func `the checks notice what is broken`(sabotage: ValidationSimulation.Sabotage) {
+    func `the invariants detect each injected fault`(sabotage: ValidationSimulation.Sabotage) {
         let noticed = Self.seeds.contains { seed in
             var simulation = ValidationSimulation(seed: seed, sabotage: sabotage)
             return !simulation.run().isEmpty

@@ -51,7 +51,7 @@ internal import Testing
         return IPPrefix(IPAddress(String(parts[0]))!, length: Int(parts[1])!)
     }
 
-    @Test func `each kind of announcement has its reach`() {
+    @Test func `each kind of event marks the addresses it may affect`() {
         var book = self
         book.watch([("10.0.0.1", 1), ("10.0.0.2", 2), ("10.1.0.1", 2), ("2001:db8::1", 1), ("10.9.0.1", nil)])
         let all = ["10.0.0.1", "10.0.0.2", "10.1.0.1", "10.9.0.1", "2001:db8::1"]
@@ -71,7 +71,7 @@ internal import Testing
         #expect(book.marked(by: .irrelevant) == [])
     }
 
-    @Test func `what may have changed comes before what is only made sure of`() {
+    @Test func `changed addresses are looked up before confirmations`() {
         var book = self
         book.watch([("10.0.0.1", 1), ("10.0.0.2", 1), ("10.0.0.3", 1)])
         book.book.markEverything(deferred: true)
@@ -81,7 +81,7 @@ internal import Testing
         #expect(!book.book.hasMarks)
     }
 
-    @Test func `what was marked first comes first, and what can wait has its turn`() {
+    @Test func `addresses are looked up in order of marking, with a share for confirmations`() {
         var book = self
         let addresses = (0..<100).map { "10.0.\($0 / 10).\($0 % 10 + 1)" }
         book.watch(addresses.map { ($0, 1) })
@@ -99,7 +99,7 @@ internal import Testing
         #expect(rest == Set(addresses))
     }
 
-    @Test func `an address that several watch is looked up once, and given up with the last`() {
+    @Test func `an address with several watchers is looked up once and removed with the last watcher`() {
         var book = self
         book.watch([("10.0.0.1", 1)])
         let other = WatchedTarget(
@@ -118,7 +118,7 @@ internal import Testing
         #expect(book.marked(by: .rule) == [])
     }
 
-    @Test func `addresses that come and go are found, and only those`() {
+    @Test func `a route event marks exactly the current addresses`() {
         var book = AddressBook()
         var random = SeededGenerator(seed: 5)
         var watched: [IPAddress: WatchedTarget] = [:]
@@ -160,7 +160,7 @@ struct AffectedHostTests {
         monitor = PathMonitor(configuration: configuration)
     }
 
-    @Test func `one route among many hosts costs the lookups of those it covers`() async throws {
+    @Test func `a route event looks up only the hosts that it covers`() async throws {
         let watches = (0..<1000).map { number in
             monitor.watch(.host(NetworkHost("10.0.\(number / 100).\(number % 100)")!)) { _ in }
         }
@@ -175,7 +175,7 @@ struct AffectedHostTests {
         #expect(monitor.statistics.lookups - before == 8)
     }
 
-    @Test func `a host that is added behind a tight filter is heard of`() async throws {
+    @Test func `a host added after the filter was narrowed receives events`() async throws {
         let first = monitor.watch(.host(NetworkHost("10.0.0.1")!)) { _ in }
         monitor.narrowFilter()
         let second = monitor.watch(.host(NetworkHost("10.99.0.1")!)) { _ in }
@@ -216,7 +216,7 @@ struct InheritedSocketTests {
         return size
     }
 
-    @Test func `is listened on, with the buffer it came with`() async throws {
+    @Test func `an inherited socket is used with its own buffer size`() async throws {
         let testbed = try VethTestbed()
         let inherited = open(testbed.near)
         let size = Self.bufferSize(inherited.rawValue)
@@ -234,7 +234,7 @@ struct InheritedSocketTests {
         #expect(Self.bufferSize(inherited.rawValue) == size)
     }
 
-    @Test func `may have been used before, with a filter that is still on it`() async throws {
+    @Test func `an inherited socket may have a filter from an earlier owner`() async throws {
         let testbed = try VethTestbed()
         let inherited = open(testbed.near)
         var configuration = PathMonitor.Configuration()
@@ -256,7 +256,7 @@ struct InheritedSocketTests {
         other.cancel()
     }
 
-    @Test func `that is none is refused, and the monitor says so`() throws {
+    @Test func `an invalid inherited socket is rejected with a failure`() throws {
         let namespace = try NetworkNamespace()
         let file = try FileDescriptor.opening("/dev/null")
         // 9 is NETLINK_AUDIT, a different netlink protocol.
