@@ -27,8 +27,7 @@ enum ModelCheck {
         }
 
         func configuration(watching namespace: NetworkNamespace) -> PathMonitor.Configuration {
-            var configuration = PathMonitor.Configuration()
-            configuration.networkNamespace = namespace.path
+            var configuration = PathMonitor.Configuration(in: namespace)
             configuration.settle = settle
             configuration.receiveBufferSize = receiveBufferSize
             configuration.filtersRoutes = filtersRoutes

@@ -14,8 +14,7 @@ struct GeneralTargetTests {
     }
 
     private func watch(_ addresses: [IPAddress]? = nil) -> PathWatch {
-        var configuration = PathMonitor.Configuration()
-        configuration.networkNamespace = testbed.near.path
+        var configuration = PathMonitor.Configuration(in: testbed.near)
         if let addresses { configuration.generalAddresses = addresses }
         return PathMonitor(configuration: configuration).watch(.general) { [statuses] in statuses.record($0) }
     }
@@ -62,5 +61,14 @@ struct GeneralTargetTests {
         try testbed.near.ip("route add unreachable 203.0.113.0/24")
         try await statuses.waitForLast { $0.reason == .unreachable }
         withExtendedLifetime(watch) {}
+    }
+
+    @Test func `general addresses may exceed the batch size of lookups`() throws {
+        try testbed.near.ip("tuntap add tunnel0 mode tun")
+        var configuration = PathMonitor.Configuration(in: testbed.near)
+        configuration.generalAddresses = (0..<200).map { IPAddress(bytes: [198, 51, 100, UInt8($0)])! }
+        let monitor = PathMonitor(configuration: configuration)
+        #expect(monitor.snapshot.interfaces.first { $0.name == "tunnel0" }?.medium == .veth)
+        #expect(monitor.snapshot.general.isReachable)
     }
 }

@@ -73,8 +73,7 @@ internal import Testing
 
     /// Returns a monitor in the namespace whose resolver fails for every name.
     private static func monitor(of namespace: NetworkNamespace) -> PathMonitor {
-        var configuration = PathMonitor.Configuration()
-        configuration.networkNamespace = namespace.path
+        var configuration = PathMonitor.Configuration(in: namespace)
         return PathMonitor(
             configuration: configuration,
             resolver: NameResolver { _ in .failure(.init(code: -2)) }

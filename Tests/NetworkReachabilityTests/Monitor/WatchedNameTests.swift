@@ -34,8 +34,7 @@ struct WatchedNameTests {
         in testbed: VethTestbed,
         clock: MonitorClock = .system
     ) throws -> (Recorder<PathStatus>, PathWatch) {
-        var configuration = PathMonitor.Configuration()
-        configuration.networkNamespace = testbed.near.path
+        var configuration = PathMonitor.Configuration(in: testbed.near)
         configuration.clock = clock
         let monitor = PathMonitor(configuration: configuration, resolver: answers.resolver)
         let recorder = Recorder<PathStatus>()
@@ -116,6 +115,57 @@ struct WatchedNameTests {
         clock.advance(by: .seconds(1))
         try await statuses.waitForLast { $0.verdict == .unknown(.unresolved) }
         watch.cancel()
+    }
+
+    @Test func `names are resolved again when the resolver's files change`() async throws {
+        let testbed = try VethTestbed()
+        let directory = try ScratchDirectory()
+        var configuration = PathMonitor.Configuration(in: testbed.near)
+        configuration.disablePeriodicLookups()
+        configuration.resolverFiles = [directory.file("resolv.conf")]
+        let lookups = Recorder<String>()
+        let resolver = NameResolver(lookUp: { name in
+            lookups.record(name)
+            return .success([IPAddress(lookups.values.count == 1 ? "203.0.113.1" : "203.0.113.2")!])
+        })
+        let monitor = PathMonitor(configuration: configuration, resolver: resolver)
+        let (statuses, watch) = monitor.record("name.example")
+        try await statuses.waitForLast { $0.path?.destination == IPAddress("203.0.113.1") }
+        try shell(
+            "echo nameserver 192.0.2.2 > \(directory.file("new")) && mv \(directory.file("new")) \(directory.file("resolv.conf"))"
+        )
+        try await statuses.waitForLast { $0.path?.destination == IPAddress("203.0.113.2") }
+        withExtendedLifetime(watch) {}
+    }
+
+    @Test func `rotated answers do not cause further lookups`() async throws {
+        let testbed = try VethTestbed()
+        try testbed.near.ip(
+            "link add side0 type veth peer name side1",
+            "link set side1 up",
+            "link set side0 up",
+            "addr add 203.0.113.1/24 dev side0"
+        )
+        let lookups = Recorder<Int>()
+        let resolver = NameResolver(lookUp: { _ in
+            let count = lookups.values.count
+            lookups.record(count)
+            let addresses = ["192.0.2.9", "203.0.113.9"].map { IPAddress($0)! }
+            return .success(count.isMultiple(of: 2) ? addresses : addresses.reversed())
+        })
+        let monitor = PathMonitor(configuration: .init(in: testbed.near), resolver: resolver)
+        let (statuses, watch) = monitor.record("rotating.example")
+        try await statuses.waitForLast(\.isReachable)
+        for number in 1...5 {
+            let before = lookups.values.count
+            try testbed.near.ip("addr add 192.0.2.\(100 + number)/32 dev near0")
+            try await lookups.wait { $0.count > before }
+            _ = monitor.statistics
+        }
+        // Each network change causes one lookup, or two if it has two announcements.
+        #expect(lookups.values.count <= 1 + 3 * 5)
+        #expect(Set(statuses.values.compactMap(\.path?.destination)).count == 1)
+        withExtendedLifetime(watch) {}
     }
 
     /// Advances the time until `count` lookups were made. A lookup takes effect on other threads, so time advances in

@@ -110,7 +110,7 @@ internal import Testing
     .enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"),
     .timeLimit(.minutes(1))
 )
-struct PathValidatorKernelTests {
+struct PathValidatorTransitionTests {
     private let testbed: VethTestbed
     private let monitor: PathMonitor
     private let target = PathTarget.host(NetworkHost(VethTestbed.remoteAddress)!)
@@ -118,9 +118,7 @@ struct PathValidatorKernelTests {
 
     init() throws {
         testbed = try VethTestbed()
-        var configuration = PathMonitor.Configuration()
-        configuration.networkNamespace = testbed.near.path
-        monitor = PathMonitor(configuration: configuration)
+        monitor = PathMonitor(configuration: .init(in: testbed.near))
     }
 
     private func validator(_ probe: any Probe) -> PathValidator {
@@ -160,8 +158,7 @@ struct PathValidatorKernelTests {
     }
 
     @Test func `the statuses equal those of a watch regardless of the probe`() async throws {
-        let statuses = Recorder<PathStatus>()
-        let watch = monitor.watch(target) { statuses.record($0) }
+        let (statuses, watch) = monitor.record(target)
         let validator = validator(TCPProbe(port: 9, loop: ProbeLoop(networkNamespace: testbed.near.path)))
         defer {
             watch.cancel()

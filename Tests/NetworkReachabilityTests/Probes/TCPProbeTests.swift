@@ -143,9 +143,7 @@ struct TCPProbePathTests {
     init() throws {
         testbed = try TwoCableTestbed()
         loop = ProbeLoop(networkNamespace: testbed.near.path)
-        var configuration = PathMonitor.Configuration()
-        configuration.networkNamespace = testbed.near.path
-        monitor = PathMonitor(configuration: configuration)
+        monitor = PathMonitor(configuration: .init(in: testbed.near))
     }
 
     private func target(_ host: String) throws -> PathTarget {
@@ -154,8 +152,7 @@ struct TCPProbePathTests {
 
     @Test func `a probe uses the given path, not the preferred route`() async throws {
         let server = try ScriptedServer(address: TwoCableTestbed.host, in: testbed.far)
-        let statuses = Recorder<PathStatus>()
-        let watch = monitor.watch(try target(TwoCableTestbed.host)) { statuses.record($0) }
+        let (statuses, watch) = monitor.record(try target(TwoCableTestbed.host))
         defer { watch.cancel() }
         try await statuses.waitForLast { $0.path?.interfaceName == "near1" }
         let second = try #require(watch.status.path)
@@ -202,8 +199,7 @@ struct TCPProbePathTests {
             address: isLinkLocal ? "\(address)%\(far0)" : address,
             in: testbed.far
         )
-        let statuses = Recorder<PathStatus>()
-        let watch = monitor.watch(try target(host)) { statuses.record($0) }
+        let (statuses, watch) = monitor.record(try target(host))
         try await statuses.waitForLast(\.isReachable)
         let path = try #require(watch.status.path)
         let result = await TCPProbe(port: server.port, loop: loop).run(to: nil, over: path)

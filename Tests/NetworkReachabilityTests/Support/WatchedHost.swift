@@ -21,8 +21,7 @@ struct WatchedHost {
     ) throws {
         self.testbed = testbed
         self.address = try #require(IPAddress(address))
-        var configuration = PathMonitor.Configuration()
-        configuration.networkNamespace = testbed.near.path
+        var configuration = PathMonitor.Configuration(in: testbed.near)
         configuration.settle = settle
         configuration.confirmDelay = confirmDelay
         configuration.filtersRoutes = isFiltered

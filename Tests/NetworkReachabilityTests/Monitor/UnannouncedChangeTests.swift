@@ -3,10 +3,10 @@ internal import NetwatchTestSupport
 internal import NetworkReachability
 internal import Testing
 
-/// Path changes that the kernel announces as something other than a route change, or not at all. `KernelTests` has more
+/// Path changes that the kernel announces as something other than a route change, or not at all. `NetworkChangeTests` has more
 /// of them.
 @Suite(.enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"), .filteredAndNot)
-struct SilentChangeTests {
+struct UnannouncedChangeTests {
     private static let hasVRF: Bool = {
         guard let namespace = try? NetworkNamespace() else { return false }
         return (try? namespace.ip("link add vrf0 type vrf table 10")) != nil

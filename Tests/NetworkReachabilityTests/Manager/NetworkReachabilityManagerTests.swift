@@ -5,7 +5,7 @@ internal import Testing
 
 private typealias Status = NetworkReachabilityManager.NetworkReachabilityStatus
 
-@Suite struct ManagerTests {
+@Suite struct NetworkReachabilityManagerTests {
     private let queue = DispatchQueue(label: "listener")
 
     private func manager(_ host: String = "127.0.0.1") throws -> (
@@ -125,13 +125,11 @@ private typealias Status = NetworkReachabilityManager.NetworkReachabilityStatus
 
 /// A manager on a real veth pair.
 @Suite(.enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"))
-struct ManagerOnACableTests {
+struct NetworkReachabilityManagerTransitionTests {
     @Test func `each transition is reported once, including an offline start`() async throws {
         let testbed = try VethTestbed()
         try testbed.near.ip("link set near0 down")
-        var configuration = PathMonitor.Configuration()
-        configuration.networkNamespace = testbed.near.path
-        let monitor = PathMonitor(configuration: configuration)
+        let monitor = PathMonitor(configuration: .init(in: testbed.near))
         let manager = try #require(
             NetworkReachabilityManager(host: VethTestbed.farAddress, monitor: monitor)
         )

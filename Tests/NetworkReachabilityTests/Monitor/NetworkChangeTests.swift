@@ -5,7 +5,7 @@ internal import Testing
 
 /// Real links, addresses, routes, rules and next hops, which `ip` changes in separate namespaces.
 @Suite(.enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"))
-struct KernelTests {
+struct NetworkChangeTests {
     /// With and without the kernel filter, which drops routes that cover no watched host.
     private static let bothWays = [true, false]
 

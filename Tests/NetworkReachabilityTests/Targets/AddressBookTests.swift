@@ -1,10 +1,8 @@
-internal import CNetwatchLinux
-internal import Glibc
 internal import NetwatchEventLoop
+internal import NetwatchNetlink
 internal import NetwatchTestSupport
 internal import Testing
 
-@testable internal import NetwatchNetlink
 @testable internal import NetworkReachability
 
 /// The addresses that each kind of kernel announcement affects.
@@ -139,133 +137,6 @@ internal import Testing
             let found = Set(book.takeMarked(atMost: .max).map(\.address))
             #expect(found.isSuperset(of: watched.keys.filter(prefix.contains)))
             #expect(found.isSubset(of: watched.keys))
-        }
-    }
-}
-
-/// The affected addresses with real announcements from the kernel.
-@Suite(.enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"))
-struct AffectedHostTests {
-    private let testbed: VethTestbed
-    private let monitor: PathMonitor
-
-    init() throws {
-        testbed = try VethTestbed()
-        var configuration = PathMonitor.Configuration()
-        configuration.networkNamespace = testbed.near.path
-        // Only announcements cause lookups.
-        configuration.auditInterval = .seconds(3600)
-        configuration.confirmDelay = .seconds(3600)
-        configuration.settle = .zero
-        monitor = PathMonitor(configuration: configuration)
-    }
-
-    @Test func `a route event looks up only the hosts that it covers`() async throws {
-        let watches = (0..<1000).map { number in
-            monitor.watch(.host(NetworkHost("10.0.\(number / 100).\(number % 100)")!)) { _ in }
-        }
-        monitor.narrowFilter()
-        let before = monitor.statistics.lookups
-        try testbed.near.ip("route add blackhole 10.0.7.16/29")
-        monitor.catchUp()
-        #expect(monitor.statistics.lookups - before == 8)
-        #expect(watches.count { $0.status.reason == .blackhole } == 8)
-        try testbed.near.ip("route add blackhole 172.16.0.0/12")
-        monitor.catchUp()
-        #expect(monitor.statistics.lookups - before == 8)
-    }
-
-    @Test func `a host added after the filter was narrowed receives events`() async throws {
-        let first = monitor.watch(.host(NetworkHost("10.0.0.1")!)) { _ in }
-        monitor.narrowFilter()
-        let second = monitor.watch(.host(NetworkHost("10.99.0.1")!)) { _ in }
-        try testbed.near.ip("route add blackhole 10.99.0.0/16")
-        monitor.catchUp()
-        #expect(first.status.isReachable)
-        #expect(second.status.reason == .blackhole)
-        monitor.narrowFilter()
-        try testbed.near.ip("route del blackhole 10.99.0.0/16")
-        monitor.catchUp()
-        #expect(second.status.isReachable)
-    }
-}
-
-/// An inherited netlink socket that a more privileged process opened.
-@Suite(.enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"))
-struct InheritedSocketTests {
-    /// Opens a socket as systemd does for `ListenNetlink=`: bound, with a large receive buffer.
-    private func open(_ namespace: NetworkNamespace, protocolNumber: CInt = 0) -> FileDescriptor {
-        FileDescriptor(
-            owning: namespace.run {
-                let descriptor = socket(AF_NETLINK, CInt(SOCK_RAW.rawValue), protocolNumber)
-                var size: CInt = 16 << 20
-                // 33 is SO_RCVBUFFORCE. It fails in a user namespace, where the kernel limits the buffer to
-                // `net.core.rmem_max`.
-                if setsockopt(descriptor, SOL_SOCKET, 33, &size, 4) != 0 {
-                    setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &size, 4)
-                }
-                return descriptor
-            }
-        )
-    }
-
-    private static func bufferSize(_ descriptor: CInt) -> CInt {
-        var size: CInt = 0
-        var length = socklen_t(4)
-        getsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &size, &length)
-        return size
-    }
-
-    @Test func `an inherited socket is used with its own buffer size`() async throws {
-        let testbed = try VethTestbed()
-        let inherited = open(testbed.near)
-        let size = Self.bufferSize(inherited.rawValue)
-        var configuration = PathMonitor.Configuration()
-        configuration.networkNamespace = testbed.near.path
-        configuration.inheritedSocket = inherited.rawValue
-        configuration.receiveBufferSize = 4096
-        let monitor = PathMonitor(configuration: configuration)
-        let watch = monitor.watch(.host(NetworkHost(VethTestbed.remoteAddress)!)) { _ in }
-        #expect(monitor.failure == nil)
-        #expect(watch.status.isReachable)
-        try testbed.near.ip("route add blackhole \(VethTestbed.remoteAddress)")
-        monitor.catchUp()
-        #expect(monitor.statistics.recomputations > 1)
-        #expect(Self.bufferSize(inherited.rawValue) == size)
-    }
-
-    @Test func `an inherited socket may have a filter from an earlier owner`() async throws {
-        let testbed = try VethTestbed()
-        let inherited = open(testbed.near)
-        var configuration = PathMonitor.Configuration()
-        configuration.networkNamespace = testbed.near.path
-        configuration.inheritedSocket = inherited.rawValue
-        // The previous monitor watches nothing, so its filter makes the kernel drop nearly all route events.
-        do {
-            let before = PathMonitor(configuration: configuration)
-            before.narrowFilter()
-            before.catchUp()
-        }
-        let monitor = PathMonitor(configuration: configuration)
-        let watch = monitor.watch(.host(NetworkHost(VethTestbed.remoteAddress)!)) { _ in }
-        #expect(watch.status.isReachable)
-        let statuses = Recorder<PathStatus>()
-        let other = monitor.watch(watch.target) { statuses.record($0) }
-        try testbed.near.ip("route add blackhole \(VethTestbed.remoteAddress)")
-        try await statuses.waitForLast { $0.reason == .blackhole }
-        other.cancel()
-    }
-
-    @Test func `an invalid inherited socket is rejected with a failure`() throws {
-        let namespace = try NetworkNamespace()
-        let file = try FileDescriptor.opening("/dev/null")
-        // 9 is NETLINK_AUDIT, a different netlink protocol.
-        let audit = open(namespace, protocolNumber: 9)
-        for descriptor in [file.rawValue, audit.rawValue, -1] {
-            var configuration = PathMonitor.Configuration()
-            configuration.networkNamespace = namespace.path
-            configuration.inheritedSocket = descriptor
-            #expect(PathMonitor(configuration: configuration).failure != nil)
         }
     }
 }

@@ -7,7 +7,7 @@ internal import Testing
 
 /// Lost kernel announcements.
 @Suite(.enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"))
-struct DroppedEventTests {
+struct LostAnnouncementTests {
     /// Changes that make the remote host unreachable, each with a different kind of announcement.
     static let changes = [
         "link set near0 down",
@@ -98,8 +98,7 @@ private struct LossyHost {
             "route add default nhid 7"
         )
         losses = SharedValue(Losses())
-        var configuration = PathMonitor.Configuration()
-        configuration.networkNamespace = testbed.near.path
+        var configuration = PathMonitor.Configuration(in: testbed.near)
         configuration.settle = .zero
         configuration.clock = clock.monitorClock
         configuration.filtersRoutes = false
