@@ -17,7 +17,7 @@ enum ModelCheck {
         var confirmDelay = PathMonitor.Configuration().confirmDelay
         /// How long statuses may be wrong before the check fails. Default 5 s. A longer limit only delays the failure:
         /// without an audit, nothing corrects a wrong status.
-        var patience: Duration = .seconds(5)
+        var timeout: Duration = .seconds(5)
 
         /// Chooses one of the combinations by the seed.
         init(seed: UInt64) {

@@ -53,12 +53,12 @@ struct ModelCheckTests {
 
     private func isNoticed(
         focus: OperationGenerator.Kind? = nil,
-        sabotage: (inout ModelCheck.Setup) -> Void
+        fault: (inout ModelCheck.Setup) -> Void
     ) async throws -> Bool {
         let scenarios = Self.scenarios(64, operations: 40, focus: focus) { setup in
-            sabotage(&setup)
+            fault(&setup)
             // A short limit, because this check expects a wrong status.
-            setup.patience = .seconds(2)
+            setup.timeout = .seconds(2)
         }
         let outcomes = try await ModelCheck.run(scenarios) { $0.mismatch != nil }
         return outcomes.contains { $0.mismatch != nil }
@@ -68,12 +68,12 @@ struct ModelCheckTests {
         _ count: Int,
         operations: Int,
         focus: OperationGenerator.Kind? = nil,
-        sabotage: (inout ModelCheck.Setup) -> Void
+        fault: (inout ModelCheck.Setup) -> Void
     ) -> [Scenario] {
         (0..<count).map { _ in
             let seed = UInt64.random(in: 0 ... .max)
             var setup = ModelCheck.Setup(seed: seed)
-            sabotage(&setup)
+            fault(&setup)
             return Scenario(seed: seed, operations: operations, setup: setup, focus: focus)
         }
     }

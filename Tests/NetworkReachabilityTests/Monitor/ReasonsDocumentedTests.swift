@@ -73,9 +73,8 @@ internal import Testing
 
     /// Returns a monitor in the namespace whose resolver fails for every name.
     private static func monitor(of namespace: NetworkNamespace) -> PathMonitor {
-        var configuration = PathMonitor.Configuration(in: namespace)
-        return PathMonitor(
-            configuration: configuration,
+        PathMonitor(
+            configuration: .init(in: namespace),
             resolver: NameResolver { _ in .failure(.init(code: -2)) }
         )
     }

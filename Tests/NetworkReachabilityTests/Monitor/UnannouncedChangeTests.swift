@@ -133,8 +133,8 @@ struct UnannouncedChangeTests {
         from source: String,
         in namespace: NetworkNamespace
     ) throws -> String? {
-        let sends = Oracle.Answer.sends(from: try #require(IPAddress(source)))
-        let oracle = Oracle(namespace: namespace)
+        let sends = SocketOracle.Answer.sends(from: try #require(IPAddress(source)))
+        let oracle = SocketOracle(namespace: namespace)
         return (1...64).map { "2001:db8:ffff::\($0)" }.first { address in
             let isLookedUp = (try? namespace.shell("ip route get \(address) | grep -q \(interface)")) != nil
             return isLookedUp && oracle.ask(about: IPAddress(address)!) == sends

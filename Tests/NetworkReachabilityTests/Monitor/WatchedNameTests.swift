@@ -11,7 +11,7 @@ struct WatchedNameTests {
     /// A fake name server whose answers the test changes.
     private final class Answers: Sendable {
         private let current: Mutex<NameResolver.Outcome>
-        let asked = Recorder<String>()
+        let lookups = Recorder<String>()
 
         init(_ outcome: NameResolver.Outcome) { current = Mutex(outcome) }
 
@@ -20,7 +20,7 @@ struct WatchedNameTests {
         var resolver: NameResolver {
             NameResolver { name in
                 let outcome = self.current.withLock { $0 }
-                self.asked.record(name)
+                self.lookups.record(name)
                 return outcome
             }
         }
@@ -53,7 +53,7 @@ struct WatchedNameTests {
         answers.set(silence)
         try testbed.near.ip("link set near0 down")
         try await statuses.waitForLast { $0.reason == .noRoute }
-        try await answers.asked.wait { $0.count >= 2 }
+        try await answers.lookups.wait { $0.count >= 2 }
         try testbed.near.ip("link set near0 up")
         try await statuses.waitForLast { $0.isReachable }
         watch.cancel()
@@ -92,13 +92,13 @@ struct WatchedNameTests {
         try await statuses.waitForLast { $0.isReachable }
         let first = watch.status
         answers.set(.success(both.reversed()))
-        try await advance(clock, until: answers.asked, has: 2)
+        try await advance(clock, until: answers.lookups, has: 2)
         // The getter runs after the answer only if the answer has already been submitted. The next lookup proves that
         // it has.
-        try await advance(clock, until: answers.asked, has: 3)
+        try await advance(clock, until: answers.lookups, has: 3)
         #expect(statuses.values.count == 1 && watch.status == first)
         answers.set(.success([IPAddress("203.0.113.9")!]))
-        try await advance(clock, until: answers.asked, has: 5)
+        try await advance(clock, until: answers.lookups, has: 5)
         clock.advance(by: .seconds(1))
         try await statuses.waitForLast { $0.reason == .blackhole }
         watch.cancel()
@@ -111,7 +111,7 @@ struct WatchedNameTests {
         let (statuses, watch) = try watch(answers, in: testbed, clock: clock.monitorClock)
         try await statuses.waitForLast { $0.isReachable }
         answers.set(noSuchName)
-        try await advance(clock, until: answers.asked, has: 4)
+        try await advance(clock, until: answers.lookups, has: 4)
         clock.advance(by: .seconds(1))
         try await statuses.waitForLast { $0.verdict == .unknown(.unresolved) }
         watch.cancel()
@@ -170,8 +170,8 @@ struct WatchedNameTests {
 
     /// Advances the time until `count` lookups were made. A lookup takes effect on other threads, so time advances in
     /// steps.
-    private func advance(_ clock: TestClock, until asked: Recorder<String>, has count: Int) async throws {
-        while asked.values.count < count {
+    private func advance(_ clock: TestClock, until lookups: Recorder<String>, has count: Int) async throws {
+        while lookups.values.count < count {
             clock.advance(by: .seconds(1))
             await Task.yield()
         }

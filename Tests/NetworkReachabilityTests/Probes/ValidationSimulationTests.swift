@@ -12,16 +12,16 @@ internal import Testing
 
     @Test func `no order of statuses, checks and results violates an invariant`() {
         for seed in Self.seeds {
-            var simulation = ValidationSimulation(seed: seed, sabotage: nil)
+            var simulation = ValidationSimulation(seed: seed, fault: nil)
             let violations = simulation.run()
             #expect(violations.isEmpty, "replay with NETWATCH_SEED=\(seed)")
         }
     }
 
-    @Test(arguments: ValidationSimulation.Sabotage.allCases)
-    func `the invariants detect each injected fault`(sabotage: ValidationSimulation.Sabotage) {
+    @Test(arguments: ValidationSimulation.Fault.allCases)
+    func `the invariants detect each injected fault`(fault: ValidationSimulation.Fault) {
         let noticed = Self.seeds.contains { seed in
-            var simulation = ValidationSimulation(seed: seed, sabotage: sabotage)
+            var simulation = ValidationSimulation(seed: seed, fault: fault)
             return !simulation.run().isEmpty
         }
         #expect(noticed)

@@ -107,12 +107,12 @@ internal import Testing
             now: now
         )
         book.book.assign([IPAddress("10.0.0.1")!], to: other)
-        #expect(book.book.count == 1)
+        #expect(book.book.addresses.count == 1)
         #expect(book.marked(by: .rule) == ["10.0.0.1"])
         book.book.assign([], to: other)
-        #expect(book.book.count == 1)
+        #expect(book.book.addresses.count == 1)
         book.book.assign([], to: book.targets["10.0.0.1"]!)
-        #expect(book.book.count == 0)
+        #expect(book.book.addresses.count == 0)
         #expect(book.marked(by: .rule) == [])
     }
 
